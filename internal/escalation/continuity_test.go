@@ -1,0 +1,128 @@
+package escalation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+func TestChooseContinuity(t *testing.T) {
+	t.Parallel()
+	parent := func(change func(*escalation.Session)) *escalation.Session {
+		session := concluded(1, &escalation.Verdict{Status: escalation.VerdictEscalate})
+		session.ReportedSessionID = "reported"
+		session.ContextTokens = 100_000
+		if change != nil {
+			change(&session)
+		}
+		return &session
+	}
+	tests := map[string]struct {
+		situation escalation.Situation
+		want      escalation.ContinuityChoice
+	}{
+		"first tier": {
+			escalation.Situation{},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonFirstTier},
+		},
+		"first tier, handoff configured": {
+			escalation.Situation{Mode: escalation.ContinuityHandoffOnly},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonFirstTier},
+		},
+		"room in the window": {
+			escalation.Situation{Parent: parent(nil), Window: 200_000, Threshold: 0.8},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession},
+		},
+		"exactly at the threshold": {
+			escalation.Situation{Parent: parent(nil), Window: 125_000, Threshold: 0.8},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession},
+		},
+		"one token over the threshold": {
+			escalation.Situation{
+				Parent: parent(func(s *escalation.Session) { s.ContextTokens++ }), Window: 125_000, Threshold: 0.8,
+			},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonContextPressure},
+		},
+		"unknown window": {
+			escalation.Situation{Parent: parent(nil), Threshold: 0.8},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession},
+		},
+		"no id was reported": {
+			escalation.Situation{Parent: parent(func(s *escalation.Session) { s.ReportedSessionID = "" })},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonSessionIDMissing},
+		},
+		"resume failed": {
+			escalation.Situation{Parent: parent(nil), ResumeFailed: true},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonResumeFailed},
+		},
+		"transcript lost": {
+			escalation.Situation{Parent: parent(nil), TranscriptLost: true},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonTranscriptLost},
+		},
+		"configured": {
+			escalation.Situation{Parent: parent(nil), Mode: escalation.ContinuityHandoffOnly},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonConfigured},
+		},
+		"configured, but the parent left nothing to hand off": {
+			escalation.Situation{
+				Parent: parent(func(s *escalation.Session) { s.Verdict = nil }), Mode: escalation.ContinuityHandoffOnly,
+			},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession},
+		},
+		"interrupted": {
+			escalation.Situation{Interrupted: true, Parent: parent(nil), Mode: escalation.ContinuityHandoffOnly},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonInterrupted},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, escalation.ChooseContinuity(tt.situation))
+		})
+	}
+}
+
+func TestChooseContinuityProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		situation := escalation.Situation{
+			Interrupted:    rapid.Bool().Draw(t, "interrupted"),
+			ResumeFailed:   rapid.Bool().Draw(t, "resume failed"),
+			TranscriptLost: rapid.Bool().Draw(t, "transcript lost"),
+			Window:         rapid.IntRange(0, 300_000).Draw(t, "window"),
+			Threshold:      rapid.Float64Range(0.01, 1).Draw(t, "threshold"),
+			Mode: rapid.SampledFrom([]escalation.ContinuityMode{
+				escalation.ContinuityAuto, escalation.ContinuityHandoffOnly,
+			}).Draw(t, "mode"),
+		}
+		if rapid.Bool().Draw(t, "has parent") {
+			parent := anySession().Draw(t, "parent")
+			situation.Parent = &parent
+		}
+
+		got := escalation.ChooseContinuity(situation)
+
+		require.NotEmpty(t, got.Reason)
+		parent := situation.Parent
+		switch got.Continuity {
+		case escalation.ContinuityResume:
+			if got.Reason == escalation.ReasonInterrupted {
+				require.True(t, situation.Interrupted)
+				return
+			}
+			require.NotEmpty(t, parent.ReportedSessionID, "resumes a conversation without an id")
+			require.False(t, situation.ResumeFailed, "resumes what could not be resumed")
+			require.False(t, situation.TranscriptLost, "resumes what is gone")
+			require.False(t, situation.Window > 0 && float64(parent.ContextTokens) > situation.Threshold*float64(situation.Window))
+		case escalation.ContinuityFresh:
+			require.Nil(t, parent, "forgets the parent")
+		case escalation.ContinuityHandoff:
+			require.NotNil(t, parent, "hands off nothing")
+		default:
+			require.Fail(t, "unknown continuity", got.Continuity)
+		}
+	})
+}

@@ -1,0 +1,134 @@
+package escalation
+
+import "fmt"
+
+// Decision is what the supervisor does after a session has ended.
+type Decision struct {
+	Action DecisionAction `json:"action"`
+	// Tier is the tier to run next; 0 for ActionComplete.
+	Tier Tier `json:"tier,omitempty"`
+	// Outcome is how the chain ends; empty unless Action is DecisionComplete.
+	Outcome Outcome `json:"outcome,omitempty"`
+	// Rule is the rule that decided.
+	Rule Rule `json:"rule"`
+	// Reason explains the decision in a sentence.
+	Reason string `json:"reason"`
+}
+
+// DecisionAction is the kind of step that follows.
+type DecisionAction string
+
+// The actions.
+const (
+	DecisionComplete DecisionAction = "complete" // end the chain
+	DecisionEscalate DecisionAction = "escalate" // run a higher tier
+	DecisionHandoff  DecisionAction = "handoff"  // run the same tier again, from a handoff
+)
+
+// Rule names the rule of the policy that a decision rests on.
+type Rule string
+
+// The rules.
+const (
+	RuleVerdict      Rule = "verdict"       // the tier concluded, and nothing objects
+	RuleNoVerdict    Rule = "no_verdict"    // the session ended without a conclusion
+	RuleResumeFailed Rule = "resume_failed" // the conversation could not be loaded
+	RuleDryRun       Rule = "dry_run"       // a dry run escalates nothing
+	RuleMaxTier      Rule = "max_tier"      // the next tier is higher than allowed
+)
+
+// Severity ranks the event that a decision leaves behind.
+func (d Decision) Severity() Severity {
+	switch d.Outcome {
+	case OutcomeFailed:
+		return SeverityCritical
+	case OutcomeNeedsHuman, OutcomeSuppressed:
+		return SeverityWarning
+	case OutcomeHealthy, OutcomeResolved, OutcomeOverridden, OutcomeAborted:
+		return SeverityInfo
+	}
+	if d.Action == DecisionHandoff {
+		return SeverityWarning
+	}
+	return SeverityInfo
+}
+
+// Decide says what follows session, the one that ended last, under policy. It never
+// escalates past policy.MaxTier, never in a dry run, and never sideways or down.
+func Decide(policy Policy, session Session) Decision {
+	switch session.Status {
+	case SessionCompleted:
+		if session.Verdict == nil {
+			return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s ended without a verdict", session.Tier))
+		}
+		return decideVerdict(policy, session.Tier, *session.Verdict)
+	case SessionResumeFailed:
+		return decideResumeFailed(session)
+	case SessionTimedOut, SessionBudgetExhausted:
+		return complete(OutcomeNeedsHuman, RuleNoVerdict, withoutVerdict(session))
+	case SessionStopped:
+		return complete(OutcomeAborted, RuleNoVerdict, withoutVerdict(session))
+	case SessionFailed, SessionRunning:
+		return complete(OutcomeFailed, RuleNoVerdict, withoutVerdict(session))
+	}
+	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier, session.Status))
+}
+
+func decideVerdict(policy Policy, tier Tier, verdict Verdict) Decision {
+	switch verdict.Status {
+	case VerdictHealthy:
+		return complete(OutcomeHealthy, RuleVerdict, fmt.Sprintf("%s found everything healthy", tier))
+	case VerdictResolved:
+		return complete(OutcomeResolved, RuleVerdict, fmt.Sprintf("%s resolved the problem", tier))
+	case VerdictNeedsHuman:
+		return complete(OutcomeNeedsHuman, RuleVerdict, fmt.Sprintf("%s asks for a person", tier))
+	case VerdictFailed:
+		return complete(OutcomeFailed, RuleVerdict, fmt.Sprintf("%s could not do its work", tier))
+	case VerdictEscalate:
+		return decideEscalation(policy, tier, verdict)
+	}
+	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s gave the unknown verdict %q", tier, verdict.Status))
+}
+
+// decideEscalation applies the policy to an escalation that tier asks for: dry run
+// first, then the highest tier.
+func decideEscalation(policy Policy, tier Tier, verdict Verdict) Decision {
+	next := max(verdict.RecommendedTier, tier+1)
+	switch {
+	case policy.DryRun:
+		return complete(OutcomeSuppressed, RuleDryRun, fmt.Sprintf("%s asks for %s, and this is a dry run", tier, next))
+	case !next.Valid():
+		return complete(OutcomeNeedsHuman, RuleMaxTier, fmt.Sprintf("%s could not resolve the problem, and no tier is higher", tier))
+	case next > policy.MaxTier:
+		return complete(OutcomeNeedsHuman, RuleMaxTier,
+			fmt.Sprintf("%s asks for %s, and %s is the highest allowed", tier, next, policy.MaxTier))
+	default:
+		return Decision{
+			Action: DecisionEscalate, Tier: next, Rule: RuleVerdict,
+			Reason: fmt.Sprintf("%s asks for %s", tier, next),
+		}
+	}
+}
+
+// decideResumeFailed starts the same tier once more, from a handoff. A session that was
+// no resume has no conversation to lose, so the rule cannot repeat itself.
+func decideResumeFailed(session Session) Decision {
+	if session.Continuity != ContinuityResume || session.ParentID == 0 {
+		return complete(OutcomeFailed, RuleResumeFailed, withoutVerdict(session))
+	}
+	return Decision{
+		Action: DecisionHandoff, Tier: session.Tier, Rule: RuleResumeFailed,
+		Reason: fmt.Sprintf("%s could not resume the conversation and starts again from a handoff", session.Tier),
+	}
+}
+
+func complete(outcome Outcome, rule Rule, reason string) Decision {
+	return Decision{Action: DecisionComplete, Outcome: outcome, Rule: rule, Reason: reason}
+}
+
+func withoutVerdict(session Session) string {
+	if session.Error == "" {
+		return fmt.Sprintf("%s ended without a verdict (%s)", session.Tier, session.Status)
+	}
+	return fmt.Sprintf("%s ended without a verdict (%s): %s", session.Tier, session.Status, session.Error)
+}

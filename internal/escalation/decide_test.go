@@ -1,0 +1,205 @@
+package escalation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	escalate := func(to escalation.Tier) *escalation.Verdict {
+		return &escalation.Verdict{Status: escalation.VerdictEscalate, RecommendedTier: to}
+	}
+	verdict := func(status escalation.VerdictStatus) *escalation.Verdict {
+		return &escalation.Verdict{Status: status}
+	}
+	tests := map[string]struct {
+		maxTier escalation.Tier
+		dryRun  bool
+		session escalation.Session
+		want    escalation.Decision
+	}{
+		"healthy": {
+			maxTier: 3, session: concluded(1, verdict(escalation.VerdictHealthy)),
+			want: ended(escalation.OutcomeHealthy, escalation.RuleVerdict),
+		},
+		"resolved": {
+			maxTier: 3, session: concluded(2, verdict(escalation.VerdictResolved)),
+			want: ended(escalation.OutcomeResolved, escalation.RuleVerdict),
+		},
+		"needs human": {
+			maxTier: 3, session: concluded(2, verdict(escalation.VerdictNeedsHuman)),
+			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleVerdict),
+		},
+		"failed": {
+			maxTier: 3, session: concluded(1, verdict(escalation.VerdictFailed)),
+			want: ended(escalation.OutcomeFailed, escalation.RuleVerdict),
+		},
+		"escalates to the next tier": {
+			maxTier: 3, session: concluded(1, escalate(0)), want: escalates(2),
+		},
+		"escalates to the tier asked for": {
+			maxTier: 3, session: concluded(1, escalate(3)), want: escalates(3),
+		},
+		"never escalates down": {
+			maxTier: 3, session: concluded(2, escalate(1)), want: escalates(3),
+		},
+		"a dry run escalates nothing": {
+			maxTier: 3, dryRun: true, session: concluded(1, escalate(2)),
+			want: ended(escalation.OutcomeSuppressed, escalation.RuleDryRun),
+		},
+		"a dry run is asked before the highest tier": {
+			maxTier: 1, dryRun: true, session: concluded(1, escalate(2)),
+			want: ended(escalation.OutcomeSuppressed, escalation.RuleDryRun),
+		},
+		"the highest tier holds": {
+			maxTier: 2, session: concluded(2, escalate(3)),
+			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleMaxTier),
+		},
+		"a lower tier is no substitute for the one asked for": {
+			maxTier: 2, session: concluded(1, escalate(3)),
+			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleMaxTier),
+		},
+		"nothing is above tier 3": {
+			maxTier: 3, session: concluded(3, escalate(0)),
+			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleMaxTier),
+		},
+		"completed without a verdict": {
+			maxTier: 3, session: concluded(1, nil),
+			want: ended(escalation.OutcomeFailed, escalation.RuleNoVerdict),
+		},
+		"timed out": {
+			maxTier: 3, session: unconcluded(escalation.SessionTimedOut),
+			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleNoVerdict),
+		},
+		"out of budget": {
+			maxTier: 3, session: unconcluded(escalation.SessionBudgetExhausted),
+			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleNoVerdict),
+		},
+		"stopped": {
+			maxTier: 3, session: unconcluded(escalation.SessionStopped),
+			want: ended(escalation.OutcomeAborted, escalation.RuleNoVerdict),
+		},
+		"broken": {
+			maxTier: 3, session: unconcluded(escalation.SessionFailed),
+			want: ended(escalation.OutcomeFailed, escalation.RuleNoVerdict),
+		},
+		"a conversation that cannot be resumed is handed off": {
+			maxTier: 3, session: unresumed(2, escalation.ContinuityResume, 7),
+			want: escalation.Decision{Action: escalation.DecisionHandoff, Tier: 2, Rule: escalation.RuleResumeFailed},
+		},
+		"a handoff is tried once": {
+			maxTier: 3, session: unresumed(2, escalation.ContinuityHandoff, 7),
+			want: ended(escalation.OutcomeFailed, escalation.RuleResumeFailed),
+		},
+		"a conversation without a record has nothing to hand off": {
+			maxTier: 3, session: unresumed(1, escalation.ContinuityResume, 0),
+			want: ended(escalation.OutcomeFailed, escalation.RuleResumeFailed),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := escalation.Decide(escalation.Policy{MaxTier: tt.maxTier, DryRun: tt.dryRun}, tt.session)
+			require.NotEmpty(t, got.Reason)
+			got.Reason = ""
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
+
+func TestDecideProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		policy := escalation.Policy{
+			MaxTier: anyTier().Draw(t, "max tier"),
+			DryRun:  rapid.Bool().Draw(t, "dry run"),
+		}
+		session := anySession().Draw(t, "session")
+
+		got := escalation.Decide(policy, session)
+
+		require.NotEmpty(t, got.Reason)
+		require.NotEmpty(t, got.Rule)
+		switch got.Action {
+		case escalation.DecisionEscalate:
+			require.LessOrEqual(t, got.Tier, policy.MaxTier, "past the highest tier")
+			require.Greater(t, got.Tier, session.Tier, "not upwards")
+			require.False(t, policy.DryRun, "in a dry run")
+			require.Equal(t, escalation.VerdictEscalate, session.Verdict.Status, "not asked for")
+			require.Empty(t, got.Outcome)
+		case escalation.DecisionHandoff:
+			require.Equal(t, session.Tier, got.Tier)
+			require.Equal(t, escalation.ContinuityResume, session.Continuity, "would never end")
+			require.Empty(t, got.Outcome)
+		case escalation.DecisionComplete:
+			require.NotEmpty(t, got.Outcome)
+			require.Zero(t, got.Tier)
+		default:
+			require.Fail(t, "unknown action", got.Action)
+		}
+	})
+}
+
+func anyTier() *rapid.Generator[escalation.Tier] {
+	return rapid.SampledFrom(escalation.Tiers())
+}
+
+func anySession() *rapid.Generator[escalation.Session] {
+	return rapid.Custom(func(t *rapid.T) escalation.Session {
+		session := escalation.Session{
+			Tier:     anyTier().Draw(t, "tier"),
+			ParentID: rapid.Int64Range(0, 2).Draw(t, "parent"),
+			Continuity: rapid.SampledFrom([]escalation.Continuity{
+				escalation.ContinuityFresh, escalation.ContinuityResume, escalation.ContinuityHandoff,
+			}).Draw(t, "continuity"),
+		}
+		session.Status = rapid.SampledFrom([]escalation.SessionStatus{
+			escalation.SessionCompleted, escalation.SessionCompleted, escalation.SessionCompleted,
+			escalation.SessionFailed, escalation.SessionTimedOut, escalation.SessionBudgetExhausted,
+			escalation.SessionResumeFailed, escalation.SessionStopped, escalation.SessionRunning, "unheard of",
+		}).Draw(t, "status")
+		session.ReportedSessionID = rapid.SampledFrom([]string{"", "reported"}).Draw(t, "reported id")
+		session.ContextTokens = rapid.IntRange(0, 300_000).Draw(t, "context tokens")
+		if rapid.IntRange(0, 9).Draw(t, "no verdict") > 0 {
+			session.Verdict = &escalation.Verdict{
+				Status: rapid.SampledFrom([]escalation.VerdictStatus{
+					escalation.VerdictHealthy, escalation.VerdictResolved, escalation.VerdictEscalate,
+					escalation.VerdictEscalate, escalation.VerdictNeedsHuman, escalation.VerdictFailed, "unheard of",
+				}).Draw(t, "verdict"),
+				RecommendedTier: escalation.Tier(rapid.IntRange(-1, 5).Draw(t, "recommended")),
+			}
+		}
+		return session
+	})
+}
+
+func concluded(tier escalation.Tier, verdict *escalation.Verdict) escalation.Session {
+	session := escalation.Session{Tier: tier}
+	session.Status, session.Verdict = escalation.SessionCompleted, verdict
+	return session
+}
+
+func unconcluded(status escalation.SessionStatus) escalation.Session {
+	session := escalation.Session{Tier: escalation.TierSafeRepair, ParentID: 7, Continuity: escalation.ContinuityResume}
+	session.Status, session.Error = status, "the reason"
+	return session
+}
+
+func unresumed(tier escalation.Tier, continuity escalation.Continuity, parent int64) escalation.Session {
+	session := escalation.Session{Tier: tier, Continuity: continuity, ParentID: parent}
+	session.Status = escalation.SessionResumeFailed
+	return session
+}
+
+func ended(outcome escalation.Outcome, rule escalation.Rule) escalation.Decision {
+	return escalation.Decision{Action: escalation.DecisionComplete, Outcome: outcome, Rule: rule}
+}
+
+func escalates(to escalation.Tier) escalation.Decision {
+	return escalation.Decision{Action: escalation.DecisionEscalate, Tier: to, Rule: escalation.RuleVerdict}
+}

@@ -1,0 +1,97 @@
+package escalation
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ErrInvalidVerdict is in every error of DecodeVerdict.
+var ErrInvalidVerdict = errors.New("invalid verdict")
+
+// maxVerdictBytes keeps a verdict well inside what Temporal takes as one payload (2 MB),
+// together with the rest of a chain's state.
+const maxVerdictBytes = 256 << 10
+
+// DecodeVerdict reads a verdict as an agent gives it: one JSON object of VerdictSchema's
+// shape. Its error wraps ErrInvalidVerdict and lists everything that is wrong, in words
+// that the agent can be asked to act on.
+func DecodeVerdict(raw []byte) (Verdict, error) {
+	if len(raw) > maxVerdictBytes {
+		return Verdict{}, fmt.Errorf("%w: %d bytes, and at most %d are allowed", ErrInvalidVerdict, len(raw), maxVerdictBytes)
+	}
+	var verdict Verdict
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&verdict); err != nil {
+		return Verdict{}, fmt.Errorf("%w: %w", ErrInvalidVerdict, err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return Verdict{}, fmt.Errorf("%w: something follows after the JSON object", ErrInvalidVerdict)
+	}
+	if problems := verdict.problems(); len(problems) > 0 {
+		return Verdict{}, fmt.Errorf("%w: %s", ErrInvalidVerdict, strings.Join(problems, "; "))
+	}
+	return verdict, nil
+}
+
+// problems lists what is wrong with v, in the order of its fields.
+func (v Verdict) problems() []string {
+	var found []string
+	must := func(ok bool, format string, args ...any) {
+		if !ok {
+			found = append(found, fmt.Sprintf(format, args...))
+		}
+	}
+	must(knownVerdictStatus(v.Status), "status is %q, and must be healthy, resolved, escalate, needs_human or failed", v.Status)
+	must(!blank(v.Summary), "summary is empty")
+	for i, service := range v.Services {
+		must(!blank(service), "services_affected[%d] is empty", i)
+	}
+	// Escalation is decided per service: cooldowns and limits cannot be looked up without one.
+	must(v.Status != VerdictEscalate || len(v.Services) > 0, "services_affected is empty, and status escalate needs at least one service")
+	for i, check := range v.Checks {
+		must(!blank(check.Service), "check_results[%d].service is empty", i)
+		must(!blank(check.CheckType), "check_results[%d].check_type is empty", i)
+		must(knownCheckStatus(check.Status), "check_results[%d].status is %q, and must be healthy, degraded or down", i, check.Status)
+		must(check.ResponseTimeMS >= 0, "check_results[%d].response_time_ms is negative", i)
+	}
+	must(v.RecommendedTier == 0 || v.RecommendedTier.Valid(), "recommended_tier is %d, and must be 1, 2 or 3, or 0 to leave it open", int(v.RecommendedTier))
+	for i, action := range v.Actions {
+		must(knownActionKind(action.Kind), "actions[%d].kind is %q, and must be restart, redeployment or other", i, action.Kind)
+		must(!blank(action.Service), "actions[%d].service is empty", i)
+	}
+	return found
+}
+
+func knownVerdictStatus(s VerdictStatus) bool {
+	switch s {
+	case VerdictHealthy, VerdictResolved, VerdictEscalate, VerdictNeedsHuman, VerdictFailed:
+		return true
+	default:
+		return false
+	}
+}
+
+func knownCheckStatus(s CheckStatus) bool {
+	switch s {
+	case CheckHealthy, CheckDegraded, CheckDown:
+		return true
+	default:
+		return false
+	}
+}
+
+func knownActionKind(k ActionKind) bool {
+	switch k {
+	case ActionRestart, ActionRedeployment, ActionOther:
+		return true
+	default:
+		return false
+	}
+}
+
+func blank(text string) bool { return strings.TrimSpace(text) == "" }

@@ -1,0 +1,49 @@
+package escalation
+
+// Policy is what a chain may do. A chain reads it once, when it starts, and keeps that
+// copy: a change of configuration never alters a chain that is running.
+type Policy struct {
+	// Tiers holds one entry per tier, in the order of Tiers.
+	Tiers []TierPolicy `json:"tiers"`
+	// MaxTier is the highest tier that may run. Nothing escalates past it.
+	MaxTier Tier `json:"max_tier"`
+	// DryRun suppresses escalation and holds whatever tier runs to the
+	// permissions of TierObserve.
+	DryRun bool `json:"dry_run"`
+	// Continuity is how context passes from tier to tier.
+	Continuity ContinuityMode `json:"continuity"`
+	// ResumeThreshold is the share of the next model's context window (0 to 1) that
+	// a conversation may fill and still be resumed.
+	ResumeThreshold float64 `json:"resume_threshold"`
+}
+
+// TierPolicy is what one tier may do and spend.
+type TierPolicy struct {
+	// Model is the model as the CLI understands it: an alias such as "haiku" or a full name.
+	Model string `json:"model"`
+	// ContextWindow is the model's window in tokens, used until the CLI has reported one.
+	ContextWindow int `json:"context_window"`
+	// Tools are the tools that exist for the agent at all.
+	Tools []string `json:"tools"`
+	// AllowedTools are the permission rules that grant; whatever none of them grants is denied.
+	AllowedTools []string `json:"allowed_tools"`
+	// DisallowedTools are the permission rules that deny, whatever else grants.
+	DisallowedTools []string `json:"disallowed_tools,omitempty"`
+	// Timeout is the wall-clock limit of one attempt.
+	Timeout Duration `json:"timeout"`
+	// MaxTurns caps the agent's turns; 0 is no cap.
+	MaxTurns int `json:"max_turns,omitempty"`
+	// BudgetUSD caps what one attempt may spend, in US dollars; 0 is no cap.
+	BudgetUSD float64 `json:"budget_usd,omitempty"`
+}
+
+// For returns the policy that holds while tier runs: its own, with the tools and rules
+// of TierObserve in a dry run.
+func (p Policy) For(tier Tier) TierPolicy {
+	own := p.Tiers[tier-1]
+	if p.DryRun {
+		observe := p.Tiers[TierObserve-1]
+		own.Tools, own.AllowedTools, own.DisallowedTools = observe.Tools, observe.AllowedTools, observe.DisallowedTools
+	}
+	return own
+}

@@ -1,0 +1,137 @@
+package escalation
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// schema is the part of JSON schema that VerdictSchema uses.
+type schema struct {
+	Description          string            `json:"description"`
+	Type                 string            `json:"type"`
+	Enum                 []string          `json:"enum"`
+	Items                *schema           `json:"items"`
+	Properties           map[string]schema `json:"properties"`
+	Required             []string          `json:"required"`
+	AdditionalProperties *bool             `json:"additionalProperties"`
+	MinLength            *int              `json:"minLength"`
+	Minimum              *float64          `json:"minimum"`
+	Maximum              *float64          `json:"maximum"`
+}
+
+func verdictSchema(t *testing.T) schema {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(VerdictSchema))
+	decoder.DisallowUnknownFields()
+	var parsed schema
+	require.NoError(t, decoder.Decode(&parsed))
+	return parsed
+}
+
+func TestVerdictSchemaDescribesVerdict(t *testing.T) {
+	t.Parallel()
+	requireSame(t, "verdict", reflect.TypeFor[Verdict](), verdictSchema(t))
+}
+
+// requireSame requires that described has the properties of the Go type, of the same types,
+// and requires exactly those that the Go type always writes.
+func requireSame(t *testing.T, path string, goType reflect.Type, described schema) {
+	t.Helper()
+	switch goType.Kind() {
+	case reflect.Struct:
+		requireSameFields(t, path, goType, described)
+	case reflect.Slice:
+		require.Equal(t, "array", described.Type, path)
+		require.NotNil(t, described.Items, path)
+		requireSame(t, path+"[]", goType.Elem(), *described.Items)
+	case reflect.String:
+		if goType != reflect.TypeFor[string]() {
+			require.Equal(t, "string", described.Type, path)
+			require.ElementsMatch(t, constantsOf(t, goType.Name()), described.Enum, path)
+			return
+		}
+		require.Equal(t, "string", described.Type, path)
+	case reflect.Int:
+		require.Equal(t, "integer", described.Type, path)
+	case reflect.Float64:
+		require.Equal(t, "number", described.Type, path)
+	case reflect.Bool:
+		require.Equal(t, "boolean", described.Type, path)
+	default:
+		require.Failf(t, "unexpected kind", "%s is a %s", path, goType.Kind())
+	}
+}
+
+func requireSameFields(t *testing.T, path string, goType reflect.Type, described schema) {
+	t.Helper()
+	require.Equal(t, "object", described.Type, path)
+	require.NotNil(t, described.AdditionalProperties, path)
+	require.False(t, *described.AdditionalProperties, path)
+	var names, required []string
+	for i := range goType.NumField() {
+		field := goType.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+		if options != "omitempty" {
+			required = append(required, name)
+		}
+		requireSame(t, path+"."+name, field.Type, described.Properties[name])
+	}
+	require.ElementsMatch(t, names, slices.Collect(maps.Keys(described.Properties)), path)
+	require.ElementsMatch(t, required, described.Required, path)
+}
+
+// constantsOf returns the values of the constants of a string type, from the source: there
+// is no other list that could not be forgotten.
+func constantsOf(t *testing.T, typeName string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "verdict.go", nil, 0)
+	require.NoError(t, err)
+	var values []string
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if name, ok := spec.Type.(*ast.Ident); ok && name.Name == typeName {
+			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			require.NoError(t, err)
+			values = append(values, value)
+		}
+		return true
+	})
+	require.NotEmpty(t, values, typeName)
+	return values
+}
+
+func TestEveryEnumOfTheSchemaIsDecoded(t *testing.T) {
+	t.Parallel()
+	described := verdictSchema(t).Properties
+	for _, status := range described["status"].Enum {
+		require.True(t, knownVerdictStatus(VerdictStatus(status)), status)
+	}
+	for _, status := range described["check_results"].Items.Properties["status"].Enum {
+		require.True(t, knownCheckStatus(CheckStatus(status)), status)
+	}
+	for _, kind := range described["actions"].Items.Properties["kind"].Enum {
+		require.True(t, knownActionKind(ActionKind(kind)), kind)
+	}
+	tier := described["recommended_tier"]
+	require.InDelta(t, 0, *tier.Minimum, 0)
+	require.InDelta(t, int(TierFullRepair), *tier.Maximum, 0)
+}
+
+func TestVerdictSchemaIsCompact(t *testing.T) {
+	t.Parallel()
+	require.Less(t, len(VerdictSchema), 4096, "it is sent with every launch")
+}
