@@ -1,0 +1,107 @@
+package store
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// adapter is a value that is stored in another form than Go holds it in.
+type adapter interface {
+	sql.Scanner
+	driver.Valuer
+}
+
+var (
+	_ adapter = nullableInt{}
+	_ adapter = millis{}
+	_ adapter = jsonText[escalation.Report]{}
+	_ adapter = services{}
+)
+
+// nullableInt stores 0 as NULL, which is what a foreign key to nothing must be.
+type nullableInt struct{ to *int64 }
+
+// Scan implements sql.Scanner.
+func (n nullableInt) Scan(src any) error {
+	var v sql.NullInt64
+	if err := v.Scan(src); err != nil {
+		return err
+	}
+	*n.to = v.Int64
+	return nil
+}
+
+// Value implements driver.Valuer.
+func (n nullableInt) Value() (driver.Value, error) {
+	return sql.NullInt64{Int64: *n.to, Valid: *n.to != 0}.Value()
+}
+
+// millis stores a time as milliseconds since the Unix epoch, and the zero time as NULL.
+type millis struct{ to *time.Time }
+
+// Scan implements sql.Scanner. The time is in UTC.
+func (m millis) Scan(src any) error {
+	var v sql.NullInt64
+	if err := v.Scan(src); err != nil {
+		return err
+	}
+	*m.to = time.Time{}
+	if v.Valid {
+		*m.to = time.UnixMilli(v.Int64).UTC()
+	}
+	return nil
+}
+
+// Value implements driver.Valuer.
+func (m millis) Value() (driver.Value, error) {
+	return sql.NullInt64{Int64: m.to.UnixMilli(), Valid: !m.to.IsZero()}.Value()
+}
+
+// jsonText stores a value as JSON, and JSON's null as NULL.
+type jsonText[T any] struct{ to *T }
+
+// Scan implements sql.Scanner.
+func (j jsonText[T]) Scan(src any) error {
+	var text sql.NullString
+	if err := text.Scan(src); err != nil {
+		return err
+	}
+	var v T
+	if text.Valid {
+		if err := json.Unmarshal([]byte(text.String), &v); err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
+	*j.to = v
+	return nil
+}
+
+// Value implements driver.Valuer.
+func (j jsonText[T]) Value() (driver.Value, error) {
+	text, err := json.Marshal(*j.to)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return sql.NullString{String: string(text), Valid: string(text) != "null"}.Value()
+}
+
+// services stores the services of a report's verdict once more, as a JSON list in a
+// column of their own, so that SQL can select by them. The verdict is what is read back.
+type services struct{ of *escalation.Report }
+
+// Scan implements sql.Scanner. It takes any value and drops it.
+func (services) Scan(any) error { return nil }
+
+// Value implements driver.Valuer.
+func (s services) Value() (driver.Value, error) {
+	list := []string{}
+	if s.of.Verdict != nil && s.of.Verdict.Services != nil {
+		list = s.of.Verdict.Services
+	}
+	return jsonText[[]string]{&list}.Value()
+}

@@ -1,0 +1,20 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkSession measures what recording one session costs: two transactions, each on disk.
+func BenchmarkSession(b *testing.B) {
+	s := sqliteBackend(b)()
+	ctx := b.Context()
+	for i := 0; b.Loop(); i++ {
+		name := fmt.Sprint(i)
+		_, err := s.OpenSession(ctx, opening(fmt.Sprint(i/3), name, 0))
+		require.NoError(b, err)
+		require.NoError(b, s.CloseSession(ctx, name, completed(0.01), noon))
+	}
+}

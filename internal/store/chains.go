@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// A record's parent exists before the record does, and numbers only grow. So a parent's
+// number is always the smaller one, and the order of numbers is an order of ancestry.
+var (
+	forwardQuery = `
+WITH RECURSIVE line (id) AS (
+    SELECT id FROM sessions WHERE id = $1
+    UNION ALL
+    SELECT child.id FROM sessions child JOIN line ON child.parent_session_id = line.id
+)
+` + selectSessions + ` WHERE id IN (SELECT id FROM line) ORDER BY id`
+
+	backwardQuery = `
+WITH RECURSIVE line (id, parent) AS (
+    SELECT id, parent_session_id FROM sessions WHERE id = $1
+    UNION ALL
+    SELECT above.id, above.parent_session_id FROM sessions above JOIN line ON above.id = line.parent
+)
+` + selectSessions + ` WHERE id IN (SELECT id FROM line) ORDER BY id DESC`
+)
+
+// Forward returns the record with the number id and everything that descends from it, in
+// the order in which they were opened: parents before children. It follows parents,
+// also from one chain into another that continued it. An unknown id is ErrNotFound.
+func (s *Store) Forward(ctx context.Context, id int64) ([]escalation.Session, error) {
+	return s.line(ctx, forwardQuery, id)
+}
+
+// Backward returns the record with the number id, then its parent, and so on up to the session
+// that began with no context. An unknown id is ErrNotFound.
+func (s *Store) Backward(ctx context.Context, id int64) ([]escalation.Session, error) {
+	return s.line(ctx, backwardQuery, id)
+}
+
+func (s *Store) line(ctx context.Context, query string, id int64) ([]escalation.Session, error) {
+	sessions, err := collect(ctx, s.db, sessionFields, query, id)
+	if err == nil && len(sessions) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("follow the chain of session record %d: %w", id, err)
+	}
+	return sessions, nil
+}
+
+// Chain returns the sessions of a chain by sequence. A chain that has none yet, or is not
+// known, is an empty list.
+func (s *Store) Chain(ctx context.Context, chainID string) ([]escalation.Session, error) {
+	sessions, err := collect(ctx, s.db, sessionFields, selectSessions+" WHERE chain_id = $1 ORDER BY sequence", chainID)
+	if err != nil {
+		return nil, fmt.Errorf("read the sessions of chain %q: %w", chainID, err)
+	}
+	return sessions, nil
+}

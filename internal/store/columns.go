@@ -1,0 +1,118 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// field ties a column to its place in a record. The value is a pointer, or an adapter
+// around one, that serves both ways: database/sql scans into it and takes arguments from it.
+type field struct {
+	column string
+	value  any
+}
+
+// sessionFields lists the columns of sessions. Every query on that table is built from
+// this list, so a column is added here and in a migration, and nowhere else.
+func sessionFields(s *escalation.Session) []field {
+	return append([]field{
+		{"id", &s.ID},
+		{"parent_session_id", nullableInt{&s.ParentID}},
+		{"chain_id", &s.ChainID},
+		{"sequence", &s.Sequence},
+		{"session_id", &s.SessionID},
+		{"tier", &s.Tier},
+		{"model", &s.Model},
+		{"trigger", &s.Trigger},
+		{"continuity", &s.Continuity},
+		{"continuity_reason", &s.ContinuityReason},
+		{"started_at", millis{&s.StartedAt}},
+		{"ended_at", millis{&s.EndedAt}},
+	}, reportFields(&s.Report)...)
+}
+
+// reportFields lists those columns of sessions that a report fills.
+func reportFields(r *escalation.Report) []field {
+	return []field{
+		{"status", &r.Status},
+		{"cost_usd", &r.CostUSD},
+		{"cost_estimated", &r.CostEstimated},
+		{"reported_total_usd", &r.ReportedTotalUSD},
+		{"input_tokens", &r.Tokens.Input},
+		{"output_tokens", &r.Tokens.Output},
+		{"cache_read_tokens", &r.Tokens.CacheRead},
+		{"cache_creation_tokens", &r.Tokens.CacheCreation},
+		{"context_tokens", &r.ContextTokens},
+		{"context_window", &r.ContextWindow},
+		{"turns", &r.Turns},
+		{"duration_ms", &r.DurationMS},
+		{"reported_session_id", &r.ReportedSessionID},
+		{"cli_version", &r.CLIVersion},
+		{"attempts", &r.Attempts},
+		{"host", &r.Host},
+		{"verdict", jsonText[*escalation.Verdict]{&r.Verdict}},
+		{"services", services{r}},
+		{"error", &r.Error},
+	}
+}
+
+// eventFields lists the columns of events, but for the number that keeps their order.
+func eventFields(e *escalation.Event) []field {
+	return []field{
+		{"event_key", &e.Key},
+		{"chain_id", &e.ChainID},
+		{"session_id", &e.SessionID},
+		{"kind", &e.Kind},
+		{"severity", &e.Severity},
+		{"message", &e.Message},
+		{"occurred_at", millis{&e.At}},
+	}
+}
+
+// replacedFields lists the columns of replaced_reports, but for the number that keeps their order.
+func replacedFields(r *ReplacedReport) []field {
+	return []field{
+		{"session_id", &r.SessionID},
+		{"ended_at", millis{&r.EndedAt}},
+		{"report", jsonText[escalation.Report]{&r.Report}},
+	}
+}
+
+// columns returns the columns of fields as a query names them: "a, b, c".
+func columns(fields []field) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.column
+	}
+	return strings.Join(names, ", ")
+}
+
+// values returns the values of fields, as arguments or as destinations.
+func values(fields []field) []any {
+	out := make([]any, len(fields))
+	for i, f := range fields {
+		out[i] = f.value
+	}
+	return out
+}
+
+// insertInto returns the statement that inserts fields into table, and its arguments.
+func insertInto(table string, fields []field) (query string, args []any) {
+	marks := make([]string, len(fields))
+	for i := range fields {
+		marks[i] = fmt.Sprintf("$%d", i+1)
+	}
+	query = fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, columns(fields), strings.Join(marks, ", "))
+	return query, values(fields)
+}
+
+// assignments returns fields as an UPDATE sets them, numbered from $1: "a = $1, b = $2".
+func assignments(fields []field) string {
+	parts := make([]string, len(fields))
+	for i, f := range fields {
+		parts[i] = fmt.Sprintf("%s = $%d", f.column, i+1)
+	}
+	return strings.Join(parts, ", ")
+}

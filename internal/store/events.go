@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+var selectEvents = "SELECT " + columns(eventFields(new(escalation.Event))) + " FROM events"
+
+// AppendEvents records events in their order: all of them, or none if it fails. An event
+// whose Key is recorded already is left out, and the one that is there stays as it
+// is. Key, ChainID and At are required, else the error is ErrInvalid.
+func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) error {
+	events, err := canonical(events)
+	if err == nil && len(events) > 0 {
+		err = s.write(ctx, func(tx *sql.Tx) error { return appendEvents(ctx, tx, events) })
+	}
+	if err != nil {
+		return fmt.Errorf("record events: %w", err)
+	}
+	return nil
+}
+
+// Events returns the events of a chain in the order in which they were recorded. A chain that
+// has none, or is not known, is an empty list.
+func (s *Store) Events(ctx context.Context, chainID string) ([]escalation.Event, error) {
+	events, err := collect(ctx, s.db, eventFields, selectEvents+" WHERE chain_id = $1 ORDER BY id", chainID)
+	if err != nil {
+		return nil, fmt.Errorf("read the events of chain %q: %w", chainID, err)
+	}
+	return events, nil
+}
+
+func appendEvents(ctx context.Context, tx *sql.Tx, events []escalation.Event) error {
+	for i := range events {
+		if err := checkEvent(events[i]); err != nil {
+			return fmt.Errorf("event %d of %d: %w", i+1, len(events), err)
+		}
+		query, args := insertInto("events", eventFields(&events[i]))
+		if _, err := tx.ExecContext(ctx, query+" ON CONFLICT (event_key) DO NOTHING", args...); err != nil {
+			return fmt.Errorf("event %q: %w", events[i].Key, err)
+		}
+	}
+	return nil
+}
+
+func checkEvent(event escalation.Event) error {
+	switch {
+	case event.Key == "":
+		return fmt.Errorf("%w: it has no key", ErrInvalid)
+	case event.ChainID == "":
+		return fmt.Errorf("%w: it has no chain id", ErrInvalid)
+	case event.At.IsZero():
+		return fmt.Errorf("%w: it has no time", ErrInvalid)
+	default:
+		return nil
+	}
+}

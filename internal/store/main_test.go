@@ -1,0 +1,116 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// writerVariable holds a path in a test binary that is to be a writer to that database.
+const writerVariable = "STORE_TEST_WRITER"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(writerVariable); path != "" {
+		fmt.Fprintln(os.Stderr, writeUntilKilled(path))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// writeUntilKilled records sessions, and prints the id of each once it is closed.
+func writeUntilKilled(path string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, err := store.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("process %d session %d", os.Getpid(), i)
+		if _, err := s.OpenSession(ctx, opening("shared", name, 0)); err != nil {
+			return err
+		}
+		if err := s.CloseSession(ctx, name, completed(0.01), noon); err != nil {
+			return err
+		}
+		if err := s.AppendEvents(ctx, []escalation.Event{event("shared", name)}); err != nil {
+			return err
+		}
+		fmt.Println(name)
+	}
+}
+
+// TestKilledWriter has another process write beside this one, kills it in the middle of
+// that, several times, and looks for everything that was acknowledged.
+func TestKilledWriter(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ops.db")
+	s := openFile(t, path)
+	var acknowledged []string
+	for round := range 3 {
+		own := fmt.Sprintf("own session %d", round)
+		mustOpen(t, s, opening("shared", own, 0))
+		acknowledged = append(acknowledged, runAndKill(t, path, 5+round)...)
+	}
+
+	for _, name := range acknowledged {
+		session, err := s.BySessionID(bounded(t), name)
+		require.NoError(t, err)
+		require.Equal(t, escalation.SessionCompleted, session.Status)
+	}
+	chain, err := s.Chain(bounded(t), "shared")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(chain), len(acknowledged)+3)
+	for i, session := range chain {
+		require.Equal(t, i+1, session.Sequence)
+	}
+	requireSound(t, path)
+}
+
+// runAndKill starts a writer, kills it after it has acknowledged some sessions, and returns all that it did.
+func runAndKill(t *testing.T, path string, atLeast int) (acknowledged []string) {
+	t.Helper()
+	executable, err := os.Executable()
+	require.NoError(t, err)
+	writer := exec.CommandContext(bounded(t), executable)
+	writer.Env = append(os.Environ(), writerVariable+"="+path)
+	var complaints strings.Builder
+	writer.Stderr = &complaints
+	output, err := writer.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, writer.Start())
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		acknowledged = append(acknowledged, lines.Text())
+		if len(acknowledged) == atLeast {
+			require.NoError(t, writer.Process.Kill())
+		}
+	}
+	require.ErrorContains(t, writer.Wait(), "killed", complaints.String())
+	return acknowledged
+}
+
+// requireSound has SQLite check the whole file.
+func requireSound(t *testing.T, path string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	var verdict string
+	require.NoError(t, db.QueryRowContext(bounded(t), "PRAGMA integrity_check").Scan(&verdict))
+	require.Equal(t, "ok", verdict)
+	var orphans int
+	require.NoError(t, db.QueryRowContext(bounded(t), "SELECT COUNT(*) FROM pragma_foreign_key_check").Scan(&orphans))
+	require.Zero(t, orphans)
+}

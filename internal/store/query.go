@@ -1,0 +1,47 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// selectSessions reads whole session records; a WHERE clause follows it.
+var selectSessions = "SELECT " + columns(sessionFields(new(escalation.Session))) + " FROM sessions"
+
+// collect returns one record per row of query, whose columns are those of fields. No row is
+// an empty list.
+func collect[T any](ctx context.Context, q querier, fields func(*T) []field, query string, args ...any) ([]T, error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err has told already what there was to tell
+	records := []T{}
+	for rows.Next() {
+		var record T
+		if err := rows.Scan(values(fields(&record))...); err != nil {
+			return nil, fmt.Errorf("read a row: %w", err)
+		}
+		records = append(records, record)
+	}
+	return records, rows.Err()
+}
+
+// oneSession returns the only row of query, or ErrNotFound.
+func oneSession(ctx context.Context, q querier, query string, args ...any) (escalation.Session, error) {
+	found, err := collect(ctx, q, sessionFields, query, args...)
+	switch {
+	case err != nil:
+		return escalation.Session{}, err
+	case len(found) == 0:
+		return escalation.Session{}, ErrNotFound
+	default:
+		return found[0], nil
+	}
+}
+
+func bySessionID(ctx context.Context, q querier, sessionID string) (escalation.Session, error) {
+	return oneSession(ctx, q, selectSessions+" WHERE session_id = $1", sessionID)
+}

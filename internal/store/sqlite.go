@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+const (
+	// busyTimeout is how long a writer waits for another one's transaction, which takes
+	// milliseconds, before it gives up with a transient error. SQLite does not look at
+	// the context while it waits, so this also bounds how late a cancellation is noticed.
+	busyTimeout = 5 * time.Second
+	// maxConns bounds the connections of one Store. SQLite has one writer at a time, so
+	// more would only wait; the others let reads go on beside it.
+	maxConns = 4
+)
+
+// openSQLite opens the database in the file at path, which it creates if it is missing.
+func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("find the database %s: %w", path, err)
+	}
+	dir := filepath.Dir(absolute)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create the directory of the database %s: %w: make its parent writable or choose another place", absolute, err)
+	}
+	unlock, err := lockDirectory(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return openLocked(ctx, absolute)
+}
+
+// openLocked does the work of openSQLite while no other process or goroutine does.
+func openLocked(ctx context.Context, path string) (*sql.DB, error) {
+	if err := createFile(path); err != nil {
+		return nil, fmt.Errorf("create the database %s: %w: make its directory writable or choose another place", path, err)
+	}
+	db, err := sql.Open("sqlite", sqliteDSN(path))
+	if err != nil {
+		return nil, fmt.Errorf("open the database %s: %w", path, err)
+	}
+	db.SetMaxOpenConns(maxConns)
+	if err := prepareSQLite(ctx, db); err != nil {
+		return nil, fmt.Errorf("open the database %s: %w", path, errors.Join(explainSQLite(err), db.Close()))
+	}
+	return db, nil
+}
+
+// createFile creates an empty file that only its owner may use, unless one exists. SQLite gives
+// the files that it adds the same mode. An existing file is not opened: closing
+// it would drop the locks that SQLite holds on it for this process.
+func createFile(path string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the operator chooses the path
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// sqliteDSN returns the driver's name for the file, with what every connection needs:
+// foreign keys enforced, each commit on disk, and a write transaction that takes
+// the write lock when it begins, so that it never fails half-way to another writer.
+func sqliteDSN(path string) string {
+	query := url.Values{
+		"_pragma": {
+			fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
+			"foreign_keys(on)",
+			"synchronous(full)",
+		},
+		"_txlock": {"immediate"},
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
+}
+
+// prepareSQLite checks that the database is ours before it changes anything in it.
+func prepareSQLite(ctx context.Context, db *sql.DB) error {
+	if err := refuseForeign(ctx, db); err != nil {
+		return err
+	}
+	if err := probeWrite(ctx, db); err != nil {
+		return err
+	}
+	provider, err := migrator(db, goose.DialectSQLite3, "sqlite")
+	if err != nil {
+		return err
+	}
+	if err := refuseNewer(ctx, provider); err != nil {
+		return err
+	}
+	// Readers and a writer do not wait for each other; the mode stays with the file.
+	if _, err := db.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil {
+		return fmt.Errorf("switch to a write-ahead log: %w", err)
+	}
+	return migrate(ctx, provider)
+}
+
+// refuseForeign fails if another program keeps its tables here.
+func refuseForeign(ctx context.Context, db *sql.DB) error {
+	const query = "SELECT COUNT(*), COUNT(CASE WHEN name = $1 THEN 1 END) FROM sqlite_master WHERE type = 'table'"
+	var tables, ours int
+	if err := db.QueryRowContext(ctx, query, versionTable).Scan(&tables, &ours); err != nil {
+		return fmt.Errorf("read the list of tables: %w", err)
+	}
+	if tables > 0 && ours == 0 {
+		return fmt.Errorf("%w, because it belongs to another program: choose another file", errUnusable)
+	}
+	return nil
+}
+
+// probeWrite writes and takes it back, because SQLite opens a file that may not be written
+// without a complaint, and would fail only when something is recorded.
+func probeWrite(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin to write: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, "CREATE TABLE write_probe (id INTEGER)")
+	if err = errors.Join(err, tx.Rollback()); err != nil {
+		return fmt.Errorf("try to write: %w", err)
+	}
+	return nil
+}
+
+// explainSQLite adds to an error of opening what the operator can do about it.
+func explainSQLite(err error) error {
+	switch sqliteCode(err) {
+	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
+		return fmt.Errorf("%w, because it is not a SQLite database or is damaged: %w: move it away or choose another file", errUnusable, err)
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return fmt.Errorf("%w: make the file and its directory writable or choose another place", err)
+	default:
+		return err
+	}
+}
+
+// sqliteCode returns SQLite's primary result code, or SQLITE_OK if err is not SQLite's.
+func sqliteCode(err error) int {
+	if failure, ok := errors.AsType[*sqlite.Error](err); ok {
+		return failure.Code() & 0xff
+	}
+	return sqlite3.SQLITE_OK
+}
+
+// sqlitePermanent reports whether SQLite will give the same answer again. The codes
+// left out tell of surroundings that can change: locks, disk, memory, permissions.
+func sqlitePermanent(err error) bool {
+	switch sqliteCode(err) {
+	case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_INTERNAL, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,
+		sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISUSE,
+		sqlite3.SQLITE_RANGE, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_AUTH:
+		return true
+	default:
+		return false
+	}
+}
+
+func sqliteMissingReference(err error) bool {
+	failure, ok := errors.AsType[*sqlite.Error](err)
+	return ok && failure.Code() == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
+}

@@ -1,0 +1,102 @@
+package store_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// backend makes an empty database, and returns what opens a Store on it: each call
+// another one, closed when the test ends.
+type backend func(t testing.TB) (open func() *store.Store)
+
+func TestSQLite(t *testing.T) {
+	t.Parallel()
+	testBackend(t, sqliteBackend)
+}
+
+// testBackend holds a kind of database to everything that the package promises.
+func testBackend(t *testing.T, database backend) {
+	for name, test := range map[string]func(*testing.T, backend){
+		"a record keeps every field":                testEveryField,
+		"a close keeps every field of the report":   testEveryReportField,
+		"text that is not UTF-8":                    testInvalidText,
+		"sequence counts within a chain":            testSequence,
+		"opening is idempotent":                     testOpenIdempotent,
+		"opening refuses what contradicts":          testOpenRefuses,
+		"closing is idempotent":                     testCloseIdempotent,
+		"closing again keeps the replaced report":   testCloseReplaces,
+		"closing refuses what says nothing":         testCloseRefuses,
+		"reading what is not there":                 testNotFound,
+		"a chain by sequence":                       testChain,
+		"forward and backward as a plain walk does": testLines,
+		"events keep their order and come once":     testEvents,
+		"events are all recorded or none":           testEventsAtomic,
+		"two stores, many goroutines":               testConcurrentSessions,
+		"one session opened by everyone":            testConcurrentSameSession,
+		"an ended context":                          testEndedContext,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, database)
+		})
+	}
+}
+
+func sqliteBackend(t testing.TB) func() *store.Store {
+	path := filepath.Join(t.TempDir(), "ops.db")
+	return func() *store.Store { return openFile(t, path) }
+}
+
+func openFile(t testing.TB, path string) *store.Store {
+	t.Helper()
+	s, err := store.Open(bounded(t), path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// bounded is a context that ends with the test, or after a time that means that it hangs.
+func bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// opening is a session as a chain opens it.
+func opening(chainID, sessionID string, parent int64) escalation.Session {
+	return escalation.Session{
+		ParentID:         parent,
+		ChainID:          chainID,
+		SessionID:        sessionID,
+		Tier:             escalation.TierObserve,
+		Model:            "haiku",
+		Trigger:          escalation.TriggerScheduled,
+		Continuity:       escalation.ContinuityFresh,
+		ContinuityReason: escalation.ReasonFirstTier,
+		StartedAt:        noon,
+	}
+}
+
+func mustOpen(t testing.TB, s *store.Store, session escalation.Session) escalation.Session {
+	t.Helper()
+	recorded, err := s.OpenSession(bounded(t), session)
+	require.NoError(t, err)
+	return recorded
+}
+
+func completed(costUSD float64) escalation.Report {
+	return escalation.Report{
+		Status:  escalation.SessionCompleted,
+		CostUSD: costUSD,
+		Verdict: &escalation.Verdict{Status: escalation.VerdictHealthy, Services: []string{"jellyfin"}},
+	}
+}
