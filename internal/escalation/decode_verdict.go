@@ -59,7 +59,8 @@ func (v Verdict) problems() []string {
 		must(knownCheckStatus(check.Status), "check_results[%d].status is %q, and must be healthy, degraded or down", i, check.Status)
 		must(check.ResponseTimeMS >= 0, "check_results[%d].response_time_ms is negative", i)
 	}
-	must(v.RecommendedTier == 0 || v.RecommendedTier.Valid(), "recommended_tier is %d, and must be 1, 2 or 3, or 0 to leave it open", int(v.RecommendedTier))
+	must(v.RecommendedTier == 0 || v.RecommendedTier.Valid(),
+		"recommended_tier is %d, and must be 1, 2 or 3, or 0 to leave it open", int(v.RecommendedTier))
 	for i, action := range v.Actions {
 		must(knownActionKind(action.Kind), "actions[%d].kind is %q, and must be restart, redeployment or other", i, action.Kind)
 		must(!blank(action.Service), "actions[%d].service is empty", i)

@@ -78,8 +78,7 @@ func requireSameFields(t *testing.T, path string, goType reflect.Type, described
 	require.NotNil(t, described.AdditionalProperties, path)
 	require.False(t, *described.AdditionalProperties, path)
 	var names, required []string
-	for i := range goType.NumField() {
-		field := goType.Field(i)
+	for field := range goType.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)
 		if options != "omitempty" {
