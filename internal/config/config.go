@@ -1,0 +1,177 @@
+package config
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/prompts"
+)
+
+// Prefix starts the name of every variable that this package reads.
+const Prefix = "CLAUDEOPS_"
+
+// Config is every setting of Claude Ops, validated. Load makes it; paths in it are absolute.
+type Config struct {
+	Chain   Chain   `group:"Chain"`
+	State   State   `group:"State and records"`
+	Claude  Claude  `group:"The claude command line"`
+	Tiers   Tiers   `group:"Tiers"`
+	Prompts Prompts `group:"Prompts"`
+	Worker  Worker  `group:"Worker"`
+	Log     Log     `group:"Log"`
+
+	// given holds the names of the variables that the environment sets.
+	given map[string]bool
+}
+
+// Chain is what every chain may do and how it passes context on.
+type Chain struct {
+	MaxTier         escalation.Tier           `env:"MAX_TIER" desc:"Highest tier that may run: 1, 2 or 3. A chain that needs more asks for a person."`
+	DryRun          bool                      `env:"DRY_RUN" desc:"true: look and report only. Nothing escalates, and whatever tier runs has the permissions of tier 1."`
+	Continuity      escalation.ContinuityMode `env:"CONTINUITY" desc:"How a tier gets the context of the one before: auto resumes the conversation where that is possible, handoff always passes on a summary."`
+	ResumeThreshold float64                   `env:"RESUME_CONTEXT_THRESHOLD" desc:"Share of the next model's context window, above 0 and at most 1, that a conversation may fill and still be resumed; a fuller one is handed over as a summary."`
+}
+
+// State is where Claude Ops keeps its own files.
+type State struct {
+	Dir         string `env:"STATE_DIR" default:"$XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops" desc:"Directory for records, conversations and the agents' working directory. Created if missing, readable by its owner only."`
+	DatabaseURL string `env:"DATABASE_URL" secret:"true" default:"sqlite://STATE_DIR/claudeops.db" desc:"Database for session records and events, spelled sqlite:///absolute/path.db."`
+}
+
+// Claude is how the claude CLI is run, whatever the tier.
+type Claude struct {
+	Path      string `env:"CLAUDE" desc:"The claude executable: a path, or a name that is looked up on PATH."`
+	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude" desc:"Directory for the CLI's login, settings and conversations. Unset: an own one, so credentials come from the environment. login: that of the user who runs this program, with the login made there. A path: that existing directory."`
+	// Login says that ConfigDir is the user's own: the CLI must get the HOME (and
+	// CLAUDE_CONFIG_DIR, if there is one) of this process, so that it finds a login
+	// that is kept outside the directory, in a keychain for example.
+	Login            bool          `env:"-"`
+	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of further environment variables that agents get, comma-separated (AWS_* stands for all that begin so), beside the built-in list of what they need to run and of the providers' credentials."`
+	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run; the default rules confine the file tools to it. A path of your own must exist, and must not contain the state directory."`
+	Environment      string        `env:"ENVIRONMENT" desc:"Description of the infrastructure for the agents, free text: what runs where, how to reach it, what to keep in mind. Goes into every launch."`
+	FirstByteTimeout time.Duration `env:"FIRST_BYTE_TIMEOUT" desc:"Time within which a started agent must give the first sign of life."`
+	IdleTimeout      time.Duration `env:"IDLE_TIMEOUT" desc:"Time without any output after which an agent counts as stalled. Longer than the longest single command that it may run."`
+	StopGrace        time.Duration `env:"STOP_GRACE" desc:"Time that an agent gets to end after it was asked to, before it is killed."`
+	APIRetries       int           `env:"API_RETRIES" desc:"Times that the CLI repeats a failed call of the model's API before it gives up; 0 to 10."`
+}
+
+// Tiers holds the settings of each tier.
+type Tiers struct {
+	Tier1 Tier `envPrefix:"TIER1_"`
+	Tier2 Tier `envPrefix:"TIER2_"`
+	Tier3 Tier `envPrefix:"TIER3_"`
+}
+
+// Tier is what one tier runs with.
+type Tier struct {
+	Model           string        `env:"MODEL" desc:"Model, as the CLI understands it: an alias such as haiku or a full name."`
+	ContextWindow   int           `env:"CONTEXT_WINDOW" desc:"The model's context window in tokens; used until the CLI has reported one."`
+	Tools           RuleList      `env:"TOOLS" desc:"Tools that exist for the agent at all, comma-separated names."`
+	AllowedTools    RuleList      `env:"ALLOWED_TOOLS" desc:"Permission rules that grant, comma-separated, such as Bash(docker ps:*),Read(./**). What no rule grants is denied."`
+	DisallowedTools RuleList      `env:"DISALLOWED_TOOLS" desc:"Permission rules that deny, whatever else grants; none for no such rule. A second line of defence and no boundary: a command can be spelled in many ways."`
+	Timeout         time.Duration `env:"TIMEOUT" desc:"Wall-clock limit of one attempt."`
+	MaxTurns        int           `env:"MAX_TURNS" desc:"Cap on the agent's turns; 0 is no cap."`
+	BudgetUSD       float64       `env:"BUDGET_USD" desc:"Cap on what one attempt may spend, in US dollars; 0 is no cap. Checked after each call, so the last one can overshoot."`
+}
+
+// Prompts are the paths of files that replace the built-in instructions of a tier;
+// empty keeps the built-in ones.
+type Prompts struct {
+	Tier1 string `env:"PROMPT" desc:"File with the instructions of tier 1, in place of the built-in ones."`
+	Tier2 string `env:"TIER2_PROMPT" desc:"File with the instructions of tier 2, in place of the built-in ones."`
+	Tier3 string `env:"TIER3_PROMPT" desc:"File with the instructions of tier 3, in place of the built-in ones."`
+}
+
+// Overrides returns p as prompts.Load takes it.
+func (p Prompts) Overrides() prompts.Overrides {
+	return prompts.Overrides{Tier1: p.Tier1, Tier2: p.Tier2, Tier3: p.Tier3}
+}
+
+// Worker is how a worker process takes part in Temporal. The connection itself follows
+// Temporal's own settings (TEMPORAL_ADDRESS and so on) and is not part of this package.
+type Worker struct {
+	TaskQueue           string        `env:"TASK_QUEUE" desc:"Temporal task queue of workflows and light activities. Agents run on the queue of this name with -agents added."`
+	MaxConcurrentAgents int           `env:"MAX_CONCURRENT_AGENTS" desc:"Agents that one worker runs at a time."`
+	DrainTimeout        time.Duration `env:"DRAIN_TIMEOUT" desc:"Time that running agents get to finish when the worker is told to stop. Those that do not are stopped and go on at another worker, or after the restart."`
+}
+
+// Log is what the programs write to stderr.
+type Log struct {
+	Level  LogLevel  `env:"LOG_LEVEL" desc:"Least severe messages that are logged: debug, info, warn or error."`
+	Format LogFormat `env:"LOG_FORMAT" desc:"text for people, json for machines."`
+}
+
+// LogLevel is a severity below which nothing is logged.
+type LogLevel string
+
+// The levels.
+const (
+	LogDebug LogLevel = "debug"
+	LogInfo  LogLevel = "info"
+	LogWarn  LogLevel = "warn"
+	LogError LogLevel = "error"
+)
+
+// Slog returns l as a level of log/slog.
+func (l LogLevel) Slog() slog.Level {
+	switch l {
+	case LogDebug:
+		return slog.LevelDebug
+	case LogInfo:
+		return slog.LevelInfo
+	case LogWarn:
+		return slog.LevelWarn
+	case LogError:
+		return slog.LevelError
+	default:
+		return slog.LevelInfo
+	}
+}
+
+// LogFormat is how log lines are written.
+type LogFormat string
+
+// The formats.
+const (
+	LogText LogFormat = "text"
+	LogJSON LogFormat = "json"
+)
+
+// Policy returns what a chain that starts now may do.
+func (c Config) Policy() escalation.Policy {
+	policy := escalation.Policy{
+		MaxTier:         c.Chain.MaxTier,
+		DryRun:          c.Chain.DryRun,
+		Continuity:      c.Chain.Continuity,
+		ResumeThreshold: c.Chain.ResumeThreshold,
+	}
+	for _, named := range c.Tiers.named() {
+		policy.Tiers = append(policy.Tiers, named.tier.policy())
+	}
+	return policy
+}
+
+// namedTier is a tier's settings with what their names have in common, such as "TIER1_".
+type namedTier struct {
+	prefix string
+	tier   *Tier
+}
+
+// named lists the tiers, least powerful first.
+func (t *Tiers) named() []namedTier {
+	return []namedTier{{"TIER1_", &t.Tier1}, {"TIER2_", &t.Tier2}, {"TIER3_", &t.Tier3}}
+}
+
+func (t Tier) policy() escalation.TierPolicy {
+	return escalation.TierPolicy{
+		Model:           t.Model,
+		ContextWindow:   t.ContextWindow,
+		Tools:           t.Tools,
+		AllowedTools:    t.AllowedTools,
+		DisallowedTools: t.DisallowedTools,
+		Timeout:         escalation.Duration(t.Timeout),
+		MaxTurns:        t.MaxTurns,
+		BudgetUSD:       t.BudgetUSD,
+	}
+}

@@ -1,0 +1,84 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// defaults returns the configuration of an empty environment, but for what is derived
+// from it (see resolve). Every number has its reason beside it.
+func defaults() Config {
+	return Config{
+		Chain: Chain{
+			MaxTier:         escalation.TierFullRepair,
+			Continuity:      escalation.ContinuityAuto,
+			ResumeThreshold: 0.80, // leaves a fifth of the window to the tier's own work
+		},
+		Claude: Claude{
+			Path:             "claude",
+			FirstByteTimeout: 2 * time.Minute,  // a second or two, but for a loaded host and a large transcript
+			IdleTimeout:      11 * time.Minute, // the CLI lets one command run for up to 10 minutes, and is silent meanwhile
+			StopGrace:        5 * time.Second,  // enough to end a command and to write the transcript
+			APIRetries:       5,                // well under a minute of backoff; longer waits are Temporal's
+		},
+		Tiers: Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},
+		Worker: Worker{
+			TaskQueue:           "claudeops",
+			MaxConcurrentAgents: 2,                // each takes up to 300 MB before it has done anything
+			DrainTimeout:        20 * time.Second, // with StopGrace it fits into the 30 seconds that Kubernetes gives
+		},
+		Log: Log{Level: LogInfo, Format: LogText},
+	}
+}
+
+// window is the context window that every model has at least, in tokens. The CLI reports
+// larger ones, and what it reports wins.
+const window = 200_000
+
+func tier1() Tier {
+	return Tier{
+		Model: "haiku", ContextWindow: window,
+		Tools:           RuleList{"Bash", "Read", "Grep", "Glob"},
+		AllowedTools:    rules(observing),
+		DisallowedTools: rules(never),
+		Timeout:         15 * time.Minute, // a look at a few dozen services
+		MaxTurns:        60,
+		BudgetUSD:       0.50, // a normal look costs a few cents
+	}
+}
+
+func tier2() Tier {
+	return Tier{
+		Model: "sonnet", ContextWindow: window,
+		Tools:           RuleList{"Bash", "Read", "Grep", "Glob", "Edit", "Write"},
+		AllowedTools:    rules(observing, safeRepair),
+		DisallowedTools: rules(never, neverWritten),
+		Timeout:         30 * time.Minute, // a few restarts, and waiting for each to show its effect
+		MaxTurns:        100,
+		BudgetUSD:       2.50, // several times a normal repair
+	}
+}
+
+func tier3() Tier {
+	return Tier{
+		Model: "opus", ContextWindow: window,
+		Tools:           RuleList{"Bash", "Read", "Grep", "Glob", "Edit", "Write"},
+		AllowedTools:    rules(observing, safeRepair, fullRepair),
+		DisallowedTools: rules(never, neverWritten),
+		Timeout:         60 * time.Minute, // a redeployment by playbook takes tens of minutes
+		MaxTurns:        150,
+		BudgetUSD:       10, // several times a normal redeployment
+	}
+}
+
+func rules(lists ...[]grant) RuleList {
+	var all RuleList
+	for _, list := range lists {
+		for _, grant := range list {
+			all = append(all, grant.rule)
+		}
+	}
+	return slices.Clip(all)
+}

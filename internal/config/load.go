@@ -1,0 +1,106 @@
+package config
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// Load reads the configuration from environ, which is in the form of os.Environ. It
+// reads the prompt files that environ names, and changes nothing. If anything is wrong
+// the error is an *Error with every problem, and the Config is not to be used.
+func Load(environ []string) (Config, error) {
+	vars := env.ToMap(environ)
+	cfg := defaults()
+	cfg.given = map[string]bool{}
+	found := &problems{vars: map[string]string{}}
+	var known []string
+	for _, leaf := range leaves(cfg) {
+		known = append(known, leaf.name)
+		found.vars[leaf.name] = strings.TrimSpace(vars[leaf.name])
+		cfg.given[leaf.name] = found.vars[leaf.name] != ""
+	}
+	parse(&cfg, found)
+	resolve(&cfg, surroundings{
+		home:         vars["HOME"],
+		xdgState:     vars["XDG_STATE_HOME"],
+		claudeConfig: vars["CLAUDE_CONFIG_DIR"],
+	}, found)
+	cfg.validate(found)
+	reportUnknown(vars, known, found)
+	if err := found.err(); err != nil {
+		return Config{}, err
+	}
+	return cfg, nil
+}
+
+// surroundings are the variables of others that defaults depend on.
+type surroundings struct {
+	home         string // HOME
+	xdgState     string // XDG_STATE_HOME
+	claudeConfig string // CLAUDE_CONFIG_DIR, the CLI's own variable
+}
+
+// userLogin is the value of CLAUDEOPS_CLAUDE_CONFIG_DIR that stands for the login of the
+// user who runs this program.
+const userLogin = "login"
+
+// resolve fills in what is derived from other settings, and makes paths absolute.
+func resolve(c *Config, around surroundings, p *problems) {
+	absolute := func(name string, path *string) {
+		resolved, err := around.absolute(*path)
+		p.must(name, err == nil, "be a path, and is none: %s", errorText(err))
+		*path = resolved
+	}
+
+	if c.State.Dir == "" {
+		c.State.Dir = around.stateDir()
+		p.must("STATE_DIR", c.State.Dir != "", "name a directory, because neither XDG_STATE_HOME nor HOME gives a place for one")
+	}
+	absolute("STATE_DIR", &c.State.Dir)
+	if c.State.DatabaseURL == "" {
+		c.State.DatabaseURL = fileURL(filepath.Join(c.State.Dir, "claudeops.db"))
+	}
+	if c.Claude.WorkDir == "" {
+		c.Claude.WorkDir = filepath.Join(c.State.Dir, "work")
+	}
+	absolute("WORK_DIR", &c.Claude.WorkDir)
+	resolveConfigDir(&c.Claude, c.State.Dir, around, p)
+	absolute("CLAUDE_CONFIG_DIR", &c.Claude.ConfigDir)
+	absolute("PROMPT", &c.Prompts.Tier1)
+	absolute("TIER2_PROMPT", &c.Prompts.Tier2)
+	absolute("TIER3_PROMPT", &c.Prompts.Tier3)
+	dropVoidDefaults(&c.Tiers, p)
+}
+
+func resolveConfigDir(c *Claude, stateDir string, around surroundings, p *problems) {
+	switch c.ConfigDir {
+	case "":
+		c.ConfigDir = filepath.Join(stateDir, "claude")
+	case userLogin:
+		c.Login = true
+		c.ConfigDir = around.claudeConfig
+		if c.ConfigDir == "" && around.home != "" {
+			c.ConfigDir = filepath.Join(around.home, ".claude")
+		}
+		p.must("CLAUDE_CONFIG_DIR", c.ConfigDir != "", "be a path, because HOME is not set and so there is no user's login")
+	}
+}
+
+// dropVoidDefaults removes default grants for tools that the operator took away, so that
+// shortening one list does not mean retyping another.
+func dropVoidDefaults(tiers *Tiers, p *problems) {
+	for _, named := range tiers.named() {
+		if !p.given(named.prefix + "ALLOWED_TOOLS") {
+			named.tier.AllowedTools = slices.DeleteFunc(named.tier.AllowedTools, named.tier.void)
+		}
+	}
+}
+
+// void reports whether rule is about a tool that t does not have.
+func (t Tier) void(rule string) bool {
+	tool := toolOf(rule)
+	return !fromServer(tool) && !slices.Contains(t.Tools, tool)
+}

@@ -1,0 +1,200 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+const home = "HOME=/home/someone"
+
+// load reads the settings given, in an otherwise empty environment.
+func load(t *testing.T, settings ...string) Config {
+	t.Helper()
+	cfg, err := Load(append([]string{home}, settings...))
+	require.NoError(t, err)
+	return cfg
+}
+
+// problemsOf returns what is wrong with the settings given, one sentence each.
+func problemsOf(t *testing.T, settings ...string) []Problem {
+	t.Helper()
+	cfg, err := Load(append([]string{home}, settings...))
+	var problems *Error
+	require.ErrorAs(t, err, &problems)
+	require.Zero(t, cfg)
+	return problems.Problems
+}
+
+func TestAnEmptyEnvironmentGivesTheDefaults(t *testing.T) {
+	t.Parallel()
+	cfg := load(t)
+	require.Equal(t, "/home/someone/.local/state/claudeops", cfg.State.Dir)
+	require.Equal(t, "sqlite:///home/someone/.local/state/claudeops/claudeops.db", cfg.State.DatabaseURL)
+	require.Equal(t, "/home/someone/.local/state/claudeops/work", cfg.Claude.WorkDir)
+	require.Equal(t, "/home/someone/.local/state/claudeops/claude", cfg.Claude.ConfigDir)
+	require.False(t, cfg.Claude.Login)
+
+	policy := cfg.Policy()
+	require.Equal(t, escalation.TierFullRepair, policy.MaxTier)
+	require.False(t, policy.DryRun)
+	require.Equal(t, escalation.ContinuityAuto, policy.Continuity)
+	require.InDelta(t, 0.80, policy.ResumeThreshold, 0)
+	var models []string
+	for _, tier := range policy.Tiers {
+		models = append(models, tier.Model)
+	}
+	require.Equal(t, []string{"haiku", "sonnet", "opus"}, models)
+}
+
+func TestAnEmptyVariableIsAnUnsetOne(t *testing.T) {
+	t.Parallel()
+	var empty, blank []string
+	for _, leaf := range leaves(defaults()) {
+		empty, blank = append(empty, leaf.name+"="), append(blank, leaf.name+"= ")
+	}
+	require.Equal(t, load(t).Settings(), load(t, empty...).Settings())
+	require.Equal(t, load(t).Settings(), load(t, blank...).Settings())
+}
+
+func TestEachTierAddsToTheOneBelow(t *testing.T) {
+	t.Parallel()
+	tiers := load(t).Policy().Tiers
+	for i, tier := range tiers[1:] {
+		require.Subset(t, tier.AllowedTools, tiers[i].AllowedTools)
+		require.Subset(t, tier.Tools, tiers[i].Tools)
+		require.Subset(t, tier.DisallowedTools, tiers[i].DisallowedTools)
+		require.Greater(t, len(tier.AllowedTools), len(tiers[i].AllowedTools))
+	}
+	require.NotContains(t, tiers[0].Tools, "Write")
+	require.NotContains(t, tiers[0].Tools, "Edit")
+}
+
+func TestEveryDefaultRuleHasAReason(t *testing.T) {
+	t.Parallel()
+	for _, list := range [][]grant{observing, safeRepair, fullRepair, never, neverWritten} {
+		for _, grant := range list {
+			require.Regexp(t, ruleShape, grant.rule)
+			require.NotEmpty(t, grant.why, grant.rule)
+		}
+	}
+}
+
+func TestSettingsReachThePolicy(t *testing.T) {
+	t.Parallel()
+	policy := load(t,
+		"CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_DRY_RUN=True", "CLAUDEOPS_CONTINUITY=handoff", "CLAUDEOPS_RESUME_CONTEXT_THRESHOLD=1",
+		"CLAUDEOPS_TIER2_MODEL=claude-sonnet[1m]", "CLAUDEOPS_TIER2_CONTEXT_WINDOW=1000000",
+		"CLAUDEOPS_TIER2_TOOLS=Bash, Read", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash(docker compose -p a,b ps:*),\n Read(./**) ,",
+		"CLAUDEOPS_TIER2_DISALLOWED_TOOLS=none", "CLAUDEOPS_TIER2_TIMEOUT=90s", "CLAUDEOPS_TIER2_MAX_TURNS=7", "CLAUDEOPS_TIER2_BUDGET_USD=1.5",
+	).Policy()
+	require.Equal(t, escalation.TierPolicy{
+		Model: "claude-sonnet[1m]", ContextWindow: 1_000_000,
+		Tools: []string{"Bash", "Read"}, AllowedTools: []string{"Bash(docker compose -p a,b ps:*)", "Read(./**)"}, DisallowedTools: []string{},
+		Timeout: escalation.Duration(90 * time.Second), MaxTurns: 7, BudgetUSD: 1.5,
+	}, policy.Tiers[1])
+	require.Equal(t, escalation.TierSafeRepair, policy.MaxTier)
+	require.True(t, policy.DryRun)
+	require.Equal(t, escalation.ContinuityHandoffOnly, policy.Continuity)
+	require.InDelta(t, 1, policy.ResumeThreshold, 0)
+}
+
+func TestOneTakenToolTakesItsDefaultRulesAlong(t *testing.T) {
+	t.Parallel()
+	policy := load(t, "CLAUDEOPS_TIER1_TOOLS=Read").Policy()
+	require.Equal(t, []string{"Read(./**)"}, policy.Tiers[0].AllowedTools)
+}
+
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, test := range map[string]struct {
+		environ                   []string
+		state, work, claude, base string
+		file                      string
+		login                     bool
+	}{
+		"XDG": {
+			environ: []string{"XDG_STATE_HOME=/xdg"},
+			state:   "/xdg/claudeops", work: "/xdg/claudeops/work", claude: "/xdg/claudeops/claude", base: "sqlite:///xdg/claudeops/claudeops.db", file: "/xdg/claudeops/claudeops.db",
+		},
+		"a relative XDG directory does not count": {
+			environ: []string{home, "XDG_STATE_HOME=xdg"},
+			state:   "/home/someone/.local/state/claudeops", work: "/home/someone/.local/state/claudeops/work",
+			claude: "/home/someone/.local/state/claudeops/claude", base: "sqlite:///home/someone/.local/state/claudeops/claudeops.db", file: "/home/someone/.local/state/claudeops/claudeops.db",
+		},
+		"own": {
+			environ: []string{"CLAUDEOPS_STATE_DIR=/s p", "CLAUDEOPS_WORK_DIR=" + dir, "CLAUDEOPS_CLAUDE_CONFIG_DIR=" + dir + "/..", "CLAUDEOPS_DATABASE_URL=sqlite:///d/x.db"},
+			state:   "/s p", work: dir, claude: filepath.Dir(dir), base: "sqlite:///d/x.db", file: "/d/x.db",
+		},
+		"a space in the state directory": {
+			environ: []string{"CLAUDEOPS_STATE_DIR=/s p"},
+			state:   "/s p", work: "/s p/work", claude: "/s p/claude", base: "sqlite:///s%20p/claudeops.db", file: "/s p/claudeops.db",
+		},
+		"tilde": {
+			environ: []string{home, "CLAUDEOPS_STATE_DIR=~/ops"},
+			state:   "/home/someone/ops", work: "/home/someone/ops/work", claude: "/home/someone/ops/claude", base: "sqlite:///home/someone/ops/claudeops.db", file: "/home/someone/ops/claudeops.db",
+		},
+		"login": {
+			environ: []string{"HOME=" + dir, "CLAUDEOPS_STATE_DIR=/s", "CLAUDEOPS_CLAUDE_CONFIG_DIR=login", "CLAUDE_CONFIG_DIR=" + dir},
+			state:   "/s", work: "/s/work", claude: dir, base: "sqlite:///s/claudeops.db", file: "/s/claudeops.db", login: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := Load(test.environ)
+			require.NoError(t, err)
+			require.Equal(t, test.state, cfg.State.Dir)
+			require.Equal(t, test.work, cfg.Claude.WorkDir)
+			require.Equal(t, test.claude, cfg.Claude.ConfigDir)
+			require.Equal(t, test.base, cfg.State.DatabaseURL)
+			require.Equal(t, test.login, cfg.Claude.Login)
+			require.Equal(t, test.file, cfg.State.DatabaseFile())
+		})
+	}
+}
+
+func TestWithoutAnyHomeTheStateDirectoryIsAskedFor(t *testing.T) {
+	t.Parallel()
+	_, err := Load(nil)
+	require.EqualError(t, err, "configuration: CLAUDEOPS_STATE_DIR is not set; it must name a directory, because neither XDG_STATE_HOME nor HOME gives a place for one.")
+}
+
+func TestLoadChangesNothing(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(t.TempDir(), "state")
+	load(t, "CLAUDEOPS_STATE_DIR="+state)
+	require.NoDirExists(t, state)
+}
+
+func TestMakeDirs(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(t.TempDir(), "a", "state")
+	cfg := load(t, "CLAUDEOPS_STATE_DIR="+state)
+	require.NoError(t, cfg.MakeDirs())
+	require.NoError(t, cfg.MakeDirs(), "it may run again")
+	for _, dir := range []string{state, cfg.Claude.WorkDir, cfg.Claude.ConfigDir} {
+		info, err := os.Stat(dir)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	}
+	left, err := filepath.Glob(filepath.Join(state, ".writable*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestMakeDirsNamesEachDirectoryThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	err := load(t, "CLAUDEOPS_STATE_DIR="+filepath.Join(file, "state")).MakeDirs()
+	require.ErrorContains(t, err, "directory "+file+"/state cannot be used")
+	require.ErrorContains(t, err, "set CLAUDEOPS_STATE_DIR to another")
+	require.Len(t, strings.Split(err.Error(), "\n"), 3)
+}

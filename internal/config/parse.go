@@ -1,0 +1,134 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// parse puts the values of p.vars into cfg and records those that cannot be read. Fields
+// whose variable is unset or empty keep what they hold.
+func parse(cfg *Config, p *problems) {
+	// The library's errors name the Go field, which several variables share. Its OnSet
+	// hook runs just before the parser does, and so tells the variable.
+	current := ""
+	err := env.ParseWithOptions(cfg, env.Options{
+		Prefix:      Prefix,
+		Environment: p.vars,
+		OnSet:       func(variable string, _ any, _ bool) { current = variable },
+		FuncMap: parsers(func(value string, err error) error {
+			return &valueError{variable: current, sentence: mustSentence(current, value, err.Error())}
+		}),
+	})
+	var all env.AggregateError
+	if !errors.As(err, &all) {
+		return
+	}
+	for _, err := range all.Errors {
+		var field env.ParseError
+		var value *valueError
+		if !errors.As(err, &field) || !errors.As(field.Err, &value) {
+			value = &valueError{variable: current, sentence: err.Error()} // the library's own; no type of ours causes it
+		}
+		p.add(strings.TrimPrefix(value.variable, Prefix), value.sentence)
+	}
+}
+
+// valueError carries a problem through the library.
+type valueError struct {
+	variable, sentence string
+}
+
+func (e *valueError) Error() string { return e.sentence }
+
+// parsers returns one parser for each type of setting. Their errors complete "it must",
+// and pass through explain.
+func parsers(explain func(value string, err error) error) map[reflect.Type]env.ParserFunc {
+	of := func(parse env.ParserFunc) env.ParserFunc {
+		return func(value string) (any, error) {
+			parsed, err := parse(value)
+			if err != nil {
+				return nil, explain(value, err)
+			}
+			return parsed, nil
+		}
+	}
+	return map[reflect.Type]env.ParserFunc{
+		reflect.TypeFor[string]():        of(func(v string) (any, error) { return v, nil }),
+		reflect.TypeFor[bool]():          of(parseBool),
+		reflect.TypeFor[int]():           of(parseInt),
+		reflect.TypeFor[float64]():       of(parseFloat),
+		reflect.TypeFor[time.Duration](): of(parseDuration),
+		reflect.TypeFor[RuleList]():      of(func(v string) (any, error) { return parseRules(v) }),
+		reflect.TypeFor[NameList]():      of(func(v string) (any, error) { return parseNames(v) }),
+
+		reflect.TypeFor[escalation.Tier](): of(parseTier),
+		reflect.TypeFor[escalation.ContinuityMode](): of(
+			oneOf(escalation.ContinuityAuto, escalation.ContinuityHandoffOnly)),
+		reflect.TypeFor[LogLevel]():  of(oneOf(LogDebug, LogInfo, LogWarn, LogError)),
+		reflect.TypeFor[LogFormat](): of(oneOf(LogText, LogJSON)),
+	}
+}
+
+func parseBool(value string) (any, error) {
+	parsed, err := strconv.ParseBool(strings.ToLower(value))
+	if err != nil {
+		return nil, errors.New("be true or false")
+	}
+	return parsed, nil
+}
+
+func parseInt(value string) (any, error) {
+	parsed, err := strconv.Atoi(value)
+	if err != nil {
+		return nil, errors.New("be a whole number")
+	}
+	return parsed, nil
+}
+
+func parseFloat(value string) (any, error) {
+	parsed, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return nil, errors.New("be a number such as 0.8")
+	}
+	return parsed, nil
+}
+
+func parseDuration(value string) (any, error) {
+	parsed, err := time.ParseDuration(value)
+	if err != nil {
+		return nil, errors.New("be a duration with its unit, such as 90s, 15m or 1h30m")
+	}
+	return parsed, nil
+}
+
+func parseTier(value string) (any, error) {
+	number, err := strconv.Atoi(value)
+	if tier := escalation.Tier(number); err == nil && tier.Valid() {
+		return tier, nil
+	}
+	return nil, errors.New("be 1, 2 or 3")
+}
+
+// oneOf returns a parser that accepts exactly the values allowed.
+func oneOf[T ~string](allowed ...T) env.ParserFunc {
+	return func(value string) (any, error) {
+		if parsed := T(value); slices.Contains(allowed, parsed) {
+			return parsed, nil
+		}
+		names := make([]string, len(allowed))
+		for i, name := range allowed {
+			names[i] = string(name)
+		}
+		last := len(names) - 1
+		return nil, fmt.Errorf("be %s or %s", strings.Join(names[:last], ", "), names[last])
+	}
+}

@@ -1,0 +1,142 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	broken := filepath.Join(dir, "broken.md")
+	require.NoError(t, os.WriteFile(broken, []byte("Look at\n{{.Nothing}}\n"), 0o600))
+
+	for name, test := range map[string]struct {
+		settings []string
+		want     string
+	}{
+		"tier 4":            {[]string{"CLAUDEOPS_MAX_TIER=4"}, `CLAUDEOPS_MAX_TIER is "4"; it must be 1, 2 or 3.`},
+		"tier 0":            {[]string{"CLAUDEOPS_MAX_TIER=0"}, `CLAUDEOPS_MAX_TIER is "0"; it must be 1, 2 or 3.`},
+		"no tier":           {[]string{"CLAUDEOPS_MAX_TIER=opus"}, `CLAUDEOPS_MAX_TIER is "opus"; it must be 1, 2 or 3.`},
+		"dry run":           {[]string{"CLAUDEOPS_DRY_RUN=yes"}, `CLAUDEOPS_DRY_RUN is "yes"; it must be true or false.`},
+		"continuity":        {[]string{"CLAUDEOPS_CONTINUITY=resume"}, `CLAUDEOPS_CONTINUITY is "resume"; it must be auto or handoff.`},
+		"threshold 0":       {[]string{"CLAUDEOPS_RESUME_CONTEXT_THRESHOLD=0"}, `CLAUDEOPS_RESUME_CONTEXT_THRESHOLD is "0"; it must be above 0 and at most 1.`},
+		"threshold percent": {[]string{"CLAUDEOPS_RESUME_CONTEXT_THRESHOLD=80"}, `CLAUDEOPS_RESUME_CONTEXT_THRESHOLD is "80"; it must be above 0 and at most 1.`},
+		"threshold NaN":     {[]string{"CLAUDEOPS_RESUME_CONTEXT_THRESHOLD=NaN"}, `CLAUDEOPS_RESUME_CONTEXT_THRESHOLD is "NaN"; it must be above 0 and at most 1.`},
+		"threshold text":    {[]string{"CLAUDEOPS_RESUME_CONTEXT_THRESHOLD=80%"}, `CLAUDEOPS_RESUME_CONTEXT_THRESHOLD is "80%"; it must be a number such as 0.8.`},
+
+		"duration":      {[]string{"CLAUDEOPS_IDLE_TIMEOUT=30"}, `CLAUDEOPS_IDLE_TIMEOUT is "30"; it must be a duration with its unit, such as 90s, 15m or 1h30m.`},
+		"no idle":       {[]string{"CLAUDEOPS_IDLE_TIMEOUT=0s"}, `CLAUDEOPS_IDLE_TIMEOUT is "0s"; it must be longer than nothing, such as 30s.`},
+		"no grace":      {[]string{"CLAUDEOPS_STOP_GRACE=-1s"}, `CLAUDEOPS_STOP_GRACE is "-1s"; it must be longer than nothing, such as 30s.`},
+		"no drain":      {[]string{"CLAUDEOPS_DRAIN_TIMEOUT=0s"}, `CLAUDEOPS_DRAIN_TIMEOUT is "0s"; it must be longer than nothing, such as 30s.`},
+		"no first byte": {[]string{"CLAUDEOPS_FIRST_BYTE_TIMEOUT=0s"}, `CLAUDEOPS_FIRST_BYTE_TIMEOUT is "0s"; it must be longer than nothing, such as 30s.`},
+		"late first byte": {
+			[]string{"CLAUDEOPS_FIRST_BYTE_TIMEOUT=20m"},
+			`CLAUDEOPS_FIRST_BYTE_TIMEOUT is "20m"; it must be at most CLAUDEOPS_TIER1_TIMEOUT, which is 15m.`,
+		},
+		"retries": {[]string{"CLAUDEOPS_API_RETRIES=11"}, `CLAUDEOPS_API_RETRIES is "11"; it must be between 0 and 10.`},
+		"passed":  {[]string{"CLAUDEOPS_PASS_ENV=KUBECONFIG,*"}, `CLAUDEOPS_PASS_ENV is "KUBECONFIG,*"; it must be a comma-separated list of variable names, and "*" is none.`},
+
+		"model":        {[]string{"CLAUDEOPS_TIER3_MODEL=--help"}, `CLAUDEOPS_TIER3_MODEL is "--help"; it must be the name of a model, without spaces.`},
+		"window":       {[]string{"CLAUDEOPS_TIER1_CONTEXT_WINDOW=0"}, `CLAUDEOPS_TIER1_CONTEXT_WINDOW is "0"; it must be above 0.`},
+		"window text":  {[]string{"CLAUDEOPS_TIER1_CONTEXT_WINDOW=200k"}, `CLAUDEOPS_TIER1_CONTEXT_WINDOW is "200k"; it must be a whole number.`},
+		"timeout":      {[]string{"CLAUDEOPS_TIER2_TIMEOUT=0m"}, `CLAUDEOPS_TIER2_TIMEOUT is "0m"; it must be longer than nothing, such as 30s.`},
+		"turns":        {[]string{"CLAUDEOPS_TIER2_MAX_TURNS=-1"}, `CLAUDEOPS_TIER2_MAX_TURNS is "-1"; it must be 0 (no cap) or more.`},
+		"budget":       {[]string{"CLAUDEOPS_TIER2_BUDGET_USD=-0.1"}, `CLAUDEOPS_TIER2_BUDGET_USD is "-0.1"; it must be 0 (no cap) or more.`},
+		"budget Inf":   {[]string{"CLAUDEOPS_TIER2_BUDGET_USD=Inf"}, `CLAUDEOPS_TIER2_BUDGET_USD is "Inf"; it must be 0 (no cap) or more.`},
+		"no tools":     {[]string{"CLAUDEOPS_TIER1_TOOLS=none", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=mcp__a__b"}, `CLAUDEOPS_TIER1_TOOLS is "none"; it must name at least one tool: without one an agent cannot look at anything.`},
+		"rule as tool": {[]string{"CLAUDEOPS_TIER1_TOOLS=Bash,Read(./**)"}, `CLAUDEOPS_TIER1_TOOLS is "Bash,Read(./**)"; it must list plain names of tools; Read(./**) is a permission rule and belongs into CLAUDEOPS_TIER1_ALLOWED_TOOLS.`},
+		"other agents": {[]string{"CLAUDEOPS_TIER1_TOOLS=Bash,Agent"}, `CLAUDEOPS_TIER1_TOOLS is "Bash,Agent"; it must leave out Agent, which reaches beyond the one session that a tier is.`},
+		"no grants":    {[]string{"CLAUDEOPS_TIER1_ALLOWED_TOOLS=none"}, `CLAUDEOPS_TIER1_ALLOWED_TOOLS is "none"; it must grant something: what no rule grants is denied.`},
+		"void grants":  {[]string{"CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash(df:*),Edit(./**)"}, `CLAUDEOPS_TIER1_ALLOWED_TOOLS is "Bash(df:*),Edit(./**)"; it must grant only tools that CLAUDEOPS_TIER1_TOOLS lists, and that lacks those of Edit(./**).`},
+		"parenthesis":  {[]string{"CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash(df:*"}, `CLAUDEOPS_TIER1_ALLOWED_TOOLS is "Bash(df:*"; it must close every parenthesis that it opens, and open every one that it closes.`},
+		"spaces":       {[]string{"CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash(df:*) Read"}, `CLAUDEOPS_TIER1_ALLOWED_TOOLS is "Bash(df:*) Read"; it must be a comma-separated list of rules such as Read or Bash(docker ps:*), and "Bash(df:*) Read" is none.`},
+		"a flag":       {[]string{"CLAUDEOPS_TIER1_DISALLOWED_TOOLS=--add-dir"}, `CLAUDEOPS_TIER1_DISALLOWED_TOOLS is "--add-dir"; it must be a comma-separated list of rules such as Read or Bash(docker ps:*), and "--add-dir" is none.`},
+
+		"missing prompt": {[]string{"CLAUDEOPS_PROMPT=" + dir + "/none.md"}, `CLAUDEOPS_PROMPT is "` + dir + `/none.md"; it must name a file that can be used: open ` + dir + `/none.md: no such file or directory.`},
+		"broken prompt":  {[]string{"CLAUDEOPS_TIER2_PROMPT=" + broken}, broken + ":2:2"},
+
+		"queue":  {[]string{"CLAUDEOPS_TASK_QUEUE=my queue"}, `CLAUDEOPS_TASK_QUEUE is "my queue"; it must be a name without spaces, of at most 200 bytes.`},
+		"agents": {[]string{"CLAUDEOPS_MAX_CONCURRENT_AGENTS=0"}, `CLAUDEOPS_MAX_CONCURRENT_AGENTS is "0"; it must be at least 1.`},
+		"level":  {[]string{"CLAUDEOPS_LOG_LEVEL=verbose"}, `CLAUDEOPS_LOG_LEVEL is "verbose"; it must be debug, info, warn or error.`},
+		"format": {[]string{"CLAUDEOPS_LOG_FORMAT=logfmt"}, `CLAUDEOPS_LOG_FORMAT is "logfmt"; it must be text or json.`},
+
+		"postgres":           {[]string{"CLAUDEOPS_DATABASE_URL=postgres://u:hunter2@db/x"}, `CLAUDEOPS_DATABASE_URL (value not shown): it must be a sqlite:/// URL: PostgreSQL is planned, but this version cannot use it yet.`},
+		"no URL":             {[]string{"CLAUDEOPS_DATABASE_URL=://hunter2"}, `CLAUDEOPS_DATABASE_URL (value not shown): it must be the URL of a file with an absolute path, such as sqlite:///var/lib/claudeops/claudeops.db.`},
+		"parameters":         {[]string{"CLAUDEOPS_DATABASE_URL=sqlite:///x.db?key=hunter2"}, `CLAUDEOPS_DATABASE_URL (value not shown): it must be the URL of a file`},
+		"two slashes":        {[]string{"CLAUDEOPS_DATABASE_URL=sqlite://claudeops.db"}, `CLAUDEOPS_DATABASE_URL (value not shown): it must be the URL of a file with an absolute path, such as sqlite:///var/lib/claudeops/claudeops.db.`},
+		"no work dir":        {[]string{"CLAUDEOPS_WORK_DIR=" + dir + "/none"}, `CLAUDEOPS_WORK_DIR is "` + dir + `/none"; it must be an existing directory.`},
+		"work around state":  {[]string{"CLAUDEOPS_WORK_DIR=" + dir, "CLAUDEOPS_STATE_DIR=" + dir + "/state"}, `CLAUDEOPS_WORK_DIR is "` + dir + `"; it must not contain the state directory ` + dir + `/state, which agents must not touch.`},
+		"work around itself": {[]string{"CLAUDEOPS_WORK_DIR=" + dir, "CLAUDEOPS_STATE_DIR=" + dir}, `it must not contain the state directory`},
+		"work around base":   {[]string{"CLAUDEOPS_WORK_DIR=" + dir, "CLAUDEOPS_DATABASE_URL=sqlite://" + dir + "/x.db"}, `it must not contain the database ` + dir + `/x.db, which agents must not touch.`},
+		"work around login":  {[]string{"CLAUDEOPS_WORK_DIR=" + dir, "CLAUDEOPS_CLAUDE_CONFIG_DIR=" + dir}, `it must not contain the CLI's directory`},
+		"no config dir":      {[]string{"CLAUDEOPS_CLAUDE_CONFIG_DIR=Login"}, `CLAUDEOPS_CLAUDE_CONFIG_DIR is "Login"; it must be an existing directory, or login.`},
+		"no login":           {[]string{"CLAUDEOPS_CLAUDE_CONFIG_DIR=login"}, `CLAUDEOPS_CLAUDE_CONFIG_DIR is "login"; it must be a path, because there is no login in /home/someone/.claude.`},
+		"a long value":       {[]string{"CLAUDEOPS_MAX_TIER=" + strings.Repeat("9", 500)}, `CLAUDEOPS_MAX_TIER is "` + strings.Repeat("9", 120) + `"...; it must be 1, 2 or 3.`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			problems := problemsOf(t, test.settings...)
+			require.Len(t, problems, 1)
+			require.Contains(t, problems[0].Sentence, test.want)
+			require.Contains(t, problems[0].Sentence, problems[0].Variable)
+			require.NotContains(t, problems[0].Sentence, "hunter2")
+		})
+	}
+}
+
+func TestEveryProblemIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	problems := problemsOf(t,
+		"CLAUDEOPS_MAX_TIER=9", "CLAUDEOPS_TIER1_TIMEOUT=soon", "CLAUDEOPS_TIER3_TIMEOUT=later",
+		"CLAUDEOPS_LOG_FORMAT=xml", "CLAUDEOPS_API_RETRIES=99", "CLAUDEOPS_DATABASE_URL=mysql://x", "CLAUDEOPS_DRYRUN=true")
+	var variables []string
+	for _, problem := range problems {
+		variables = append(variables, strings.TrimPrefix(problem.Variable, Prefix))
+	}
+	slices.Sort(variables)
+	require.Equal(t, []string{"API_RETRIES", "DATABASE_URL", "DRYRUN", "LOG_FORMAT", "MAX_TIER", "TIER1_TIMEOUT", "TIER3_TIMEOUT"}, variables)
+
+	text := (&Error{Problems: problems}).Error()
+	require.True(t, strings.HasPrefix(text, "configuration: 7 problems:\n  - "))
+	require.Len(t, strings.Split(text, "\n"), 8)
+}
+
+func TestUnknownSettings(t *testing.T) {
+	t.Parallel()
+	for variable, want := range map[string]string{
+		"CLAUDEOPS_DRYRUN":             "CLAUDEOPS_DRYRUN is not a setting of Claude Ops; did you mean CLAUDEOPS_DRY_RUN?",
+		"claudeops_dry_run":            "did you mean CLAUDEOPS_DRY_RUN?",
+		"CLAUDE_OPS_DRY_RUN":           "did you mean CLAUDEOPS_DRY_RUN?",
+		"CLAUDEOPS_MAXTIER":            "did you mean CLAUDEOPS_MAX_TIER?",
+		"CLAUDEOPS_TIER1_PROMPT":       "did you mean CLAUDEOPS_PROMPT?",
+		"CLAUDEOPS_TIER4_MODEL":        "did you mean CLAUDEOPS_TIER1_MODEL?",
+		"CLAUDEOPS_TIER2_ALLOWED_TOOL": "did you mean CLAUDEOPS_TIER2_ALLOWED_TOOLS?",
+		"CLAUDEOPS_SLACK_WEBHOOK":      "CLAUDEOPS_SLACK_WEBHOOK is not a setting of Claude Ops; `starter config` lists those that are.",
+		"CLAUDEOPS_":                   "CLAUDEOPS_ is not a setting of Claude Ops",
+	} {
+		t.Run(variable, func(t *testing.T) {
+			t.Parallel()
+			problems := problemsOf(t, variable+"=hunter2")
+			require.Len(t, problems, 1)
+			require.Equal(t, variable, problems[0].Variable)
+			require.Contains(t, problems[0].Sentence, want)
+			require.NotContains(t, problems[0].Sentence, "hunter2")
+		})
+	}
+}
+
+func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	load(t, "CLAUDE_CONFIG_DIR=/x", "CLAUDEOPSY=1", "PATH=/bin", "TEMPORAL_ADDRESS=x",
+		// What Kubernetes sets for Services called claudeops and claudeops-ui.
+		"CLAUDEOPS_SERVICE_HOST=10.0.0.1", "CLAUDEOPS_SERVICE_PORT=80", "CLAUDEOPS_SERVICE_PORT_HTTP=80",
+		"CLAUDEOPS_PORT=tcp://10.0.0.1:80", "CLAUDEOPS_PORT_80_TCP=tcp://10.0.0.1:80", "CLAUDEOPS_PORT_80_TCP_ADDR=10.0.0.1",
+		"CLAUDEOPS_UI_SERVICE_HOST=10.0.0.1", "CLAUDEOPS_UI_PORT=tcp://10.0.0.1:80")
+	problemsOf(t, "CLAUDEOPS_UI_PORT=8080")
+}

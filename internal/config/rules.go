@@ -1,0 +1,113 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// RuleList is a list of tool names or permission rules. As text its items are separated
+// by commas or line breaks; a comma inside parentheses belongs to its item. "none" is the
+// empty list, because an empty variable counts as an unset one.
+type RuleList []string
+
+// String formats r as text that parses back into r.
+func (r RuleList) String() string {
+	if len(r) == 0 {
+		return noItems
+	}
+	return strings.Join(r, ",")
+}
+
+// NameList is a list of names of environment variables, separated by commas. A name that
+// ends in "*" stands for every one that begins so.
+type NameList []string
+
+// String formats n as text.
+func (n NameList) String() string { return strings.Join(n, ",") }
+
+const noItems = "none"
+
+var (
+	ruleShape = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*(\(.+\))?$`)
+	nameShape = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
+)
+
+// parseRules reads a RuleList. Its errors complete "it must".
+func parseRules(text string) (RuleList, error) {
+	if strings.TrimSpace(text) == noItems {
+		return RuleList{}, nil
+	}
+	items, err := splitRules(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range items {
+		if !ruleShape.MatchString(item) {
+			return nil, fmt.Errorf("be a comma-separated list of rules such as Read or Bash(docker ps:*), and %q is none", item)
+		}
+	}
+	return items, nil
+}
+
+// splitRules cuts text at the commas and line breaks that are outside parentheses.
+func splitRules(text string) ([]string, error) {
+	var items []string
+	start, depth := 0, 0
+	cut := func(end int) {
+		if item := strings.TrimSpace(text[start:end]); item != "" {
+			items = append(items, item)
+		}
+		start = end + 1
+	}
+	escaped := false
+	for i, char := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case char == '\\':
+			escaped = true
+		case char == '(':
+			depth++
+		case char == ')':
+			depth--
+		case depth == 0 && (char == ',' || char == '\n'):
+			cut(i)
+		}
+		if depth < 0 {
+			break
+		}
+	}
+	if depth != 0 {
+		return nil, errors.New("close every parenthesis that it opens, and open every one that it closes")
+	}
+	cut(len(text))
+	return items, nil
+}
+
+// parseNames reads a NameList. Its errors complete "it must".
+func parseNames(text string) (NameList, error) {
+	var names NameList
+	for part := range strings.SplitSeq(text, ",") {
+		name := strings.TrimSpace(part)
+		if name == "" {
+			continue
+		}
+		if !nameShape.MatchString(name) {
+			return nil, fmt.Errorf("be a comma-separated list of variable names, and %q is none", name)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// toolOf returns the tool that a rule is about: "Bash" for "Bash(docker ps:*)".
+func toolOf(rule string) string {
+	tool, _, _ := strings.Cut(rule, "(")
+	return tool
+}
+
+// fromServer reports whether a tool comes from an MCP server. Such tools are not named
+// among the built-in ones.
+func fromServer(tool string) bool { return strings.HasPrefix(tool, "mcp__") }

@@ -1,0 +1,190 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write docs/configuration.md")
+
+func TestSettingsAreWhatTheParserReads(t *testing.T) {
+	t.Parallel()
+	params, err := env.GetFieldParamsWithOptions(&Config{}, env.Options{Prefix: Prefix, Environment: map[string]string{}})
+	require.NoError(t, err)
+	var read []string
+	for _, param := range params {
+		if param.OwnKey != "-" {
+			read = append(read, param.Key)
+		}
+	}
+	var listed []string
+	for _, setting := range load(t).Settings() {
+		listed = append(listed, setting.Name)
+	}
+	require.Equal(t, read, listed)
+}
+
+func TestEverySettingIsDescribed(t *testing.T) {
+	t.Parallel()
+	for _, setting := range load(t).Settings() {
+		require.NotEmpty(t, setting.Group, setting.Name)
+		require.Regexp(t, `\.$`, setting.Meaning, setting.Name)
+		require.False(t, setting.FromEnv, setting.Name)
+		require.Equal(t, setting.Secret, setting.Name == secretVariable, setting.Name)
+	}
+}
+
+// Every value that the listing shows can be copied into the environment and means the same.
+func TestListedValuesCanBeSet(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	settings := []string{
+		"CLAUDEOPS_STATE_DIR=" + t.TempDir(), "CLAUDEOPS_WORK_DIR=" + dir, "CLAUDEOPS_CLAUDE_CONFIG_DIR=" + t.TempDir(),
+		"CLAUDEOPS_DRY_RUN=true", "CLAUDEOPS_TIER1_TIMEOUT=5400s", "CLAUDEOPS_TIER1_DISALLOWED_TOOLS=none", "CLAUDEOPS_PASS_ENV=A,B_*",
+	}
+	first := load(t, settings...)
+	var listed []string
+	for _, setting := range first.Settings() {
+		listed = append(listed, setting.Name+"="+setting.Value)
+	}
+	second := load(t, listed...)
+	require.Equal(t, first.Policy(), second.Policy())
+	require.Equal(t, first.Claude, second.Claude)
+	require.Equal(t, first.State, second.State)
+	require.Equal(t, first.Worker, second.Worker)
+}
+
+func TestSettingsTellWhatIsSet(t *testing.T) {
+	t.Parallel()
+	for _, setting := range load(t, "CLAUDEOPS_DRY_RUN=true", "CLAUDEOPS_TIER1_TIMEOUT=1h30m0s").Settings() {
+		switch setting.Name {
+		case "CLAUDEOPS_DRY_RUN":
+			require.True(t, setting.FromEnv)
+			require.Equal(t, "true", setting.Value)
+			require.Equal(t, "false", setting.Default)
+		case "CLAUDEOPS_TIER1_TIMEOUT":
+			require.True(t, setting.FromEnv)
+			require.Equal(t, "1h30m", setting.Value)
+			require.Equal(t, "15m", setting.Default)
+		default:
+			require.False(t, setting.FromEnv, setting.Name)
+		}
+	}
+}
+
+func TestNoCredentialIsListed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"sqlite:///var/lib/x.db":              "sqlite:///var/lib/x.db",
+		"sqlite:///x.db?key=hunter2":          "(not shown)",
+		"sqlite://u:hunter2@/x.db":            "(not shown)",
+		"sqlite:///x.db#hunter2":              "(not shown)",
+		"postgres://u:hunter2@db/x":           "(not shown)",
+		"://hunter2":                          "(not shown)",
+		"host=db user=u password=hunter2":     "(not shown)",
+		"postgres://u:hunter2%zz@db/whatever": "(not shown)",
+	} {
+		cfg := load(t)
+		cfg.State.DatabaseURL = text
+		for _, setting := range cfg.Settings() {
+			if setting.Name == secretVariable {
+				require.Equal(t, want, setting.Value)
+			}
+		}
+	}
+}
+
+func TestConfigurationIsDocumented(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join("..", "..", "docs", "configuration.md")
+	document := documentation(load(t).Settings())
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(document), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), document, "run this test with -update")
+}
+
+const documentHead = `# Configuration
+
+<!-- Written by the tests of internal/config (go test ./internal/config -update). Do not edit. -->
+
+Claude Ops is configured by environment variables. They are read once, when a program starts; a
+chain keeps the values that it started with. An empty variable counts as an unset one. Whatever
+is wrong is reported at once, also a variable that begins with ` + "`CLAUDEOPS_`" + ` and does not exist.
+` + "`starter config`" + ` prints every setting with the value in force.
+
+The connection to Temporal follows Temporal's own settings: ` + "`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`," + `
+` + "`TEMPORAL_API_KEY`" + `, TLS, and the profiles of ` + "`temporal.toml`" + `.
+`
+
+// notes stand below the heading of a group.
+var notes = map[string]string{
+	"Tiers": `A tier runs with deny by default: a tool that is not in its tools does not exist for the agent, and
+a call that no rule grants is refused. Lists are separated by commas or line breaks; a comma inside
+parentheses belongs to its rule; ` + "`none`" + ` is the empty list. The default rules are listed below.
+In a dry run every tier has the tools and rules of tier 1.`,
+	"Prompts": `A file takes the place of the built-in instructions of a tier, whether the tier starts afresh, from a
+handoff or in a resumed conversation. What a person asked for, the handoff, the permissions, the dry
+run, the rules and the form of the verdict always follow it and need not be repeated.
+
+A file is a Go template (` + "`text/template`" + `) over ` + "`.Tier`, `.Resumed`, `.DryRun`, `.Services`, `.Request`," + `
+` + "`.Guidance`, `.Handoff`, `.Allowed` and `.Denied`; `{{if .Resumed}}`" + ` tells the forms apart. Two plain
+braces are written ` + "`{{\"{{\"}}`" + `. Each file is tried out at the start, and an error names file and line.`,
+}
+
+// documentation renders docs/configuration.md.
+func documentation(settings []Setting) string {
+	var text strings.Builder
+	text.WriteString(documentHead)
+	group := ""
+	for _, setting := range settings {
+		if setting.Group != group {
+			group = setting.Group
+			fmt.Fprintf(&text, "\n## %s\n", group)
+			if notes[group] != "" {
+				fmt.Fprintf(&text, "\n%s\n", notes[group])
+			}
+			text.WriteString("\n| variable | default | meaning |\n|---|---|---|\n")
+		}
+		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", setting.Name, documentedDefault(setting), setting.Meaning)
+	}
+	text.WriteString("\n## Default permissions\n\nA rule such as `Bash(docker ps:*)` covers every command line that begins with these words,\nwhatever arguments follow: `Bash(curl:*)` can read and send any file that the agent's user can read. The\nCLI also runs a list of its own of read-only commands (cat, grep, git log and others) without any rule.\nWhat an agent must not see or reach is therefore best kept from the user and the network it runs under.\n")
+	for _, list := range []struct {
+		heading string
+		grants  []grant
+	}{
+		{"Tier 1 and above: look", observing},
+		{"Tier 2 and above: repair safely", safeRepair},
+		{"Tier 3: repair in full", fullRepair},
+		{"Denied to every tier\n\nA second line of defence and no boundary: what is not granted is denied already, and a command can be\nspelled in many ways.", never},
+		{"Denied to the tiers that may write files", neverWritten},
+	} {
+		fmt.Fprintf(&text, "\n### %s\n\n| rule | reason |\n|---|---|\n", list.heading)
+		for _, grant := range list.grants {
+			fmt.Fprintf(&text, "| `%s` | %s |\n", grant.rule, grant.why)
+		}
+	}
+	return text.String()
+}
+
+func documentedDefault(setting Setting) string {
+	const widest = 60
+	switch {
+	case setting.Default == "":
+		return ""
+	case len(setting.Default) > widest:
+		return "see below"
+	default:
+		return "`" + setting.Default + "`"
+	}
+}

@@ -1,0 +1,94 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Kubernetes puts the address of every Service of a namespace into its pods. A Service
+// called claudeops, or claudeops-something, gives these names.
+var (
+	serviceLink  = regexp.MustCompile(`(^|_)(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+	serviceValue = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+)
+
+// reportUnknown records every variable of vars that looks like one of ours and is none.
+// It never shows a value: a misspelled name may hold a secret.
+func reportUnknown(vars map[string]string, known []string, p *problems) {
+	for _, variable := range slices.Sorted(maps.Keys(vars)) {
+		name, ours := ourName(variable)
+		if !ours || slices.Contains(known, variable) || isServiceLink(name, vars[variable]) {
+			continue
+		}
+		sentence := variable + " is not a setting of Claude Ops"
+		if near := nearest(Prefix+name, known); near != "" {
+			sentence += fmt.Sprintf("; did you mean %s?", near)
+		} else {
+			sentence += "; `starter config` lists those that are."
+		}
+		p.list = append(p.list, Problem{Variable: variable, Sentence: sentence})
+	}
+}
+
+// ourName returns variable without our prefix, also if that is misspelled the way that
+// hands and shells do: in lower case, or as CLAUDE_OPS_.
+func ourName(variable string) (name string, ours bool) {
+	upper := strings.ToUpper(variable)
+	for _, prefix := range []string{Prefix, "CLAUDE_OPS_"} {
+		if rest, found := strings.CutPrefix(upper, prefix); found {
+			return rest, true
+		}
+	}
+	return "", false
+}
+
+func isServiceLink(name, value string) bool {
+	if serviceLink.MatchString(name) {
+		return true
+	}
+	return (name == "PORT" || strings.HasSuffix(name, "_PORT")) && serviceValue.MatchString(value)
+}
+
+// misnomers are names that people expect, and whose nearest spelling is another setting.
+var misnomers = map[string]string{
+	Prefix + "TIER1_PROMPT": Prefix + "PROMPT",
+}
+
+// nearest returns the known name that variable is most likely a misspelling of, or "".
+func nearest(variable string, known []string) string {
+	if meant, found := misnomers[variable]; found {
+		return meant
+	}
+	best, bestDistance := "", 1+max(2, len(strings.TrimPrefix(variable, Prefix))/4)
+	for _, name := range known {
+		if d := distance(variable, name); d < bestDistance {
+			best, bestDistance = name, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance of a and b in bytes: how many must be inserted,
+// deleted or replaced to turn one into the other.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,127 @@
+package config
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/claudeops/claudeops/prompts"
+)
+
+// validate records what is out of range, and what contradicts itself.
+func (c Config) validate(p *problems) {
+	p.must("RESUME_CONTEXT_THRESHOLD", c.Chain.ResumeThreshold > 0 && c.Chain.ResumeThreshold <= 1, "be above 0 and at most 1")
+	c.validateDatabase(p)
+	c.validateClaude(p)
+	c.validatePlaces(p)
+	for _, named := range c.Tiers.named() {
+		named.tier.validate(named.prefix, c.Claude.FirstByteTimeout, p)
+	}
+	c.Prompts.validate(p)
+	p.must("TASK_QUEUE", isWord(c.Worker.TaskQueue) && len(c.Worker.TaskQueue) <= 200, "be a name without spaces, of at most 200 bytes")
+	p.must("MAX_CONCURRENT_AGENTS", c.Worker.MaxConcurrentAgents >= 1, "be at least 1")
+	p.must("DRAIN_TIMEOUT", c.Worker.DrainTimeout > 0, positive)
+}
+
+const positive = "be longer than nothing, such as 30s"
+
+func (c Config) validateDatabase(p *problems) {
+	if !p.given("DATABASE_URL") {
+		return
+	}
+	if strings.HasPrefix(c.State.DatabaseURL, "postgres") {
+		p.must("DATABASE_URL", false, "be a sqlite:/// URL: PostgreSQL is planned, but this version cannot use it yet")
+	}
+	p.must("DATABASE_URL", c.State.DatabaseFile() != "",
+		"be the URL of a file with an absolute path, such as sqlite:///var/lib/claudeops/claudeops.db")
+}
+
+func (c Config) validateClaude(p *problems) {
+	p.must("FIRST_BYTE_TIMEOUT", c.Claude.FirstByteTimeout > 0, positive)
+	p.must("IDLE_TIMEOUT", c.Claude.IdleTimeout > 0, positive)
+	p.must("STOP_GRACE", c.Claude.StopGrace > 0, positive)
+	p.must("API_RETRIES", c.Claude.APIRetries >= 0 && c.Claude.APIRetries <= 10, "be between 0 and 10")
+}
+
+// validatePlaces checks the directories that the operator chose. What lies in the working
+// directory is the agents' to read, and from tier 2 on to write, so nothing of ours may.
+func (c Config) validatePlaces(p *problems) {
+	const exist = "be an existing directory"
+	const ours = "which agents must not touch"
+	if c.Claude.Login {
+		p.must("CLAUDE_CONFIG_DIR", isDir(c.Claude.ConfigDir), "be a path, because there is no login in %s", c.Claude.ConfigDir)
+	} else if p.given("CLAUDE_CONFIG_DIR") {
+		p.must("CLAUDE_CONFIG_DIR", isDir(c.Claude.ConfigDir), "%s, or %s", exist, userLogin)
+	}
+	if !p.given("WORK_DIR") {
+		return
+	}
+	p.must("WORK_DIR", isDir(c.Claude.WorkDir), exist)
+	p.must("WORK_DIR", !contains(c.Claude.WorkDir, c.State.Dir), "not contain the state directory %s, %s", c.State.Dir, ours)
+	p.must("WORK_DIR", !contains(c.Claude.WorkDir, c.Claude.ConfigDir), "not contain the CLI's directory %s, %s", c.Claude.ConfigDir, ours)
+	file := c.State.DatabaseFile()
+	p.must("WORK_DIR", file == "" || !contains(c.Claude.WorkDir, file), "not contain the database %s, %s", file, ours)
+}
+
+func (t Tier) validate(prefix string, firstByte time.Duration, p *problems) {
+	p.must(prefix+"MODEL", isWord(t.Model) && !strings.HasPrefix(t.Model, "-"), "be the name of a model, without spaces")
+	p.must(prefix+"CONTEXT_WINDOW", t.ContextWindow > 0, "be above 0")
+	p.must(prefix+"TIMEOUT", t.Timeout > 0, positive)
+	p.must(prefix+"MAX_TURNS", t.MaxTurns >= 0, "be 0 (no cap) or more")
+	p.must(prefix+"BUDGET_USD", t.BudgetUSD >= 0 && !math.IsInf(t.BudgetUSD, 0), "be 0 (no cap) or more")
+	if p.given("FIRST_BYTE_TIMEOUT") && t.Timeout > 0 {
+		p.must("FIRST_BYTE_TIMEOUT", firstByte <= t.Timeout,
+			"be at most %s%sTIMEOUT, which is %s", Prefix, prefix, formatDuration(t.Timeout))
+	}
+	t.validateTools(prefix, p)
+}
+
+// refusedTools would let an agent leave the frame of its session: whatever tier starts
+// another agent, or leaves work behind, is no longer one process with one record and cost.
+var refusedTools = []string{
+	"Agent", "Task", // start other agents
+	"ListAgents", "SendMessage", // talk to other sessions, whatever their tier
+	"CronCreate", "ScheduleWakeup", // run later, when no supervisor looks
+	"EnterWorktree", // leaves the working directory
+	"default",       // not a tool: all of the CLI's, these among them
+}
+
+func (t Tier) validateTools(prefix string, p *problems) {
+	tools := prefix + "TOOLS"
+	p.must(tools, len(t.Tools) > 0, "name at least one tool: without one an agent cannot look at anything")
+	for _, tool := range t.Tools {
+		p.must(tools, toolOf(tool) == tool,
+			"list plain names of tools; %s is a permission rule and belongs into %s%sALLOWED_TOOLS", tool, Prefix, prefix)
+		p.must(tools, !slices.Contains(refusedTools, tool),
+			"leave out %s, which reaches beyond the one session that a tier is", tool)
+	}
+
+	allowed := prefix + "ALLOWED_TOOLS"
+	p.must(allowed, len(t.AllowedTools) > 0, "grant something: what no rule grants is denied")
+	void := slices.DeleteFunc(slices.Clone(t.AllowedTools), func(rule string) bool { return !t.void(rule) })
+	p.must(allowed, len(void) == 0,
+		"grant only tools that %s%s lists, and that lacks those of %s", Prefix, tools, strings.Join(void, ", "))
+}
+
+// validate tries every file out, so that one that cannot be used fails the start of the
+// program and not, at night, the start of an agent.
+func (p Prompts) validate(found *problems) {
+	for _, file := range []struct {
+		name     string
+		override prompts.Overrides
+	}{
+		{"PROMPT", prompts.Overrides{Tier1: p.Tier1}},
+		{"TIER2_PROMPT", prompts.Overrides{Tier2: p.Tier2}},
+		{"TIER3_PROMPT", prompts.Overrides{Tier3: p.Tier3}},
+	} {
+		_, err := prompts.Load(file.override)
+		found.must(file.name, err == nil, "name a file that can be used: %s", strings.TrimPrefix(errorText(err), "prompt file: "))
+	}
+}
+
+// isWord reports whether text is there and has neither spaces nor control characters.
+func isWord(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+}

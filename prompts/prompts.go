@@ -1,0 +1,142 @@
+package prompts
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// Launch is what the first prompt of a session is made from.
+type Launch struct {
+	// Tier is the tier that runs.
+	Tier escalation.Tier
+	// From is the tier whose conversation the session resumes; 0 is none or unknown.
+	// Only Resumed uses it, to tell what has changed.
+	From escalation.Tier
+	// Policy is the chain's. The agent is told its DryRun and the rules of Tier.
+	Policy escalation.Policy
+	// Services are the services to look at; none leaves the choice to the agent.
+	Services []string
+	// Request is what the person who started the chain asked for, in that person's words.
+	Request string
+	// Guidance is what a person added when the chain was escalated or continued.
+	Guidance string
+	// Handoff is the summary of the session before, as markdown. FromHandoff needs it,
+	// and the others do not use it.
+	Handoff string
+}
+
+// Interruption is what is known about a process that ended in the middle of its work.
+type Interruption struct {
+	// Tool is the tool whose call was in flight, such as "Bash"; empty is none, or not known.
+	Tool string
+	// Input is what that call was to do: a command line, or the call's input as JSON.
+	Input string
+	// DryRun says that the chain is one.
+	DryRun bool
+}
+
+// Fresh returns the complete prompt for a session that has no context.
+func (s *Set) Fresh(launch Launch) (string, error) {
+	launch.Handoff = ""
+	return s.complete(launch)
+}
+
+// FromHandoff returns the complete prompt for a session that continues another by its
+// summary. It fails without one.
+func (s *Set) FromHandoff(launch Launch) (string, error) {
+	if strings.TrimSpace(launch.Handoff) == "" {
+		return "", errors.New("prompt from a handoff: the handoff is empty")
+	}
+	return s.complete(launch)
+}
+
+func (s *Set) complete(launch Launch) (string, error) {
+	v, err := newView(launch)
+	if err != nil {
+		return "", err
+	}
+	return join(v, s.role(launch.Tier, false), s.sections(
+		"request.md", "handoff.md", "permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
+}
+
+// Resumed returns the prompt for a session that goes on with a conversation: it states
+// the change of role and permissions and leaves the rest to the conversation.
+func (s *Set) Resumed(launch Launch) (string, error) {
+	launch.Handoff = ""
+	v, err := newView(launch)
+	if err != nil {
+		return "", err
+	}
+	v.Resumed = true
+	v.compare(launch)
+	sections := []*template.Template{s.role(launch.Tier, true)}
+	sections = append(sections, s.sections("request.md", "changed-permissions.md", "dryrun.md", "statuses.md")...)
+	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
+}
+
+// Interrupted returns the prompt that goes on with a session whose process died under it.
+func (s *Set) Interrupted(interruption Interruption) (string, error) {
+	return join(interruption, s.builtIn.Lookup("interrupted.md"))
+}
+
+// Repair returns the prompt that asks, in the same conversation, for a verdict that is
+// missing or invalid. reason says which of the two, and why.
+func (s *Set) Repair(reason string) (string, error) {
+	if strings.TrimSpace(reason) == "" {
+		reason = "There was no verdict."
+	}
+	return join(struct{ Reason string }{reason}, s.builtIn.Lookup("repair.md"))
+}
+
+// view is what the templates of tiers see, those of operators among them.
+type view struct {
+	Tier    int  // 1, 2 or 3
+	Resumed bool // the prompt goes on with a conversation
+	DryRun  bool
+
+	Services []string
+	Request  string
+	Guidance string
+	Handoff  string
+
+	Allowed []string // what the tier's rules grant, a phrase each
+	Denied  []string // what they refuse, the same
+
+	Changed   bool     // Added or Withdrawn is not empty
+	Added     []string // what is granted now and was not before
+	Withdrawn []string // what was granted before and is not now
+}
+
+func newView(launch Launch) (view, error) {
+	if !launch.Tier.Valid() || len(launch.Policy.Tiers) < int(launch.Tier) {
+		return view{}, fmt.Errorf("prompt for %s: the policy has no such tier", launch.Tier)
+	}
+	rules := launch.Policy.For(launch.Tier)
+	return view{
+		Tier:     int(launch.Tier),
+		DryRun:   launch.Policy.DryRun,
+		Services: nonBlank(launch.Services),
+		Request:  strings.TrimSpace(launch.Request),
+		Guidance: strings.TrimSpace(launch.Guidance),
+		Handoff:  strings.TrimSpace(launch.Handoff),
+		Allowed:  phrases(rules.AllowedTools),
+		Denied:   phrases(rules.DisallowedTools),
+	}, nil
+}
+
+// compare fills in what changes in permissions from launch.From to launch.Tier. If it is not
+// known what held before, everything granted counts as added.
+func (v *view) compare(launch Launch) {
+	now := launch.Policy.For(launch.Tier).AllowedTools
+	var before []string
+	if launch.From.Valid() && len(launch.Policy.Tiers) >= int(launch.From) {
+		before = launch.Policy.For(launch.From).AllowedTools
+	}
+	v.Added = phrases(without(now, before))
+	v.Withdrawn = phrases(without(before, now))
+	v.Changed = len(v.Added)+len(v.Withdrawn) > 0
+}
