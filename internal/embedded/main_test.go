@@ -1,0 +1,134 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+)
+
+// serveFileVariable makes the test binary serve the database file that it names, instead of testing.
+const serveFileVariable = "CLAUDEOPS_TEST_SERVE_DATABASE"
+
+// testQueue is the task queue of the tests' workers.
+const testQueue = "embedded-test"
+
+// testTimeout bounds what a test waits for.
+const testTimeout = 60 * time.Second
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(serveFileVariable); file != "" {
+		if err := serveFile(file); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// serveFile serves file, prints the frontend's address on a line of its own, and goes on until its
+// standard input ends, as it does when the test that started it is gone.
+func serveFile(file string) error {
+	server, err := Start(context.Background(), Options{DatabaseFile: file, NoUI: true})
+	if err != nil {
+		return err
+	}
+	fmt.Println(server.Address())
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return errors.Join(err, server.Stop())
+}
+
+// startServer starts a server and stops it at the test's end. It skips the test in short mode.
+func startServer(t testing.TB, o Options) *Server {
+	t.Helper()
+	skipShort(t)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	}
+	server, err := Start(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	return server
+}
+
+func skipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; run without -short")
+	}
+}
+
+// testWriter shows the server's log beside the test that it belongs to.
+type testWriter struct{ testing.TB }
+
+var _ io.Writer = testWriter{}
+
+func (w testWriter) Write(line []byte) (int, error) {
+	w.Logf("%s", line)
+	return len(line), nil
+}
+
+// dial connects a client that is quiet and closes at the test's end.
+func dial(t testing.TB, address string) client.Client {
+	t.Helper()
+	c, err := client.DialContext(t.Context(), client.Options{HostPort: address, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// startWorker runs a worker until the test's end.
+func startWorker(t testing.TB, c client.Client) {
+	t.Helper()
+	w := newWorker(c)
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+}
+
+// newWorker knows the workflows and activities of the tests.
+func newWorker(c client.Client) worker.Worker {
+	w := worker.New(c, testQueue, worker.Options{})
+	w.RegisterWorkflow(nineActivities)
+	w.RegisterWorkflow(tenShortTimers)
+	w.RegisterWorkflow(sleepThenSay)
+	w.RegisterWorkflow(waitForName)
+	w.RegisterWorkflow(chainAttributes)
+	w.RegisterActivity(nothing)
+	return w
+}
+
+// listen takes a port of the loopback address until the test's end.
+func listen(t testing.TB, port int) net.Listener {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", hostPort(port))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, listener.Close()) })
+	return listener
+}
+
+// testContext ends with the test, or after testTimeout.
+func testContext(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// execute runs a workflow to its end.
+func execute(t testing.TB, c client.Client, workflow any, args ...any) client.WorkflowRun {
+	t.Helper()
+	run, err := c.ExecuteWorkflow(testContext(t), client.StartWorkflowOptions{TaskQueue: testQueue}, workflow, args...)
+	require.NoError(t, err)
+	require.NoError(t, run.Get(testContext(t), nil))
+	return run
+}

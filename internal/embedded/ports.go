@@ -1,0 +1,78 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+
+	"go.temporal.io/server/common/primitives"
+	"go.temporal.io/server/temporal"
+)
+
+// loopback is the only address that anything in this package listens on.
+const loopback = "127.0.0.1"
+
+// maxPort is the highest TCP port.
+const maxPort = 1<<16 - 1
+
+const (
+	frontendService = string(primitives.FrontendService)
+	uiService       = "Web UI"
+)
+
+// ports are the addresses of the services, held for the server from the choice of a number to the
+// moment it listens.
+type ports struct {
+	numbers  map[string]int
+	releases []func()
+}
+
+// reservePorts holds frontendPort (0 means a free one) and a free port for every other service.
+// The caller releases them when the server listens.
+func reservePorts(frontendPort int) (*ports, error) {
+	p := &ports{numbers: make(map[string]int, len(temporal.DefaultServices))}
+	for _, service := range temporal.DefaultServices {
+		wanted := 0
+		if service == frontendService {
+			wanted = frontendPort
+		}
+		number, release, err := reservePort(wanted)
+		if err != nil {
+			p.release()
+			return nil, portError(service, wanted, err)
+		}
+		p.numbers[service] = number
+		p.releases = append(p.releases, release)
+	}
+	return p, nil
+}
+
+// release gives the ports back. A server that listens on one by now keeps it.
+func (p *ports) release() {
+	for _, release := range p.releases {
+		release()
+	}
+	p.releases = nil
+}
+
+func (p *ports) number(service string) int { return p.numbers[service] }
+
+func (p *ports) address(service string) string { return hostPort(p.numbers[service]) }
+
+func hostPort(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+
+// portError says why service cannot have port, and what to do about it.
+func portError(service string, port int, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("port %d for the %s is in use by another program; choose another port, or 0 for a free one: %w",
+			port, service, err)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("port %d for the %s needs more rights than this user has; choose one above 1023: %w",
+			port, service, err)
+	default:
+		return fmt.Errorf("port %d for the %s cannot be opened: %w", port, service, err)
+	}
+}

@@ -1,0 +1,26 @@
+//go:build !linux
+
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"net"
+)
+
+// reservePort finds a port (0 means a free one) that can be listened on now. Nothing holds it until
+// the server listens: outside Linux no socket can both keep a port and let another bind it.
+func reservePort(port int) (number int, release func(), err error) {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", hostPort(port))
+	if err != nil {
+		return 0, nil, err
+	}
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if err := listener.Close(); err != nil {
+		return 0, nil, err
+	}
+	if !ok {
+		return 0, nil, fmt.Errorf("a loopback listener has the address %T", listener.Addr())
+	}
+	return address.Port, func() {}, nil
+}
