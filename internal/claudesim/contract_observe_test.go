@@ -1,0 +1,334 @@
+package claudesim_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+)
+
+// observation is what a driver can tell of one run, without what differs from run to run.
+type observation struct {
+	Exit   int
+	Stderr string
+	// Events names every line that the driver reads, in order.
+	Events []string
+	// SessionIDs are the different ids on the lines.
+	SessionIDs []string
+	Init       initView
+	// Tools are the results of tool calls as the stream shows them.
+	Tools   []string
+	Results []resultView
+	// Context is what the last message of the model says the window holds.
+	Context usageView
+	// Streamed is the true usage of each message, from the partial messages.
+	Streamed []usageView
+	// ToolSurvives says that a tool that was running when a signal came runs on.
+	ToolSurvives bool
+	Transcripts  map[string]string
+	Asked        []requestView
+}
+
+type initView struct {
+	Model, PermissionMode, Version string
+	Tools                          []string
+}
+
+type resultView struct {
+	Subtype, Reason, SessionID, Text string
+	IsError                          bool
+	Turns                            int
+	Status                           *int
+	Total, Own                       float64
+	Usage                            usageView
+	Models                           map[string]modelView
+	HasSince                         bool
+	Denials                          []string
+	Structured                       string
+	Errors                           []string
+}
+
+type modelView struct {
+	Input, Output, CacheRead, CacheCreation, Window int
+	Cost                                            float64
+}
+
+type usageView struct {
+	Input         int `json:"input_tokens"`
+	Output        int `json:"output_tokens"`
+	CacheRead     int `json:"cache_read_input_tokens"`
+	CacheCreation int `json:"cache_creation_input_tokens"`
+}
+
+// requestView is a model call, without what the CLI adds to it.
+type requestView struct {
+	Model   string
+	Tools   []string
+	Prompts []string
+	Results []string
+	Step    int
+}
+
+// streamLine is any line of the stream, as far as it is observed.
+type streamLine struct {
+	Type           string          `json:"type"`
+	Subtype        string          `json:"subtype"`
+	SessionID      string          `json:"session_id"`
+	Model          string          `json:"model"`
+	PermissionMode string          `json:"permissionMode"`
+	Version        string          `json:"claude_code_version"`
+	Tools          []string        `json:"tools"`
+	ErrorStatus    *int            `json:"error_status"`
+	Parent         *string         `json:"parent_tool_use_id"`
+	Event          json.RawMessage `json:"event"`
+	Message        json.RawMessage `json:"message"`
+	resultLine
+}
+
+// messageLine is the message of an assistant or user line.
+type messageLine struct {
+	Model   string    `json:"model"`
+	Usage   usageView `json:"usage"`
+	Content []struct {
+		Type    string          `json:"type"`
+		Text    string          `json:"text"`
+		Name    string          `json:"name"`
+		Content json.RawMessage `json:"content"`
+		IsError bool            `json:"is_error"`
+	} `json:"content"`
+}
+
+type resultLine struct {
+	Reason     string               `json:"terminal_reason"`
+	Text       string               `json:"result"`
+	IsError    bool                 `json:"is_error"`
+	Turns      int                  `json:"num_turns"`
+	Status     *int                 `json:"api_error_status"`
+	Total      *float64             `json:"total_cost_usd"`
+	Usage      usageView            `json:"usage"`
+	Models     map[string]modelLine `json:"modelUsage"`
+	Since      map[string]modelLine `json:"model_usage_since_last_result"`
+	Structured json.RawMessage      `json:"structured_output"`
+	Errors     []string             `json:"errors"`
+	Denials    []struct {
+		Tool string `json:"tool_name"`
+	} `json:"permission_denials"`
+}
+
+type modelLine struct {
+	Input         int     `json:"inputTokens"`
+	Output        int     `json:"outputTokens"`
+	CacheRead     int     `json:"cacheReadInputTokens"`
+	CacheCreation int     `json:"cacheCreationInputTokens"`
+	Window        int     `json:"contextWindow"`
+	Cost          float64 `json:"costUSD"`
+}
+
+func newObservation(t *testing.T, out output) observation {
+	t.Helper()
+	o := observation{Exit: out.exit, Stderr: firstLine(out.stderr), ToolSurvives: out.toolSurvives}
+	for text := range strings.Lines(out.stdout) {
+		var line streamLine
+		require.NoError(t, json.Unmarshal([]byte(text), &line), "not a JSON line: %s", text)
+		o.add(t, line)
+	}
+	return o
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+func (o *observation) add(t *testing.T, line streamLine) {
+	t.Helper()
+	if line.SessionID != "" && !slices.Contains(o.SessionIDs, line.SessionID) {
+		o.SessionIDs = append(o.SessionIDs, line.SessionID)
+	}
+	switch line.Type {
+	case "system":
+		o.addSystem(line)
+	case "assistant", "user":
+		o.addMessage(t, line)
+	case "stream_event":
+		o.addStreamed(t, line.Event)
+	case "result":
+		o.Events = append(o.Events, "result")
+		o.Results = append(o.Results, line.view())
+	default:
+		require.Fail(t, "unknown kind of line", line.Type)
+	}
+}
+
+func (o *observation) addSystem(line streamLine) {
+	switch line.Subtype {
+	case "init":
+		o.Init = initView{line.Model, line.PermissionMode, line.Version, line.Tools}
+	case "api_retry":
+		status := "none"
+		if line.ErrorStatus != nil {
+			status = fmt.Sprint(*line.ErrorStatus)
+		}
+		line.Subtype += " " + status
+	case "permission_denied", "task_started", "task_notification":
+	default: // nobody relies on the others
+		return
+	}
+	o.Events = append(o.Events, "system/"+line.Subtype)
+}
+
+func (o *observation) addMessage(t *testing.T, line streamLine) {
+	t.Helper()
+	require.Nil(t, line.Parent)
+	var message messageLine
+	require.NoError(t, json.Unmarshal(line.Message, &message))
+	for _, block := range message.Content {
+		name := line.Type + "/" + block.Type
+		if block.Name != "" {
+			name += " " + block.Name
+		}
+		o.Events = append(o.Events, name)
+		if block.Type == "tool_result" {
+			o.Tools = append(o.Tools, fmt.Sprintf("error=%t %s", block.IsError, gist(textOf(block.Content))))
+		}
+	}
+	if line.Type == "assistant" && message.Model != "<synthetic>" {
+		o.Context = message.Usage
+	}
+}
+
+// textOf is content that is a string or blocks of text.
+func textOf(content json.RawMessage) string {
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return text
+	}
+	return string(content)
+}
+
+// gist keeps of the CLI's own words only what identifies them: nobody reads the rest.
+func gist(text string) string {
+	for _, prefix := range []string{
+		"Permission to use Bash", "<tool_use_error>Error: No such tool available: Write.",
+		"The user doesn't want to proceed with this tool use.", "File created successfully at: ", "File does not exist.",
+		"[Tool call interrupted: ", "Command running in background", "<task-notification>",
+		"API Error: 500", "API Error: 529", "Prompt is too long", "Failed to provide valid structured output after 5 attempts",
+		"Error: --json-schema is not valid JSON", "Error: --json-schema is not a valid JSON Schema",
+		"API Error: ",
+	} {
+		if strings.HasPrefix(text, prefix) {
+			return prefix
+		}
+	}
+	return text
+}
+
+func (o *observation) addStreamed(t *testing.T, raw json.RawMessage) {
+	t.Helper()
+	var event struct {
+		Type  string    `json:"type"`
+		Usage usageView `json:"usage"`
+	}
+	require.NoError(t, json.Unmarshal(raw, &event))
+	if event.Type == "message_delta" {
+		o.Streamed = append(o.Streamed, event.Usage)
+	}
+}
+
+func (line streamLine) view() resultView {
+	r := resultView{
+		Subtype: line.Subtype, Reason: line.Reason, SessionID: line.SessionID, Text: gist(line.Text), IsError: line.IsError,
+		Turns: line.Turns, Status: line.Status, Usage: line.Usage, Total: -1, Models: map[string]modelView{},
+		HasSince: line.Since != nil,
+	}
+	if line.Total != nil {
+		r.Total = dollars(*line.Total)
+	}
+	for id, m := range line.Models {
+		r.Models[id] = modelView{m.Input, m.Output, m.CacheRead, m.CacheCreation, m.Window, dollars(m.Cost)}
+	}
+	for _, m := range line.Since {
+		r.Own += m.Cost
+	}
+	r.Own = dollars(r.Own)
+	for _, denial := range line.Denials {
+		r.Denials = append(r.Denials, denial.Tool)
+	}
+	if line.Structured != nil {
+		r.Structured = string(line.Structured)
+	}
+	for _, text := range line.Errors {
+		if strings.HasPrefix(text, "[ede_diagnostic]") || text == "interrupted" {
+			text = "diagnostic"
+		}
+		r.Errors = append(r.Errors, gist(text))
+	}
+	return r
+}
+
+// dollars rounds away what floating point addition in another order changes.
+func dollars(v float64) float64 { return math.Round(v*1e12) / 1e12 }
+
+// transcriptFiles are the transcripts under a home, by conversation id.
+type transcriptFiles map[string]string
+
+func readTranscripts(t *testing.T, p place) transcriptFiles {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(p.home, ".claude", "projects", "*", "*.jsonl"))
+	require.NoError(t, err)
+	files := transcriptFiles{}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		id := strings.TrimSuffix(filepath.Base(path), ".jsonl")
+		if path != p.transcript(id) {
+			id = "elsewhere " + id
+		}
+		files[id] = string(data)
+	}
+	return files
+}
+
+// changes tells what became of each transcript.
+func (before transcriptFiles) changes(after transcriptFiles) map[string]string {
+	changes := map[string]string{}
+	for id, content := range after {
+		former, existed := before[id]
+		switch {
+		case !existed:
+			changes[id] = "created"
+		case former == content:
+			changes[id] = "unchanged"
+		case strings.HasPrefix(content, former):
+			changes[id] = "appended"
+		default:
+			changes[id] = "rewritten"
+		}
+	}
+	return changes
+}
+
+func viewRequests(requests []claudesim.Request) []requestView {
+	var views []requestView
+	for _, r := range requests {
+		view := requestView{Model: r.Model, Prompts: r.Prompts(), Step: r.Step()}
+		for _, tool := range r.Tools {
+			if tool != "DeferredToolPlaceholder" {
+				view.Tools = append(view.Tools, tool)
+			}
+		}
+		for _, result := range r.ToolResults() {
+			view.Results = append(view.Results, gist(result))
+		}
+		views = append(views, view)
+	}
+	return views
+}

@@ -1,0 +1,188 @@
+package claudesim_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+)
+
+// Conversation ids of the contract cases. Each subject has a home of its own.
+const (
+	idA       = "aaaaaaaa-0000-4000-8000-000000000001"
+	idB       = "bbbbbbbb-0000-4000-8000-000000000002"
+	idC       = "cccccccc-0000-4000-8000-000000000003"
+	idMissing = "dddddddd-0000-4000-8000-000000000004"
+)
+
+// launchTimeout bounds one run of a CLI.
+const launchTimeout = 40 * time.Second
+
+// realSlots bounds how many real CLIs run at once: each takes a core and 300 MB.
+var realSlots = make(chan struct{}, 2)
+
+// launch is one run of a CLI in a contract case.
+type launch struct {
+	args   []string
+	prompt string
+	// raw leaves out the flags that every run of this project has.
+	raw bool
+	// elsewhere runs it in another working directory.
+	elsewhere bool
+	// signal is sent when a tool has written its process id to the file "started" in the
+	// working directory, and linger has passed.
+	signal syscall.Signal
+	linger time.Duration
+	// signalWhenAsked sends the signal when the model has been asked instead.
+	signalWhenAsked bool
+	// before prepares the place.
+	before func(t *testing.T, p place)
+}
+
+// place is where a subject runs: its home and its working directories.
+type place struct{ home, dir, otherDir string }
+
+func (p place) transcript(id string) string {
+	return simtest.TranscriptPath(filepath.Join(p.home, ".claude"), p.dir, id)
+}
+
+// baseArgs are the flags of every run.
+func baseArgs() []string {
+	return []string{
+		"-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "dontAsk",
+		"--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands",
+	}
+}
+
+// subject is a CLI under contract: path runs it, and requests tells what its model was asked.
+type subject struct {
+	path     string
+	url      string
+	requests func() []claudesim.Request
+	slots    chan struct{} // nil: no limit
+}
+
+func standIn(t *testing.T, s claudesim.Scenario, v claudesim.Version) subject {
+	t.Helper()
+	path := simtest.Install(t, s.As(v))
+	return subject{path: path, url: "http://127.0.0.1:9", requests: func() []claudesim.Request { return simtest.Requests(t, path) }}
+}
+
+func realCLI(t *testing.T, s claudesim.Scenario, v claudesim.Version) subject {
+	t.Helper()
+	path := simtest.RealCLI(t, v)
+	api := simtest.StartAPI(t, s)
+	return subject{path: path, url: api.URL(), requests: api.Requests, slots: realSlots}
+}
+
+// observe runs the launches one after another and returns what each came to.
+func (s subject) observe(t *testing.T, launches []launch) []observation {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	p := place{home: filepath.Join(root, "home"), dir: filepath.Join(root, "dir"), otherDir: filepath.Join(root, "other")}
+	for _, dir := range []string{p.home, p.dir, p.otherDir} {
+		require.NoError(t, os.Mkdir(dir, 0o700))
+	}
+	var observations []observation
+	for _, l := range launches {
+		if l.before != nil {
+			l.before(t, p)
+		}
+		before, asked := readTranscripts(t, p), len(s.requests())
+		out := s.launch(t, p, l)
+		o := newObservation(t, out)
+		o.Transcripts = before.changes(readTranscripts(t, p))
+		o.Asked = viewRequests(s.requests()[asked:])
+		observations = append(observations, o)
+	}
+	return observations
+}
+
+// output is what one run printed and how it ended.
+type output struct {
+	exit           int
+	stdout, stderr string
+	toolSurvives   bool
+}
+
+func (s subject) launch(t *testing.T, p place, l launch) output {
+	t.Helper()
+	if s.slots != nil {
+		s.slots <- struct{}{}
+		defer func() { <-s.slots }()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), launchTimeout)
+	defer cancel()
+	args := l.args
+	if !l.raw {
+		args = append(baseArgs(), l.args...)
+	}
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(ctx, s.path, args...)
+	command.Dir = p.dir
+	if l.elsewhere {
+		command.Dir = p.otherDir
+	}
+	for name, value := range simtest.RealEnv(p.home, s.url) {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(l.prompt), &stdout, &stderr
+	command.WaitDelay = time.Second
+	asked := 0
+	if l.signalWhenAsked {
+		asked = len(s.requests())
+	}
+	require.NoError(t, command.Start())
+	tool := 0
+	if l.signal != 0 {
+		tool = s.awaitSignalTime(t, l, command.Dir, asked)
+		require.NoError(t, command.Process.Signal(l.signal))
+	}
+	_ = command.Wait() // the exit code is part of the observation
+	require.NoError(t, ctx.Err(), "the run did not end; stdout:\n%s", &stdout)
+	out := output{exit: command.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+	if tool != 0 {
+		time.Sleep(300 * time.Millisecond) // what is to die has died by then
+		out.toolSurvives = syscall.Kill(tool, 0) == nil
+	}
+	return out
+}
+
+// awaitSignalTime waits until the launch is to get its signal. It returns the process id
+// of the tool that runs then, or 0. Asked is how often the model was asked before.
+func (s subject) awaitSignalTime(t *testing.T, l launch, dir string, asked int) int {
+	t.Helper()
+	if l.signalWhenAsked {
+		require.Eventually(t, func() bool { return len(s.requests()) > asked }, 20*time.Second, 10*time.Millisecond)
+		time.Sleep(l.linger)
+		return 0
+	}
+	tool := awaitPID(t, filepath.Join(dir, "started"))
+	t.Cleanup(func() { _ = syscall.Kill(-tool, syscall.SIGKILL) }) // it may survive the CLI
+	time.Sleep(l.linger)
+	return tool
+}
+
+// awaitPID returns the process id that a tool writes to path.
+func awaitPID(t *testing.T, path string) int {
+	t.Helper()
+	pid := 0
+	require.Eventually(t, func() bool {
+		data, _ := os.ReadFile(path)
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(data)))
+		return pid > 1 && strings.HasSuffix(string(data), "\n")
+	}, 20*time.Second, 10*time.Millisecond, "the tool never started")
+	return pid
+}

@@ -1,0 +1,97 @@
+package claudesim_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+)
+
+const verdictSchema = `{"type":"object","properties":{"status":{"type":"string"}},"required":["status"]}`
+
+// contractCase is one situation that a driver must cope with, told as launches of a CLI
+// in one home and working directory.
+type contractCase struct {
+	name     string
+	scenario claudesim.Scenario
+	launches []launch
+	// want says what must hold whoever runs it. That stand-in and real CLI agree is
+	// checked for every case.
+	want func(t *testing.T, v claudesim.Version, o []observation)
+	// only restricts the case to one release.
+	only claudesim.Version
+}
+
+// TestContract runs every case on the stand-in and on the real CLI of each release, and
+// demands that a driver could not tell them apart.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	for _, v := range simtest.Versions() {
+		for _, c := range contractCases() {
+			if c.only != "" && c.only != v {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%s", v, c.name), func(t *testing.T) {
+				t.Parallel()
+				c.run(t, v)
+			})
+		}
+	}
+}
+
+func (c contractCase) run(t *testing.T, v claudesim.Version) {
+	var played, measured []observation
+	t.Run("stand-in", func(t *testing.T) {
+		played = standIn(t, c.scenario, v).observe(t, c.launches)
+		c.want(t, v, played)
+	})
+	t.Run("real", func(t *testing.T) {
+		measured = realCLI(t, c.scenario, v).observe(t, c.launches)
+		c.want(t, v, measured)
+	})
+	if measured == nil {
+		return // skipped, or failed and reported
+	}
+	for i := range measured {
+		require.Equal(t, measured[i], played[i], "launch %d: the stand-in (actual) differs from the real CLI (expected)", i+1)
+	}
+}
+
+func contractCases() []contractCase {
+	var cases []contractCase
+	for _, group := range [][]contractCase{conversationCases(), apiErrorCases(), usageCases(), limitCases(), toolCases(), signalCases()} {
+		cases = append(cases, group...)
+	}
+	return cases
+}
+
+// last returns the last result of the last launch.
+func last(t *testing.T, o []observation) resultView {
+	t.Helper()
+	results := o[len(o)-1].Results
+	require.NotEmpty(t, results, "no result; stderr: %s", o[len(o)-1].Stderr)
+	return results[len(results)-1]
+}
+
+func fresh(prompt string, more ...string) launch {
+	return launch{prompt: prompt, args: append([]string{"--model", "haiku", "--session-id", idA, "--tools", "Bash"}, more...)}
+}
+
+// TestVersion checks how each CLI names itself.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	for _, v := range simtest.Versions() {
+		for name, start := range map[string]func(*testing.T, claudesim.Scenario, claudesim.Version) subject{"stand-in": standIn, "real": realCLI} {
+			t.Run(fmt.Sprintf("%s/%s", v, name), func(t *testing.T) {
+				t.Parallel()
+				s := start(t, claudesim.Play(claudesim.Always(claudesim.Say("hi"))), v)
+				dir := t.TempDir()
+				out := s.launch(t, place{home: dir, dir: dir}, launch{raw: true, args: []string{"--version"}})
+				require.Equal(t, output{stdout: string(v) + " (Claude Code)\n"}, out)
+			})
+		}
+	}
+}

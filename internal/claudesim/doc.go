@@ -1,0 +1,61 @@
+// Package claudesim stands in for Claude: for the command line program, and for the
+// Messages API behind the real one. Both play the same Scenario, so that a test can run
+// its table on the stand-in (milliseconds, no download) and on the real CLI.
+//
+//	             +--> Install: a program named claude that plays it, tools and all
+//	Scenario ----+
+//	             +--> NewAPI:  a Messages API on loopback that plays it to the real CLI
+//
+// The contract tests of this package hold the stand-in to the real CLI: where they
+// differ in something that the driver relies on, the stand-in is wrong.
+//
+// # Matching
+//
+// Nothing is remembered between model calls. What "the model" answers follows from the
+// request alone: the first Turn whose Match holds gives the replies, and the number of
+// model calls since the last prompt of a person picks one of them. A retry of a request
+// gets the same answer, a process that was killed and resumed goes on where the
+// conversation stands, and several tiers, or several runs at once, share one scenario.
+//
+// What the CLI itself adds to a conversation (reminders, notices of an interruption,
+// demands for structured output) is no prompt. Requests that the CLI makes for itself
+// (titles, quota probes) are answered and never touch the scenario.
+//
+// After its last reply a turn repeats that reply, unless the reply calls a tool other
+// than StructuredOutput: then the request is refused with status 400 and an explanation,
+// as is a request that no turn matches. A script that is too short thus fails a test in
+// words, not by running for ever.
+//
+// # As a file
+//
+// A scenario is also a JSON file; unknown fields are refused. The first turn below is an
+// observer that looks and escalates, the second a repairer whose first model call is
+// rejected once:
+//
+//	{
+//	  "version": "2.1.329",
+//	  "turns": [
+//	    {
+//	      "name": "observe",
+//	      "match": {"model": "haiku"},
+//	      "replies": [
+//	        {"text": "Checking.", "calls": [{"name": "Bash", "input": {"command": "curl -s localhost:8096/health"}}]},
+//	        {"structured": {"status": "escalate", "summary": "The service answers 502."}}
+//	      ]
+//	    },
+//	    {
+//	      "name": "repair",
+//	      "match": {"model": "sonnet", "prompt": "restart", "tools": ["Bash"]},
+//	      "replies": [
+//	        {"error": {"status": 429, "times": 1}, "structured": {"status": "resolved", "summary": "Restarted."},
+//	         "usage": {"input": 900, "output": 50}, "delay": "20ms"}
+//	      ]
+//	    }
+//	  ]
+//	}
+//
+// # Faults
+//
+// A Fault is what the program does wrong, whatever the model says: crash, hang, print
+// garbage, lose a field. Only the stand-in can play one; NewAPI ignores them.
+package claudesim

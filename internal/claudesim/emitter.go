@@ -1,0 +1,52 @@
+package claudesim
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// event is one line of output.
+type event map[string]any
+
+// emitter prints events, and what a fault makes of them.
+type emitter struct {
+	w       io.Writer
+	id      string
+	fault   Fault
+	printed int
+}
+
+func newEmitter(w io.Writer, sessionID string, fault Fault) *emitter {
+	return &emitter{w: w, id: sessionID, fault: fault}
+}
+
+// emit prints e with the fields that every line has.
+func (e *emitter) emit(kind string, line event) {
+	time.Sleep(e.fault.LineDelay.Std())
+	line["type"], line["uuid"] = kind, uuid.NewString()
+	if !e.fault.OmitSessionID {
+		line["session_id"] = e.id
+	}
+	if data, err := json.Marshal(line); err == nil {
+		_, _ = e.w.Write(append(data, '\n')) // a reader that has gone is no reason to stop
+	}
+	if n := len(e.fault.Garbage); n > 0 {
+		_, _ = io.WriteString(e.w, e.fault.Garbage[e.printed%n]+"\n")
+	}
+	e.printed++
+}
+
+// assistant prints one block of an assistant's message.
+func (e *emitter) assistant(message map[string]any, extra event) {
+	line := event{"message": message, "parent_tool_use_id": nil}
+	maps.Copy(line, extra)
+	e.emit("assistant", line)
+}
+
+// pad grows a text by what the fault demands.
+func (e *emitter) pad(text string) string { return text + strings.Repeat("x", e.fault.PadLines) }

@@ -1,0 +1,16 @@
+package claudesim
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// fingerprint identifies what r asks: two requests that ask the same have the same one.
+func (r Request) fingerprint() string {
+	hash := sha256.New()
+	encoder := json.NewEncoder(hash)
+	_ = encoder.Encode(r.Model) // writing to a hash cannot fail, and these values always encode
+	_ = encoder.Encode(r.Messages)
+	return hex.EncodeToString(hash.Sum(nil)[:9])
+}

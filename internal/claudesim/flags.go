@@ -1,0 +1,121 @@
+package claudesim
+
+import (
+	"maps"
+	"strings"
+)
+
+// flagKind is how many values an option takes.
+type flagKind int
+
+const (
+	flagSwitch flagKind = iota + 1
+	flagValue
+	flagList // every argument up to the next option
+)
+
+// commonFlags are the options that both releases know and this project uses.
+func commonFlags() map[string]flagKind {
+	return map[string]flagKind{
+		"-p": flagSwitch, "--print": flagSwitch, "--verbose": flagSwitch, "-v": flagSwitch, "--version": flagSwitch,
+		"--include-partial-messages": flagSwitch, "--fork-session": flagSwitch,
+		"--strict-mcp-config": flagSwitch, "--disable-slash-commands": flagSwitch,
+		"--output-format": flagValue, "--model": flagValue, "--session-id": flagValue, "--resume": flagValue, "-r": flagValue,
+		"--permission-mode": flagValue, "--setting-sources": flagValue, "--settings": flagValue,
+		"--append-system-prompt": flagValue, "--json-schema": flagValue,
+		"--max-turns": flagValue, "--max-budget-usd": flagValue,
+		"--tools": flagList, "--allowedTools": flagList, "--allowed-tools": flagList,
+		"--disallowedTools": flagList, "--disallowed-tools": flagList,
+		"--mcp-config": flagList, "--add-dir": flagList,
+	}
+}
+
+// arguments is a command line taken apart, options by their long name.
+type arguments struct {
+	values      map[string][]string
+	positionals []string
+}
+
+// has reports whether the option was given.
+func (a *arguments) has(name string) bool { return a.values[name] != nil }
+
+// value returns the option's last value.
+func (a *arguments) value(name string) string {
+	if values := a.values[name]; len(values) > 0 {
+		return values[len(values)-1]
+	}
+	return ""
+}
+
+// list returns the option's values; each may hold several, separated by commas.
+func (a *arguments) list(name string) []string {
+	var items []string
+	for _, value := range a.values[name] {
+		items = append(items, splitRules(value)...)
+	}
+	return items
+}
+
+// parseArguments takes a command line apart. The error reads as the CLI prints it.
+func parseArguments(args []string, own map[string]flagKind) (*arguments, error) {
+	kinds := commonFlags()
+	maps.Copy(kinds, own)
+	a := &arguments{values: map[string][]string{}}
+	for len(args) > 0 {
+		var err error
+		if args, err = a.take(args, kinds); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// take consumes the first option with its values, or the first positional argument.
+func (a *arguments) take(args []string, kinds map[string]flagKind) (rest []string, err error) {
+	word, rest := args[0], args[1:]
+	if !strings.HasPrefix(word, "-") || word == "-" {
+		a.positionals = append(a.positionals, word)
+		return rest, nil
+	}
+	name, inline, hasInline := strings.Cut(word, "=")
+	long := longName(name)
+	switch kinds[name] {
+	case flagSwitch:
+		a.values[long] = []string{"true"}
+		return rest, nil
+	case flagValue, flagList:
+		if hasInline {
+			rest = append([]string{inline}, rest...)
+		}
+		if len(rest) == 0 {
+			return nil, refusef("error: option '%s <value>' argument missing", name)
+		}
+		a.values[long] = append(a.values[long], rest[0])
+		rest = rest[1:]
+		for kinds[name] == flagList && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+			a.values[long] = append(a.values[long], rest[0])
+			rest = rest[1:]
+		}
+		return rest, nil
+	default:
+		return nil, refusef("error: unknown option '%s'", name)
+	}
+}
+
+// longName returns the spelling under which an option is kept.
+func longName(name string) string {
+	switch name {
+	case "-p":
+		return "--print"
+	case "-v":
+		return "--version"
+	case "-r":
+		return "--resume"
+	case "--allowed-tools":
+		return "--allowedTools"
+	case "--disallowed-tools":
+		return "--disallowedTools"
+	default:
+		return name
+	}
+}

@@ -1,0 +1,121 @@
+package claudesim
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// programName is the base name under which an executable of ours is the stand-in.
+const programName = "claude"
+
+// The files that Install and the stand-in keep beside the program.
+const (
+	scenarioFile = "claude.scenario.json"
+	launchesFile = "claude.launches.jsonl"
+	requestsFile = "claude.requests.jsonl"
+	countsDir    = "claude.counts"
+)
+
+// Install puts an executable called claude that plays s into dir, which is created if
+// need be, and returns its path. The executable is a link to the running program, whose
+// main (or TestMain) must begin with
+//
+//	if claudesim.Invoked() {
+//		claudesim.Main()
+//	}
+//
+// Installing again replaces the scenario and forgets what was recorded and counted.
+func Install(dir string, s Scenario) (path string, err error) {
+	data, err := s.encode()
+	if err != nil {
+		return "", err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("install the stand-in claude: %w", err)
+	}
+	if err := prepare(dir, data); err != nil {
+		return "", fmt.Errorf("install the stand-in claude: %w", err)
+	}
+	path = filepath.Join(dir, programName)
+	if err := os.Symlink(self, path); err != nil {
+		return "", fmt.Errorf("install the stand-in claude: %w", err)
+	}
+	return path, nil
+}
+
+// prepare makes dir hold the scenario and nothing of an earlier installation.
+func prepare(dir string, scenario []byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("create its directory: %w", err)
+	}
+	for _, name := range []string{programName, launchesFile, requestsFile, countsDir} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("remove the former one: %w", err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, countsDir), 0o700); err != nil {
+		return fmt.Errorf("create its state: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, scenarioFile), scenario, 0o600); err != nil {
+		return fmt.Errorf("write its scenario: %w", err)
+	}
+	return nil
+}
+
+// Invoked reports whether this process was started as the stand-in.
+func Invoked() bool { return len(os.Args) > 0 && filepath.Base(os.Args[0]) == programName }
+
+// Main runs the stand-in and ends the process.
+func Main() {
+	p, err := newProgram()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stand-in claude:", err)
+		os.Exit(1)
+	}
+	code := p.main(os.Args[1:])
+	// Not os.Exit: in a program built with the race detector that takes a second, and
+	// there is nothing left to run or flush.
+	syscall.Exit(code)
+}
+
+// newProgram finds the scenario beside the path by which the process was started.
+func newProgram() (*program, error) {
+	path, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		return nil, fmt.Errorf("find my own path: %w", err)
+	}
+	home := filepath.Dir(path)
+	data, err := os.ReadFile(filepath.Join(home, scenarioFile))
+	if err != nil {
+		return nil, fmt.Errorf("read my scenario: %w", err)
+	}
+	scenario, err := ParseScenario(data)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find my working directory: %w", err)
+	}
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved
+	}
+	return &program{
+		scenario: scenario, release: scenario.release(), records: records{dir: home}, dir: dir,
+		env: environment(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+	}, nil
+}
+
+func environment() map[string]string {
+	env := map[string]string{}
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
+	}
+	return env
+}

@@ -1,0 +1,127 @@
+package claudesim
+
+// ledger keeps what a process used: by model over its life, and since its last result.
+type ledger struct {
+	release release
+	// carried is the state of the conversation before this process.
+	carried costState
+	total   map[string]spent
+	since   map[string]spent
+	turn    Usage // since the last result, all models
+	last    entry
+}
+
+// spent is what one model used.
+type spent struct {
+	Usage
+	costUSD float64
+}
+
+type entry struct {
+	model model
+	usage Usage
+}
+
+// costState is the transcript's line by which newer releases carry the cost on.
+type costState struct {
+	TotalCostUSD float64               `json:"totalCostUSD"`
+	ModelUsage   map[string]modelUsage `json:"modelUsage,omitempty"`
+}
+
+// modelUsage is one model's share of a result, in the CLI's form.
+type modelUsage struct {
+	InputTokens         int     `json:"inputTokens"`
+	OutputTokens        int     `json:"outputTokens"`
+	CacheReadTokens     int     `json:"cacheReadInputTokens"`
+	CacheCreationTokens int     `json:"cacheCreationInputTokens"`
+	WebSearchRequests   int     `json:"webSearchRequests"`
+	CostUSD             float64 `json:"costUSD"`
+	ContextWindow       int     `json:"contextWindow,omitempty"`
+	MaxOutputTokens     int     `json:"maxOutputTokens,omitempty"`
+}
+
+func newLedger(r release, carried costState) *ledger {
+	return &ledger{release: r, carried: carried, total: map[string]spent{}, since: map[string]spent{}}
+}
+
+// add counts one model call.
+func (l *ledger) add(m model, u Usage) {
+	l.last = entry{m, u}
+	l.book(m, u, 1)
+}
+
+// cutShort takes the last model call out of the usage of the next result, as the CLI
+// does when it stops in the middle of a message, and out of the cost too if free is set.
+func (l *ledger) cutShort(free bool) {
+	if free {
+		l.book(l.last.model, l.last.usage, -1)
+		return
+	}
+	l.turn = l.turn.plus(l.last.usage, -1)
+}
+
+func (l *ledger) book(m model, u Usage, sign int) {
+	l.turn = l.turn.plus(u, sign)
+	for _, account := range []map[string]spent{l.total, l.since} {
+		entry := account[m.id]
+		entry.Usage = entry.plus(u, sign)
+		entry.costUSD += float64(sign) * m.price.cost(u)
+		account[m.id] = entry
+	}
+}
+
+func (u Usage) plus(other Usage, sign int) Usage {
+	return Usage{
+		Input: u.Input + sign*other.Input, Output: u.Output + sign*other.Output,
+		CacheRead: u.CacheRead + sign*other.CacheRead, CacheCreation: u.CacheCreation + sign*other.CacheCreation,
+	}
+}
+
+// own is what this process cost so far, in US dollars.
+func (l *ledger) own() float64 {
+	sum := 0.0
+	for _, entry := range l.total {
+		sum += entry.costUSD
+	}
+	return sum
+}
+
+// takeSince returns the usage since the last result, and starts the next period.
+func (l *ledger) takeSince() (byModel map[string]modelUsage, all Usage) {
+	byModel, all = l.report(l.since, nil), l.turn
+	l.since, l.turn = map[string]spent{}, Usage{}
+	return byModel, all
+}
+
+// report returns accounts in the CLI's form, on top of what was carried.
+func (l *ledger) report(accounts map[string]spent, carried map[string]modelUsage) map[string]modelUsage {
+	report := map[string]modelUsage{}
+	for id, usage := range carried {
+		m := l.release.model(id)
+		usage.ContextWindow, usage.MaxOutputTokens = m.window, m.maxOut
+		report[id] = usage
+	}
+	for id, entry := range accounts {
+		usage, m := report[id], l.release.model(id)
+		usage.InputTokens += entry.Input
+		usage.OutputTokens += entry.Output
+		usage.CacheReadTokens += entry.CacheRead
+		usage.CacheCreationTokens += entry.CacheCreation
+		usage.CostUSD += entry.costUSD
+		usage.ContextWindow, usage.MaxOutputTokens = m.window, m.maxOut
+		report[id] = usage
+	}
+	return report
+}
+
+// totals returns the total cost and the usage by model as a result states them.
+func (l *ledger) totals(mode CostMode) costState {
+	carried := costState{}
+	if mode == CostCumulative || (mode == "" && l.release.cumulative) {
+		carried = l.carried
+	}
+	return costState{
+		TotalCostUSD: carried.TotalCostUSD + l.own(),
+		ModelUsage:   l.report(l.total, carried.ModelUsage),
+	}
+}

@@ -1,0 +1,148 @@
+package claudesim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// outcome is how a run, or one of its turns, ended: the matter of a result line.
+type outcome struct {
+	subtype    resultSubtype
+	reason     string // terminal_reason
+	isError    bool
+	text       string // result
+	structured []byte
+	stopReason string
+	apiError   *APIError
+	errors     []string
+	origin     string // what set off the turn, when it was not the prompt
+	exit       *int   // nil: by isError
+	neverRan   bool   // there was no conversation to run in
+}
+
+// resultSubtype is the subtype of a result line.
+type resultSubtype string
+
+const (
+	subtypeSuccess   resultSubtype = "success"
+	subtypeExecution resultSubtype = "error_during_execution"
+	subtypeTurns     resultSubtype = "error_max_turns"
+	subtypeBudget    resultSubtype = "error_max_budget_usd"
+	subtypeSchema    resultSubtype = "error_max_structured_output_retries"
+)
+
+// maxMismatches is how many structured outputs may miss the schema.
+const maxMismatches = 5
+
+// enforceNotice is what the model reads that answered without structured output.
+const enforceNotice = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now."
+
+// crashError is a scripted death of the process.
+type crashError struct{ Crash }
+
+func (e *crashError) Error() string { return fmt.Sprintf("scripted crash, code %d", e.Code) }
+
+// loop calls the model and its tools until there is an outcome. An error means that the
+// process ends without one.
+func (s *session) loop(ctx context.Context) (outcome, error) {
+	for {
+		if crash := s.fault.Crash; crash != nil && s.calls >= crash.After {
+			return outcome{}, &crashError{*crash}
+		}
+		message, end, err := s.callModel(ctx)
+		if err != nil || end != nil {
+			return deref(end), err
+		}
+		s.calls++
+		if s.hangs(ctx, HangAfterReply) {
+			return outcome{}, context.Cause(ctx)
+		}
+		if s.maxBudgetUSD > 0 && s.ledger.own() >= s.maxBudgetUSD {
+			return s.overBudget(), nil
+		}
+		if end := s.react(ctx, message); end != nil {
+			return *end, nil
+		}
+	}
+}
+
+func deref(end *outcome) outcome {
+	if end == nil {
+		return outcome{}
+	}
+	return *end
+}
+
+// react does what the model's message asks for. It returns nil when the model is next.
+func (s *session) react(ctx context.Context, message Message) *outcome {
+	var calls []Block
+	text := ""
+	for _, block := range message.Blocks {
+		switch block.Type {
+		case BlockToolUse:
+			calls = append(calls, block)
+		case BlockText:
+			text = block.Text
+		case BlockToolResult: // a model sends none
+		}
+	}
+	if len(calls) == 0 {
+		return s.answered(text)
+	}
+	for _, call := range calls {
+		if end := s.useTool(ctx, call); end != nil {
+			return end
+		}
+	}
+	if s.maxTurns > 0 && s.turns > s.maxTurns {
+		return &outcome{
+			subtype: subtypeTurns, isError: true, reason: "max_turns", stopReason: stopToolUse,
+			errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", s.maxTurns)},
+		}
+	}
+	return nil
+}
+
+// answered deals with a message that calls no tool: the end, unless structured output is
+// owed and the model was not told so yet.
+func (s *session) answered(text string) *outcome {
+	if s.schema != nil && !s.nudged {
+		s.nudged = true
+		s.say(userText(enforceNotice), event{"isSynthetic": true})
+		return nil
+	}
+	return &outcome{subtype: subtypeSuccess, reason: "completed", text: text, stopReason: stopEndTurn}
+}
+
+// structuredOutput checks a call of the StructuredOutput tool. It returns nil when the
+// model may try again.
+func (s *session) structuredOutput(call Block) *outcome {
+	problem := s.schema.check(call.Input)
+	if problem == "" {
+		s.say(toolResult(call, "Structured output provided successfully", false), event{})
+		return &outcome{
+			subtype: subtypeSuccess, reason: "completed", text: string(call.Input), structured: call.Input, stopReason: stopToolUse,
+		}
+	}
+	problem = "Output does not match required schema: " + problem
+	s.say(toolResult(call, problem, true), event{"tool_use_result": "Error: " + problem})
+	s.mismatches++
+	if s.mismatches < maxMismatches {
+		return nil
+	}
+	s.ledger.cutShort(s.release.forgetsLastCall)
+	return &outcome{
+		subtype: subtypeSchema, isError: true, reason: s.release.schemaReason, stopReason: stopToolUse,
+		errors: []string{fmt.Sprintf("Failed to provide valid structured output after %d attempts", maxMismatches)},
+	}
+}
+
+func (s *session) overBudget() outcome {
+	s.ledger.cutShort(false)
+	budget := strings.TrimRight(fmt.Sprintf("%.10f", s.maxBudgetUSD), "0")
+	return outcome{
+		subtype: subtypeBudget, isError: true, reason: s.release.budgetReason, stopReason: stopToolUse,
+		errors: []string{fmt.Sprintf("Reached maximum budget ($%s)", strings.TrimRight(budget, "."))},
+	}
+}

@@ -1,0 +1,67 @@
+package claudesim
+
+import "slices"
+
+// What the CLI adds to a conversation that it resumes.
+const (
+	resumeFiller   = "Continue from where you left off."
+	noResponse     = "No response requested."
+	outcomeUnknown = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
+		"Check whether it took effect before relying on it or running it again.]"
+)
+
+// mend makes a loaded conversation one that a prompt can follow, as each release does:
+// a tool call without a result gets one or is dropped, and an answer follows a last
+// message of the user's.
+func (c *conversation) mend(r release) {
+	if len(c.messages) == 0 {
+		return
+	}
+	last := &c.messages[len(c.messages)-1]
+	if last.Role == RoleAssistant {
+		c.mendCalls(last, r)
+	}
+	if c.messages[len(c.messages)-1].Role != RoleUser {
+		return
+	}
+	if r.version == VersionOld && c.endsInToolResult() {
+		c.repair(userText(resumeFiller))
+	}
+	c.repair(Message{Role: RoleAssistant, Blocks: []Block{{Type: BlockText, Text: noResponse}}})
+}
+
+// mendCalls deals with the calls of the last message, which nothing answered.
+func (c *conversation) mendCalls(last *Message, r release) {
+	isCall := func(b Block) bool { return b.Type == BlockToolUse }
+	if !slices.ContainsFunc(last.Blocks, isCall) {
+		return
+	}
+	if !r.keepsToolCall {
+		last.Blocks = slices.DeleteFunc(slices.Clone(last.Blocks), isCall)
+		if len(last.Blocks) == 0 {
+			c.messages = c.messages[:len(c.messages)-1]
+		}
+		return
+	}
+	answer := Message{Role: RoleUser}
+	for _, block := range last.Blocks {
+		if isCall(block) {
+			answer.Blocks = append(answer.Blocks, Block{Type: BlockToolResult, ID: block.ID, Text: outcomeUnknown, IsError: true})
+		}
+	}
+	c.repair(answer)
+}
+
+func (c *conversation) endsInToolResult() bool {
+	last := c.messages[len(c.messages)-1]
+	return slices.ContainsFunc(last.Blocks, func(b Block) bool { return b.Type == BlockToolResult })
+}
+
+func (c *conversation) repair(m Message) {
+	c.messages = append(c.messages, m)
+	c.repairs = append(c.repairs, m)
+}
+
+func userText(text string) Message {
+	return Message{Role: RoleUser, Blocks: []Block{{Type: BlockText, Text: text}}}
+}

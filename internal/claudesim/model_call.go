@@ -1,0 +1,200 @@
+package claudesim
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// retryPause passes between attempts at a model call. The real CLI starts with half a
+// second and doubles it; a test need not wait for that.
+const retryPause = 5 * time.Millisecond
+
+// callModel makes one model call, with its retries, prints what the model says and adds
+// it to the conversation. An outcome means that the API failed for good; an error, that
+// a signal came first.
+func (s *session) callModel(ctx context.Context) (Message, *outcome, error) {
+	request := s.request()
+	for attempt := 1; ; attempt++ {
+		s.records.add(requestsFile, request)
+		reply := s.scenario.play(request, s.records.count("call-"+request.fingerprint()))
+		if !sleep(ctx, reply.Delay.Std()) {
+			return Message{}, nil, s.interruptedCall(ctx)
+		}
+		if reply.Error == nil {
+			message, err := s.hear(request, reply)
+			return message, nil, err
+		}
+		if !s.retry(*reply.Error, attempt) {
+			return Message{}, s.apiFailed(*reply.Error), nil
+		}
+		if !sleep(ctx, retryPause) {
+			return Message{}, nil, s.interruptedCall(ctx)
+		}
+	}
+}
+
+// interruptedCall reports a signal that came while the model was asked.
+func (s *session) interruptedCall(ctx context.Context) error {
+	if s.release.version == VersionNew {
+		s.say(userText("[Request interrupted by user]"), event{})
+	}
+	return context.Cause(ctx)
+}
+
+// sleep lets d pass. It returns false when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// hear prints the reply as the CLI does, a line for each block, and keeps it.
+func (s *session) hear(request Request, reply Reply) (Message, error) {
+	blocks, err := reply.blocks(request)
+	if err != nil {
+		return Message{}, err
+	}
+	for i := range blocks {
+		if blocks[i].Type == BlockText {
+			blocks[i].Text = s.out.pad(blocks[i].Text)
+		}
+	}
+	message := newWireMessage(request, blocks, reply.usage())
+	s.ledger.add(s.model, reply.usage())
+	s.emitMessage(message)
+	heard := Message{Role: RoleAssistant, Blocks: blocks}
+	s.conversation.messages = append(s.conversation.messages, heard)
+	for _, block := range message.Content {
+		s.conversation.writeMessage(RoleAssistant, withContent(message, block), s.stamp())
+	}
+	return heard, nil
+}
+
+// withContent is message with a single block.
+func withContent(message wireMessage, block map[string]any) map[string]any {
+	return map[string]any{
+		"id": message.ID, "type": message.Type, "role": message.Role, "model": message.Model,
+		"content": []map[string]any{block}, "stop_reason": message.StopReason, "stop_sequence": nil, "usage": message.Usage,
+	}
+}
+
+// emitMessage prints an assistant's message: one line for each block, in which the
+// output's tokens are the API's placeholder, amid the stream's events if asked for.
+func (s *session) emitMessage(message wireMessage) {
+	s.emitStream(message.opening())
+	for i, block := range message.Content {
+		parts, end := message.blockEvents(i)
+		s.emitStream(parts...)
+		unfinished := message
+		unfinished.StopReason, unfinished.Usage.OutputTokens = nil, 1
+		s.out.assistant(withContent(unfinished, block), nil)
+		s.emitStream(end)
+	}
+	s.emitStream(message.closing()...)
+}
+
+func (s *session) emitStream(events ...streamEvent) {
+	if !s.partial {
+		return
+	}
+	for _, e := range events {
+		s.out.emit("stream_event", event{"event": e, "parent_tool_use_id": nil})
+	}
+}
+
+// retry announces another attempt after e. It returns false when there is none.
+func (s *session) retry(e APIError, attempt int) bool {
+	limit := s.maxRetries()
+	switch {
+	case e.tooLong():
+		return false
+	case e.Status == http.StatusBadRequest:
+		return attempt <= s.release.quietRepeats // unannounced
+	case e.Status == 529:
+		limit = min(limit, 2)
+	}
+	if attempt > limit {
+		return false
+	}
+	var status any
+	if e.Status != StatusRefused {
+		status = e.Status
+	}
+	s.out.emit("system", event{
+		"subtype": "api_retry", "attempt": attempt, "max_retries": limit, "error_status": status,
+		"retry_delay_ms": retryPause.Milliseconds(), "error": e.category(),
+	})
+	return true
+}
+
+// category is the CLI's name for the failure.
+func (e APIError) category() string {
+	switch {
+	case e.Status == http.StatusUnauthorized:
+		return "authentication_failed"
+	case e.Status == http.StatusTooManyRequests:
+		return "rate_limit"
+	case e.tooLong():
+		return "invalid_request"
+	case e.Status >= 500 || e.Status == StatusRefused:
+		return "server_error"
+	default:
+		return "unknown"
+	}
+}
+
+// tooLong reports whether the conversation outgrew the window.
+func (e APIError) tooLong() bool {
+	return e.Status == http.StatusBadRequest && strings.Contains(strings.ToLower(e.Message), "prompt is too long")
+}
+
+// sentence is what the CLI makes of the failure for a person.
+func (e APIError) sentence() string {
+	switch {
+	case e.tooLong():
+		return "Prompt is too long"
+	case e.Status == http.StatusUnauthorized:
+		return fmt.Sprintf("Failed to authenticate. API Error: 401 %s", e.text())
+	case e.Status == http.StatusTooManyRequests:
+		return fmt.Sprintf("API Error: Request rejected (429) · %s", e.text())
+	case e.Status == StatusRefused:
+		return "API Error: Unable to connect to API"
+	default:
+		return fmt.Sprintf("API Error: %d %s", e.Status, e.text())
+	}
+}
+
+// apiFailed prints the message that the CLI speaks in the model's place, and returns how
+// the run ends. The transcript keeps it, so that the conversation can be resumed.
+func (s *session) apiFailed(e APIError) *outcome {
+	text := Block{Type: BlockText, Text: e.sentence()}
+	message := newWireMessage(Request{Model: "<synthetic>", Messages: s.conversation.messages}, []Block{text}, Usage{})
+	stop := "stop_sequence"
+	message.StopReason = &stop
+	line := withContent(message, text.wire())
+	extra := event{"error": e.category()}
+	if s.release.version == VersionNew {
+		extra["is_api_error_message"] = true
+	}
+	s.out.assistant(line, extra)
+	s.conversation.writeMessage(RoleAssistant, line, s.stamp())
+	s.conversation.messages = append(s.conversation.messages, Message{Role: RoleAssistant, Blocks: []Block{text}})
+	reason := s.release.apiErrorReason
+	if e.tooLong() {
+		reason = "prompt_too_long"
+	}
+	return &outcome{
+		subtype: subtypeSuccess, isError: true, reason: reason, text: text.Text, stopReason: stop, apiError: &e,
+	}
+}

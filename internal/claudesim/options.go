@@ -1,0 +1,131 @@
+package claudesim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// options is what one launch of the stand-in was asked to do.
+type options struct {
+	sessionID    string // as given; empty lets the program choose
+	resume       string // the conversation to continue; empty starts one
+	fork         bool
+	model        string
+	permissions  permissions
+	appended     string // appended system prompt
+	schema       *schema
+	maxTurns     int     // 0 is no limit
+	maxBudgetUSD float64 // 0 is no limit
+	partial      bool
+	prompt       string
+}
+
+// errNothingToDo is the old release's way with a blank prompt: no output, exit 0.
+var errNothingToDo = errors.New("blank prompt")
+
+// refusal is the CLI's own sentence on why it does not run, as it prints it to stderr.
+type refusal string
+
+// Error implements error.
+func (r refusal) Error() string { return string(r) }
+
+func refusef(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+
+// readOptions checks a command line in the order in which the CLI does. The error is a
+// refusal or errNothingToDo.
+func readOptions(args []string, stdin string, r release) (options, error) {
+	a, err := parseArguments(args, r.flags)
+	if err != nil {
+		return options{}, err
+	}
+	o := options{
+		sessionID: a.value("--session-id"), resume: a.value("--resume"), fork: a.has("--fork-session"),
+		model: a.value("--model"), appended: a.value("--append-system-prompt"),
+		partial:     a.has("--include-partial-messages"),
+		permissions: newPermissions(a),
+		prompt:      strings.Join(append(a.positionals, stdin), "\n"),
+	}
+	if len(a.positionals) == 0 {
+		o.prompt = stdin
+	}
+	for _, check := range []func(*arguments, release) error{o.readNumbers, o.checkIDs, o.checkOutput, o.readSchema, o.checkPrompt} {
+		if err := check(a, r); err != nil {
+			return options{}, err
+		}
+	}
+	return o, nil
+}
+
+func (o *options) readNumbers(a *arguments, r release) error {
+	turns, err := strconv.Atoi(a.value("--max-turns"))
+	if err != nil && a.has("--max-turns") && r.checksValues {
+		return refusef("error: option '--max-turns <turns>' argument '%s' is invalid. must be a number", a.value("--max-turns"))
+	}
+	budget, err := strconv.ParseFloat(a.value("--max-budget-usd"), 64)
+	if err != nil && a.has("--max-budget-usd") {
+		return refusef("error: option '--max-budget-usd <amount>' argument '%s' is invalid", a.value("--max-budget-usd"))
+	}
+	o.maxTurns, o.maxBudgetUSD = turns, budget
+	return nil
+}
+
+func (o *options) checkIDs(_ *arguments, r release) error {
+	switch {
+	case o.sessionID == "":
+		return nil
+	case o.resume != "" && !o.fork:
+		return refusal(r.idWithoutFork)
+	case uuid.Validate(o.sessionID) != nil:
+		return refusal("Error: Invalid session ID. Must be a valid UUID.")
+	default:
+		return nil
+	}
+}
+
+func (o *options) checkOutput(a *arguments, _ release) error {
+	switch {
+	case !a.has("--print"):
+		return refusal("the stand-in has no interactive mode: pass -p")
+	case a.value("--output-format") != "stream-json":
+		return refusal("the stand-in prints stream-json only: pass --output-format stream-json")
+	case !a.has("--verbose"):
+		return refusal("Error: When using --print, --output-format=stream-json requires --verbose")
+	default:
+		return nil
+	}
+}
+
+func (o *options) readSchema(a *arguments, r release) error {
+	if !a.has("--json-schema") {
+		return nil
+	}
+	text := a.value("--json-schema")
+	if !json.Valid([]byte(text)) {
+		return refusal("Error: --json-schema is not valid JSON: JSON Parse error")
+	}
+	parsed, err := parseSchema([]byte(text))
+	if err != nil && r.checksValues {
+		return refusef("Error: --json-schema is not a valid JSON Schema: %v", err)
+	}
+	o.schema = parsed // nil where the old release silently drops it
+	return nil
+}
+
+func (o *options) checkPrompt(_ *arguments, r release) error {
+	const sources = "through stdin or as a prompt argument when using --print"
+	switch {
+	case o.prompt == "":
+		return refusal("Error: Input must be provided either " + sources)
+	case strings.TrimSpace(o.prompt) != "":
+		return nil
+	case r.refusesBlank:
+		return refusal("Error: Input contained only whitespace. Provide a prompt with text " + sources)
+	default:
+		return errNothingToDo
+	}
+}

@@ -1,0 +1,196 @@
+package claudesim
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// permissions decides which tools exist and which calls of them may run, in the CLI's
+// dontAsk mode: whatever no rule grants is denied. It is a likeness for scripted models,
+// and no boundary for anything else.
+type permissions struct {
+	tools       []string
+	allow, deny []rule
+	mode        string
+}
+
+// rule is a permission rule, such as Bash(curl:*) or Read.
+type rule struct {
+	tool string
+	// pattern is what the parentheses hold; empty covers every call.
+	pattern string
+}
+
+// defaultTools exist when --tools does not say otherwise.
+func defaultTools() []string {
+	return []string{"Task", "Bash", "Edit", "Glob", "Grep", "Read", "WebFetch", "WebSearch", "Write"}
+}
+
+func newPermissions(a *arguments) permissions {
+	p := permissions{tools: defaultTools(), mode: a.value("--permission-mode")}
+	if a.has("--tools") && a.value("--tools") != "default" {
+		p.tools = a.list("--tools")
+	}
+	if p.mode == "" {
+		p.mode = "default"
+	}
+	for _, text := range a.list("--allowedTools") {
+		p.allow = append(p.allow, parseRule(text))
+	}
+	for _, text := range a.list("--disallowedTools") {
+		p.deny = append(p.deny, parseRule(text))
+	}
+	p.tools = slices.DeleteFunc(p.tools, func(tool string) bool { return slices.Contains(p.deny, rule{tool: tool}) })
+	return p
+}
+
+func parseRule(text string) rule {
+	tool, pattern, found := strings.Cut(text, "(")
+	if !found {
+		return rule{tool: text}
+	}
+	return rule{tool: tool, pattern: strings.TrimSuffix(pattern, ")")}
+}
+
+// splitRules splits at commas and blanks outside of parentheses.
+func splitRules(text string) []string {
+	var rules []string
+	depth := 0
+	for _, field := range strings.FieldsFunc(text, func(r rune) bool {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		return depth == 0 && (r == ',' || r == ' ')
+	}) {
+		rules = append(rules, strings.TrimSpace(field))
+	}
+	return rules
+}
+
+// grants reports whether the call may run.
+func (p permissions) grants(call Block) bool {
+	if call.Name != "Bash" {
+		return p.grantsFile(call)
+	}
+	var input struct {
+		Command string `json:"command"`
+	}
+	if json.Unmarshal(call.Input, &input) != nil {
+		return false
+	}
+	commands, plain := splitCommands(input.Command)
+	for _, command := range append(commands, input.Command) {
+		if slices.ContainsFunc(p.deny, func(r rule) bool { return r.tool == "Bash" && r.coversCommand(command) }) {
+			return false
+		}
+	}
+	if slices.Contains(p.allow, rule{tool: "Bash"}) {
+		return true
+	}
+	return plain && !slices.ContainsFunc(commands, func(command string) bool { return !p.grantsCommand(command) })
+}
+
+func (p permissions) grantsCommand(command string) bool {
+	command = timeoutPrefix.ReplaceAllString(command, "")
+	return readsOnly(command) ||
+		slices.ContainsFunc(p.allow, func(r rule) bool { return r.tool == "Bash" && r.coversCommand(command) })
+}
+
+var timeoutPrefix = regexp.MustCompile(`^timeout \d+[smh]? `)
+
+// coversCommand reports whether the rule's pattern, "words:*", "words *" or the whole
+// command, covers a simple command.
+func (r rule) coversCommand(command string) bool {
+	prefix, isPrefix := strings.CutSuffix(r.pattern, ":*")
+	if !isPrefix {
+		prefix, isPrefix = strings.CutSuffix(r.pattern, " *")
+	}
+	switch {
+	case r.pattern == "" || r.pattern == "*":
+		return true
+	case isPrefix:
+		return command == prefix || strings.HasPrefix(command, prefix+" ")
+	default:
+		return command == r.pattern
+	}
+}
+
+// harmless are redirections that write no file.
+var harmless = regexp.MustCompile(`\d?>&\d|&?\d?>{1,2}\s*/dev/null`)
+
+// splitCommands splits a shell command at its operators, outside of quotes. Plain is
+// false when it uses what rules cannot vouch for: substitutions, redirections,
+// assignments, groups.
+func splitCommands(line string) (commands []string, plain bool) {
+	line = harmless.ReplaceAllString(line, "")
+	plain = true
+	var quote rune
+	var current strings.Builder
+	for _, r := range line {
+		switch {
+		case (r == '$' || r == '`') && quote != '\'':
+			plain = false
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			}
+		case r == '\'' || r == '"':
+			quote = r
+		case strings.ContainsRune("<>(){}\\", r):
+			plain = false
+		case strings.ContainsRune(";|&\n", r):
+			commands = append(commands, current.String())
+			current.Reset()
+			continue
+		}
+		current.WriteRune(r)
+	}
+	commands = append(commands, current.String())
+	for i := range commands {
+		commands[i] = strings.TrimSpace(commands[i])
+		plain = plain && !assignment.MatchString(commands[i])
+	}
+	return slices.DeleteFunc(commands, func(c string) bool { return c == "" }), plain && quote == 0
+}
+
+var assignment = regexp.MustCompile(`^\w+=`)
+
+// readsOnly reports whether the CLI runs a command without a rule: a short list of
+// programs that only look, and only at the working directory.
+func readsOnly(command string) bool {
+	words := strings.Fields(command)
+	if len(words) == 0 || !slices.Contains([]string{"cat", "head", "tail", "wc", "grep", "ls", "pwd", "ps", "uname", "true"}, words[0]) {
+		return false
+	}
+	return !slices.ContainsFunc(words[1:], func(word string) bool {
+		return strings.HasPrefix(word, "/") || strings.HasPrefix(word, "~") || strings.Contains(word, "..")
+	})
+}
+
+// grantsFile decides on the tools that take a path.
+func (p permissions) grantsFile(call Block) bool {
+	var input struct {
+		Path string `json:"file_path"`
+	}
+	_ = json.Unmarshal(call.Input, &input) // a call without a path is covered by bare rules only
+	covers := func(r rule) bool {
+		return r.tool == call.Name && (r.pattern == "" || pathMatches(r.pattern, input.Path))
+	}
+	return !slices.ContainsFunc(p.deny, covers) && slices.ContainsFunc(p.allow, covers)
+}
+
+// pathMatches knows the two patterns in use: //dir/** for everything below, or a file.
+func pathMatches(pattern, path string) bool {
+	pattern = strings.TrimPrefix(pattern, "/")
+	if dir, below := strings.CutSuffix(pattern, "/**"); below {
+		relative, err := filepath.Rel(dir, path)
+		return err == nil && filepath.IsLocal(relative)
+	}
+	return pattern == path
+}

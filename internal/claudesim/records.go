@@ -1,0 +1,87 @@
+package claudesim
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Launch is one start of the stand-in.
+type Launch struct {
+	PID  int      `json:"pid"`
+	Args []string `json:"args"`
+	Dir  string   `json:"dir"`
+	// Stdin is what was written to it, which is the prompt.
+	Stdin string            `json:"stdin"`
+	Env   map[string]string `json:"env"`
+}
+
+// Launches returns the starts of the stand-in that Install put into dir, first to last,
+// version inquiries left out.
+func Launches(dir string) ([]Launch, error) {
+	return readLines[Launch](filepath.Join(dir, launchesFile))
+}
+
+// Requests returns the model calls that the stand-in in dir made, first to last, as the
+// API would have received them.
+func Requests(dir string) ([]Request, error) {
+	return readLines[Request](filepath.Join(dir, requestsFile))
+}
+
+func readLines[T any](path string) ([]T, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the stand-in's records: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	var items []T
+	decoder := json.NewDecoder(bufio.NewReader(file))
+	for decoder.More() {
+		var item T
+		if err := decoder.Decode(&item); err != nil {
+			return nil, fmt.Errorf("read the stand-in's records: %s: %w", path, err)
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// records is what stand-ins that were installed into dir share.
+type records struct{ dir string }
+
+// add appends v to one of the files. The records serve tests: a failure to write them
+// must not change what the stand-in does.
+func (r records) add(name string, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return
+	}
+	file, err := os.OpenFile(filepath.Join(r.dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	_, _ = file.Write(append(data, '\n')) // one write: lines of several processes do not mix
+	_ = file.Close()
+}
+
+// count returns how often it was called before with key, by any process.
+func (r records) count(key string) int {
+	for n := 0; ; n++ {
+		path := filepath.Join(r.dir, countsDir, fmt.Sprintf("%s.%d", key, n))
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err == nil {
+			_ = file.Close()
+		}
+		return n
+	}
+}

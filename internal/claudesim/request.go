@@ -1,0 +1,160 @@
+package claudesim
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// structuredOutputTool is the tool by which a model answers a --json-schema.
+const structuredOutputTool = "StructuredOutput"
+
+// Request is one model call: what the Messages API received from the real CLI, or what
+// the stand-in would have sent.
+type Request struct {
+	Model string `json:"model"`
+	// System is the system prompt, its blocks joined by newlines. The stand-in's holds
+	// the appended system prompt only.
+	System   string    `json:"system,omitempty"`
+	Tools    []string  `json:"tools,omitempty"`
+	Messages []Message `json:"messages"`
+	// Stream tells whether events were asked for.
+	Stream bool `json:"stream,omitempty"`
+	// MaxTokens is the cap on the answer.
+	MaxTokens int `json:"max_tokens,omitempty"`
+	// Header is the HTTP header without credentials; nil for the stand-in.
+	Header http.Header `json:"header,omitempty"`
+}
+
+// Message is one message of a conversation.
+type Message struct {
+	Role   Role    `json:"role"`
+	Blocks []Block `json:"content"`
+}
+
+// Role is who wrote a message.
+type Role string
+
+// The roles. The CLI itself speaks as RoleSystem, between the user's messages.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleSystem    Role = "system"
+)
+
+// Block is one piece of a message: text, a tool call or a tool's result.
+type Block struct {
+	Type BlockType `json:"type"`
+	// Text is the text, or the text of a tool result.
+	Text string `json:"text,omitempty"`
+	// ID is the tool call's id, in the call and in its result.
+	ID      string          `json:"id,omitempty"`
+	Name    string          `json:"name,omitempty"`
+	Input   json.RawMessage `json:"input,omitempty"`
+	IsError bool            `json:"is_error,omitempty"`
+}
+
+// BlockType is the kind of a block.
+type BlockType string
+
+// The kinds. Others, such as thinking, are kept and ignored.
+const (
+	BlockText       BlockType = "text"
+	BlockToolUse    BlockType = "tool_use"
+	BlockToolResult BlockType = "tool_result"
+)
+
+// Prompt returns the last prompt: the last text of a user message that the CLI did not
+// add itself. It is empty when there is none.
+func (r Request) Prompt() string {
+	prompt, _ := r.position()
+	return prompt
+}
+
+// Step returns the number of model calls since the prompt.
+func (r Request) Step() int {
+	_, step := r.position()
+	return step
+}
+
+// position finds the last prompt and counts the assistant's messages after it.
+func (r Request) position() (prompt string, step int) {
+	for _, message := range slices.Backward(r.Messages) {
+		switch message.Role {
+		case RoleAssistant:
+			step++
+		case RoleUser:
+			for _, block := range slices.Backward(message.Blocks) {
+				if block.Type == BlockText && !addedByCLI(block.Text) {
+					return strings.TrimSpace(block.Text), step
+				}
+			}
+		case RoleSystem: // not part of the exchange
+		}
+	}
+	return "", step
+}
+
+// addedByCLI reports whether the CLI, not a person, put text into a user message.
+func addedByCLI(text string) bool {
+	text = strings.TrimSpace(text)
+	for _, prefix := range []string{
+		"<system-reminder>", "<task-notification>", "<local-command-", "<command-name>",
+		"[Request interrupted", "[structured-output-enforce]", "[Your previous response",
+		"[SYSTEM NOTIFICATION",
+	} {
+		if strings.HasPrefix(text, prefix) {
+			return true
+		}
+	}
+	return text == "" || text == resumeFiller
+}
+
+// Auxiliary reports whether the CLI made the request for itself: a title for the
+// conversation or a probe of the quota. No scenario answers those.
+func (r Request) Auxiliary() bool {
+	return len(r.Tools) == 0 && (r.MaxTokens == 1 || strings.HasPrefix(r.Prompt(), "<session>"))
+}
+
+// Prompts returns every prompt of the conversation, first to last.
+func (r Request) Prompts() []string {
+	var prompts []string
+	for _, message := range r.Messages {
+		for _, block := range message.Blocks {
+			if message.Role == RoleUser && block.Type == BlockText && !addedByCLI(block.Text) {
+				prompts = append(prompts, strings.TrimSpace(block.Text))
+			}
+		}
+	}
+	return prompts
+}
+
+// ToolResults returns the text of every tool result of the conversation, first to last.
+func (r Request) ToolResults() []string {
+	var results []string
+	for _, message := range r.Messages {
+		for _, block := range message.Blocks {
+			if block.Type == BlockToolResult {
+				results = append(results, block.Text)
+			}
+		}
+	}
+	return results
+}
+
+// Text returns everything that the messages say, tool calls and results included, one
+// block a line: for tests that look for a phrase.
+func (r Request) Text() string {
+	var b strings.Builder
+	for _, message := range r.Messages {
+		for _, block := range message.Blocks {
+			fmt.Fprintf(&b, "%s: %s%s\n", message.Role, block.Text, block.Input)
+		}
+	}
+	return b.String()
+}
+
+// Offers reports whether the model may call tool.
+func (r Request) Offers(tool string) bool { return slices.Contains(r.Tools, tool) }

@@ -1,0 +1,135 @@
+package claudesim
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// wireMessage is an assistant's message as the Messages API sends it.
+type wireMessage struct {
+	ID           string           `json:"id"`
+	Type         string           `json:"type"`
+	Role         Role             `json:"role"`
+	Model        string           `json:"model"`
+	Content      []map[string]any `json:"content"`
+	StopReason   *string          `json:"stop_reason"`
+	StopSequence *string          `json:"stop_sequence"`
+	Usage        wireUsage        `json:"usage"`
+}
+
+// wireUsage is the API's form of Usage.
+type wireUsage struct {
+	InputTokens         int `json:"input_tokens"`
+	CacheCreationTokens int `json:"cache_creation_input_tokens"`
+	CacheReadTokens     int `json:"cache_read_input_tokens"`
+	OutputTokens        int `json:"output_tokens"`
+}
+
+func (u Usage) wire() wireUsage {
+	return wireUsage{
+		InputTokens: u.Input, CacheCreationTokens: u.CacheCreation,
+		CacheReadTokens: u.CacheRead, OutputTokens: u.Output,
+	}
+}
+
+// The reasons why a message ended.
+const (
+	stopEndTurn = "end_turn"
+	stopToolUse = "tool_use"
+)
+
+// newWireMessage is the finished message that answers q.
+func newWireMessage(q Request, blocks []Block, usage Usage) wireMessage {
+	message := wireMessage{
+		ID: "msg_" + q.fingerprint(), Type: "message", Role: RoleAssistant, Model: q.Model, Usage: usage.wire(),
+	}
+	stop := stopEndTurn
+	for _, block := range blocks {
+		message.Content = append(message.Content, block.wire())
+		if block.Type == BlockToolUse {
+			stop = stopToolUse
+		}
+	}
+	message.StopReason = &stop
+	return message
+}
+
+// wire returns the block in the API's form.
+func (b Block) wire() map[string]any {
+	switch b.Type {
+	case BlockToolUse:
+		return map[string]any{"type": b.Type, "id": b.ID, "name": b.Name, "input": b.Input}
+	case BlockToolResult:
+		return map[string]any{"type": b.Type, "tool_use_id": b.ID, "content": b.Text, "is_error": b.IsError}
+	case BlockText:
+		return map[string]any{"type": b.Type, "text": b.Text}
+	default:
+		return map[string]any{"type": b.Type}
+	}
+}
+
+// wire returns the message in the API's form.
+func (m Message) wire() map[string]any {
+	content := make([]map[string]any, 0, len(m.Blocks))
+	for _, block := range m.Blocks {
+		content = append(content, block.wire())
+	}
+	return map[string]any{"role": m.Role, "content": content}
+}
+
+// streamEvent is one event of a streamed message; its "type" is its name.
+type streamEvent map[string]any
+
+// opening is the event that begins the message: everything but its content, with the
+// placeholder that the API sends for the output's tokens.
+func (m wireMessage) opening() streamEvent {
+	opened := m
+	opened.Content, opened.StopReason, opened.Usage.OutputTokens = []map[string]any{}, nil, 1
+	return streamEvent{"type": "message_start", "message": opened}
+}
+
+// blockEvents are the events of the index-th block, up to its end.
+func (m wireMessage) blockEvents(index int) (parts []streamEvent, end streamEvent) {
+	block := m.Content[index]
+	start, delta := map[string]any{"type": BlockText, "text": ""}, map[string]any{"type": "text_delta", "text": block["text"]}
+	if block["type"] == BlockToolUse {
+		input, _ := json.Marshal(block["input"]) // raw JSON that was validated before
+		start = map[string]any{"type": BlockToolUse, "id": block["id"], "name": block["name"], "input": struct{}{}}
+		delta = map[string]any{"type": "input_json_delta", "partial_json": string(input)}
+	}
+	return []streamEvent{
+		{"type": "content_block_start", "index": index, "content_block": start},
+		{"type": "content_block_delta", "index": index, "delta": delta},
+	}, streamEvent{"type": "content_block_stop", "index": index}
+}
+
+// closing are the events that end the message; the first carries the true usage.
+func (m wireMessage) closing() []streamEvent {
+	return []streamEvent{
+		{
+			"type":  "message_delta",
+			"delta": map[string]any{"stop_reason": m.StopReason, "stop_sequence": nil},
+			"usage": m.Usage,
+		},
+		{"type": "message_stop"},
+	}
+}
+
+// writeSSE streams the message as server-sent events.
+func (m wireMessage) writeSSE(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	events := []streamEvent{m.opening()}
+	for i := range m.Content {
+		parts, end := m.blockEvents(i)
+		events = append(append(events, parts...), end)
+	}
+	for _, event := range append(events, m.closing()...) {
+		data, err := json.Marshal(event)
+		if err != nil {
+			return
+		}
+		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event["type"], data)
+	}
+}
