@@ -1,0 +1,95 @@
+package claude
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// arguments returns the command line for i. The prompt is not on it: several flags take any
+// number of values and would swallow it, and an argument is shorter than a prompt may be.
+func (c *CLI) arguments(i Invocation) ([]string, error) {
+	settings, err := c.settings()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"}
+	args = append(args, c.denyByDefault(i)...)
+	args = append(args, "--settings", settings)
+	args = append(args, conversation(i)...)
+	args = append(args, task(i)...)
+	if err := checkArguments(args); err != nil {
+		return nil, err
+	}
+	return args, nil
+}
+
+// denyByDefault shuts out everything that the working directory or a user's settings could
+// bring in, and grants nothing but i's own tools and rules.
+func (c *CLI) denyByDefault(i Invocation) []string {
+	args := []string{"--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands"}
+	args = append(args, c.dialect.flags...)
+	args = append(args, "--permission-mode", "dontAsk", "--tools", strings.Join(i.Tools, ","))
+	if len(i.AllowedTools) > 0 {
+		args = append(append(args, "--allowedTools"), i.AllowedTools...)
+	}
+	if len(i.DisallowedTools) > 0 {
+		args = append(append(args, "--disallowedTools"), i.DisallowedTools...)
+	}
+	return args
+}
+
+// conversation says which conversation is written and where it comes from.
+func conversation(i Invocation) []string {
+	switch i.Resume {
+	case "":
+		return []string{"--session-id", i.SessionID}
+	case i.SessionID:
+		return []string{"--resume", i.Resume}
+	default:
+		return []string{"--resume", i.Resume, "--fork-session", "--session-id", i.SessionID}
+	}
+}
+
+// task says who works, on which terms, and what has to come out.
+func task(i Invocation) []string {
+	args := []string{"--model", i.Model}
+	if i.SystemPrompt != "" {
+		args = append(args, "--append-system-prompt", i.SystemPrompt)
+	}
+	if i.Schema != "" {
+		args = append(args, "--json-schema", i.Schema)
+	}
+	if i.MaxTurns > 0 {
+		args = append(args, "--max-turns", strconv.Itoa(i.MaxTurns))
+	}
+	if i.MaxBudgetUSD > 0 {
+		args = append(args, "--max-budget-usd", strconv.FormatFloat(i.MaxBudgetUSD, 'f', -1, 64))
+	}
+	return args
+}
+
+// settingsFile is the CLI's settings format, as far as this package uses it. It is the only source of
+// settings that an invocation has; a hook that guards tool calls belongs here.
+type settingsFile struct {
+	// CleanupPeriodDays is the age at which the CLI deletes transcripts when it starts.
+	CleanupPeriodDays int `json:"cleanupPeriodDays"`
+}
+
+func (c *CLI) settings() (string, error) {
+	text, err := json.Marshal(settingsFile{CleanupPeriodDays: c.options.RetentionDays})
+	if err != nil {
+		return "", fmt.Errorf("encode the CLI's settings: %w", err)
+	}
+	return string(text), nil
+}
+
+// guardPrompt keeps a prompt that begins with "/" from being taken for a slash command, which
+// would answer it without asking the model. The CLI looks at the very first character only.
+func guardPrompt(prompt string) string {
+	if strings.HasPrefix(prompt, "/") {
+		return "\n" + prompt
+	}
+	return prompt
+}

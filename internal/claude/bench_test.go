@@ -1,0 +1,162 @@
+package claude_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+)
+
+// apiKey is the credential of every test, recognisable wherever it turns up.
+const apiKey = "sk-test-4f0c2b7a9d"
+
+// backend is a `claude` that the contract is held against.
+type backend struct {
+	version claudesim.Version
+	real    bool
+}
+
+func (b backend) String() string {
+	if b.real {
+		return "real " + string(b.version)
+	}
+	return "stand-in " + string(b.version)
+}
+
+func backends() []backend {
+	var all []backend
+	for _, version := range simtest.Versions() {
+		all = append(all, backend{version: version}, backend{version: version, real: true})
+	}
+	return all
+}
+
+// bench is one backend that plays one scenario, in directories of its own.
+type bench struct {
+	backend
+	cli       *claude.CLI
+	dir       string // working directory
+	configDir string
+	requests  func() []claudesim.Request
+}
+
+// newBench sets up a bench. adjust, if not nil, changes the options.
+func newBench(t *testing.T, b backend, scenario claudesim.Scenario, adjust func(*claude.Options)) *bench {
+	t.Helper()
+	made := &bench{backend: b, dir: t.TempDir(), configDir: filepath.Join(t.TempDir(), "config")}
+	environ := map[string]string{"PATH": os.Getenv("PATH"), "HOME": t.TempDir(), "ANTHROPIC_API_KEY": apiKey}
+	var path string
+	if b.real {
+		path = simtest.RealCLI(t, b.version)
+		api := simtest.StartAPI(t, scenario)
+		environ["ANTHROPIC_BASE_URL"] = api.URL()
+		made.requests = api.Requests
+	} else {
+		path = simtest.Install(t, scenario.As(b.version))
+		made.requests = func() []claudesim.Request { return simtest.Requests(t, path) }
+	}
+	options := claude.Options{Path: path, ConfigDir: made.configDir, MaxRetries: 1}
+	for name, value := range environ {
+		options.Environ = append(options.Environ, name+"="+value)
+	}
+	if adjust != nil {
+		adjust(&options)
+	}
+	cli, err := claude.Locate(t.Context(), options)
+	require.NoError(t, err)
+	require.Equal(t, string(b.version), cli.Version())
+	require.Empty(t, cli.Warning())
+	made.cli = cli
+	return made
+}
+
+// newBenchOf sets up a bench with the stand-in at path.
+func newBenchOf(t *testing.T, path string) *bench {
+	t.Helper()
+	made := &bench{
+		backend:   backend{version: claudesim.VersionNew},
+		dir:       t.TempDir(),
+		configDir: filepath.Join(t.TempDir(), "config"),
+		requests:  func() []claudesim.Request { return simtest.Requests(t, path) },
+	}
+	cli, err := claude.Locate(t.Context(), claude.Options{
+		Path:      path,
+		ConfigDir: made.configDir,
+		Environ:   []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "ANTHROPIC_API_KEY=" + apiKey},
+	})
+	require.NoError(t, err)
+	made.cli = cli
+	return made
+}
+
+// invocation returns a fresh conversation with prompt that may run a few harmless commands.
+func (b *bench) invocation(prompt string) claude.Invocation {
+	return claude.Invocation{
+		SessionID:    uuid.NewString(),
+		Prompt:       prompt,
+		Model:        "haiku",
+		Tools:        []string{"Bash"},
+		AllowedTools: []string{"Bash(echo:*)", "Bash(./slow.sh:*)"},
+		Dir:          b.dir,
+		Limits:       claude.Limits{Wall: time.Minute, FirstByte: 30 * time.Second, Grace: 5 * time.Second},
+	}
+}
+
+// run runs an invocation that must end well.
+func (b *bench) run(t *testing.T, invocation claude.Invocation) claude.Result {
+	t.Helper()
+	result, err := b.cli.Run(t.Context(), invocation, nil)
+	require.NoError(t, err)
+	require.Equal(t, 0, result.ExitCode)
+	require.Equal(t, string(b.version), result.CLIVersion)
+	require.Equal(t, invocation.SessionID, result.SessionID)
+	require.Positive(t, result.Duration)
+	return result
+}
+
+// fail runs an invocation that must end with an error of kind.
+func (b *bench) fail(t *testing.T, kind claude.ErrorKind, invocation claude.Invocation) (claude.Result, *claude.Error) {
+	t.Helper()
+	return b.failIn(t, t.Context(), kind, invocation)
+}
+
+func (b *bench) failIn(
+	t *testing.T, ctx context.Context, kind claude.ErrorKind, invocation claude.Invocation,
+) (claude.Result, *claude.Error) {
+	t.Helper()
+	result, err := b.cli.Run(ctx, invocation, nil)
+	var failed *claude.Error
+	require.ErrorAs(t, err, &failed, "%+v", result)
+	require.Equal(t, kind, failed.Kind, "%s\n%s", failed.Message, failed.Stderr)
+	require.NotEmpty(t, failed.Message)
+	require.NotContains(t, failed.Message, "\n")
+	return result, failed
+}
+
+// transcript returns the bytes of a conversation.
+func (b *bench) transcript(t *testing.T, sessionID string) []byte {
+	t.Helper()
+	path, err := b.cli.TranscriptPath(b.dir, sessionID)
+	require.NoError(t, err)
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return content
+}
+
+// slowCommand puts a script into the working directory that says that it runs and then takes a
+// minute, and returns how to call it.
+func (b *bench) slowCommand(t *testing.T) (started string) {
+	t.Helper()
+	started = filepath.Join(b.dir, "started")
+	script := "#!/bin/sh\necho $$ >" + started + "\nexec sleep 60\n"
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "slow.sh"), []byte(script), 0o700))
+	return started
+}

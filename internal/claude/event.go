@@ -1,0 +1,241 @@
+package claude
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+)
+
+// eventType is the kind of one line of the stream.
+type eventType string
+
+// The kinds that matter here. Others are ignored: every version adds some.
+const (
+	eventSystem    eventType = "system"
+	eventAssistant eventType = "assistant"
+	eventUser      eventType = "user"
+	eventStream    eventType = "stream_event"
+	eventResult    eventType = "result"
+)
+
+// systemSubtype is the kind of a system event.
+type systemSubtype string
+
+const (
+	systemInit             systemSubtype = "init"
+	systemRetry            systemSubtype = "api_retry"
+	systemDenied           systemSubtype = "permission_denied"
+	systemTaskStarted      systemSubtype = "task_started"
+	systemTaskNotification systemSubtype = "task_notification"
+)
+
+// envelope is what every line has in common.
+type envelope struct {
+	Type      eventType     `json:"type"`
+	Subtype   systemSubtype `json:"subtype"`
+	SessionID string        `json:"session_id"`
+	// Parent is the tool call on whose behalf a subagent speaks; empty is the main thread.
+	Parent string `json:"parent_tool_use_id"`
+}
+
+// systemLine holds the fields of the system events that matter.
+type systemLine struct {
+	Model       string `json:"model"`
+	CLIVersion  string `json:"claude_code_version"`
+	ErrorStatus count  `json:"error_status"`
+	ToolName    string `json:"tool_name"`
+	ToolUseID   string `json:"tool_use_id"`
+	TaskID      string `json:"task_id"`
+}
+
+// messageLine is an assistant's or a user's message, or one content block of it.
+type messageLine struct {
+	Message struct {
+		ID      string         `json:"id"`
+		Model   string         `json:"model"`
+		Content []contentBlock `json:"content"`
+		Usage   usage          `json:"usage"`
+	} `json:"message"`
+	// Error classifies a message that the CLI itself wrote in place of an answer.
+	Error apiErrorClass `json:"error"`
+}
+
+// syntheticModel is the model of messages that the CLI wrote itself.
+const syntheticModel = "<synthetic>"
+
+// contentBlock is one block of a message's content.
+type contentBlock struct {
+	Type      blockType       `json:"type"`
+	Text      string          `json:"text"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	IsError   bool            `json:"is_error"`
+}
+
+// blockType is the kind of a content block.
+type blockType string
+
+const (
+	blockText       blockType = "text"
+	blockToolUse    blockType = "tool_use"
+	blockToolResult blockType = "tool_result"
+)
+
+// streamLine is one event of the API's own stream, passed through.
+type streamLine struct {
+	Event struct {
+		Type    streamType `json:"type"`
+		Message struct {
+			ID    string `json:"id"`
+			Model string `json:"model"`
+			Usage usage  `json:"usage"`
+		} `json:"message"`
+		Usage usage `json:"usage"`
+	} `json:"event"`
+}
+
+// streamType is the kind of an API stream event.
+type streamType string
+
+const (
+	streamMessageStart streamType = "message_start" // the input's tokens; the output's are a placeholder
+	streamMessageDelta streamType = "message_delta" // the output's tokens
+)
+
+// resultLine is a result. A stream holds none, one, or several: work in the background that
+// finishes after a result causes another turn, and another result.
+type resultLine struct {
+	Subtype        resultSubtype   `json:"subtype"`
+	IsError        bool            `json:"is_error"`
+	Text           string          `json:"result"`
+	Errors         []string        `json:"errors"`
+	Structured     json.RawMessage `json:"structured_output"`
+	Turns          count           `json:"num_turns"`
+	APIStatus      count           `json:"api_error_status"`
+	TerminalReason terminalReason  `json:"terminal_reason"`
+	// Usage and Turns count since the result before; TotalCostUSD is a running total.
+	Usage        usage                 `json:"usage"`
+	TotalCostUSD dollars               `json:"total_cost_usd"`
+	ModelUsage   map[string]modelUsage `json:"modelUsage"`
+	// SinceLastResult is nil where the version does not report it.
+	SinceLastResult map[string]modelUsage `json:"model_usage_since_last_result"`
+	Denials         []denial              `json:"permission_denials"`
+}
+
+// resultSubtype says how a run ended.
+type resultSubtype string
+
+const (
+	resultSuccess      resultSubtype = "success" // also of API errors, with is_error
+	resultMaxTurns     resultSubtype = "error_max_turns"
+	resultMaxBudget    resultSubtype = "error_max_budget_usd"
+	resultSchemaNotMet resultSubtype = "error_max_structured_output_retries"
+)
+
+// terminalReason says more closely how a run ended.
+type terminalReason string
+
+const reasonPromptTooLong terminalReason = "prompt_too_long"
+
+// apiErrorClass is the CLI's own classification of an API error.
+type apiErrorClass string
+
+const (
+	classAuthentication apiErrorClass = "authentication_failed"
+	classRateLimit      apiErrorClass = "rate_limit"
+	classOverloaded     apiErrorClass = "overloaded"
+	classServerError    apiErrorClass = "server_error" // no connection, too
+)
+
+type modelUsage struct {
+	CostUSD       dollars `json:"costUSD"`
+	ContextWindow count   `json:"contextWindow"`
+}
+
+type denial struct {
+	Tool      string          `json:"tool_name"`
+	ToolUseID string          `json:"tool_use_id"`
+	Input     json.RawMessage `json:"tool_input"`
+}
+
+// usage is the API's token count of one call.
+type usage struct {
+	Input         count `json:"input_tokens"`
+	Output        count `json:"output_tokens"`
+	CacheRead     count `json:"cache_read_input_tokens"`
+	CacheCreation count `json:"cache_creation_input_tokens"`
+	// Creation splits CacheCreation by how long the cache is kept.
+	Creation struct {
+		OneHour count `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+}
+
+// tokens returns u without the split.
+func (u usage) tokens() Tokens {
+	return Tokens{
+		Input:         int(u.Input),
+		Output:        int(u.Output),
+		CacheRead:     int(u.CacheRead),
+		CacheCreation: int(u.CacheCreation),
+	}
+}
+
+// max returns the larger of each count: reports on one call only ever grow, and leave out what
+// was said before.
+func (u usage) max(other usage) usage {
+	merged := usage{
+		Input:         max(u.Input, other.Input),
+		Output:        max(u.Output, other.Output),
+		CacheRead:     max(u.CacheRead, other.CacheRead),
+		CacheCreation: max(u.CacheCreation, other.CacheCreation),
+	}
+	merged.Creation.OneHour = max(u.Creation.OneHour, other.Creation.OneHour)
+	return merged
+}
+
+const (
+	maxCount   = 1e12
+	maxDollars = 1e9
+)
+
+// count is a number of things. Whatever is not a number between 0 and maxCount reads as 0, so
+// that no stream can make a sum overflow or shrink.
+type count int
+
+// UnmarshalJSON implements json.Unmarshaler. It never fails.
+func (c *count) UnmarshalJSON(text []byte) error {
+	*c = count(boundedNumber(text, maxCount))
+	return nil
+}
+
+// dollars is an amount in US dollars. Whatever is not a number between 0 and maxDollars reads as 0.
+type dollars float64
+
+// UnmarshalJSON implements json.Unmarshaler. It never fails.
+func (d *dollars) UnmarshalJSON(text []byte) error {
+	*d = dollars(boundedNumber(text, maxDollars))
+	return nil
+}
+
+func (d dollars) usd() float64 { return float64(d) }
+
+// boundedNumber reads a JSON number, and 0 from anything that is none or not within 0 and limit.
+func boundedNumber(text []byte, limit float64) float64 {
+	number, err := strconv.ParseFloat(string(bytes.TrimSpace(text)), 64)
+	if err != nil || math.IsNaN(number) || number < 0 || number > limit {
+		return 0
+	}
+	return number
+}
+
+// decode reads line into target. A field of another type than expected is left out: what else
+// the line says still counts. It reports false when line is not JSON.
+func decode(line []byte, target any) bool {
+	err := json.Unmarshal(line, target)
+	var mismatch *json.UnmarshalTypeError
+	return err == nil || errors.As(err, &mismatch)
+}

@@ -1,0 +1,55 @@
+package claude
+
+import "time"
+
+// Invocation is one start of the CLI. A conversation remembers nothing of it but the
+// messages, so each invocation is complete.
+type Invocation struct {
+	// SessionID is the id of the conversation that this invocation writes: a UUID of the caller's choice.
+	SessionID string
+	// Resume is the conversation to continue: empty starts a new one, SessionID itself continues in
+	// place, and any other id is copied to SessionID and stays as it was.
+	Resume string
+	// Prompt is what the user says: not blank, at most MaxPromptBytes.
+	Prompt string
+	// Model is an alias ("haiku") or a full model name. Required.
+	Model string
+	// SystemPrompt is added to the CLI's own system prompt. It holds for this invocation only.
+	SystemPrompt string
+	// Schema is a JSON schema, as text, that the agent's conclusion must meet; empty asks for none.
+	Schema string
+
+	// Tools are the built-in tools that exist; none of them is a valid choice.
+	Tools []string
+	// AllowedTools are the permission rules that grant. What none of them grants is denied.
+	AllowedTools []string
+	// DisallowedTools are the permission rules that deny, whatever grants.
+	DisallowedTools []string
+
+	// MaxTurns ends the run after that many turns; 0 is no limit.
+	MaxTurns int
+	// MaxBudgetUSD ends the run once that much is spent, in US dollars. It is checked after an API
+	// call, so it overshoots. 0 is no limit.
+	MaxBudgetUSD float64
+	// Limits are the limits in time.
+	Limits Limits
+
+	// Dir is the working directory; it must exist. Required.
+	Dir string
+	// Env adds variables to the environment of the CLI and of every command it runs. It wins over
+	// what is passed on from Options.Environ, but not over the variables this package sets itself.
+	Env map[string]string
+}
+
+// Limits bound an invocation in time. A zero limit does not apply.
+type Limits struct {
+	// Wall is the time from start to end.
+	Wall time.Duration
+	// FirstByte is the time from start to the first output.
+	FirstByte time.Duration
+	// Idle is the time between two outputs. The CLI is silent while a tool runs, so this must be
+	// longer than the longest command the agent may run.
+	Idle time.Duration
+	// Grace is the time the CLI gets to end after it was told to; zero is process.DefaultGrace.
+	Grace time.Duration
+}

@@ -1,0 +1,206 @@
+package claude
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+// What the CLI prints when the conversation is the problem. It has no code for either.
+const (
+	noConversationText = "No conversation found with session ID"
+	sessionInUseText   = "is already in use"
+)
+
+// finding is what is wrong with a run, in a kind and a sentence. The zero value is nothing.
+type finding struct {
+	kind    ErrorKind
+	message string
+	cause   error
+}
+
+// judge returns nil for a good run: exit code 0, and a last result without an error, with
+// subtype success and at least one turn, and a structured output when one was asked for. For
+// everything else it says what was wrong. startErr is what kept the CLI from running.
+//
+// A limit or a cancellation that ended the CLI counts even if a good result came before: the CLI
+// was still at work in the background. The Result beside the error then has all of it.
+func (r *run) judge(exit process.Exit, startErr error) *Error {
+	var found finding
+	switch last := r.tally.last(); {
+	case exit.StoppedBy != nil:
+		found = r.judgeStop(exit.StoppedBy)
+	case startErr != nil:
+		found = finding{KindNotStarted, fmt.Sprintf("claude could not be run: %v", startErr), startErr}
+	case last == nil:
+		found = r.judgeSilence(exit)
+	default:
+		found = r.judgeResult(last, exit)
+	}
+	if found.kind == "" {
+		return nil
+	}
+	return r.failure(found, exit)
+}
+
+// judgeStop names what stopped the CLI.
+func (r *run) judgeStop(cause error) finding {
+	limits := r.invocation.Limits
+	switch {
+	case errors.Is(cause, errWall):
+		return finding{KindTimedOut, fmt.Sprintf("claude was stopped: it ran for its whole time limit of %s", limits.Wall), cause}
+	case errors.Is(cause, errFirstByte):
+		return finding{KindStalled, fmt.Sprintf("claude was stopped: it printed nothing in its first %s", limits.FirstByte), cause}
+	case errors.Is(cause, errIdle):
+		return finding{KindStalled, fmt.Sprintf("claude was stopped: it printed nothing for %s%s", limits.Idle, r.meanwhile()), cause}
+	default:
+		return finding{KindStopped, fmt.Sprintf("claude was stopped: %v", cause), cause}
+	}
+}
+
+// meanwhile says what a silent CLI was waiting for.
+func (r *run) meanwhile() string {
+	switch r.tally.phase {
+	case PhaseRetrying:
+		return fmt.Sprintf(" while the API kept failing (status %d)", r.tally.apiStatus)
+	case PhaseTool:
+		return " while a tool was running"
+	case PhaseStarting, PhaseThinking, PhaseEnding:
+		return ""
+	}
+	return ""
+}
+
+// judgeSilence judges a run without a result by its exit and what it printed to its standard error.
+func (r *run) judgeSilence(exit process.Exit) finding {
+	stderr := r.stderrText()
+	said := complaint(stderr)
+	switch {
+	case strings.Contains(stderr, noConversationText):
+		return finding{kind: KindNoConversation, message: said}
+	case strings.Contains(stderr, sessionInUseText):
+		return finding{kind: KindSessionInUse, message: said}
+	case exit.Code == 1 && r.tally.lines == 0 && isComplaint(said):
+		return finding{kind: KindUsage, message: "claude rejected its arguments: " + said}
+	case said != "":
+		return finding{kind: KindMalformed, message: fmt.Sprintf("claude ended without a result (%s): %s", exit, said)}
+	default:
+		return finding{kind: KindMalformed, message: fmt.Sprintf("claude ended without a result (%s)", exit)}
+	}
+}
+
+// complaint returns the line of stderr that says what is wrong: the first that is marked as an
+// error, or else the first. Warnings may come before it, and some versions print code.
+func complaint(stderr string) string {
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	if marked := slices.IndexFunc(lines, isComplaint); marked >= 0 {
+		return strings.TrimSpace(lines[marked])
+	}
+	return strings.TrimSpace(lines[0])
+}
+
+// isComplaint tells a complaint about arguments from what else is printed.
+func isComplaint(line string) bool {
+	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "error:")
+}
+
+// judgeResult judges a run by its last result.
+func (r *run) judgeResult(last *resultLine, exit process.Exit) finding {
+	if last.IsError || last.Subtype != resultSuccess {
+		return r.judgeFailure(last)
+	}
+	switch {
+	case exit.Code != 0:
+		return finding{kind: KindFailed, message: fmt.Sprintf("claude reported success but ended with %s", exit)}
+	case last.Turns < 1:
+		return finding{kind: KindMalformed, message: "claude reported success without having asked the model: " + r.explain(last)}
+	case r.invocation.Schema != "" && !r.hasStructured():
+		return finding{kind: KindNoStructuredOutput, message: "the agent ended without giving its structured output"}
+	}
+	return finding{}
+}
+
+func (r *run) hasStructured() bool {
+	for _, result := range r.tally.results {
+		if result.Structured != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeFailure judges a result that reports a failure.
+func (r *run) judgeFailure(last *resultLine) finding {
+	explanation := r.explain(last)
+	switch {
+	case last.Subtype == resultMaxTurns:
+		return finding{kind: KindMaxTurns, message: "the agent used up its turns: " + explanation}
+	case last.Subtype == resultMaxBudget:
+		return finding{kind: KindBudget, message: "the agent used up its budget: " + explanation}
+	case last.Subtype == resultSchemaNotMet:
+		return finding{kind: KindSchemaNotMet, message: "the agent's structured output never met its schema: " + explanation}
+	case last.TerminalReason == reasonPromptTooLong:
+		return finding{kind: KindPromptTooLong, message: "the conversation no longer fits the model's window: " + explanation}
+	case strings.Contains(explanation, noConversationText):
+		return finding{kind: KindNoConversation, message: explanation}
+	}
+	if kind := apiFailure(int(last.APIStatus), r.tally.apiError); kind != "" {
+		return finding{kind: kind, message: "the API call failed: " + explanation}
+	}
+	return finding{kind: KindFailed, message: fmt.Sprintf("claude failed (%s): %s", last.Subtype, explanation)}
+}
+
+// apiFailure classifies a failed API call by its HTTP status, or when it has none, by the
+// CLI's own classification. It returns "" when neither says that the API failed.
+func apiFailure(status int, class apiErrorClass) ErrorKind {
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return KindAuth
+	case status == http.StatusRequestEntityTooLarge:
+		return KindPromptTooLong
+	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return KindUnavailable
+	case status >= http.StatusBadRequest:
+		return KindRefused
+	}
+	switch class {
+	case classAuthentication:
+		return KindAuth
+	case classRateLimit, classOverloaded, classServerError:
+		return KindUnavailable
+	}
+	return ""
+}
+
+// explain returns the CLI's own sentence about a result.
+func (r *run) explain(last *resultLine) string {
+	return cmp.Or(strings.Join(last.Errors, "; "), last.Text, r.stderrText(), "it gave no reason")
+}
+
+// failure completes a finding. Credentials are removed before the message is cut, so that no
+// half of one is left.
+func (r *run) failure(found finding, exit process.Exit) *Error {
+	status := r.tally.apiStatus
+	if last := r.tally.last(); last != nil {
+		status = int(last.APIStatus)
+	}
+	return &Error{
+		Kind:      found.kind,
+		Message:   oneLine(r.redact(found.message), maxMessageRunes),
+		ExitCode:  exit.Code,
+		APIStatus: status,
+		Stderr:    r.stderrText(),
+		Err:       found.cause,
+	}
+}
+
+// stderrText returns the end of the standard error, credentials removed, again before the cut.
+func (r *run) stderrText() string {
+	text := strings.ToValidUTF8(r.redact(string(r.stderr.kept)), "�")
+	return strings.TrimSpace(text[max(len(text)-maxStderrBytes, 0):])
+}

@@ -1,0 +1,130 @@
+package claude
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+// good is the result line of a good run.
+const good = `{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"fine"}`
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	exited := func(code int) process.Exit { return process.Exit{Code: code} }
+	stopped := func(cause error) process.Exit { return process.Exit{Code: 0, StoppedBy: cause} }
+	apiError := func(fields string) string {
+		return `{"type":"result","subtype":"success","is_error":true,"num_turns":1,"result":"it broke",` + fields + `}`
+	}
+	synthetic := func(class string) string {
+		return `{"type":"assistant","error":"` + class + `","message":{"model":"<synthetic>","content":[]}}` + "\n"
+	}
+	for name, tc := range map[string]struct {
+		stdout, stderr, schema string
+		exit                   process.Exit
+		start                  error
+		want                   ErrorKind
+		message                string
+	}{
+		"good":                         {stdout: good},
+		"good, after noise":            {stdout: "warning: x\n{not json\n[1]\n" + good + "\n" + `{"type":"news"}`, stderr: "a warning"},
+		"good, with its structure":     {stdout: strings.Replace(good, "{", `{"structured_output":{"a":1},`, 1), schema: "{}"},
+		"structure in a result before": {stdout: strings.Replace(good, "{", `{"structured_output":{"a":1},`, 1) + "\n" + good, schema: "{}"},
+		"without its structure":        {stdout: good, schema: "{}", want: KindNoStructuredOutput},
+		"with a null structure":        {stdout: strings.Replace(good, "{", `{"structured_output":null,`, 1), schema: "{}", want: KindNoStructuredOutput},
+		"good, but exit code 1":        {stdout: good, exit: exited(1), want: KindFailed, message: "exit code 1"},
+		"good, but killed":             {stdout: good, exit: process.Exit{Code: -1, Signal: 9}, want: KindFailed, message: "signal 9"},
+		"no turn":                      {stdout: strings.Replace(good, `"num_turns":1`, `"num_turns":0`, 1), want: KindMalformed},
+		"unknown subtype":              {stdout: strings.Replace(good, "success", "novelty", 1), want: KindFailed, message: "novelty"},
+		"bad after good":               {stdout: good + "\n" + apiError(`"api_error_status":500`), exit: exited(1), want: KindUnavailable},
+		"good after bad":               {stdout: apiError(`"api_error_status":500`) + "\n" + good},
+		"401":                          {stdout: apiError(`"api_error_status":401`), exit: exited(1), want: KindAuth, message: "it broke"},
+		"403":                          {stdout: apiError(`"api_error_status":403`), exit: exited(1), want: KindAuth},
+		"404":                          {stdout: apiError(`"api_error_status":404`), exit: exited(1), want: KindRefused},
+		"408":                          {stdout: apiError(`"api_error_status":408`), exit: exited(1), want: KindUnavailable},
+		"413":                          {stdout: apiError(`"api_error_status":413`), exit: exited(1), want: KindPromptTooLong},
+		"529":                          {stdout: apiError(`"api_error_status":529`), exit: exited(1), want: KindUnavailable},
+		"no status, not logged in":     {stdout: synthetic("authentication_failed") + apiError(`"api_error_status":null`), exit: exited(1), want: KindAuth},
+		"no status, no connection":     {stdout: synthetic("server_error") + apiError(`"api_error_status":null`), exit: exited(1), want: KindUnavailable},
+		"no status, no class":          {stdout: apiError(`"api_error_status":null`), exit: exited(1), want: KindFailed},
+		"prompt too long":              {stdout: apiError(`"api_error_status":400,"terminal_reason":"prompt_too_long"`), exit: exited(1), want: KindPromptTooLong},
+		"silence":                      {want: KindMalformed, message: "without a result (exit code 0)"},
+		"a crash":                      {exit: exited(1), stderr: "Segmentation fault\ncore dumped", want: KindMalformed, message: "Segmentation fault"},
+		"usage":                        {exit: exited(1), stderr: "1 | code\n\nError: no such option", want: KindUsage, message: "no such option"},
+		"an error after events":        {exit: exited(1), stdout: `{"type":"system","subtype":"init"}`, stderr: "Error: out of disk", want: KindMalformed},
+		"no conversation, by stderr":   {exit: exited(1), stderr: "No conversation found with session ID: x", want: KindNoConversation},
+		"session in use":               {exit: exited(1), stderr: "note\nError: Session ID x is already in use.", want: KindSessionInUse},
+		"not started":                  {exit: exited(-1), start: errors.New("fork failed"), want: KindNotStarted, message: "fork failed"},
+		"wall limit":                   {exit: stopped(errWall), want: KindTimedOut, message: "1m0s"},
+		"wall limit after a result":    {stdout: good, exit: stopped(errWall), want: KindTimedOut},
+		"first byte":                   {exit: stopped(errFirstByte), want: KindStalled, message: "first 2s"},
+		"idle":                         {exit: stopped(errIdle), want: KindStalled, message: "for 3s"},
+		"idle while retrying": {
+			exit: stopped(errIdle), stdout: `{"type":"system","subtype":"api_retry","error_status":529}`, want: KindStalled, message: "529",
+		},
+		"cancelled": {exit: stopped(errors.New("the worker drains")), want: KindStopped, message: "the worker drains"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &run{
+				cli:        cliOf("2.1.329"),
+				invocation: Invocation{Schema: tc.schema, Limits: Limits{Wall: time.Minute, FirstByte: 2 * time.Second, Idle: 3 * time.Second}},
+				redact:     func(s string) string { return s },
+				stderr:     tailWriter{limit: maxStderrBytes},
+			}
+			lines := &lineWriter{handle: func(line []byte) { r.tally.line(line) }}
+			_, _ = lines.Write([]byte(tc.stdout))
+			lines.flush()
+			_, _ = r.stderr.Write([]byte(tc.stderr))
+
+			got := r.judge(tc.exit, tc.start)
+			if tc.want == "" {
+				require.Nil(t, got)
+				return
+			}
+			require.NotNil(t, got)
+			require.Equal(t, tc.want, got.Kind, got.Message)
+			require.Contains(t, got.Message, tc.message)
+			require.Equal(t, tc.exit.Code, got.ExitCode)
+			require.Equal(t, tc.stderr, got.Stderr)
+		})
+	}
+}
+
+func TestErrorsHoldNoCredentialsAndNoFlood(t *testing.T) {
+	t.Parallel()
+	const secret = "sk-secret-0123456789"
+	r := &run{
+		redact: redactor([]string{"ANTHROPIC_API_KEY=" + secret}),
+		stderr: tailWriter{limit: 2 * maxStderrBytes},
+	}
+	_, _ = r.stderr.Write([]byte("Error: rejected " + secret + "\n" + strings.Repeat("flood ", 10_000) + secret))
+	got := r.judge(process.Exit{Code: 1}, nil)
+	require.NotContains(t, got.Message+got.Stderr, secret)
+	require.LessOrEqual(t, len(got.Stderr), maxStderrBytes)
+	require.Contains(t, got.Stderr, "[ANTHROPIC_API_KEY]")
+
+	r.tally.line([]byte(`{"type":"result","is_error":true,"subtype":"success","result":"bad key ` + secret + `"}`))
+	require.NotContains(t, r.judge(process.Exit{Code: 1}, nil).Message, secret)
+}
+
+func TestRetryable(t *testing.T) {
+	t.Parallel()
+	retryable := []ErrorKind{KindNotStarted, KindUnavailable, KindStalled, KindMalformed, KindFailed}
+	final := []ErrorKind{
+		KindInvalid, KindUsage, KindNoConversation, KindSessionInUse, KindPromptTooLong, KindAuth, KindRefused,
+		KindMaxTurns, KindBudget, KindSchemaNotMet, KindNoStructuredOutput, KindTimedOut, KindStopped,
+	}
+	for _, kind := range retryable {
+		require.True(t, (&Error{Kind: kind}).Retryable(), kind)
+	}
+	for _, kind := range final {
+		require.False(t, (&Error{Kind: kind}).Retryable(), kind)
+	}
+	require.Empty(t, KindOf(errors.New("plain")))
+}

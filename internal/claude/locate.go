@@ -1,0 +1,120 @@
+package claude
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+// versionTimeout bounds `claude --version`. It took a fraction of a second where it was
+// measured; a cold disk has to load more than 200 MB.
+const versionTimeout = 60 * time.Second
+
+// CLI is an installed `claude`, located and asked for its version. It does not change: any
+// number of invocations may run at once.
+type CLI struct {
+	path    string
+	version version
+	dialect dialect
+	options Options
+}
+
+// Locate finds the executable, asks for its version and chooses how to speak to it. A version
+// that was not measured is driven like the nearest one that was, and Warning says so. The error,
+// if any, is an *Error of KindNotStarted or KindInvalid.
+func Locate(ctx context.Context, options Options) (*CLI, error) {
+	options = options.withDefaults()
+	if err := options.validate(); err != nil {
+		return nil, err
+	}
+	path, err := lookUp(options.Path, lookupVariable(options.Environ, "PATH"))
+	if err != nil {
+		return nil, err
+	}
+	cli := &CLI{path: path, options: options}
+	if cli.version, err = cli.askVersion(ctx); err != nil {
+		return nil, err
+	}
+	cli.dialect = dialectFor(cli.version)
+	return cli, nil
+}
+
+// Path returns the executable's absolute path.
+func (c *CLI) Path() string { return c.path }
+
+// Version returns the version as `claude --version` printed it, such as "2.1.329".
+func (c *CLI) Version() string { return c.version.String() }
+
+// Warning returns a sentence about an untested version, or "" when the version was measured.
+func (c *CLI) Warning() string { return c.dialect.warning(c.version) }
+
+// askVersion runs `claude --version`.
+func (c *CLI) askVersion(ctx context.Context) (version, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	var stdout bytes.Buffer
+	exit, err := process.Run(ctx, process.Spec{
+		Path:   c.path,
+		Args:   []string{"--version"},
+		Env:    c.environment(nil),
+		Stdout: &stdout,
+	})
+	if err != nil {
+		return version{}, notStarted("cannot run %s --version: %w", c.path, err)
+	}
+	if exit.StoppedBy != nil {
+		return version{}, notStarted("%s --version did not finish: %w", c.path, exit.StoppedBy)
+	}
+	if exit.Code != 0 {
+		return version{}, notStarted("%s --version failed: %s; is it the Claude Code CLI?", c.path, exit)
+	}
+	found, err := parseVersion(stdout.String())
+	if err != nil {
+		return version{}, notStarted("%s does not look like the Claude Code CLI: %w", c.path, err)
+	}
+	return found, nil
+}
+
+// lookUp turns a configured path or name into an absolute path of an executable file.
+func lookUp(name, searchPath string) (string, error) {
+	if strings.ContainsRune(name, filepath.Separator) {
+		path, err := filepath.Abs(name)
+		if err != nil {
+			return "", notStarted("cannot resolve the path %s: %w", name, err)
+		}
+		return path, executable(path)
+	}
+	for _, dir := range filepath.SplitList(searchPath) {
+		if path := filepath.Join(dir, name); filepath.IsAbs(path) && executable(path) == nil {
+			return path, nil
+		}
+	}
+	return "", notStarted("no executable called %s on the PATH; install the Claude Code CLI or configure its path", name)
+}
+
+// executable returns nil when path is a file that can be executed.
+func executable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return notStarted("cannot use %s as the Claude Code CLI: %w", path, err)
+	case info.IsDir():
+		return notStarted("cannot use %s as the Claude Code CLI: it is a directory", path)
+	case info.Mode().Perm()&0o111 == 0:
+		return notStarted("cannot use %s as the Claude Code CLI: it is not executable; chmod +x it", path)
+	}
+	return nil
+}
+
+// notStarted returns an error of KindNotStarted. It takes what fmt.Errorf takes, so that a %w
+// keeps the cause.
+func notStarted(format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Kind: KindNotStarted, Message: err.Error(), ExitCode: -1, Err: err}
+}

@@ -1,0 +1,265 @@
+package claude
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// tally adds up a stream, line by line. It is used by one goroutine at a time, and at any moment
+// it knows the most that can be known by then.
+type tally struct {
+	sessionID string
+	version   string
+	initModel string
+	lastText  string
+	apiError  apiErrorClass
+	apiStatus int // of the last failed attempt
+	lines     int // that were events
+	results   []resultLine
+	calls     ledger
+	usage     meter
+	denials   []denial
+	phase     Phase
+}
+
+// meter adds up tokens, API call by API call.
+type meter struct {
+	calls []*apiCall
+	byID  map[string]*apiCall
+	// open is the call whose stream is running, by the subagent that made it.
+	open map[string]*apiCall
+	// lastMain is the last call of the main thread: it says how full the window is.
+	lastMain *apiCall
+	// settled is how many of the calls came before the last result, which accounts for them.
+	settled int
+}
+
+// apiCall is one call of the API, known by the id of the message it answered with.
+type apiCall struct {
+	model string
+	main  bool
+	usage usage
+}
+
+// line takes in one line of the stream and reports what kind of event it was; the empty kind
+// is a line that counts for nothing.
+func (t *tally) line(line []byte) eventType {
+	if line = bytes.TrimSpace(line); len(line) == 0 || line[0] != '{' {
+		return ""
+	}
+	var head envelope
+	if !decode(line, &head) || head.Type == "" {
+		return ""
+	}
+	t.lines++
+	if head.SessionID != "" {
+		t.sessionID = head.SessionID
+	}
+	switch head.Type {
+	case eventSystem:
+		t.system(head.Subtype, line)
+	case eventAssistant:
+		t.assistant(head.Parent, line)
+	case eventUser:
+		t.user(line)
+	case eventStream:
+		t.stream(head.Parent, line)
+	case eventResult:
+		t.result(line)
+	}
+	return head.Type
+}
+
+func (t *tally) system(subtype systemSubtype, line []byte) {
+	var event systemLine
+	if !decode(line, &event) {
+		return
+	}
+	switch subtype {
+	case systemInit:
+		t.version, t.initModel = event.CLIVersion, event.Model
+	case systemRetry:
+		t.apiStatus = int(event.ErrorStatus)
+		t.phase = PhaseRetrying
+	case systemDenied:
+		t.deny(denial{Tool: event.ToolName, ToolUseID: event.ToolUseID, Input: t.calls.input(event.ToolUseID)})
+	case systemTaskStarted:
+		t.calls.background(event.ToolUseID, event.TaskID)
+	case systemTaskNotification:
+		t.calls.backgroundEnded(event.TaskID)
+	}
+}
+
+// assistant takes in one block of a message. Its usage has a placeholder for the output; the
+// true number comes with the stream, except for subagents, whose stream is not passed on.
+func (t *tally) assistant(parent string, line []byte) {
+	var event messageLine
+	if !decode(line, &event) {
+		return
+	}
+	if event.Message.Model == syntheticModel {
+		t.apiError = event.Error
+		return
+	}
+	t.phase, t.apiError = PhaseThinking, ""
+	t.usage.add(event.Message.ID, parent, event.Message.Model, event.Message.Usage)
+	for _, block := range event.Message.Content {
+		switch block.Type {
+		case blockText:
+			if parent == "" {
+				t.lastText = block.Text
+			}
+		case blockToolUse:
+			t.calls.start(block)
+			t.phase = PhaseTool
+		case blockToolResult: // only a user's message has one
+		}
+	}
+}
+
+func (t *tally) user(line []byte) {
+	var event messageLine
+	if !decode(line, &event) {
+		return
+	}
+	for _, block := range event.Message.Content {
+		if block.Type == blockToolResult {
+			t.calls.end(block.ToolUseID, block.IsError)
+		}
+	}
+	if !t.calls.anyRunning() {
+		t.phase = PhaseThinking
+	}
+}
+
+func (t *tally) stream(parent string, line []byte) {
+	if !bytes.Contains(line, []byte(streamMessageStart)) && !bytes.Contains(line, []byte(streamMessageDelta)) {
+		return // a piece of text: the many lines that need no second look
+	}
+	var event streamLine
+	if !decode(line, &event) {
+		return
+	}
+	switch event.Event.Type {
+	case streamMessageStart:
+		t.phase, t.apiStatus = PhaseThinking, 0
+		t.usage.begin(event.Event.Message.ID, parent, event.Event.Message.Model, event.Event.Message.Usage)
+	case streamMessageDelta:
+		t.usage.update(parent, event.Event.Usage)
+	}
+}
+
+func (t *tally) result(line []byte) {
+	var event resultLine
+	if !decode(line, &event) {
+		return
+	}
+	if bytes.Equal(event.Structured, []byte("null")) {
+		event.Structured = nil
+	}
+	event.Structured = bytes.Clone(event.Structured)
+	for _, d := range event.Denials {
+		t.deny(d)
+	}
+	t.results = append(t.results, event)
+	t.usage.settled = len(t.usage.calls)
+	t.phase = PhaseEnding
+}
+
+// deny notes a refused call once: it is reported when it happens and again with the result.
+func (t *tally) deny(d denial) {
+	known := func(other denial) bool { return other.ToolUseID == d.ToolUseID }
+	if d.ToolUseID == "" || !slices.ContainsFunc(t.denials, known) {
+		d.Input = bytes.Clone(d.Input)
+		t.denials = append(t.denials, d)
+	}
+}
+
+// last returns the last result, which says how the run ended, or nil.
+func (t *tally) last() *resultLine {
+	if len(t.results) == 0 {
+		return nil
+	}
+	return &t.results[len(t.results)-1]
+}
+
+// mainModel returns the full name of the model that the main thread used last.
+func (t *tally) mainModel() string {
+	if t.usage.lastMain != nil && t.usage.lastMain.model != "" {
+		return t.usage.lastMain.model
+	}
+	return t.initModel
+}
+
+// add notes what is known of the call that answered with the message id.
+func (m *meter) add(id, parent, model string, u usage) *apiCall {
+	call := m.byID[id]
+	if call == nil {
+		call = &apiCall{model: strings.Clone(model), main: parent == ""}
+		m.calls = append(m.calls, call)
+		if m.byID == nil {
+			m.byID = map[string]*apiCall{}
+		}
+		m.byID[strings.Clone(id)] = call
+	}
+	call.usage = call.usage.max(u)
+	if call.main {
+		m.lastMain = call
+	}
+	return call
+}
+
+// begin is add for a call whose stream has begun.
+func (m *meter) begin(id, parent, model string, u usage) {
+	if m.open == nil {
+		m.open = map[string]*apiCall{}
+	}
+	m.open[parent] = m.add(id, parent, model, u)
+}
+
+// update notes what the stream of parent's open call went on to say.
+func (m *meter) update(parent string, u usage) {
+	if call := m.open[parent]; call != nil {
+		call.usage = call.usage.max(u)
+	}
+}
+
+// mainTokens sums the main thread's calls.
+func (m *meter) mainTokens() Tokens {
+	var total Tokens
+	for _, call := range m.calls {
+		if call.main {
+			total = total.Add(call.usage.tokens())
+		}
+	}
+	return total
+}
+
+// estimate prices calls by the list.
+func (m *meter) estimate(calls []*apiCall) float64 {
+	total := 0.0
+	for _, call := range calls {
+		total += estimate(call.model, call.usage)
+	}
+	return total
+}
+
+// turns counts the main thread's calls.
+func (m *meter) turns() int {
+	turns := 0
+	for _, call := range m.calls {
+		if call.main {
+			turns++
+		}
+	}
+	return turns
+}
+
+// context returns what the window held after the last main-thread message, in tokens.
+func (m *meter) context() int {
+	if m.lastMain == nil {
+		return 0
+	}
+	return m.lastMain.usage.tokens().Total()
+}

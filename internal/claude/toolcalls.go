@@ -1,0 +1,155 @@
+package claude
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode"
+)
+
+// structuredOutputTool is the tool by which the agent gives its conclusion. It has no effect
+// outside, so it is never in flight.
+const structuredOutputTool = "StructuredOutput"
+
+// previewRunes is how long a preview of a tool call's input is at most.
+const previewRunes = 120
+
+// ledger follows tool calls from their start to their end.
+type ledger struct {
+	calls []*toolCall
+	byID  map[string]*toolCall
+	tasks map[string]*toolCall // commands that run as tasks, by task
+	// frozen says that the CLI is being stopped: what it says of calls from then on is no
+	// account of their effect. It calls an interrupted command rejected, though it ran.
+	frozen bool
+}
+
+// toolCall is one call as far as it has come.
+type toolCall struct {
+	ToolCall
+	preview string
+	status  ToolStatus
+	// task is the call's command that is still running, possibly in the background; empty is none.
+	task string
+}
+
+// pending reports whether the call's effect is not known yet.
+func (c *toolCall) pending() bool { return c.status == ToolRunning || c.task != "" }
+
+// start notes a call.
+func (l *ledger) start(block contentBlock) {
+	if l.byID[block.ID] != nil {
+		return
+	}
+	if l.byID == nil {
+		l.byID, l.tasks = map[string]*toolCall{}, map[string]*toolCall{}
+	}
+	call := &toolCall{
+		ToolCall: ToolCall{ID: block.ID, Tool: block.Name, Input: bytes.Clone(block.Input)},
+		preview:  preview(block.Input),
+		status:   ToolRunning,
+	}
+	l.calls = append(l.calls, call)
+	l.byID[block.ID] = call
+}
+
+// end notes a call's result.
+func (l *ledger) end(id string, failed bool) {
+	call := l.byID[id]
+	if call == nil || l.frozen {
+		return
+	}
+	call.status = ToolDone
+	if failed {
+		call.status = ToolFailed
+	}
+}
+
+// background notes that a call runs as a task, which may outlive its result.
+func (l *ledger) background(id, task string) {
+	if call := l.byID[id]; call != nil && task != "" {
+		call.task = task
+		l.tasks[task] = call
+	}
+}
+
+// backgroundEnded notes the end of a task.
+func (l *ledger) backgroundEnded(task string) {
+	if call := l.tasks[task]; call != nil && !l.frozen {
+		call.task = ""
+		delete(l.tasks, task)
+	}
+}
+
+// input returns what a call was made with, or nil.
+func (l *ledger) input(id string) []byte {
+	if call := l.byID[id]; call != nil {
+		return call.Input
+	}
+	return nil
+}
+
+func (l *ledger) anyRunning() bool {
+	for _, call := range l.calls {
+		if call.status == ToolRunning {
+			return true
+		}
+	}
+	return false
+}
+
+// inFlight returns the calls whose effect is unknown, in the order of their start.
+func (l *ledger) inFlight() []ToolCall {
+	var calls []ToolCall
+	for _, call := range l.calls {
+		if call.pending() && call.Tool != structuredOutputTool {
+			calls = append(calls, call.ToolCall)
+		}
+	}
+	return calls
+}
+
+// recent returns the latest calls, oldest first.
+func (l *ledger) recent() []ToolActivity {
+	first := max(len(l.calls)-RecentCalls, 0)
+	activities := make([]ToolActivity, 0, len(l.calls)-first)
+	for i, call := range l.calls[first:] {
+		activities = append(activities, ToolActivity{
+			Sequence: first + i + 1,
+			Tool:     call.Tool,
+			Preview:  call.preview,
+			Status:   call.status,
+		})
+	}
+	return activities
+}
+
+// previewKeys are the inputs that tell most about a call, most telling first.
+func previewKeys() []string {
+	return []string{"command", "file_path", "pattern", "url", "path", "description"}
+}
+
+// preview puts a tool call's input on one short line of printable text.
+func preview(input []byte) string {
+	var fields map[string]any
+	if json.Unmarshal(input, &fields) == nil {
+		for _, key := range previewKeys() {
+			if text, ok := fields[key].(string); ok && text != "" {
+				return oneLine(text, previewRunes)
+			}
+		}
+	}
+	return oneLine(string(input), previewRunes)
+}
+
+// oneLine returns text with every run of blanks and unprintable characters as one space, cut
+// to limit characters.
+func oneLine(text string, limit int) string {
+	blank := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
+	text = text[:min(len(text), 8*limit)] // enough for a beginning, however long the text is
+	line := []rune(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), blank), " "))
+	if len(line) > limit {
+		return string(line[:limit-1]) + "…"
+	}
+	return string(line)
+}

@@ -1,0 +1,113 @@
+package claude
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"unicode/utf16"
+)
+
+// TranscriptPath returns where the CLI keeps the conversation sessionID of the working directory
+// dir, whether there is one or not.
+func (c *CLI) TranscriptPath(dir, sessionID string) (string, error) {
+	home, err := c.transcriptHome()
+	if err != nil {
+		return "", err
+	}
+	return TranscriptPath(home, dir, sessionID)
+}
+
+// HasTranscript reports whether the CLI could resume the conversation sessionID in the working
+// directory dir: whether its transcript is there and is not empty.
+func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
+	path, err := c.TranscriptPath(dir, sessionID)
+	if err != nil {
+		return false, err
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the transcript of %s: %w", sessionID, err)
+	}
+	return info.Mode().IsRegular() && info.Size() > 0, nil
+}
+
+// clearEmptyTranscript removes an empty transcript of a conversation that is about to begin. A CLI
+// that died early leaves one; it cannot be resumed, and yet its id would count as taken.
+func (c *CLI) clearEmptyTranscript(i Invocation) error {
+	if i.Resume == i.SessionID {
+		return nil
+	}
+	path, err := c.TranscriptPath(i.Dir, i.SessionID)
+	if err != nil {
+		return notStarted("cannot prepare the conversation: %w", err)
+	}
+	info, err := os.Stat(path)
+	empty := err == nil && info.Mode().IsRegular() && info.Size() == 0
+	if !empty { // there is none, or one for the CLI to judge
+		return nil
+	}
+	if err := os.Remove(path); err != nil {
+		return notStarted("cannot remove an empty transcript: %w", err)
+	}
+	return nil
+}
+
+// TranscriptPath returns where a CLI whose own directory is configDir keeps the conversation
+// sessionID of the working directory dir. The CLI goes by the directory's real path, so an existing
+// dir is resolved.
+func TranscriptPath(configDir, dir, sessionID string) (string, error) {
+	if !isUUID(sessionID) {
+		return "", fmt.Errorf("transcript path: the session id %q is not a UUID", sessionID)
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("transcript path: %w", err)
+	}
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved
+	}
+	return filepath.Join(configDir, "projects", projectName(dir), sessionID+".jsonl"), nil
+}
+
+// maxProjectName is the length from which the CLI cuts a directory name and adds a hash.
+const maxProjectName = 200
+
+// projectName returns the CLI's directory name for a working directory: every UTF-16 unit that
+// is not an ASCII letter or digit becomes a hyphen, and a hash of the whole tells long ones apart.
+func projectName(dir string) string {
+	units := utf16.Encode([]rune(dir))
+	name := make([]byte, len(units))
+	var hash int32
+	for i, unit := range units {
+		hash = hash*31 + int32(unit)
+		switch {
+		case unit >= 'a' && unit <= 'z', unit >= 'A' && unit <= 'Z', unit >= '0' && unit <= '9':
+			name[i] = byte(unit)
+		default:
+			name[i] = '-'
+		}
+	}
+	if len(name) <= maxProjectName {
+		return string(name)
+	}
+	magnitude := max(int64(hash), -int64(hash))
+	return string(name[:maxProjectName]) + "-" + strconv.FormatInt(magnitude, 36)
+}
+
+// transcriptHome returns the CLI's own directory, by the CLI's own rule.
+func (c *CLI) transcriptHome() (string, error) {
+	if dir := c.configDir(); dir != "" {
+		return dir, nil
+	}
+	home := lookupVariable(c.options.Environ, "HOME")
+	if home == "" {
+		return "", errors.New("cannot tell where transcripts are: neither a directory for the CLI nor HOME is set")
+	}
+	return filepath.Join(home, ".claude"), nil
+}
