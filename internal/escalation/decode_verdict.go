@@ -48,8 +48,8 @@ func (v Verdict) problems() []string {
 	}
 	must(knownVerdictStatus(v.Status), "status is %q, and must be healthy, resolved, escalate, needs_human or failed", v.Status)
 	must(!blank(v.Summary), "summary is empty")
-	for i, service := range v.Services {
-		must(!blank(service), "services_affected[%d] is empty", i)
+	if err := CheckServices(v.Services); err != nil {
+		must(false, "services_affected: %s", err)
 	}
 	// Escalation is decided per service: cooldowns and limits cannot be looked up without one.
 	must(v.Status != VerdictEscalate || len(v.Services) > 0, "services_affected is empty, and status escalate needs at least one service")

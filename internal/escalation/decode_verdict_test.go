@@ -61,7 +61,7 @@ func TestDecodeVerdictSaysWhatIsWrong(t *testing.T) {
 		"unknown status":      {`{"status":"fine","summary":"x"}`, []string{`status is "fine", and must be healthy`}},
 		"blank summary":       {`{"status":"healthy","summary":" \n"}`, []string{"summary is empty"}},
 		"escalate nothing":    {`{"status":"escalate","summary":"x"}`, []string{"status escalate needs at least one service"}},
-		"blank service":       {`{"status":"escalate","summary":"x","services_affected":["web"," "]}`, []string{"services_affected[1] is empty"}},
+		"blank service":       {`{"status":"escalate","summary":"x","services_affected":["web"," "]}`, []string{"services_affected: service 2 has a blank name"}},
 		"tier 4":              {`{"status":"healthy","summary":"x","recommended_tier":4}`, []string{"recommended_tier is 4"}},
 		"tier -1":             {`{"status":"healthy","summary":"x","recommended_tier":-1}`, []string{"recommended_tier is -1"}},
 		"tier as text":        {`{"status":"healthy","summary":"x","recommended_tier":"2"}`, []string{"cannot unmarshal string"}},

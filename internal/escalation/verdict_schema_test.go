@@ -25,6 +25,8 @@ type schema struct {
 	Required             []string          `json:"required"`
 	AdditionalProperties *bool             `json:"additionalProperties"`
 	MinLength            *int              `json:"minLength"`
+	MaxLength            *int              `json:"maxLength"`
+	MaxItems             *int              `json:"maxItems"`
 	Minimum              *float64          `json:"minimum"`
 	Maximum              *float64          `json:"maximum"`
 }
@@ -40,6 +42,9 @@ func verdictSchema(t *testing.T) schema {
 
 func TestVerdictSchemaDescribesVerdict(t *testing.T) {
 	t.Parallel()
+	services := verdictSchema(t).Properties["services_affected"]
+	require.Equal(t, MaxServices, *services.MaxItems)
+	require.Equal(t, MaxServiceName, *services.Items.MaxLength)
 	requireSame(t, "verdict", reflect.TypeFor[Verdict](), verdictSchema(t))
 }
 

@@ -1,0 +1,75 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// Agent runs the claude CLI.
+type Agent interface {
+	// Run runs one invocation to its end and calls observe, on one goroutine, whenever
+	// something happens. When ctx ends it stops the whole process tree before it
+	// returns, with the status escalation.SessionStopped. It returns an error if and only if the same invocation may go better
+	// later; what is known, the cost among it, is in the report even then.
+	Run(ctx context.Context, run AgentRun, observe func(AgentProgress)) (AgentReport, error)
+	// HasConversation reports whether this host has a conversation that can be resumed.
+	HasConversation(sessionID string) (bool, error)
+}
+
+// AgentRun is one invocation of the claude CLI for a tier.
+type AgentRun struct {
+	ChainID string
+	Tier    escalation.Tier
+	// Policy is what the invocation may do and spend.
+	Policy escalation.TierPolicy
+	// SessionID is the id of the conversation to write.
+	SessionID string
+	// Resume is the conversation to start from: empty for none, SessionID to go on with
+	// it, any other to fork it.
+	Resume string
+	Prompt string
+	// Schema is the JSON schema of the output.
+	Schema string
+}
+
+// AgentReport is what an invocation came to.
+type AgentReport struct {
+	escalation.Report
+	// Output is the structured output; nil if the agent gave none.
+	Output json.RawMessage
+	// InFlight is the tool call that had no result when the invocation ended; its Name is
+	// empty if there was none.
+	InFlight ToolCall
+}
+
+// AgentProgress is how far an invocation has come.
+type AgentProgress struct {
+	Turns  int                   `json:"turns"`
+	Tokens escalation.TokenUsage `json:"tokens"`
+	// CostUSD is an estimate until the invocation has ended.
+	CostUSD float64 `json:"cost_usd"`
+	// Tools are the latest tool calls, oldest first; a few, so that a heartbeat stays small.
+	Tools []ToolCall `json:"tools,omitempty"`
+}
+
+// ToolCall is one use of a tool by an agent.
+type ToolCall struct {
+	// Number counts the tool calls of the invocation, from 1.
+	Number int    `json:"number"`
+	Name   string `json:"name"`
+	// Input is a short one-line preview.
+	Input string    `json:"input"`
+	State ToolState `json:"state"`
+}
+
+// ToolState is how far a tool call has come.
+type ToolState string
+
+// The states.
+const (
+	ToolRunning ToolState = "running"
+	ToolDone    ToolState = "done"
+	ToolFailed  ToolState = "failed"
+)

@@ -1,0 +1,80 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// fakeRecorder fails every call with err, if it is set.
+type fakeRecorder struct {
+	err    error
+	events []escalation.Event
+	closed []string
+}
+
+var _ activities.Recorder = (*fakeRecorder)(nil)
+
+func (f *fakeRecorder) OpenSession(_ context.Context, session escalation.Session) (escalation.Session, error) {
+	session.ID, session.Sequence = 18, 1
+	return session, f.err
+}
+
+func (f *fakeRecorder) CloseSession(_ context.Context, sessionID string, _ escalation.Report, _ time.Time) error {
+	f.closed = append(f.closed, sessionID)
+	return f.err
+}
+
+func (f *fakeRecorder) AppendEvents(_ context.Context, events []escalation.Event) error {
+	f.events = append(f.events, events...)
+	return f.err
+}
+
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	store := &fakeRecorder{}
+	records := &activities.Records{Store: store}
+	event := escalation.Event{Key: "run/1"}
+
+	opened, err := records.OpenSession(t.Context(), activities.OpenSessionInput{
+		Session: escalation.Session{SessionID: ownID}, Events: []escalation.Event{event},
+	})
+	require.NoError(t, err)
+	require.Equal(t, int64(18), opened.Session.ID)
+	require.NoError(t, records.CloseSession(t.Context(), activities.CloseSessionInput{
+		SessionID: ownID, Events: []escalation.Event{event},
+	}))
+	require.Equal(t, []string{ownID}, store.closed)
+	require.Equal(t, []escalation.Event{event, event}, store.events)
+}
+
+func TestRecordsErrors(t *testing.T) {
+	t.Parallel()
+	gone, refused := errors.New("the database is away"), errors.New("no such parent")
+	for name, tt := range map[string]struct {
+		err       error
+		permanent bool
+	}{"transient": {gone, false}, "permanent": {refused, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			records := &activities.Records{
+				Store: &fakeRecorder{err: tt.err}, IsPermanent: func(err error) bool { return errors.Is(err, refused) },
+			}
+			_, openErr := records.OpenSession(t.Context(), activities.OpenSessionInput{})
+			closeErr := records.CloseSession(t.Context(), activities.CloseSessionInput{})
+			for _, err := range []error{openErr, closeErr} {
+				require.ErrorIs(t, err, tt.err)
+				var application *temporal.ApplicationError
+				isPermanent := errors.As(err, &application) && application.NonRetryable()
+				require.Equal(t, tt.permanent, isPermanent)
+			}
+		})
+	}
+}

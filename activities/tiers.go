@@ -1,0 +1,165 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/prompts"
+)
+
+// repairTimeout bounds the turn that only asks for a verdict.
+const repairTimeout = escalation.Duration(2 * time.Minute)
+
+// Tiers runs tiers: one agent each.
+type Tiers struct {
+	Agent   Agent
+	Prompts *prompts.Set
+	// Host names this machine in records.
+	Host string
+}
+
+// RunTierInput is one tier to run.
+type RunTierInput struct {
+	ChainID   string            `json:"chain_id"`
+	SessionID string            `json:"session_id"`
+	Tier      escalation.Tier   `json:"tier"`
+	Policy    escalation.Policy `json:"policy"`
+	Services  []string          `json:"services,omitempty"`
+	// Request is what the operator asked for.
+	Request    string                `json:"request,omitempty"`
+	Continuity escalation.Continuity `json:"continuity"`
+	// ParentTier and ParentSessionID are the tier and the conversation that came before; empty if none.
+	ParentTier      escalation.Tier `json:"parent_tier,omitempty"`
+	ParentSessionID string          `json:"parent_session_id,omitempty"`
+	// Handoff is what the tier gets in place of the conversation, with escalation.ContinuityHandoff.
+	Handoff *escalation.Handoff `json:"handoff,omitempty"`
+}
+
+// RunTierResult is what the tier came to.
+type RunTierResult struct {
+	Report escalation.Report `json:"report"`
+}
+
+// RunTier runs a tier's agent until it has concluded or cannot. An agent that ends
+// without a valid verdict is asked for it once, in the same conversation. A repeated
+// attempt goes on with the conversation of the attempt before, if there is one.
+//
+// The error, of type ErrorTypeAgent, means that another attempt may do better; what the
+// attempts so far have spent is in its details.
+func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult, error) {
+	past := pastAttempts(ctx)
+	launch, err := t.launch(input, past)
+	if err != nil {
+		return RunTierResult{}, permanent(ErrorTypePrompt, fmt.Errorf("prompt of %s: %w", input.Tier, err))
+	}
+	pulse := startPulse(ctx, past)
+	defer pulse.stop()
+
+	report, err := t.converse(ctx, launch, pulse)
+	report.Report = past.Spent.Then(report.Report)
+	report.Attempts = int(activity.GetInfo(ctx).Attempt)
+	report.Host = t.Host
+	if err != nil {
+		pulse.settle(TierProgress{Spent: report.Report, InFlight: report.InFlight})
+		return RunTierResult{}, temporal.NewApplicationErrorWithOptions(err.Error(), ErrorTypeAgent,
+			temporal.ApplicationErrorOptions{Cause: err, Details: []any{report.Report}})
+	}
+	return RunTierResult{Report: report.Report}, nil
+}
+
+// launch makes the invocation that an attempt starts with.
+func (t *Tiers) launch(input RunTierInput, past TierProgress) (AgentRun, error) {
+	run := AgentRun{
+		ChainID:   input.ChainID,
+		Tier:      input.Tier,
+		Policy:    input.Policy.For(input.Tier),
+		SessionID: input.SessionID,
+		Schema:    escalation.VerdictSchema,
+	}
+	known, err := t.Agent.HasConversation(input.SessionID)
+	if err != nil {
+		return run, err
+	}
+	if known {
+		run.Resume = input.SessionID
+		run.Prompt, err = t.Prompts.Interrupted(prompts.Interruption{
+			Tool: past.InFlight.Name, Input: past.InFlight.Input, DryRun: input.Policy.DryRun,
+		})
+		return run, err
+	}
+	run.Prompt, err = t.openingPrompt(input)
+	if input.Continuity == escalation.ContinuityResume {
+		run.Resume = input.ParentSessionID
+	}
+	return run, err
+}
+
+func (t *Tiers) openingPrompt(input RunTierInput) (string, error) {
+	launch := prompts.Launch{
+		Tier: input.Tier, From: input.ParentTier, Policy: input.Policy,
+		Services: input.Services, Request: input.Request,
+	}
+	switch input.Continuity {
+	case escalation.ContinuityFresh:
+		return t.Prompts.Fresh(launch)
+	case escalation.ContinuityResume:
+		return t.Prompts.Resumed(launch)
+	case escalation.ContinuityHandoff:
+		if input.Handoff == nil {
+			return "", errors.New("there is no handoff to start from")
+		}
+		launch.Handoff = input.Handoff.Markdown()
+		return t.Prompts.FromHandoff(launch)
+	}
+	return "", fmt.Errorf("unknown continuity %q", input.Continuity)
+}
+
+// converse runs the agent and judges its verdict, with one repair turn for a verdict that
+// is missing or invalid. After that the verdict is VerdictFailed, with the reason.
+func (t *Tiers) converse(ctx context.Context, run AgentRun, pulse *pulse) (AgentReport, error) {
+	report, err := t.Agent.Run(ctx, run, pulse.observe)
+	if err != nil || report.Status != escalation.SessionCompleted {
+		return report, err
+	}
+	problem := judge(&report)
+	if problem == nil {
+		return report, nil
+	}
+	run.Resume = run.SessionID
+	run.Policy.Timeout = min(run.Policy.Timeout, repairTimeout)
+	if run.Prompt, err = t.Prompts.Repair(problem.Error()); err != nil {
+		return report, err
+	}
+	pulse.settle(TierProgress{Spent: pulse.past.Spent.Then(report.Report)})
+	repaired, err := t.Agent.Run(ctx, run, pulse.observe)
+	repaired.Report = report.Then(repaired.Report)
+	if err != nil || repaired.Status != escalation.SessionCompleted {
+		return repaired, err
+	}
+	if problem := judge(&repaired); problem != nil {
+		repaired.Verdict = &escalation.Verdict{
+			Status:  escalation.VerdictFailed,
+			Summary: fmt.Sprintf("The agent gave no valid verdict, even when asked again: %s.", problem),
+		}
+	}
+	return repaired, nil
+}
+
+// judge decodes the verdict into the report, or says what is wrong with it.
+func judge(report *AgentReport) error {
+	if report.Output == nil {
+		return errors.New("it ended without its structured verdict")
+	}
+	verdict, err := escalation.DecodeVerdict(report.Output)
+	if err != nil {
+		return err
+	}
+	report.Verdict = &verdict
+	return nil
+}

@@ -1,0 +1,251 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/prompts"
+)
+
+const (
+	ownID    = "11111111-1111-4111-8111-111111111111"
+	parentID = "22222222-2222-4222-8222-222222222222"
+)
+
+// fakeAgent answers each run with the next of its replies and remembers what it was asked.
+type fakeAgent struct {
+	replies       []agentReply
+	conversations map[string]bool
+	runs          []activities.AgentRun
+}
+
+type agentReply struct {
+	report   activities.AgentReport
+	err      error
+	progress []activities.AgentProgress
+}
+
+var _ activities.Agent = (*fakeAgent)(nil)
+
+func (f *fakeAgent) Run(
+	_ context.Context, run activities.AgentRun, observe func(activities.AgentProgress),
+) (activities.AgentReport, error) {
+	f.runs = append(f.runs, run)
+	reply := f.replies[len(f.runs)-1]
+	for _, p := range reply.progress {
+		observe(p)
+	}
+	return reply.report, reply.err
+}
+
+func (f *fakeAgent) HasConversation(sessionID string) (bool, error) {
+	return f.conversations[sessionID], nil
+}
+
+// finished is a run that came to its end with that output, after spending costUSD.
+func finished(output string, costUSD float64) agentReply {
+	var reply agentReply
+	reply.report.Status, reply.report.CostUSD, reply.report.Turns = escalation.SessionCompleted, costUSD, 2
+	reply.report.Tokens = escalation.TokenUsage{Input: 10, Output: 5}
+	if output != "" {
+		reply.report.Output = json.RawMessage(output)
+	}
+	return reply
+}
+
+func runTier(t *testing.T, agent *fakeAgent, input activities.RunTierInput, past *activities.TierProgress) (escalation.Report, error) {
+	t.Helper()
+	texts, err := prompts.Load(prompts.Overrides{})
+	require.NoError(t, err)
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	tiers := &activities.Tiers{Agent: agent, Prompts: texts, Host: "host-1"}
+	env.RegisterActivity(tiers)
+	if past != nil {
+		env.SetHeartbeatDetails(*past)
+	}
+	encoded, err := env.ExecuteActivity(tiers.RunTier, input)
+	if err != nil {
+		return escalation.Report{}, err
+	}
+	var result activities.RunTierResult
+	require.NoError(t, encoded.Get(&result))
+	return result.Report, nil
+}
+
+func tierInput(tier escalation.Tier, continuity escalation.Continuity) activities.RunTierInput {
+	policy := escalation.Policy{MaxTier: 3, Continuity: escalation.ContinuityAuto, ResumeThreshold: 0.8}
+	for _, model := range []string{"haiku", "sonnet", "opus"} {
+		policy.Tiers = append(policy.Tiers, escalation.TierPolicy{
+			Model: model, Tools: []string{"Bash"}, AllowedTools: []string{"Bash(" + model + "-tool:*)"},
+			Timeout: escalation.Duration(time.Hour),
+		})
+	}
+	return activities.RunTierInput{
+		ChainID: "chain-1", SessionID: ownID, Tier: tier, Policy: policy, Services: []string{"jellyfin"},
+		Request: "why is it slow", Continuity: continuity,
+	}
+}
+
+const healthy = `{"status":"healthy","summary":"all is well"}`
+
+func TestRunTierLaunches(t *testing.T) {
+	t.Parallel()
+	resumed := tierInput(2, escalation.ContinuityResume)
+	resumed.ParentTier, resumed.ParentSessionID = 1, parentID
+	handedOff := tierInput(2, escalation.ContinuityHandoff)
+	handedOff.ParentTier, handedOff.ParentSessionID = 1, parentID
+	handoff := escalation.NewHandoff(1, 2, &escalation.Verdict{Summary: "the proxy answers 502"})
+	handedOff.Handoff = &handoff
+
+	tests := map[string]struct {
+		input      activities.RunTierInput
+		wantResume string
+		wantPrompt []string
+	}{
+		"fresh":   {tierInput(1, escalation.ContinuityFresh), "", []string{"jellyfin", "why is it slow", "haiku-tool"}},
+		"resume":  {resumed, parentID, []string{"sonnet-tool"}},
+		"handoff": {handedOff, "", []string{"the proxy answers 502", "sonnet-tool"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agent := &fakeAgent{replies: []agentReply{finished(healthy, 0.1)}}
+			report, err := runTier(t, agent, tt.input, nil)
+			require.NoError(t, err)
+			require.Equal(t, escalation.VerdictHealthy, report.Verdict.Status)
+			require.Equal(t, "host-1", report.Host)
+			require.Equal(t, 1, report.Attempts)
+
+			require.Len(t, agent.runs, 1)
+			run := agent.runs[0]
+			require.Equal(t, ownID, run.SessionID)
+			require.Equal(t, tt.wantResume, run.Resume)
+			require.Equal(t, escalation.VerdictSchema, run.Schema)
+			require.Equal(t, tt.input.Policy.For(tt.input.Tier), run.Policy)
+			for _, want := range tt.wantPrompt {
+				require.Contains(t, run.Prompt, want)
+			}
+		})
+	}
+}
+
+func TestRunTierHandoffWithoutDocument(t *testing.T) {
+	t.Parallel()
+	agent := &fakeAgent{}
+	_, err := runTier(t, agent, tierInput(2, escalation.ContinuityHandoff), nil)
+	var refused *temporal.ApplicationError
+	require.ErrorAs(t, err, &refused)
+	require.True(t, refused.NonRetryable())
+	require.Empty(t, agent.runs)
+}
+
+func TestRunTierGoesOnAfterAnInterruption(t *testing.T) {
+	t.Parallel()
+	agent := &fakeAgent{replies: []agentReply{finished(healthy, 0.1)}, conversations: map[string]bool{ownID: true}}
+	input := tierInput(2, escalation.ContinuityResume)
+	input.ParentSessionID = parentID
+
+	report, err := runTier(t, agent, input, &activities.TierProgress{
+		Spent:    escalation.Report{CostUSD: 1, Turns: 5},
+		Now:      activities.AgentProgress{CostUSD: 0.5, Turns: 2, Tokens: escalation.TokenUsage{Input: 100}},
+		InFlight: activities.ToolCall{Name: "Bash", Input: "docker restart jellyfin"},
+	})
+	require.NoError(t, err)
+	require.Equal(t, ownID, agent.runs[0].Resume, "it goes on with its own conversation, not the parent's")
+	require.Contains(t, agent.runs[0].Prompt, "docker restart jellyfin")
+	require.InDelta(t, 1.6, report.CostUSD, 1e-9, "what was spent before counts")
+	require.True(t, report.CostEstimated)
+	require.Equal(t, 9, report.Turns)
+	require.Equal(t, 110, report.Tokens.Input)
+}
+
+func TestRunTierRepairsAVerdict(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		replies []agentReply
+		want    escalation.VerdictStatus
+		summary string
+	}{
+		"missing, then given": {[]agentReply{finished("", 0.1), finished(healthy, 0.2)}, escalation.VerdictHealthy, "all is well"},
+		"invalid, then given": {
+			[]agentReply{finished(`{"status":"fine"}`, 0.1), finished(healthy, 0.2)}, escalation.VerdictHealthy, "all is well",
+		},
+		"missing twice": {
+			[]agentReply{finished("", 0.1), finished("", 0.2)},
+			escalation.VerdictFailed,
+			"The agent gave no valid verdict, even when asked again: it ended without its structured verdict.",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agent := &fakeAgent{replies: tt.replies}
+			report, err := runTier(t, agent, tierInput(1, escalation.ContinuityFresh), nil)
+			require.NoError(t, err)
+			require.Equal(t, escalation.SessionCompleted, report.Status)
+			require.Equal(t, tt.want, report.Verdict.Status)
+			require.Equal(t, tt.summary, report.Verdict.Summary)
+			require.Len(t, agent.runs, 2)
+			require.Empty(t, agent.runs[0].Resume)
+			require.Equal(t, ownID, agent.runs[1].Resume, "in the same conversation")
+			require.NotEqual(t, agent.runs[0].Prompt, agent.runs[1].Prompt)
+			require.Less(t, agent.runs[1].Policy.Timeout, agent.runs[0].Policy.Timeout)
+			require.InDelta(t, 0.3, report.CostUSD, 1e-9)
+			require.Equal(t, 4, report.Turns)
+		})
+	}
+}
+
+func TestRunTierResultsWithoutAVerdict(t *testing.T) {
+	t.Parallel()
+	for _, status := range []escalation.SessionStatus{
+		escalation.SessionTimedOut, escalation.SessionBudgetExhausted, escalation.SessionResumeFailed,
+		escalation.SessionFailed, escalation.SessionStopped,
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			reply := finished("", 0.4)
+			reply.report.Status, reply.report.Error = status, "why"
+			agent := &fakeAgent{replies: []agentReply{reply}}
+			report, err := runTier(t, agent, tierInput(1, escalation.ContinuityFresh), nil)
+			require.NoError(t, err, "what could be judged is a result")
+			require.Equal(t, status, report.Status)
+			require.Nil(t, report.Verdict)
+			require.InDelta(t, 0.4, report.CostUSD, 1e-9)
+			require.Len(t, agent.runs, 1, "there is nothing to repair")
+		})
+	}
+}
+
+func TestRunTierErrorCarriesTheSpending(t *testing.T) {
+	t.Parallel()
+	failure := finished("", 0.2)
+	failure.report.Status = escalation.SessionFailed
+	failure.err = errors.New("the API is overloaded")
+	agent := &fakeAgent{replies: []agentReply{failure}}
+
+	_, err := runTier(t, agent, tierInput(1, escalation.ContinuityFresh), &activities.TierProgress{
+		Spent: escalation.Report{CostUSD: 0.5},
+	})
+	var application *temporal.ApplicationError
+	require.ErrorAs(t, err, &application)
+	require.False(t, application.NonRetryable())
+	require.Equal(t, activities.ErrorTypeAgent, application.Type())
+	require.Equal(t, "the API is overloaded", application.Message())
+	require.InDelta(t, 0.7, activities.SpentBefore(err).CostUSD, 1e-9)
+}
+
+func TestSpentBeforeOfAStranger(t *testing.T) {
+	t.Parallel()
+	require.Zero(t, activities.SpentBefore(errors.New("no details")))
+}

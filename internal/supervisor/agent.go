@@ -1,0 +1,166 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// agent runs tiers with the claude CLI. It translates between the words of the domain
+// and those of the driver.
+type agent struct {
+	cli      *claude.CLI
+	settings config.Claude
+	// draining ends when the agents that still run are to be interrupted.
+	draining context.Context
+}
+
+var _ activities.Agent = (*agent)(nil)
+
+// errDraining ends agents whose worker stops. They go on at another attempt.
+var errDraining = errors.New("the worker shut down while the tier was running")
+
+// Run implements activities.Agent.
+func (a *agent) Run(
+	ctx context.Context, run activities.AgentRun, observe func(activities.AgentProgress),
+) (activities.AgentReport, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	unhook := context.AfterFunc(a.draining, func() { cancel(errDraining) })
+	defer unhook()
+	result, err := a.cli.Run(ctx, a.invocation(run), func(p claude.Progress) { observe(progressOf(p)) })
+	report := reportOf(result)
+	if err == nil {
+		report.Status = escalation.SessionCompleted
+		return report, nil
+	}
+	report.Error = err.Error()
+	if errors.Is(context.Cause(ctx), errDraining) {
+		report.Status = escalation.SessionStopped
+		return report, errDraining
+	}
+	status, final := statusOf(err, run.Resume != "")
+	report.Status = status
+	if !final {
+		return report, err
+	}
+	return report, nil
+}
+
+// HasConversation implements activities.Agent.
+func (a *agent) HasConversation(sessionID string) (bool, error) {
+	return a.cli.HasTranscript(a.settings.WorkDir, sessionID)
+}
+
+func (a *agent) invocation(run activities.AgentRun) claude.Invocation {
+	return claude.Invocation{
+		SessionID:       run.SessionID,
+		Resume:          run.Resume,
+		Prompt:          run.Prompt,
+		Model:           run.Policy.Model,
+		SystemPrompt:    a.settings.Environment,
+		Schema:          run.Schema,
+		Tools:           run.Policy.Tools,
+		AllowedTools:    run.Policy.AllowedTools,
+		DisallowedTools: run.Policy.DisallowedTools,
+		MaxTurns:        run.Policy.MaxTurns,
+		MaxBudgetUSD:    run.Policy.BudgetUSD,
+		Limits: claude.Limits{
+			Wall:      run.Policy.Timeout.Std(),
+			FirstByte: a.settings.FirstByteTimeout,
+			Idle:      a.settings.IdleTimeout,
+			Grace:     a.settings.StopGrace,
+		},
+		Dir: a.settings.WorkDir,
+		// What the agent starts can tell which chain and session it belongs to.
+		Env: map[string]string{
+			"CLAUDEOPS_CHAIN_ID":   run.ChainID,
+			"CLAUDEOPS_SESSION_ID": run.SessionID,
+			"CLAUDEOPS_TIER":       fmt.Sprint(int(run.Tier)),
+		},
+	}
+}
+
+// statusOf says what a run that ended with err came to, and whether that is final. What
+// is not final may go better at another attempt.
+func statusOf(err error, resumed bool) (status escalation.SessionStatus, final bool) {
+	var failure *claude.Error
+	if !errors.As(err, &failure) {
+		return escalation.SessionFailed, false
+	}
+	switch failure.Kind {
+	case claude.KindNoStructuredOutput, claude.KindSchemaNotMet:
+		// The agent came to its end. That it gave no verdict is judged by the activity.
+		return escalation.SessionCompleted, true
+	case claude.KindNoConversation, claude.KindPromptTooLong:
+		if resumed {
+			return escalation.SessionResumeFailed, true
+		}
+		return escalation.SessionFailed, true
+	case claude.KindTimedOut:
+		return escalation.SessionTimedOut, true
+	case claude.KindMaxTurns, claude.KindBudget:
+		return escalation.SessionBudgetExhausted, true
+	case claude.KindStopped:
+		return escalation.SessionStopped, true
+	case claude.KindInvalid, claude.KindUsage, claude.KindSessionInUse, claude.KindAuth, claude.KindRefused:
+		return escalation.SessionFailed, true
+	case claude.KindNotStarted, claude.KindUnavailable, claude.KindStalled, claude.KindMalformed, claude.KindFailed:
+		return escalation.SessionFailed, false
+	}
+	return escalation.SessionFailed, false
+}
+
+func reportOf(result claude.Result) activities.AgentReport {
+	report := activities.AgentReport{
+		Report: escalation.Report{
+			CostUSD:           result.CostUSD,
+			CostEstimated:     result.CostEstimated,
+			ReportedTotalUSD:  result.ReportedTotalUSD,
+			Tokens:            escalation.TokenUsage(result.Tokens),
+			ContextTokens:     result.ContextTokens,
+			ContextWindow:     result.ContextWindow,
+			Turns:             result.Turns,
+			DurationMS:        result.Duration.Milliseconds(),
+			ReportedSessionID: result.SessionID,
+			CLIVersion:        result.CLIVersion,
+		},
+		Output: result.Structured,
+	}
+	if n := len(result.InFlight); n > 0 {
+		call := result.InFlight[n-1]
+		report.InFlight = activities.ToolCall{Number: n, Name: call.Tool, Input: string(call.Input), State: activities.ToolRunning}
+	}
+	return report
+}
+
+func progressOf(p claude.Progress) activities.AgentProgress {
+	progress := activities.AgentProgress{
+		Turns:   p.Turns,
+		Tokens:  escalation.TokenUsage(p.Tokens),
+		CostUSD: p.CostUSD,
+	}
+	for _, call := range p.Recent {
+		progress.Tools = append(progress.Tools, activities.ToolCall{
+			Number: call.Sequence, Name: call.Tool, Input: call.Preview, State: toolState(call.Status),
+		})
+	}
+	return progress
+}
+
+func toolState(status claude.ToolStatus) activities.ToolState {
+	switch status {
+	case claude.ToolRunning:
+		return activities.ToolRunning
+	case claude.ToolDone:
+		return activities.ToolDone
+	case claude.ToolFailed:
+		return activities.ToolFailed
+	}
+	return activities.ToolRunning
+}

@@ -1,0 +1,63 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/log"
+)
+
+// connectTimeout is how long a Temporal frontend may take to answer.
+const connectTimeout = 10 * time.Second
+
+// ConnectionOptions reads Temporal's own settings from environ ("NAME=value"):
+// TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TLS and the profiles of
+// temporal.toml.
+func ConnectionOptions(environ []string, logger *slog.Logger) (client.Options, error) {
+	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: variables(environ)})
+	if err != nil {
+		return client.Options{}, fmt.Errorf("read Temporal's connection settings: %w", err)
+	}
+	if options.HostPort == "" {
+		options.HostPort = client.DefaultHostPort
+	}
+	if options.Namespace == "" {
+		options.Namespace = client.DefaultNamespace
+	}
+	options.Logger = log.NewStructuredLogger(logger)
+	return options, nil
+}
+
+// Connect connects to Temporal and returns only once it has answered.
+func Connect(ctx context.Context, options client.Options) (client.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	connected, err := client.DialContext(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("connect to Temporal at %s: %w; check that it runs there, or set TEMPORAL_ADDRESS", options.HostPort, err)
+	}
+	return connected, nil
+}
+
+// variables is an environment as envconfig looks into it.
+type variables []string
+
+// Environ implements envconfig.EnvLookup.
+func (v variables) Environ() []string { return v }
+
+// LookupEnv implements envconfig.EnvLookup. Of a name that is there twice, the last
+// counts, as in package os/exec.
+func (v variables) LookupEnv(name string) (string, bool) {
+	for _, entry := range slices.Backward(v) {
+		if key, value, _ := strings.Cut(entry, "="); key == name {
+			return value, true
+		}
+	}
+	return "", false
+}

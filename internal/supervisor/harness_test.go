@@ -1,0 +1,130 @@
+package supervisor_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// testTimeout bounds a test on the real server.
+const testTimeout = 2 * time.Minute
+
+// site is an installation under test: a state directory and a worker on a real Temporal server.
+type site struct {
+	t      *testing.T
+	cfg    config.Config
+	client client.Client
+	// stop drains the worker and returns how it ended.
+	stop func() error
+}
+
+// quiet drops logs: a failing test is explained by its assertions.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// startTemporal starts a real Temporal server in this process.
+func startTemporal(t *testing.T) client.Client {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	server, err := embedded.Start(t.Context(), embedded.Options{NoUI: true, Logger: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	c, err := supervisor.Connect(t.Context(), client.Options{
+		HostPort: server.Address(), Identity: "test", Logger: log.NewStructuredLogger(quiet()),
+	})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, client.DefaultNamespace))
+	return c
+}
+
+// environment is a configuration with its own state directory and the given claude.
+func environment(t *testing.T, claude string, more ...string) []string {
+	t.Helper()
+	home := t.TempDir()
+	return append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home,
+		"CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_CLAUDE=" + claude,
+	}, more...)
+}
+
+// startSite starts a worker that is configured by environ alone.
+func startSite(t *testing.T, c client.Client, environ []string) *site {
+	t.Helper()
+	cfg, err := config.Load(environ)
+	require.NoError(t, err)
+	s, err := supervisor.New(t.Context(), cfg, supervisor.Environment{Environ: environ, Host: "host-1", Logger: quiet()})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, c) }()
+	stopped := false
+	stop := func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		cancel()
+		return <-ended
+	}
+	t.Cleanup(func() {
+		require.NoError(t, stop())
+		require.NoError(t, s.Close())
+	})
+	return &site{t: t, cfg: cfg, client: c, stop: stop}
+}
+
+// start starts a chain with input, which is anything that encodes to JSON.
+func (s *site) start(input any) client.WorkflowRun {
+	s.t.Helper()
+	run, err := s.client.ExecuteWorkflow(s.t.Context(), client.StartWorkflowOptions{
+		ID: "chain-" + filepath.Base(s.t.Name()), TaskQueue: s.cfg.Worker.TaskQueue,
+	}, workflows.ChainWorkflow, input)
+	require.NoError(s.t, err)
+	return run
+}
+
+// finish waits for the chain's result.
+func (s *site) finish(run client.WorkflowRun) (escalation.Chain, error) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), testTimeout)
+	defer cancel()
+	var chain escalation.Chain
+	err := run.Get(ctx, &chain)
+	require.NoError(s.t, ctx.Err(), "the chain did not end")
+	return chain, err
+}
+
+// records opens the site's records a second time, beside the worker.
+func (s *site) records() *store.Store {
+	s.t.Helper()
+	records, err := supervisor.OpenStore(s.t.Context(), s.cfg)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { require.NoError(s.t, records.Close()) })
+	return records
+}
+
+// query asks a running or ended chain for itself.
+func (s *site) query(run client.WorkflowRun) escalation.Chain {
+	s.t.Helper()
+	answer, err := s.client.QueryWorkflow(s.t.Context(), run.GetID(), run.GetRunID(), workflows.ChainQuery)
+	require.NoError(s.t, err)
+	var chain escalation.Chain
+	require.NoError(s.t, answer.Get(&chain))
+	return chain
+}

@@ -1,0 +1,19 @@
+package supervisor_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+)
+
+// TestMain lets the test binary be the stand-in for claude, and the service that breaks.
+func TestMain(m *testing.M) {
+	if claudesim.Invoked() {
+		claudesim.Main()
+	}
+	if dir := os.Getenv(serviceVariable); dir != "" {
+		runService(dir)
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,229 @@
+package supervisor_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// TestEndToEndRealInput is the main job on real parts: a service that is really down, the real
+// CLI, a real Temporal server. Only the model is scripted: Tier 1 looks with curl and
+// escalates, Tier 2 runs the restart script, looks again and concludes.
+func TestEndToEndRealInput(t *testing.T) {
+	t.Parallel()
+	for _, version := range simtest.Versions() {
+		t.Run(string(version), func(t *testing.T) {
+			t.Parallel()
+			testRealInput(t, version)
+		})
+	}
+}
+
+func testRealInput(t *testing.T, version claudesim.Version) {
+	cli := simtest.RealCLI(t, version)
+	_, err := exec.LookPath("curl")
+	require.NoError(t, err, "the test needs curl: install it")
+	workDir := t.TempDir()
+	broken := startService(t, workDir)
+	require.Equal(t, http.StatusBadGateway, broken.status(t))
+
+	api := simtest.StartAPI(t, repairScript(broken.URL))
+	home := filepath.Join(t.TempDir(), "state")
+	snapshot := &transcriptSnapshot{dir: filepath.Join(home, "claude", "projects")}
+	s := startSite(t, startTemporal(t), environment(t, cli,
+		"CLAUDEOPS_STATE_DIR="+home, "CLAUDEOPS_WORK_DIR="+workDir,
+		"ANTHROPIC_BASE_URL="+snapshot.inFrontOf(t, api.URL()), "ANTHROPIC_API_KEY=not-a-key",
+		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash(curl:*)",
+		"CLAUDEOPS_TIER2_TOOLS=Bash,Edit", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash(curl:*),Bash(./restart.sh),Edit(./**)"))
+
+	chain, err := s.finish(s.start(map[string]any{"services": []string{"jellyfin"}}))
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+	require.Equal(t, http.StatusOK, broken.status(t), "the service really runs again")
+
+	require.Len(t, chain.Sessions, 2)
+	first, second := chain.Sessions[0], chain.Sessions[1]
+	requireWholeConversation(t, api.Requests(), first)
+	snapshot.requireUnchanged(t, first.SessionID)
+	requireOwnCosts(t, version, first, second)
+	requireRecorded(t, s, chain)
+	requireLinked(t, s, first, second)
+	requireListed(t, s, chain)
+}
+
+// repairScript is what the model says.
+func repairScript(serviceURL string) claudesim.Scenario {
+	look := "curl -s -o /dev/null -w '%{http_code}' " + serviceURL
+	return claudesim.Play(
+		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash(look).Saying("Looking."), claudesim.Conclude(asksFor(2))),
+		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("./restart.sh"),
+			claudesim.Bash(look), claudesim.Conclude(resolved())),
+	)
+}
+
+// requireWholeConversation checks what the API got from Tier 2: its own model and tools,
+// and all that Tier 1 was told, did and saw.
+func requireWholeConversation(t *testing.T, requests []claudesim.Request, tier1 escalation.Session) {
+	t.Helper()
+	var last, opening *claudesim.Request
+	for i := range requests {
+		request := &requests[i]
+		switch {
+		case strings.Contains(request.Model, "haiku"):
+			last = request
+		case strings.Contains(request.Model, "sonnet") && opening == nil:
+			opening = request
+		}
+	}
+	require.NotNil(t, last, "Tier 1 never asked the model")
+	require.NotNil(t, opening, "Tier 2 never asked its own model")
+
+	require.Equal(t, last.Prompts(), opening.Prompts()[:len(last.Prompts())])
+	require.Len(t, opening.Prompts(), len(last.Prompts())+1, "and one prompt more")
+	require.Contains(t, opening.ToolResults()[0], "502", "what Tier 1 saw")
+	require.Contains(t, opening.Text(), tier1.Verdict.Summary, "what Tier 1 concluded")
+	require.True(t, opening.Offers("Edit"), "Tier 2 has its own tools, got %v", opening.Tools)
+	require.False(t, last.Offers("Edit"), "Tier 1 does not have them")
+
+	final := requests[len(requests)-1]
+	require.Contains(t, final.ToolResults(), "restarted", "Tier 2 really ran the script")
+	require.Contains(t, strings.Join(final.ToolResults(), "\n"), "200", "Tier 2 really looked again")
+}
+
+// requireOwnCosts checks that each record holds what its own process added. The scripted
+// API counts the same usage for every call, so the exact sums are known.
+func requireOwnCosts(t *testing.T, version claudesim.Version, first, second escalation.Session) {
+	t.Helper()
+	require.Positive(t, first.CostUSD)
+	require.Positive(t, second.CostUSD)
+	require.False(t, first.CostEstimated)
+	require.False(t, second.CostEstimated)
+	require.InDelta(t, first.ReportedTotalUSD, first.CostUSD, 1e-9, "a first session has nothing to carry on")
+	switch version {
+	case claudesim.VersionOld:
+		require.InDelta(t, second.ReportedTotalUSD, second.CostUSD, 1e-9, "it reports each process by itself")
+	case claudesim.VersionNew:
+		require.InDelta(t, second.ReportedTotalUSD, first.CostUSD+second.CostUSD, 1e-9, "it carries the total on")
+	}
+	for _, session := range []escalation.Session{first, second} {
+		require.Positive(t, session.Turns)
+		require.Positive(t, session.Tokens.Input)
+		require.Positive(t, session.Tokens.Output)
+		require.Positive(t, session.ContextTokens)
+		require.Positive(t, session.ContextWindow)
+		require.Equal(t, string(version), session.CLIVersion)
+	}
+}
+
+// requireLinked checks that the records know each other, forward and backward.
+func requireLinked(t *testing.T, s *site, first, second escalation.Session) {
+	t.Helper()
+	records := s.records()
+	forward, err := records.Forward(t.Context(), first.ID)
+	require.NoError(t, err)
+	backward, err := records.Backward(t.Context(), second.ID)
+	require.NoError(t, err)
+	require.Equal(t, []int64{first.ID, second.ID}, ids(forward))
+	require.Equal(t, []int64{second.ID, first.ID}, ids(backward))
+	require.Equal(t, first.ID, second.ParentID)
+}
+
+func ids(sessions []escalation.Session) []int64 {
+	var all []int64
+	for i := range sessions {
+		all = append(all, sessions[i].ID)
+	}
+	return all
+}
+
+// requireListed checks that the chain is found by its search attributes.
+func requireListed(t *testing.T, s *site, chain escalation.Chain) {
+	t.Helper()
+	var found *workflowservice.ListWorkflowExecutionsResponse
+	require.Eventually(t, func() bool {
+		var err error
+		found, err = s.client.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+			Namespace: client.DefaultNamespace,
+			Query:     "ClaudeOpsOutcome = 'resolved' AND ClaudeOpsTier = 2 AND ClaudeOpsServices = 'jellyfin' AND ClaudeOpsTrigger = 'manual'",
+		})
+		return err == nil && len(found.GetExecutions()) == 1
+	}, 20*time.Second, 100*time.Millisecond, "the chain is not listed")
+	require.Equal(t, chain.ID, found.GetExecutions()[0].GetExecution().GetWorkflowId())
+	var cost float64
+	payload := found.GetExecutions()[0].GetSearchAttributes().GetIndexedFields()[workflows.CostAttribute.GetName()]
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayload(payload, &cost))
+	require.InDelta(t, chain.CostUSD, cost, 1e-9)
+}
+
+// transcriptSnapshot remembers every transcript as it was when Tier 2 first asked its model.
+type transcriptSnapshot struct {
+	dir    string
+	once   sync.Once
+	hashes map[string][sha256.Size]byte
+}
+
+// inFrontOf returns the URL of a proxy to the API that takes the snapshot.
+func (s *transcriptSnapshot) inFrontOf(t *testing.T, apiURL string) string {
+	t.Helper()
+	target, err := url.Parse(apiURL)
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		var request struct {
+			Model string `json:"model"`
+		}
+		if json.Unmarshal(body, &request) == nil && strings.Contains(request.Model, "sonnet") {
+			s.once.Do(func() { s.hashes = hashFiles(s.dir) })
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// requireUnchanged checks that the transcript of sessionID is what it was at the snapshot.
+func (s *transcriptSnapshot) requireUnchanged(t *testing.T, sessionID string) {
+	t.Helper()
+	require.Contains(t, s.hashes, sessionID, "the transcript was not there when Tier 2 began")
+	require.Equal(t, s.hashes[sessionID], hashFiles(s.dir)[sessionID], "Tier 2 wrote into Tier 1's transcript")
+}
+
+// hashFiles hashes the transcripts below dir, by session id.
+func hashFiles(dir string) map[string][sha256.Size]byte {
+	hashes := make(map[string][sha256.Size]byte)
+	files, _ := filepath.Glob(filepath.Join(dir, "*", "*.jsonl"))
+	for _, file := range files {
+		if data, err := os.ReadFile(file); err == nil {
+			hashes[strings.TrimSuffix(filepath.Base(file), ".jsonl")] = sha256.Sum256(data)
+		}
+	}
+	return hashes
+}

@@ -1,0 +1,104 @@
+package supervisor_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// serviceVariable makes the test binary a service that works in the directory it names.
+const serviceVariable = "CLAUDEOPS_TEST_SERVICE"
+
+// service is a process of its own: a reverse proxy whose backend is down, so that it
+// answers 502 until restart.sh has run.
+type service struct {
+	URL string
+	pid int
+}
+
+// startService starts the service and writes restart.sh into dir.
+func startService(t *testing.T, dir string) service {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	command := exec.CommandContext(t.Context(), self)
+	command.Env = append(os.Environ(), serviceVariable+"="+dir)
+	command.Stderr = os.Stderr
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	script := fmt.Sprintf("#!/bin/sh\nkill -HUP %d\nfor _ in 1 2 3 4 5 6 7 8 9 10; do [ -e up ] && echo restarted && exit 0; sleep 1; done\nexit 1\n",
+		command.Process.Pid)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "restart.sh"), []byte(script), 0o700))
+
+	var address []byte
+	require.Eventually(t, func() bool {
+		address, err = os.ReadFile(filepath.Join(dir, "address"))
+		return err == nil && len(address) > 0
+	}, 20*time.Second, 10*time.Millisecond, "the service did not start")
+	return service{URL: "http://" + strings.TrimSpace(string(address)), pid: command.Process.Pid}
+}
+
+// status is what the service answers.
+func (s service) status(t *testing.T) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode
+}
+
+// runService is the service's main. A SIGHUP restarts its backend.
+func runService(dir string) {
+	var config net.ListenConfig
+	dead, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	backend, err := url.Parse("http://" + dead.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := dead.Close(); err != nil {
+		log.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(backend)
+	proxy.ErrorLog = log.New(os.Stderr, "service: ", 0)
+	front := httptest.NewServer(proxy)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	if err := os.WriteFile(filepath.Join(dir, "address"), []byte(front.Listener.Addr().String()), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	<-hangup
+	listener, err := config.Listen(context.Background(), "tcp", backend.Host)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "up"), nil, 0o600); err != nil {
+		log.Fatal(err)
+	}
+	server := http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintln(w, "library ready")
+	})}
+	log.Fatal(server.Serve(listener))
+}

@@ -1,0 +1,157 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/prompts"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// progressInterval is how often a heartbeat may reach Temporal: as often as it is made, so
+// that people see a running tier live.
+const progressInterval = time.Second
+
+// reportTime is what an interrupted agent's activity needs, beyond the agent's own grace,
+// to tell Temporal what it came to.
+const reportTime = 10 * time.Second
+
+// Supervisor is a worker: it runs chains and their agents.
+type Supervisor struct {
+	config config.Config
+	logger *slog.Logger
+
+	store    *store.Store
+	settings activities.Settings
+	records  activities.Records
+	// interrupt ends the agents that run.
+	interrupt context.CancelFunc
+	tiers     activities.Tiers
+}
+
+// Environment is what a Supervisor takes from the process that it runs in.
+type Environment struct {
+	// Environ is the environment ("NAME=value") from which agents get what they are allowed to have.
+	Environ []string
+	// Host names this machine in records.
+	Host   string
+	Logger *slog.Logger
+}
+
+// New makes a Supervisor. It fails if claude is missing, a prompt is broken or the
+// records cannot be opened, and has changed nothing then but to create directories.
+// Close releases what it holds.
+func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, error) {
+	if err := cfg.MakeDirs(); err != nil {
+		return nil, err
+	}
+	texts, err := prompts.Load(cfg.Prompts.Overrides())
+	if err != nil {
+		return nil, err
+	}
+	cli, err := claude.Locate(ctx, ClaudeOptions(cfg.Claude, env.Environ))
+	if err != nil {
+		return nil, err
+	}
+	if warning := cli.Warning(); warning != "" {
+		env.Logger.Warn(warning)
+	}
+	records, err := OpenStore(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
+	runner := &agent{cli: cli, settings: cfg.Claude, draining: draining}
+	return &Supervisor{
+		config:    cfg,
+		logger:    env.Logger,
+		store:     records,
+		settings:  activities.Settings{Policy: cfg.Policy(), Windows: records},
+		records:   activities.Records{Store: records, IsPermanent: isPermanent},
+		interrupt: interrupt,
+		tiers:     activities.Tiers{Agent: runner, Prompts: texts, Host: env.Host},
+	}, nil
+}
+
+// OpenStore opens the configured records.
+func OpenStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
+	return store.Open(ctx, cfg.State.DatabaseFile())
+}
+
+// ClaudeOptions are the driver's options for the configured CLI.
+func ClaudeOptions(settings config.Claude, environ []string) claude.Options {
+	options := claude.Options{
+		Path:       settings.Path,
+		Environ:    environ,
+		PassEnv:    settings.PassEnv,
+		ConfigDir:  settings.ConfigDir,
+		MaxRetries: settings.APIRetries,
+	}
+	if settings.Login {
+		options.ConfigDir = "" // the driver then leaves the CLI where the environment leads it
+	}
+	if settings.APIRetries == 0 {
+		options.MaxRetries = -1 // zero is the driver's default
+	}
+	return options
+}
+
+// Close interrupts agents that still run, and closes the records.
+func (s *Supervisor) Close() error {
+	s.interrupt()
+	return s.store.Close()
+}
+
+// Run works until ctx ends or a worker fails for good. Then it drains: it takes nothing
+// new, lets running agents finish for the configured time, and interrupts the rest.
+func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
+	failed := make(chan error, 2) // one for each worker, so that neither blocks
+	onFatal := func(err error) { failed <- err }
+
+	queue := s.config.Worker.TaskQueue
+	chains := worker.New(c, queue, worker.Options{OnFatalError: onFatal})
+	chains.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	chains.RegisterActivity(&s.settings)
+	chains.RegisterActivity(&s.records)
+
+	agents := worker.New(c, workflows.AgentsTaskQueue(queue), worker.Options{
+		DisableWorkflowWorker:              true,
+		MaxConcurrentActivityExecutionSize: s.config.Worker.MaxConcurrentAgents,
+		WorkerStopTimeout:                  s.config.Worker.DrainTimeout + s.config.Claude.StopGrace + reportTime,
+		MaxHeartbeatThrottleInterval:       progressInterval,
+		OnFatalError:                       onFatal,
+	})
+	agents.RegisterActivity(&s.tiers)
+
+	if err := errors.Join(chains.Start(), agents.Start()); err != nil {
+		return fmt.Errorf("start the workers on task queue %q: %w", queue, err)
+	}
+	s.logger.Info("working", "task_queue", queue, "agents_task_queue", workflows.AgentsTaskQueue(queue))
+	var err error
+	select {
+	case <-ctx.Done():
+		s.logger.Info("draining", "limit", s.config.Worker.DrainTimeout)
+	case err = <-failed:
+		err = fmt.Errorf("worker failed: %w", err)
+	}
+	// Agents that outlast the limit are interrupted while the worker still waits for them, so
+	// that Temporal is told what they came to and gives them to another worker at once.
+	limit := time.AfterFunc(s.config.Worker.DrainTimeout, s.interrupt)
+	defer limit.Stop()
+	agents.Stop()
+	chains.Stop()
+	return err
+}
+
+func isPermanent(err error) bool { return !store.IsTransient(err) }

@@ -1,0 +1,142 @@
+package workflows
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// maxPromptBytes keeps an input well below Temporal's limit of 2 MB for one payload.
+const maxPromptBytes = 100_000
+
+// triggerPattern is what a trigger may look like: it becomes a search attribute.
+var triggerPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+
+// ChainInput starts a chain. People type it as JSON; every field is optional, and no
+// input at all means a normal cycle.
+type ChainInput struct {
+	// Trigger says what started the chain; "manual" if empty.
+	Trigger escalation.Trigger `json:"trigger,omitempty"`
+	// StartTier is the tier to begin with; 1 if 0.
+	StartTier escalation.Tier `json:"start_tier,omitempty"`
+	// Prompt is what the operator asks for, in addition to the tier's own prompt.
+	Prompt string `json:"prompt,omitempty"`
+	// Services limits the chain to these services; all if empty.
+	Services []string `json:"services,omitempty"`
+	// DryRun suppresses escalation and holds the agent read-only. It can be switched on
+	// here, not off, when the configuration has it on.
+	DryRun bool `json:"dry_run,omitempty"`
+	// MaxTier lowers the highest tier that may run; the configured one if 0.
+	MaxTier escalation.Tier `json:"max_tier,omitempty"`
+	// ResumeFrom is a conversation to start from.
+	ResumeFrom *ResumeFrom `json:"resume_from,omitempty"`
+
+	// problem is what is wrong with the JSON that this was read from. A decoding error
+	// would be retried by Temporal for ever; a problem fails the chain once, in Validate.
+	problem error
+}
+
+// ResumeFrom names an earlier conversation.
+type ResumeFrom struct {
+	// SessionID is the CLI's id of the conversation, a UUID.
+	SessionID string `json:"session_id"`
+}
+
+// UnmarshalJSON reads the input strictly. It returns no error: what is wrong is told by Validate.
+func (in *ChainInput) UnmarshalJSON(data []byte) error {
+	decoded, problem := decodeInput(data)
+	*in = decoded
+	in.problem = problem
+	return nil
+}
+
+func decodeInput(data []byte) (ChainInput, error) {
+	type plain ChainInput // without methods, so that decoding does not come back here
+	var decoded plain
+	if err := decodeStrictly(data, &decoded); err != nil {
+		return ChainInput{}, err
+	}
+	// Only a missing tier is 0: one that was written out must be one.
+	var written struct {
+		StartTier *escalation.Tier `json:"start_tier"`
+		MaxTier   *escalation.Tier `json:"max_tier"`
+	}
+	if err := json.Unmarshal(data, &written); err != nil {
+		return ChainInput{}, err
+	}
+	return ChainInput(decoded), cmp.Or(checkWritten("start_tier", written.StartTier), checkWritten("max_tier", written.MaxTier))
+}
+
+// Validate reports the first thing that is wrong with the input, in one sentence.
+func (in ChainInput) Validate() error {
+	switch {
+	case in.problem != nil:
+		return in.problem
+	case in.Trigger != "" && !triggerPattern.MatchString(string(in.Trigger)):
+		return fmt.Errorf("trigger %q must be a lower-case word of up to 63 letters, digits, - and _", in.Trigger)
+	case in.StartTier != 0 && !in.StartTier.Valid():
+		return tierProblem("start_tier", in.StartTier)
+	case in.MaxTier != 0 && !in.MaxTier.Valid():
+		return tierProblem("max_tier", in.MaxTier)
+	case in.MaxTier != 0 && in.StartTier > in.MaxTier:
+		return fmt.Errorf("start_tier %d is higher than max_tier %d", in.StartTier, in.MaxTier)
+	case len(in.Prompt) > maxPromptBytes:
+		return fmt.Errorf("prompt has %d bytes, and at most %d are allowed", len(in.Prompt), maxPromptBytes)
+	}
+	if err := escalation.CheckServices(in.Services); err != nil {
+		return fmt.Errorf("services: %w", err)
+	}
+	return in.validateResume()
+}
+
+func (in ChainInput) validateResume() error {
+	if in.ResumeFrom == nil {
+		return nil
+	}
+	// The length rules out the other spellings that uuid.Parse knows and the CLI does not.
+	if _, err := uuid.Parse(in.ResumeFrom.SessionID); err != nil || len(in.ResumeFrom.SessionID) != 36 {
+		return fmt.Errorf("resume_from.session_id %q is not a UUID", in.ResumeFrom.SessionID)
+	}
+	return nil
+}
+
+func checkWritten(field string, tier *escalation.Tier) error {
+	if tier == nil || tier.Valid() {
+		return nil
+	}
+	return tierProblem(field, *tier)
+}
+
+func tierProblem(field string, tier escalation.Tier) error {
+	return fmt.Errorf("%s %d is not a tier: it must be 1, 2 or 3", field, int(tier))
+}
+
+// decodeStrictly decodes one JSON object into target and says in plain words what is
+// wrong with it.
+func decodeStrictly(data []byte, target any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(target)
+	var wrongType *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrongType) && wrongType.Field == "":
+		return fmt.Errorf("input must be a JSON object, not a %s", wrongType.Value)
+	case errors.As(err, &wrongType):
+		return fmt.Errorf("%s must not be a %s", wrongType.Field, wrongType.Value)
+	case err != nil:
+		return fmt.Errorf("input is not valid: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("input must be one JSON object, with nothing after it")
+	}
+	return nil
+}

@@ -1,0 +1,427 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// world is what a chain under test acts on: a policy, tiers that report what they are
+// told to, and the records that were kept.
+type world struct {
+	env    *testsuite.TestWorkflowEnvironment
+	policy escalation.Policy
+	// tiers answers for the agents, in the order in which they run.
+	tiers []tierScript
+	ran   []activities.RunTierInput
+	// tierTakes is how long a tier runs, in the test environment's time.
+	tierTakes time.Duration
+	// failClose makes the recording of a session's end fail that many times.
+	failClose int
+
+	opened []escalation.Session
+	closed []activities.CloseSessionInput
+	events []escalation.Event
+}
+
+// tierScript is what one run of a tier does: check its input, then report.
+type tierScript func(t *testing.T, input activities.RunTierInput) (escalation.Report, error)
+
+func newWorld(t *testing.T, tiers ...tierScript) *world {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	w := &world{env: suite.NewTestWorkflowEnvironment(), policy: testPolicy(), tiers: tiers}
+	w.env.RegisterWorkflow(workflows.EscalationChain)
+	w.env.RegisterActivity(&activities.Settings{})
+	w.env.RegisterActivity(&activities.Records{})
+	w.env.RegisterActivity(&activities.Tiers{})
+
+	return w
+}
+
+// answer makes the activities answer from w.
+func (w *world) answer(t *testing.T) {
+	t.Helper()
+	w.env.OnActivity("LoadPolicy", mock.Anything).Maybe().Return(
+		func(context.Context) (activities.LoadPolicyResult, error) {
+			return activities.LoadPolicyResult{Policy: w.policy}, nil
+		})
+	w.env.OnActivity("OpenSession", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, input activities.OpenSessionInput) (activities.OpenSessionResult, error) {
+			session := input.Session
+			session.ID, session.Sequence = int64(18+len(w.opened)), 1+len(w.opened)
+			w.opened = append(w.opened, session)
+			w.events = append(w.events, input.Events...)
+			return activities.OpenSessionResult{Session: session}, nil
+		})
+	w.env.OnActivity("CloseSession", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, input activities.CloseSessionInput) error {
+			if w.failClose > 0 {
+				w.failClose--
+				return errors.New("the database is away")
+			}
+			w.closed = append(w.closed, input)
+			w.events = append(w.events, input.Events...)
+			return nil
+		})
+	w.env.OnActivity("RunTier", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
+		func(_ context.Context, input activities.RunTierInput) (activities.RunTierResult, error) {
+			if len(w.ran) == len(w.tiers) {
+				return activities.RunTierResult{}, fmt.Errorf("%s runs, and no more tiers were expected", input.Tier)
+			}
+			w.ran = append(w.ran, input)
+			report, err := w.tiers[len(w.ran)-1](t, input)
+			return activities.RunTierResult{Report: report}, err
+		})
+}
+
+func testPolicy() escalation.Policy {
+	tier := func(model string) escalation.TierPolicy {
+		return escalation.TierPolicy{
+			Model: model, ContextWindow: 200_000, Tools: []string{"Bash"},
+			AllowedTools: []string{"Bash(" + model + ":*)"}, Timeout: escalation.Duration(time.Hour),
+		}
+	}
+	return escalation.Policy{
+		Tiers: []escalation.TierPolicy{tier("haiku"), tier("sonnet"), tier("opus")}, MaxTier: escalation.TierFullRepair,
+		Continuity: escalation.ContinuityAuto, ResumeThreshold: 0.8,
+	}
+}
+
+// run runs the chain to its end.
+func (w *world) run(t *testing.T, input workflows.ChainInput) (workflows.ChainResult, error) {
+	t.Helper()
+	w.answer(t)
+	w.env.ExecuteWorkflow(workflows.EscalationChain, input)
+	require.True(t, w.env.IsWorkflowCompleted())
+	var result workflows.ChainResult
+	if err := w.env.GetWorkflowError(); err != nil {
+		return result, err
+	}
+	require.NoError(t, w.env.GetWorkflowResult(&result))
+	return result, nil
+}
+
+// concludes reports a verdict.
+func concludes(status escalation.VerdictStatus, costUSD float64) tierScript {
+	return func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		return escalation.Report{
+			Status: escalation.SessionCompleted, CostUSD: costUSD, ContextTokens: 20_000, ContextWindow: 200_000,
+			Turns: 4, DurationMS: 45_000, ReportedSessionID: input.SessionID, Attempts: 1,
+			Verdict: &escalation.Verdict{Status: status, Summary: "what it saw", Services: []string{"jellyfin"}},
+		}, nil
+	}
+}
+
+// ends reports a session without a verdict.
+func ends(status escalation.SessionStatus) tierScript {
+	return func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		return escalation.Report{Status: status, CostUSD: 0.25, Error: "what went wrong", ReportedSessionID: input.SessionID}, nil
+	}
+}
+
+func TestChainClimbsAllTiers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t,
+		concludes(escalation.VerdictEscalate, 0.03),
+		concludes(escalation.VerdictEscalate, 0.47),
+		concludes(escalation.VerdictResolved, 2.00))
+
+	result, err := w.run(t, workflows.ChainInput{Prompt: "look at jellyfin"})
+	require.NoError(t, err)
+
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+	require.InDelta(t, 2.50, result.CostUSD, 1e-9)
+	require.Equal(t, []string{"jellyfin"}, result.Services)
+	require.Len(t, result.Sessions, 3)
+	require.Equal(t, []string{"haiku", "sonnet", "opus"}, []string{
+		result.Sessions[0].Model, result.Sessions[1].Model, result.Sessions[2].Model,
+	})
+	for i, session := range result.Sessions {
+		require.Equal(t, int64(18+i), session.ID)
+		require.Equal(t, escalation.SessionCompleted, session.Status)
+		require.Equal(t, session.SessionID, w.ran[i].SessionID, "the agent writes under the id in the record")
+		require.Equal(t, session.SessionID, w.closed[i].SessionID)
+		require.Equal(t, session.Report, w.closed[i].Report)
+		require.Equal(t, "look at jellyfin", w.ran[i].Request)
+	}
+	for i := 1; i < 3; i++ {
+		require.Equal(t, result.Sessions[i-1].ID, result.Sessions[i].ParentID)
+		require.Equal(t, escalation.ContinuityResume, result.Sessions[i].Continuity)
+		require.Equal(t, escalation.ReasonParentSession, result.Sessions[i].ContinuityReason)
+		require.Equal(t, result.Sessions[i-1].SessionID, w.ran[i].ParentSessionID)
+		require.NotEqual(t, result.Sessions[i-1].SessionID, result.Sessions[i].SessionID, "each tier forks")
+	}
+	require.Equal(t, result.Events, w.events, "every event that people see is recorded, in order")
+	require.Equal(t, []escalation.EventKind{
+		escalation.EventChainStarted,
+		escalation.EventSessionStarted, escalation.EventSessionEnded, escalation.EventDecision,
+		escalation.EventSessionStarted, escalation.EventSessionEnded, escalation.EventDecision,
+		escalation.EventSessionStarted, escalation.EventSessionEnded, escalation.EventDecision,
+		escalation.EventChainEnded,
+	}, kinds(result.Events))
+	requireDistinctKeys(t, result.Events)
+}
+
+func TestChainOutcomes(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		input  workflows.ChainInput
+		change func(*escalation.Policy)
+		tiers  []tierScript
+		want   escalation.Outcome
+	}{
+		"healthy": {
+			tiers: []tierScript{concludes(escalation.VerdictHealthy, 0.01)}, want: escalation.OutcomeHealthy,
+		},
+		"a dry run is suppressed": {
+			input: workflows.ChainInput{DryRun: true},
+			tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.01)}, want: escalation.OutcomeSuppressed,
+		},
+		"a configured dry run cannot be switched off": {
+			change: func(p *escalation.Policy) { p.DryRun = true },
+			tiers:  []tierScript{concludes(escalation.VerdictEscalate, 0.01)}, want: escalation.OutcomeSuppressed,
+		},
+		"the configured highest tier holds": {
+			input:  workflows.ChainInput{MaxTier: 3},
+			change: func(p *escalation.Policy) { p.MaxTier = 1 },
+			tiers:  []tierScript{concludes(escalation.VerdictEscalate, 0.01)}, want: escalation.OutcomeNeedsHuman,
+		},
+		"the input's highest tier holds": {
+			input: workflows.ChainInput{MaxTier: 2},
+			tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.01), concludes(escalation.VerdictEscalate, 0.01)},
+			want:  escalation.OutcomeNeedsHuman,
+		},
+		"started at tier 3": {
+			input: workflows.ChainInput{StartTier: 3},
+			tiers: []tierScript{concludes(escalation.VerdictResolved, 0.01)}, want: escalation.OutcomeResolved,
+		},
+		"timed out": {tiers: []tierScript{ends(escalation.SessionTimedOut)}, want: escalation.OutcomeNeedsHuman},
+		"broken":    {tiers: []tierScript{ends(escalation.SessionFailed)}, want: escalation.OutcomeFailed},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tt.tiers...)
+			if tt.change != nil {
+				tt.change(&w.policy)
+			}
+			result, err := w.run(t, tt.input)
+			require.NoError(t, err)
+			require.Equal(t, tt.want, result.Outcome)
+			require.Len(t, w.ran, len(tt.tiers))
+			require.Len(t, w.closed, len(tt.tiers))
+			require.NotEmpty(t, result.Reason)
+			require.InDelta(t, escalation.TotalCostUSD(result.Sessions), result.CostUSD, 1e-9)
+			require.Equal(t, escalation.EventChainEnded, result.Events[len(result.Events)-1].Kind)
+		})
+	}
+}
+
+func TestChainRefusesInput(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		input workflows.ChainInput
+		want  string
+	}{
+		"bad tier":             {workflows.ChainInput{StartTier: 7}, "start_tier 7 is not a tier: it must be 1, 2 or 3"},
+		"above the configured": {workflows.ChainInput{StartTier: 3}, "start_tier 3 is higher than the highest tier allowed, 2"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.policy.MaxTier = 2
+			_, err := w.run(t, tt.input)
+			var refused *temporal.ApplicationError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, tt.want, refused.Message())
+			require.Equal(t, workflows.ErrorTypeInput, refused.Type())
+			require.True(t, refused.NonRetryable())
+			require.Empty(t, w.opened, "nothing may be recorded")
+			require.Empty(t, w.ran)
+		})
+	}
+}
+
+func TestChainFailedResumeBecomesOneHandoff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t,
+		concludes(escalation.VerdictEscalate, 0.03),
+		ends(escalation.SessionResumeFailed),
+		concludes(escalation.VerdictResolved, 0.50))
+
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+	require.Len(t, result.Sessions, 3)
+	failed, again := result.Sessions[1], result.Sessions[2]
+	require.Equal(t, escalation.SessionResumeFailed, failed.Status)
+	require.Equal(t, failed.Tier, again.Tier)
+	require.Equal(t, failed.ParentID, again.ParentID)
+	require.Equal(t, escalation.ContinuityHandoff, again.Continuity)
+	require.Equal(t, escalation.ReasonResumeFailed, again.ContinuityReason)
+	require.Equal(t, "what it saw", w.ran[2].Handoff.Summary)
+	require.NotEqual(t, failed.SessionID, again.SessionID)
+}
+
+func TestChainHandsOffUnderContextPressure(t *testing.T) {
+	t.Parallel()
+	crowded := func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		report, err := concludes(escalation.VerdictEscalate, 0.03)(t, input)
+		report.ContextTokens = 160_001
+		return report, err
+	}
+	w := newWorld(t, crowded, concludes(escalation.VerdictResolved, 0.50))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.ContinuityHandoff, result.Sessions[1].Continuity)
+	require.Equal(t, escalation.ReasonContextPressure, result.Sessions[1].ContinuityReason)
+	require.Equal(t, []string{"jellyfin"}, w.ran[1].Handoff.Services)
+}
+
+func TestChainResumesANamedConversation(t *testing.T) {
+	t.Parallel()
+	const named = "4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11"
+	w := newWorld(t, concludes(escalation.VerdictResolved, 0.50))
+	w.policy.Continuity = escalation.ContinuityHandoffOnly // there is nothing to hand off
+	result, err := w.run(t, workflows.ChainInput{StartTier: 2, ResumeFrom: &workflows.ResumeFrom{SessionID: named}})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+	require.Equal(t, named, w.ran[0].ParentSessionID)
+	require.Equal(t, escalation.ContinuityResume, w.ran[0].Continuity)
+	require.Zero(t, result.Sessions[0].ParentID)
+
+	w = newWorld(t, ends(escalation.SessionResumeFailed))
+	result, err = w.run(t, workflows.ChainInput{ResumeFrom: &workflows.ResumeFrom{SessionID: named}})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeFailed, result.Outcome)
+}
+
+func TestChainKeepsTheSpendingOfATierThatCouldNotBeJudged(t *testing.T) {
+	t.Parallel()
+	unreachable := func(*testing.T, activities.RunTierInput) (escalation.Report, error) {
+		return escalation.Report{}, temporal.NewNonRetryableApplicationError("the model is not reachable",
+			activities.ErrorTypeAgent, nil, escalation.Report{CostUSD: 0.75, Turns: 3, Attempts: 6})
+	}
+	w := newWorld(t, unreachable)
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeFailed, result.Outcome)
+	require.InDelta(t, 0.75, result.CostUSD, 1e-9)
+	require.Equal(t, 6, result.Sessions[0].Attempts)
+	require.Equal(t, "the model is not reachable", result.Sessions[0].Error)
+	require.Equal(t, escalation.SessionFailed, w.closed[0].Report.Status)
+}
+
+func TestChainWaitsForRecordsAndRepeatsNoTier(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictHealthy, 0.01))
+	w.failClose = 8 // a minute, at the intervals of the retry policy
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeHealthy, result.Outcome)
+	require.Zero(t, w.failClose)
+	require.Len(t, w.closed, 1)
+	require.Len(t, w.ran, 1)
+}
+
+func TestChainCancelled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, ends(escalation.SessionStopped))
+	w.tierTakes = time.Minute
+	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 10*time.Second)
+
+	_, err := w.run(t, workflows.ChainInput{})
+	require.True(t, temporal.IsCanceledError(err), "got %v", err)
+	require.Len(t, w.closed, 1, "the record must be closed")
+	require.Equal(t, escalation.SessionStopped, w.closed[0].Report.Status)
+
+	encoded, err := w.env.QueryWorkflow(workflows.ChainQuery)
+	require.NoError(t, err)
+	var chain escalation.Chain
+	require.NoError(t, encoded.Get(&chain))
+	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
+}
+
+func TestChainQueryWhileRunning(t *testing.T) {
+	t.Parallel()
+	var chain escalation.Chain
+	w := newWorld(t)
+	w.tiers = []tierScript{func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		encoded, err := w.env.QueryWorkflow(workflows.ChainQuery)
+		if err != nil {
+			return escalation.Report{}, err
+		}
+		if err := encoded.Get(&chain); err != nil {
+			return escalation.Report{}, err
+		}
+		return concludes(escalation.VerdictHealthy, 0.01)(t, input)
+	}}
+	_, err := w.run(t, workflows.ChainInput{Trigger: "scheduled"})
+	require.NoError(t, err)
+	require.Empty(t, chain.Outcome)
+	require.Equal(t, escalation.TriggerScheduled, chain.Trigger)
+	require.Len(t, chain.Sessions, 1)
+	require.Equal(t, escalation.SessionRunning, chain.Sessions[0].Status)
+}
+
+func kinds(events []escalation.Event) []escalation.EventKind {
+	var all []escalation.EventKind
+	for _, event := range events {
+		all = append(all, event.Kind)
+	}
+	return all
+}
+
+func requireDistinctKeys(t *testing.T, events []escalation.Event) {
+	t.Helper()
+	seen := make(map[string]bool)
+	for _, event := range events {
+		require.False(t, seen[event.Key], "key %s twice", event.Key)
+		seen[event.Key] = true
+	}
+}
+
+// TestChainSurvivesAnAgentsExcess feeds the longest verdict that decodes: whatever an agent
+// says, the chain must stay within Temporal's limits.
+func TestChainSurvivesAnAgentsExcess(t *testing.T) {
+	t.Parallel()
+	name := strings.Repeat("é", escalation.MaxServiceName)
+	excess := escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: strings.Repeat("very ", 10_000)}
+	for range escalation.MaxServices {
+		excess.Services = append(excess.Services, name)
+	}
+	w := newWorld(t, func(*testing.T, activities.RunTierInput) (escalation.Report, error) {
+		return escalation.Report{Status: escalation.SessionCompleted, Verdict: &excess}, nil
+	})
+	var listed []string
+	w.env.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
+		if services, ok := args.Get(0).(temporal.SearchAttributes).GetKeywordList(workflows.ServicesAttribute); ok {
+			listed = services
+		}
+	}).Return(nil)
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome)
+	require.Len(t, result.Services, escalation.MaxServices, "the result keeps them all")
+	require.NotEmpty(t, listed)
+	require.Less(t, len(strings.Join(listed, "")), 2000)
+	for _, event := range result.Events {
+		require.LessOrEqual(t, utf8.RuneCountInString(event.Message), 500)
+	}
+}

@@ -1,0 +1,62 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// agentsQueueSuffix follows the workflows' task queue in the name of the agents' one, so
+// that renaming the first renames the second.
+const agentsQueueSuffix = "-agents"
+
+// AgentsTaskQueue returns the task queue of agents' processes that goes with a
+// workflows' task queue.
+func AgentsTaskQueue(taskQueue string) string { return taskQueue + agentsQueueSuffix }
+
+// withRecords is for what reads or writes records. It is retried for as long as it takes:
+// a database that is away delays a chain, and nothing that was paid for is forgotten.
+func withRecords(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 30 * time.Second, // a few rows; longer than the driver waits for a lock
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval:    time.Second,
+			BackoffCoefficient: 2,
+			MaximumInterval:    10 * time.Second, // a database that is back is noticed soon
+		},
+		Summary: summary,
+	})
+}
+
+const (
+	// tierOverhead is what an attempt needs beyond the agent's own limit: start, the
+	// repair turn for a missing verdict, and stopping the process tree.
+	tierOverhead = 5 * time.Minute
+	// tierHeartbeatTimeout is how long a dead worker goes unnoticed. Heartbeats come
+	// every second; this tolerates a slow network, not a lost host.
+	tierHeartbeatTimeout = 30 * time.Second
+	// tierAttempts bounds the retries of a tier whose model is not reachable. With the
+	// intervals below they span about 12 minutes, on top of the CLI's own retries.
+	tierAttempts = 6
+)
+
+// withTier is for running an agent: long, watched by heartbeats, and cancelled only
+// together with its process.
+func withTier(ctx workflow.Context, policy escalation.TierPolicy, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           AgentsTaskQueue(workflow.GetInfo(ctx).TaskQueueName),
+		StartToCloseTimeout: policy.Timeout.Std() + tierOverhead,
+		HeartbeatTimeout:    tierHeartbeatTimeout,
+		WaitForCancellation: true, // the agent's last words and its cost are worth the wait
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval:    10 * time.Second,
+			BackoffCoefficient: 3,
+			MaximumInterval:    5 * time.Minute,
+			MaximumAttempts:    tierAttempts,
+		},
+		Summary: summary,
+	})
+}

@@ -1,0 +1,164 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// The search attributes by which chains are listed.
+var (
+	TierAttribute     = temporal.NewSearchAttributeKeyInt64("ClaudeOpsTier")
+	OutcomeAttribute  = temporal.NewSearchAttributeKeyKeyword("ClaudeOpsOutcome")
+	GateAttribute     = temporal.NewSearchAttributeKeyKeyword("ClaudeOpsGate")
+	ServicesAttribute = temporal.NewSearchAttributeKeyKeywordList("ClaudeOpsServices")
+	CostAttribute     = temporal.NewSearchAttributeKeyFloat64("ClaudeOpsCostUSD")
+	TriggerAttribute  = temporal.NewSearchAttributeKeyKeyword("ClaudeOpsTrigger")
+)
+
+// SearchAttributes lists every search attribute that a namespace must know.
+func SearchAttributes() []temporal.SearchAttributeKey {
+	return []temporal.SearchAttributeKey{
+		TierAttribute, OutcomeAttribute, GateAttribute, ServicesAttribute, CostAttribute, TriggerAttribute,
+	}
+}
+
+// publish brings the search attributes and the current details up to date with the state.
+func (c *chainRun) publish(ctx workflow.Context) error {
+	workflow.SetCurrentDetails(ctx, details(c.state))
+	updates := []temporal.SearchAttributeUpdate{
+		TriggerAttribute.ValueSet(string(c.state.Trigger)),
+		TierAttribute.ValueSet(int64(c.state.Tier())),
+		CostAttribute.ValueSet(c.state.CostUSD),
+	}
+	if len(c.state.Services) > 0 {
+		updates = append(updates, ServicesAttribute.ValueSet(listed(c.state.Services)))
+	}
+	if c.state.Outcome != "" {
+		updates = append(updates, OutcomeAttribute.ValueSet(string(c.state.Outcome)))
+	}
+	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
+}
+
+// maxListedBytes keeps the services below Temporal's limit for the value of one search
+// attribute, which is 2 KB with its encoding. Beyond it the workflow could not go on.
+const maxListedBytes = 1_200
+
+// listed returns the services that fit into a search attribute.
+func listed(services []string) []string {
+	size := 0
+	for i, service := range services {
+		if size += len(service); size > maxListedBytes {
+			return services[:i]
+		}
+	}
+	return services
+}
+
+// note adds an event to the visible state and to what the next record takes along. It
+// fills in the key, the chain, the time and, if none is given, the severity.
+func (c *chainRun) note(ctx workflow.Context, event escalation.Event) {
+	// The run's id is in the key because a reset runs a part of the chain again: its
+	// events are new ones.
+	event.Key = fmt.Sprintf("%s/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, len(c.state.Events)+1)
+	event.ChainID = c.state.ID
+	event.Message = clip(event.Message)
+	event.At = workflow.Now(ctx)
+	if event.Severity == "" {
+		event.Severity = escalation.SeverityInfo
+	}
+	c.state.Events = append(c.state.Events, event)
+	c.unrecorded = append(c.unrecorded, event)
+	workflow.GetLogger(ctx).Info(event.Message, "kind", event.Kind, "session_id", event.SessionID)
+}
+
+// takeEvents returns the events that are not recorded yet and forgets them.
+func (c *chainRun) takeEvents() []escalation.Event {
+	events := c.unrecorded
+	c.unrecorded = nil
+	return events
+}
+
+// details is the chain as a table, for the Web UI, which renders Markdown.
+func details(chain escalation.Chain) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s**", headline(chain))
+	if len(chain.Services) > 0 {
+		fmt.Fprintf(&b, " — %s", strings.Join(chain.Services, ", "))
+	}
+	b.WriteString("\n\n| Session | Tier | Model | Context | Status | Cost | Duration |\n|---|---|---|---|---|---|---|\n")
+	for i := range chain.Sessions {
+		s := &chain.Sessions[i]
+		fmt.Fprintf(&b, "| #%d | %d | %s | %s | %s | $%.2f | %s |\n", s.ID, s.Tier, s.Model, s.Continuity,
+			s.Status, s.CostUSD, roundedDuration(s.DurationMS))
+	}
+	fmt.Fprintf(&b, "\nTotal: $%.2f\n", chain.CostUSD)
+	return b.String()
+}
+
+func headline(chain escalation.Chain) string {
+	switch {
+	case chain.Outcome != "" && chain.Reason != "":
+		return fmt.Sprintf("%s: %s", chain.Outcome, chain.Reason)
+	case chain.Reason != "":
+		return chain.Reason
+	default:
+		return "running"
+	}
+}
+
+func roundedDuration(milliseconds int64) time.Duration {
+	return (time.Duration(milliseconds) * time.Millisecond).Round(100 * time.Millisecond)
+}
+
+// maxMessage is the length of an event's message in characters. An agent's own words are in
+// it; in full they are in the session's record.
+const maxMessage = 500
+
+// clip cuts text that is too long for a message.
+func clip(text string) string {
+	if runes := []rune(text); len(runes) > maxMessage {
+		return string(runes[:maxMessage-1]) + "…"
+	}
+	return text
+}
+
+func summarize(session escalation.Session) string {
+	return fmt.Sprintf("%s, %s, %s", session.Tier, session.Model, session.Continuity)
+}
+
+func describeStart(chain escalation.Chain) string {
+	text := fmt.Sprintf("chain started (%s), highest tier %d", chain.Trigger, chain.MaxTier)
+	if chain.DryRun {
+		text += ", dry run"
+	}
+	return text
+}
+
+func describeSession(session escalation.Session) string {
+	return fmt.Sprintf("%s starts on %s, context: %s (%s)", session.Tier, session.Model, session.Continuity, session.ContinuityReason)
+}
+
+func describeEnd(session escalation.Session) string {
+	text := fmt.Sprintf("%s ended %s after %d turns for $%.4f", session.Tier, session.Status, session.Turns, session.CostUSD)
+	if session.Verdict != nil {
+		text += fmt.Sprintf(", verdict %s: %s", session.Verdict.Status, session.Verdict.Summary)
+	}
+	if session.Error != "" {
+		text += ": " + session.Error
+	}
+	return text
+}
+
+func describeDecision(decision escalation.Decision) string {
+	return fmt.Sprintf("%s by rule %s: %s", decision.Action, decision.Rule, decision.Reason)
+}
+
+func describeOutcome(chain escalation.Chain) string {
+	return fmt.Sprintf("chain ended %s after %d sessions for $%.4f", chain.Outcome, len(chain.Sessions), chain.CostUSD)
+}
