@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// allInOne is a Temporal server, its Web UI and a worker in this process.
+type allInOne struct {
+	server *embedded.Server
+	client client.Client
+	worker *supervisor.Supervisor
+	logger *slog.Logger
+
+	stopWorker context.CancelFunc
+	worked     chan error // gets the worker's end, once
+}
+
+// startAllInOne starts everything, or nothing.
+func startAllInOne(
+	ctx context.Context, cfg config.Config, options embedded.Options, environment supervisor.Environment,
+) (_ *allInOne, err error) {
+	one := &allInOne{logger: environment.Logger, worked: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, one.release())
+		}
+	}()
+	if one.worker, err = supervisor.New(ctx, cfg, environment); err != nil {
+		return nil, err
+	}
+	if one.server, err = embedded.Start(ctx, options); err != nil {
+		return nil, err
+	}
+	one.client, err = supervisor.Connect(ctx, client.Options{
+		HostPort: one.server.Address(), Namespace: embedded.DefaultNamespace, Logger: log.NewStructuredLogger(environment.Logger),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := supervisor.SetUpNamespace(ctx, one.client, embedded.DefaultNamespace); err != nil {
+		return nil, err
+	}
+	// The worker must outlive ctx: it is told to drain by stop, while the server still answers.
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	one.stopWorker = stop
+	go func() { one.worked <- one.worker.Run(working, one.client) }()
+	return one, nil
+}
+
+// wait returns when ctx ends or the worker fails, after everything was drained and stopped.
+func (one *allInOne) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return one.stop()
+	case err := <-one.worked:
+		one.worked <- nil // its end is told here, and only once
+		return errors.Join(err, one.stop())
+	}
+}
+
+// stop drains the worker and ends the rest.
+func (one *allInOne) stop() error {
+	one.stopWorker()
+	return errors.Join(<-one.worked, one.release())
+}
+
+// release ends what was started, in the reverse order.
+func (one *allInOne) release() error {
+	var errs []error
+	if one.client != nil {
+		one.client.Close()
+	}
+	if one.server != nil {
+		errs = append(errs, one.server.Stop())
+	}
+	if one.worker != nil {
+		errs = append(errs, one.worker.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+func (a *app) chainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "chain ID",
+		Short: "Show a chain as a tree",
+		Long: "Chain shows one chain: its sessions with tier, model, cost, duration and status, and its total.\n" +
+			"ID is a chain's workflow ID, or the number of a session record: then the records answer, with the\n" +
+			"sessions that led to it and those that came of it.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if number, err := strconv.ParseInt(args[0], 10, 64); err == nil {
+				return a.lineage(cmd.Context(), number)
+			}
+			return a.chain(cmd.Context(), args[0])
+		},
+	}
+}
+
+// chain shows a chain as its workflow tells it, or, when Temporal has forgotten it, as
+// the records do.
+func (a *app) chain(ctx context.Context, id string) error {
+	c, cfg, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	chain, err := queryChain(ctx, c, id, "")
+	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
+		chain, err = recordedChain(ctx, cfg, id)
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("no worker answered within %s; is one running on task queue %s?", queryTimeout, cfg.Worker.TaskQueue)
+	}
+	if err != nil {
+		return fmt.Errorf("chain %s: %w", id, err)
+	}
+	return a.print(chain, func(w io.Writer) { writeTree(w, chain) })
+}
+
+// recordedChain puts a chain together from its records.
+func recordedChain(ctx context.Context, cfg config.Config, id string) (chain escalation.Chain, err error) {
+	records, err := supervisor.OpenStore(ctx, cfg)
+	if err != nil {
+		return chain, err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	chain.ID = id
+	if chain.Sessions, err = records.Chain(ctx, id); err != nil {
+		return chain, err
+	}
+	if len(chain.Sessions) == 0 {
+		return chain, errNoSuchChain
+	}
+	chain.StartedAt = chain.Sessions[0].StartedAt
+	chain.Trigger = chain.Sessions[0].Trigger
+	chain.CostUSD = escalation.TotalCostUSD(chain.Sessions)
+	chain.Events, err = records.Events(ctx, id)
+	return chain, err
+}
+
+// lineage is the answer of the two recursive queries about one session.
+type lineage struct {
+	Backward []escalation.Session `json:"backward"`
+	Forward  []escalation.Session `json:"forward"`
+}
+
+// lineage shows what led to the session of that number, and what came of it.
+func (a *app) lineage(ctx context.Context, number int64) (err error) {
+	cfg, err := config.Load(a.environ)
+	if err != nil {
+		return err
+	}
+	records, err := supervisor.OpenStore(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	found, err := lineageOf(ctx, records, number)
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("there is no session #%d", number)
+	}
+	if err != nil {
+		return err
+	}
+	return a.print(found, func(w io.Writer) { writeLineages(w, found) })
+}
+
+func lineageOf(ctx context.Context, records *store.Store, number int64) (lineage, error) {
+	var found lineage
+	var err error
+	if found.Backward, err = records.Backward(ctx, number); err != nil {
+		return found, err
+	}
+	found.Forward, err = records.Forward(ctx, number)
+	return found, err
+}
+
+func writeLineages(w io.Writer, found lineage) {
+	writeTree(w, escalation.Chain{
+		ID: found.Forward[0].ChainID, Sessions: found.Forward, CostUSD: escalation.TotalCostUSD(found.Forward),
+	})
+	writeLineage(w, "Backward:", found.Backward)
+	writeLineage(w, "Forward: ", found.Forward)
+}
+
+// rootCause returns the sentence at the bottom of a workflow's error.
+func rootCause(err error) error {
+	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		return errors.New(application.Message())
+	}
+	return err
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// result is what a run of the program left behind.
+type result struct {
+	code           exitCode
+	stdout, stderr string
+}
+
+// starter runs the program with args in environ.
+func starter(t *testing.T, environ []string, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := execute(t.Context(), process{
+		args: args, environ: environ, stdin: strings.NewReader("from standard input"), stdout: &stdout, stderr: &stderr,
+	})
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// bareEnvironment is a valid environment without claude or Temporal.
+func bareEnvironment(t *testing.T, more ...string) []string {
+	t.Helper()
+	home := t.TempDir()
+	return append([]string{
+		"PATH=" + home, "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"),
+		"TEMPORAL_ADDRESS=127.0.0.1:1",
+	}, more...)
+}
+
+func TestMisuse(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		args, env []string
+		want      string
+	}{
+		"unknown command":    {args: []string{"rnu"}, want: `unknown command "rnu"`},
+		"unknown flag":       {args: []string{"run", "--teir", "2"}, want: "unknown flag: --teir"},
+		"tier out of range":  {args: []string{"run", "--tier", "4"}, want: "--tier 4 is not a tier: it must be 1, 2 or 3"},
+		"tier zero":          {args: []string{"run", "--tier", "0"}, want: "--tier 0 is not a tier: it must be 1, 2 or 3"},
+		"tier above maximum": {args: []string{"run", "--tier", "3", "--max-tier", "2"}, want: "start_tier 3 is higher than max_tier 2"},
+		"prompt twice":       {args: []string{"run", "--prompt", "a", "--prompt-file", "b"}, want: "--prompt and --prompt-file exclude each other"},
+		"prompt file gone":   {args: []string{"run", "--prompt-file", "/nonexistent"}, want: "read the prompt: open /nonexistent: no such file"},
+		"odd conversation":   {args: []string{"run", "--resume-from", "x"}, want: `resume_from.session_id "x" is not a UUID`},
+		"odd output":         {args: []string{"config", "-o", "yaml"}, want: `"yaml" is neither text nor json`},
+		"chain without ID":   {args: []string{"chain"}, want: "accepts 1 arg(s), received 0"},
+		"no chains wanted":   {args: []string{"chains", "--limit", "0"}, want: "--limit 0 is less than one chain"},
+		"odd tier in list":   {args: []string{"chains", "--tier", "9"}, want: "--tier 9 is not a tier"},
+		"invalid configuration": {
+			args: []string{"config"}, env: []string{"CLAUDEOPS_MAX_TIER=9", "CLAUDEOPS_DRYRUN=true"}, want: "CLAUDEOPS_DRYRUN",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := starter(t, bareEnvironment(t, tt.env...), tt.args...)
+			require.Equal(t, exitUsage, got.code, got.stderr)
+			require.Contains(t, got.stderr, tt.want)
+			require.Empty(t, got.stdout)
+		})
+	}
+}
+
+func TestConfigReportsEveryProblem(t *testing.T) {
+	t.Parallel()
+	got := starter(t, bareEnvironment(t, "CLAUDEOPS_MAX_TIER=9", "CLAUDEOPS_CONTINUITY=maybe"), "config")
+	require.Contains(t, got.stderr, "CLAUDEOPS_MAX_TIER")
+	require.Contains(t, got.stderr, "CLAUDEOPS_CONTINUITY")
+}
+
+func TestConfigAsJSON(t *testing.T) {
+	t.Parallel()
+	got := starter(t, bareEnvironment(t, "CLAUDEOPS_TIER1_MODEL=sonnet"), "config", "--output", "json")
+	require.Equal(t, exitOK, got.code, got.stderr)
+	var settings []config.Setting
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &settings))
+	for _, setting := range settings {
+		require.NotEmpty(t, setting.Meaning, setting.Name)
+		if setting.Name == "CLAUDEOPS_TIER1_MODEL" {
+			require.Equal(t, "sonnet", setting.Value)
+			require.True(t, setting.FromEnv)
+			return
+		}
+	}
+	require.Fail(t, "the setting is not listed")
+}
+
+func TestNoTemporal(t *testing.T) {
+	t.Parallel()
+	got := starter(t, bareEnvironment(t), "run")
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "127.0.0.1:1")
+	require.Contains(t, got.stderr, "TEMPORAL_ADDRESS")
+}
+
+func TestDoctorSaysHowToMend(t *testing.T) {
+	t.Parallel()
+	got := starter(t, bareEnvironment(t), "doctor")
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stdout, "✓ state directory")
+	require.Contains(t, got.stdout, "✓ database")
+	require.Contains(t, got.stdout, "✗ claude")
+	require.Contains(t, got.stdout, "✗ temporal")
+	require.Contains(t, got.stderr, "2 of 5 checks failed")
+
+	blocked := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
+	got = starter(t, bareEnvironment(t, "CLAUDEOPS_STATE_DIR="+filepath.Join(blocked, "state")), "doctor", "-o", "json")
+	require.Equal(t, exitFailure, got.code)
+	var findings []finding
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &findings))
+	require.Equal(t, "state directory", findings[1].Check)
+	require.False(t, findings[1].OK)
+	require.Contains(t, findings[1].Detail, "CLAUDEOPS_STATE_DIR")
+}
+
+// startInstallation runs a server and a worker that plays scenario and returns the
+// environment in which the program finds them.
+func startInstallation(t *testing.T, scenario claudesim.Scenario) []string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	claude, err := claudesim.Install(t.TempDir(), scenario)
+	require.NoError(t, err)
+	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude)
+	environ[0] = "PATH=" + os.Getenv("PATH")
+	cfg, err := config.Load(environ)
+	require.NoError(t, err)
+	logger := (&app{process: process{stderr: os.Stderr}}).quietLogger()
+	one, err := startAllInOne(t.Context(), cfg, embedded.Options{NoUI: true, Logger: logger},
+		supervisor.Environment{Environ: environ, Host: "host-1", Logger: logger})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, one.stop()) })
+	return append(environ, "TEMPORAL_ADDRESS="+one.server.Address())
+}
+
+func TestCommandsOnARealServer(t *testing.T) {
+	t.Parallel()
+	environ := startInstallation(t, claudesim.Play(
+		claudesim.On(claudesim.Match{Prompt: "be unwell"}, claudesim.Conclude(escalation.Verdict{
+			Status: escalation.VerdictNeedsHuman, Summary: "a disk is dying", Services: []string{"nas"},
+		})),
+		claudesim.On(claudesim.Match{Prompt: "from standard input"}, claudesim.Conclude(escalation.Verdict{
+			Status: escalation.VerdictFailed, Summary: "no way in",
+		})),
+		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
+
+	doctor := starter(t, environ, "doctor")
+	require.Equal(t, exitOK, doctor.code, doctor.stdout)
+	require.Contains(t, doctor.stdout, "✓ clock")
+	require.Contains(t, doctor.stdout, "✓ search attributes")
+
+	healthy := starter(t, environ, "run", "--id", "one", "--wait")
+	require.Equal(t, exitOK, healthy.code, healthy.stderr)
+	require.Contains(t, healthy.stdout, "tier 1 starts on haiku")
+	require.Contains(t, healthy.stdout, "└── Session #1  Tier 1  haiku")
+	require.Contains(t, healthy.stdout, "Outcome: healthy")
+
+	unwell := starter(t, environ, "run", "--id", "two", "--prompt", "be unwell", "--wait", "-o", "json")
+	require.Equal(t, exitNeedsPerson, unwell.code)
+	require.Contains(t, unwell.stderr, "tier 1 asks for a person")
+	var chain escalation.Chain
+	require.NoError(t, json.Unmarshal([]byte(unwell.stdout), &chain))
+	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
+
+	broken := starter(t, environ, "run", "--id", "three", "--prompt-file", "-", "--wait")
+	require.Equal(t, exitChainFailed, broken.code)
+
+	taken := starter(t, environ, "run", "--id", "four")
+	require.Equal(t, exitOK, taken.code, taken.stderr)
+	require.Contains(t, taken.stdout, "Started chain four")
+
+	require.Contains(t, starter(t, environ, "chain", "two").stdout, "Outcome: needs_human")
+	require.Contains(t, starter(t, environ, "chain", "2").stdout, "Backward: #2")
+	unknown := starter(t, environ, "chain", "nobody")
+	require.Equal(t, exitFailure, unknown.code)
+	require.Contains(t, unknown.stderr, "chain nobody: no such chain")
+	unknown = starter(t, environ, "chain", "99")
+	require.Contains(t, unknown.stderr, "there is no session #99")
+
+	require.Eventually(t, func() bool {
+		listed := starter(t, environ, "chains", "--outcome", "needs_human", "--service", "nas", "--since", "1h", "-o", "json")
+		var rows []chainRow
+		return listed.code == exitOK && json.Unmarshal([]byte(listed.stdout), &rows) == nil &&
+			len(rows) == 1 && rows[0].ID == "two" && rows[0].Services[0] == "nas" && rows[0].Tier == 1
+	}, 20*time.Second, 200*time.Millisecond, "the chain is not listed")
+	none := starter(t, environ, "chains", "--service", "o'clock")
+	require.Equal(t, "No chains.\n", none.stdout, none.stderr)
+}
+
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	got := starter(t, os.Environ(), "demo")
+	require.Equal(t, exitOK, got.code, got.stderr)
+	for _, want := range []string{
+		"Bash  ./jellyfin redeploy", "├── Session #1  Tier 1  haiku", "└── Session #3  Tier 3  opus", "Outcome: resolved",
+		"Forward from the first session: #1 → #2 → #3", "Backward from the last session: #3 → #2 → #1",
+		"This chain in the Web UI: http://127.0.0.1:",
+	} {
+		require.Contains(t, got.stdout, want)
+	}
+}

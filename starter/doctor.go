@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// finding is what one check of `doctor` found.
+type finding struct {
+	Check string `json:"check"`
+	OK    bool   `json:"ok"`
+	// Detail is what was found, and if it is not well, how to mend it.
+	Detail string `json:"detail"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Check that everything a worker needs is there",
+		Long:  "Doctor checks the installation, says how to mend what is broken, and ends with 1 if anything is.",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
+	}
+}
+
+func (a *app) doctor(ctx context.Context) error {
+	findings := a.examine(ctx)
+	if err := a.print(findings, func(w io.Writer) { writeFindings(w, findings) }); err != nil {
+		return err
+	}
+	broken := 0
+	for _, f := range findings {
+		if !f.OK {
+			broken++
+		}
+	}
+	if broken > 0 {
+		return fmt.Errorf("%d of %d checks failed", broken, len(findings))
+	}
+	return nil
+}
+
+// examine runs every check. A check that rests on one that failed is left out.
+func (a *app) examine(ctx context.Context) []finding {
+	cfg, err := config.Load(a.environ)
+	if err != nil {
+		return []finding{failed("configuration", err)}
+	}
+	findings := []finding{passed("configuration", "valid")}
+	if err := cfg.MakeDirs(); err != nil {
+		findings = append(findings, failed("state directory", err))
+	} else {
+		findings = append(findings, passed("state directory", cfg.State.Dir+" is writable"), checkDatabase(ctx, cfg))
+	}
+	findings = append(findings, a.checkClaude(ctx, cfg))
+	return append(findings, a.checkTemporal(ctx)...)
+}
+
+func checkDatabase(ctx context.Context, cfg config.Config) finding {
+	const check = "database"
+	records, err := supervisor.OpenStore(ctx, cfg)
+	if err != nil {
+		return failed(check, err)
+	}
+	if err := records.Close(); err != nil {
+		return failed(check, err)
+	}
+	return passed(check, "open, schema up to date")
+}
+
+func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
+	const check = "claude"
+	cli, err := claude.Locate(ctx, supervisor.ClaudeOptions(cfg.Claude, a.environ))
+	if err != nil {
+		return failed(check, err)
+	}
+	detail := fmt.Sprintf("version %s at %s", cli.Version(), cli.Path())
+	if warning := cli.Warning(); warning != "" {
+		detail += "; " + warning
+	}
+	return passed(check, detail)
+}
+
+// checkTemporal checks the server and what it must know of us.
+func (a *app) checkTemporal(ctx context.Context) []finding {
+	options, err := supervisor.ConnectionOptions(a.environ, a.quietLogger())
+	if err != nil {
+		return []finding{failed("temporal", err)}
+	}
+	c, err := supervisor.Connect(ctx, options)
+	if err != nil {
+		return []finding{failed("temporal", err)}
+	}
+	defer c.Close()
+	findings := []finding{passed("temporal", options.HostPort+" answers")}
+	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: options.Namespace})
+	if err != nil {
+		return append(findings, failed("namespace", fmt.Errorf(
+			"%w; create it with: temporal operator namespace create --namespace %s", err, options.Namespace)))
+	}
+	own := connection{c, options.Namespace}
+	return append(findings, passed("namespace", options.Namespace+" exists"), checkAttributes(ctx, own), checkClock(ctx, own))
+}
+
+func checkAttributes(ctx context.Context, c connection) finding {
+	const check = "search attributes"
+	missing, err := supervisor.MissingAttributes(ctx, c, c.namespace)
+	if err == nil && len(missing) > 0 {
+		err = &supervisor.MissingAttributesError{Namespace: c.namespace, Missing: missing}
+	}
+	if err != nil {
+		return failed(check, err)
+	}
+	return passed(check, "all there")
+}
+
+func passed(check, detail string) finding { return finding{Check: check, OK: true, Detail: detail} }
+
+func failed(check string, err error) finding { return finding{Check: check, Detail: err.Error()} }
+
+func writeFindings(w io.Writer, findings []finding) {
+	for _, f := range findings {
+		sign := "✓"
+		if !f.OK {
+			sign = "✗"
+		}
+		_, _ = fmt.Fprintf(w, "%s %-18s %s\n", sign, f.Check, f.Detail)
+	}
+}

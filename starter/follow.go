@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+const (
+	// followInterval is how often a chain is looked at. Heartbeats come every second.
+	followInterval = 250 * time.Millisecond
+	// queryTimeout keeps a follower from hanging when no worker answers.
+	queryTimeout = 5 * time.Second
+)
+
+// follower tells what a chain does, each thing once.
+type follower struct {
+	app    *app
+	client client.Client
+	id     string
+	runID  string
+
+	events int // told so far
+	// session is the conversation whose tool calls were told up to number call.
+	session string
+	call    int
+	away    bool // no worker answered last time
+}
+
+// follow tells what the chain does until it has ended, and returns it as it ended. When
+// ctx ends first, the chain goes on without a spectator.
+func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRun) (escalation.Chain, error) {
+	f := &follower{app: a, client: c, id: run.GetID(), runID: run.GetRunID()}
+	ended := make(chan error, 1)
+	var chain escalation.Chain
+	go func() { ended <- run.Get(ctx, &chain) }()
+	ticker := time.NewTicker(followInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ended:
+			if err != nil && ctx.Err() != nil {
+				a.say("Chain %s goes on. See it with: starter chain %s", f.id, f.id)
+				return chain, ctx.Err()
+			}
+			if err != nil {
+				return chain, fmt.Errorf("chain %s: %w", f.id, rootCause(err))
+			}
+			f.tellEvents(chain)
+			return chain, nil
+		case <-ticker.C:
+			f.look(ctx)
+		}
+	}
+}
+
+// look tells what is new. A worker or server that is away is told once and waited for.
+func (f *follower) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	chain, err := queryChain(ctx, f.client, f.id, f.runID)
+	if err != nil {
+		if !f.away && ctx.Err() == nil {
+			f.app.say("%s  no worker answers yet", clock(time.Now()))
+		}
+		f.away = true
+		return
+	}
+	f.away = false
+	f.tellEvents(chain)
+	f.tellTools(ctx, chain)
+}
+
+func (f *follower) tellEvents(chain escalation.Chain) {
+	for _, event := range chain.Events[min(f.events, len(chain.Events)):] {
+		f.app.say("%s  %s", clock(event.At), printable(event.Message, 300))
+	}
+	f.events = len(chain.Events)
+}
+
+// tellTools tells the tool calls of the tier that runs, as its heartbeat lists them.
+func (f *follower) tellTools(ctx context.Context, chain escalation.Chain) {
+	running := chain.Last()
+	if running == nil || running.Status != escalation.SessionRunning {
+		return
+	}
+	if f.session != running.SessionID {
+		f.session, f.call = running.SessionID, 0
+	}
+	described, err := f.client.DescribeWorkflowExecution(ctx, f.id, f.runID)
+	if err != nil {
+		return
+	}
+	for _, pending := range described.GetPendingActivities() {
+		var progress activities.TierProgress
+		details := pending.GetHeartbeatDetails()
+		if details == nil || converter.GetDefaultDataConverter().FromPayloads(details, &progress) != nil {
+			continue
+		}
+		for _, call := range progress.Now.Tools {
+			if call.Number > f.call {
+				f.call = call.Number
+				f.app.say("%s    %s  %s", clock(time.Now()), call.Name, printable(call.Input, 160))
+			}
+		}
+	}
+}
+
+// queryChain asks the workflow for the chain.
+func queryChain(ctx context.Context, c client.Client, id, runID string) (escalation.Chain, error) {
+	var chain escalation.Chain
+	answer, err := c.QueryWorkflow(ctx, id, runID, workflows.ChainQuery)
+	if err != nil {
+		return chain, err
+	}
+	err = answer.Get(&chain)
+	return chain, err
+}
+
+func clock(t time.Time) string { return t.Local().Format("15:04:05") }

@@ -1,0 +1,26 @@
+// Command starter is the operator's command line: it starts chains and shows them, checks
+// an installation, and runs everything in one process for one machine (up) or for a look
+// (demo).
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+)
+
+func main() {
+	// The demo installs this executable under the name `claude`.
+	if claudesim.Invoked() {
+		claudesim.Main()
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := execute(ctx, process{
+		args: os.Args[1:], environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+	})
+	stop()
+	os.Exit(int(code))
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// asStarter makes the test binary the program itself.
+const asStarter = "CLAUDEOPS_TEST_STARTER"
+
+// TestMain lets the test binary be the stand-in for claude, and the program itself.
+func TestMain(m *testing.M) {
+	if claudesim.Invoked() {
+		claudesim.Main()
+	}
+	if os.Getenv(asStarter) != "" {
+		_ = os.Unsetenv(asStarter)
+		main()
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// process is what the program takes from the operating system, passed as values so that
+// tests can give their own.
+type process struct {
+	args           []string
+	environ        []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// app is the program while it runs one command.
+type app struct {
+	process
+	output outputFormat
+	// started says that a command began: what fails before is the command line's fault.
+	started bool
+}
+
+// execute runs the command that the arguments name and returns the exit code.
+func execute(ctx context.Context, p process) exitCode {
+	a := &app{process: p, output: outputText}
+	root := a.rootCommand()
+	root.SetArgs(p.args)
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !a.started {
+		err = misuse(fmt.Errorf("%w (see `starter --help`)", err))
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		_, _ = fmt.Fprintln(p.stderr, "starter:", err)
+	}
+	return codeOf(err)
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "starter",
+		Short: "Start and watch escalation chains of Claude agents",
+		Long: "Starter is the operator's command line of Claude Ops. It reads CLAUDEOPS_ variables (see `starter config`)\n" +
+			"and finds Temporal by Temporal's own settings: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, temporal.toml.\n\n" + exitHelp,
+		SilenceUsage:     true,
+		SilenceErrors:    true,
+		PersistentPreRun: func(*cobra.Command, []string) { a.started = true },
+	}
+	root.PersistentFlags().VarP(&a.output, "output", "o", "how results are printed: text or json")
+	root.AddCommand(
+		a.demoCommand(), a.upCommand(),
+		a.runCommand(), a.chainCommand(), a.chainsCommand(),
+		a.configCommand(), a.doctorCommand(),
+	)
+	return root
+}
+
+// connection is a client of Temporal and the namespace it speaks for.
+type connection struct {
+	client.Client
+	namespace string
+}
+
+// connect reads the configuration and connects to Temporal.
+func (a *app) connect(ctx context.Context) (connection, config.Config, error) {
+	cfg, err := config.Load(a.environ)
+	if err != nil {
+		return connection{}, cfg, err
+	}
+	options, err := supervisor.ConnectionOptions(a.environ, a.quietLogger())
+	if err != nil {
+		return connection{}, cfg, err
+	}
+	c, err := supervisor.Connect(ctx, options)
+	return connection{c, options.Namespace}, cfg, err
+}
+
+// quietLogger is for commands whose output is their result: only problems are logged.
+func (a *app) quietLogger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}

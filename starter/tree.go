@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// writeTree draws the chain: a line for each session, and the total.
+func writeTree(w io.Writer, chain escalation.Chain) {
+	_, _ = fmt.Fprintf(w, "Escalation chain %s", chain.ID)
+	if len(chain.Services) > 0 {
+		_, _ = fmt.Fprintf(w, " (%s)", printable(strings.Join(chain.Services, ", "), 80))
+	}
+	_, _ = fmt.Fprintln(w)
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var total time.Duration
+	for i := range chain.Sessions {
+		session := &chain.Sessions[i]
+		branch := "├──"
+		if i == len(chain.Sessions)-1 {
+			branch = "└──"
+		}
+		total += durationOf(session)
+		_, _ = fmt.Fprintf(columns, "%s Session #%d\tTier %d\t%s\t%s\t%s\t%s %s\t%s\n",
+			branch, session.ID, int(session.Tier), session.Model, dollars(session.CostUSD),
+			duration(durationOf(session)), mark(session.Status), session.Status, contextOf(session))
+	}
+	_ = columns.Flush()
+	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", dollars(chain.CostUSD), duration(total))
+	if chain.Outcome != "" {
+		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", chain.Outcome, printable(chain.Reason, 300))
+	}
+}
+
+// contextOf says where a session got its context, and what it concluded.
+func contextOf(session *escalation.Session) string {
+	text := string(session.Continuity)
+	if session.ParentID != 0 {
+		text += fmt.Sprintf(" of #%d", session.ParentID)
+	}
+	if session.Verdict != nil {
+		text += ", verdict " + string(session.Verdict.Status)
+	}
+	return text
+}
+
+// writeLineage writes sessions as a line of arrows.
+func writeLineage(w io.Writer, title string, sessions []escalation.Session) {
+	numbers := make([]string, len(sessions))
+	for i := range sessions {
+		numbers[i] = fmt.Sprintf("#%d", sessions[i].ID)
+	}
+	_, _ = fmt.Fprintf(w, "%s %s\n", title, strings.Join(numbers, " → "))
+}
+
+func mark(status escalation.SessionStatus) string {
+	switch status {
+	case escalation.SessionRunning:
+		return "…"
+	case escalation.SessionCompleted:
+		return "✓"
+	case escalation.SessionFailed, escalation.SessionTimedOut, escalation.SessionBudgetExhausted,
+		escalation.SessionResumeFailed, escalation.SessionStopped:
+		return "✗"
+	}
+	return "?"
+}
+
+func durationOf(session *escalation.Session) time.Duration {
+	return time.Duration(session.DurationMS) * time.Millisecond
+}
+
+// duration is short where it can be: "45s", "2m0s", and "0.3s" for what took no time.
+func duration(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// dollars shows cents, and more digits only where cents would show nothing.
+func dollars(usd float64) string {
+	if usd > 0 && usd < 0.01 {
+		return fmt.Sprintf("$%.4f", usd)
+	}
+	return fmt.Sprintf("$%.2f", usd)
+}

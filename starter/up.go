@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// upOptions are the flags of `up`. The defaults of the ports are those of Temporal's own
+// development server, so that the `temporal` command finds it.
+type upOptions struct {
+	port   int
+	uiPort int
+}
+
+func (a *app) upCommand() *cobra.Command {
+	var o upOptions
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run everything on this machine: Temporal, its Web UI and a worker",
+		Long: "Up runs a Temporal server on a file in the state directory, its Web UI, and a worker with the real claude,\n" +
+			"all in this process. Ctrl-C drains it. Started again, it goes on with what was running.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.up(cmd.Context(), o) },
+	}
+	cmd.Flags().IntVar(&o.port, "port", 7233, "port of Temporal; 0 is any free one")
+	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "port of the Web UI; 0 is any free one")
+	return cmd
+}
+
+// running is the result of `up`, printed as soon as it serves.
+type running struct {
+	Temporal string `json:"temporal_address"`
+	WebUI    string `json:"web_ui"`
+	StateDir string `json:"state_dir"`
+}
+
+func (a *app) up(ctx context.Context, o upOptions) error {
+	cfg, err := config.Load(a.environ)
+	if err != nil {
+		return err
+	}
+	logger := supervisor.NewLogger(a.stderr, cfg.Log)
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("find this host's name: %w", err)
+	}
+	one, err := startAllInOne(ctx, cfg, embedded.Options{
+		DatabaseFile: filepath.Join(cfg.State.Dir, "temporal.db"),
+		FrontendPort: o.port,
+		UIPort:       o.uiPort,
+		Logger:       logger,
+	}, supervisor.Environment{Environ: a.environ, Host: host, Logger: logger})
+	if err != nil {
+		return err
+	}
+	result := running{one.server.Address(), one.server.UIURL(), cfg.State.Dir}
+	if err := a.printRunning(result); err != nil {
+		return err
+	}
+	return one.wait(ctx)
+}
+
+func (a *app) printRunning(r running) error {
+	return a.print(r, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "Claude Ops is up.\n  Web UI    %s\n  Temporal  %s\n  State     %s\n\n", r.WebUI, r.Temporal, r.StateDir)
+		_, _ = fmt.Fprintf(w, "Start a chain from another terminal:\n  TEMPORAL_ADDRESS=%s starter run --wait\n\n", r.Temporal)
+		_, _ = fmt.Fprintln(w, "Ctrl-C stops it.")
+	})
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// TestUpGoesOnWithWhatWasRunning stops `up` in the middle of a tool call, as Ctrl-C does,
+// starts it again on the same state directory, and sees the chain end there.
+func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts Temporal servers; not with -short")
+	}
+	marker := filepath.Join(t.TempDir(), "started")
+	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(
+		claudesim.On(claudesim.Match{Prompt: "ended from outside"}, claudesim.Conclude(escalation.Verdict{
+			Status: escalation.VerdictHealthy, Summary: "all is well",
+		})),
+		claudesim.Always(claudesim.Bash("touch "+marker+"; sleep 300"))))
+	require.NoError(t, err)
+	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"),
+		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")
+
+	first := startUp(t, environ)
+	began := starter(t, append(environ, "TEMPORAL_ADDRESS="+first.Temporal), "run", "--id", "interrupted")
+	require.Equal(t, exitOK, began.code, began.stderr)
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, time.Minute, 50*time.Millisecond)
+	first.interrupt(t)
+
+	second := startUp(t, environ)
+	environ = append(environ, "TEMPORAL_ADDRESS="+second.Temporal)
+	var chain escalation.Chain
+	require.Eventually(t, func() bool {
+		shown := starter(t, environ, "chain", "interrupted", "-o", "json")
+		return shown.code == exitOK && json.Unmarshal([]byte(shown.stdout), &chain) == nil && chain.Outcome != ""
+	}, time.Minute, 250*time.Millisecond, "the chain did not go on")
+	require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, chain.Reason)
+	require.Len(t, chain.Sessions, 1)
+	require.Equal(t, 2, chain.Sessions[0].Attempts)
+	second.interrupt(t)
+}
+
+// upProcess is `starter up` in a process of its own.
+type upProcess struct {
+	running
+	command *exec.Cmd
+}
+
+func startUp(t *testing.T, environ []string) upProcess {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	up := upProcess{command: exec.CommandContext(t.Context(), self, "up", "--port", "0", "--ui-port", "0", "--output", "json")}
+	up.command.Env = append([]string{asStarter + "=1"}, environ...)
+	up.command.Stderr = os.Stderr
+	stdout, err := up.command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, up.command.Start())
+	t.Cleanup(func() { _ = up.command.Process.Kill() })
+	require.NoError(t, json.NewDecoder(stdout).Decode(&up.running))
+	go func() { _, _ = io.Copy(io.Discard, stdout) }()
+	return up
+}
+
+// interrupt ends the process as Ctrl-C does and checks that it ends well.
+func (p upProcess) interrupt(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.command.Process.Signal(syscall.SIGINT))
+	require.NoError(t, p.command.Wait())
+}

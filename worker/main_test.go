@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// asWorker makes the test binary the program itself.
+const asWorker = "CLAUDEOPS_TEST_WORKER"
+
+// TestMain lets the test binary be the stand-in for claude, and the program itself.
+func TestMain(m *testing.M) {
+	if claudesim.Invoked() {
+		claudesim.Main()
+	}
+	if os.Getenv(asWorker) != "" {
+		_ = os.Unsetenv(asWorker)
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// environment is a valid one but for claude and Temporal, with more on top.
+func environment(t *testing.T, more ...string) []string {
+	t.Helper()
+	home := t.TempDir()
+	return append([]string{
+		"PATH=" + home, "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "TEMPORAL_ADDRESS=127.0.0.1:1",
+	}, more...)
+}
+
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"), 0o600))
+	tests := map[string]struct {
+		env  []string
+		want []string
+	}{
+		"invalid configuration, every problem": {
+			[]string{"CLAUDEOPS_MAX_TIER=9", "CLAUDEOPS_TIER1_TIMEOUT=soon"}, []string{"CLAUDEOPS_MAX_TIER", "CLAUDEOPS_TIER1_TIMEOUT"},
+		},
+		"unreadable prompt file":       {[]string{"CLAUDEOPS_PROMPT=" + filepath.Join(dir, "none.md")}, []string{"CLAUDEOPS_PROMPT", "none.md"}},
+		"claude missing":               {[]string{"CLAUDEOPS_CLAUDE=claude"}, []string{"no executable called claude on the PATH"}},
+		"claude not executable":        {[]string{"CLAUDEOPS_CLAUDE=" + file}, []string{file, "it is not executable"}},
+		"state directory not writable": {[]string{"CLAUDEOPS_STATE_DIR=" + filepath.Join(file, "state")}, []string{"CLAUDEOPS_STATE_DIR", "not a directory"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var logged bytes.Buffer
+			err := run(t.Context(), environment(t, tt.env...), &logged)
+			require.Error(t, err)
+			for _, want := range tt.want {
+				require.ErrorContains(t, err, want)
+			}
+		})
+	}
+}
+
+func TestRunNeedsTemporal(t *testing.T) {
+	t.Parallel()
+	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(claudesim.Say("never"))))
+	require.NoError(t, err)
+	var logged bytes.Buffer
+	err = run(t.Context(), environment(t, "CLAUDEOPS_CLAUDE="+claude), &logged)
+	require.ErrorContains(t, err, "connect to Temporal at 127.0.0.1:1")
+	require.ErrorContains(t, err, "set TEMPORAL_ADDRESS")
+}
+
+// TestRunDrainsOnSignal sends a real worker process a SIGTERM in the middle of a tier
+// that ends in time: the tier is not interrupted.
+func TestRunDrainsOnSignal(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	marker := filepath.Join(t.TempDir(), "started")
+	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(
+		claudesim.Bash("touch "+marker+"; sleep 2"),
+		claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
+	require.NoError(t, err)
+	logger := slog.New(slog.DiscardHandler)
+	server, err := embedded.Start(t.Context(), embedded.Options{NoUI: true, Logger: logger})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.Address(), Logger: log.NewStructuredLogger(logger)})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+
+	self, err := os.Executable()
+	require.NoError(t, err)
+	worker := exec.CommandContext(t.Context(), self)
+	worker.Env = environment(t, asWorker+"=1", "PATH="+os.Getenv("PATH"), "CLAUDEOPS_CLAUDE="+claude,
+		"TEMPORAL_ADDRESS="+server.Address(), "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
+	var stderr bytes.Buffer
+	worker.Stderr = &stderr
+	require.NoError(t, worker.Start())
+	t.Cleanup(func() { _ = worker.Process.Kill() })
+
+	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: "claudeops"}, workflows.ChainWorkflow)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, time.Minute, 20*time.Millisecond, stderr.String())
+	require.NoError(t, worker.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, worker.Wait(), stderr.String())
+
+	// The tier has ended, so the activity is complete: nothing is pending but the next step.
+	described, err := c.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
+	require.NoError(t, err)
+	for _, pending := range described.GetPendingActivities() {
+		require.NotEqual(t, "RunTier", pending.GetActivityType().GetName(), "the tier was interrupted")
+	}
+	launches, err := claudesim.Launches(filepath.Dir(claude))
+	require.NoError(t, err)
+	require.Len(t, launches, 1)
+}
