@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -9,9 +10,9 @@ import (
 
 // WindowReader knows the models' context windows.
 type WindowReader interface {
-	// ContextWindows returns the window, in tokens, that was reported last for each
-	// model; a model that never reported one is not in it.
-	ContextWindows(ctx context.Context) (map[string]int, error)
+	// ContextWindow returns the window, in tokens, that was reported last for the model; 0
+	// if none ever was.
+	ContextWindow(ctx context.Context, model string) (int, error)
 }
 
 // Settings gives chains their policy.
@@ -29,16 +30,14 @@ type LoadPolicyResult struct {
 // LoadPolicy returns the worker's policy. A context window that the CLI has reported
 // takes the place of the configured one, which is a guess.
 func (s *Settings) LoadPolicy(ctx context.Context) (LoadPolicyResult, error) {
-	windows, err := s.Windows.ContextWindows(ctx)
-	if err != nil {
-		return LoadPolicyResult{}, err
-	}
 	policy := s.Policy
 	policy.Tiers = slices.Clone(policy.Tiers)
 	for i := range policy.Tiers {
-		if window, reported := windows[policy.Tiers[i].Model]; reported {
-			policy.Tiers[i].ContextWindow = window
+		reported, err := s.Windows.ContextWindow(ctx, policy.Tiers[i].Model)
+		if err != nil {
+			return LoadPolicyResult{}, err
 		}
+		policy.Tiers[i].ContextWindow = cmp.Or(reported, policy.Tiers[i].ContextWindow)
 	}
 	return LoadPolicyResult{Policy: policy}, nil
 }

@@ -19,7 +19,9 @@ type fakeWindows struct {
 
 var _ activities.WindowReader = fakeWindows{}
 
-func (f fakeWindows) ContextWindows(context.Context) (map[string]int, error) { return f.windows, f.err }
+func (f fakeWindows) ContextWindow(_ context.Context, model string) (int, error) {
+	return f.windows[model], f.err
+}
 
 func TestLoadPolicyPrefersReportedWindows(t *testing.T) {
 	t.Parallel()

@@ -40,8 +40,8 @@ func refuseNewer(ctx context.Context, provider *goose.Provider) error {
 		return fmt.Errorf("read the schema version: %w", err)
 	}
 	if current > known {
-		return fmt.Errorf("%w, because its schema has version %d and this release knows versions up to %d: use the newer release again, or choose another file",
-			errUnusable, current, known)
+		return fmt.Errorf("%w, because its schema has version %d and this release knows versions up to %d: "+
+			"use the newer release again, or choose another file", errUnusable, current, known)
 	}
 	return nil
 }

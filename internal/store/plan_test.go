@@ -19,9 +19,11 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"chain":      selectSessions + " WHERE chain_id = $1 ORDER BY sequence",
 		"since":      selectSessions + " WHERE started_at >= $1 ORDER BY started_at",
 		"events":     selectEvents + " WHERE chain_id = $1 ORDER BY id",
+		"window":     windowQuery,
 		"replaced":   selectReplaced + " WHERE session_id = $1 ORDER BY id",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, 1)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, rows.Close()) }()

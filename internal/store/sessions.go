@@ -162,7 +162,7 @@ func closeOnce(ctx context.Context, tx *sql.Tx, sessionID string, report escalat
 		}
 	}
 	fields := append(reportFields(&report), field{"ended_at", millis{&endedAt}})
-	query := fmt.Sprintf("UPDATE sessions SET %s WHERE id = $%d", assignments(fields), len(fields)+1)
+	query := fmt.Sprintf("UPDATE sessions SET %s WHERE id = $%d", assignments(fields), len(fields)+1) //nolint:gosec // our own column names
 	_, err = tx.ExecContext(ctx, query, append(values(fields), current.ID)...)
 	return err
 }

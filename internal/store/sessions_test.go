@@ -45,8 +45,9 @@ func testEveryReportField(t *testing.T, database backend) {
 // fill sets every field below v to a value of its own, so that a field that is not stored, or
 // stored in another's place, comes back different.
 func fill(t testing.TB, v reflect.Value, n *int) {
+	t.Helper()
 	*n++
-	if at, ok := v.Addr().Interface().(*time.Time); ok {
+	if at, ok := reflect.TypeAssert[*time.Time](v.Addr()); ok {
 		*at = noon.Add(time.Duration(*n) * time.Millisecond)
 		return
 	}
@@ -68,8 +69,8 @@ func fill(t testing.TB, v reflect.Value, n *int) {
 			fill(t, v.Index(i), n)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i), n)
+		for _, field := range v.Fields() {
+			fill(t, field, n)
 		}
 	default:
 		require.Fail(t, "fill cannot make a value", "of type %s", v.Type())

@@ -33,7 +33,8 @@ func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	}
 	dir := filepath.Dir(absolute)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("create the directory of the database %s: %w: make its parent writable or choose another place", absolute, err)
+		return nil, fmt.Errorf("create the directory of the database %s: %w: make its parent writable or choose another place",
+			absolute, err)
 	}
 	unlock, err := lockDirectory(ctx, dir)
 	if err != nil {
@@ -141,7 +142,8 @@ func probeWrite(ctx context.Context, db *sql.DB) error {
 func explainSQLite(err error) error {
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
-		return fmt.Errorf("%w, because it is not a SQLite database or is damaged: %w: move it away or choose another file", errUnusable, err)
+		return fmt.Errorf("%w, because it is not a SQLite database or is damaged: %w: move it away or choose another file",
+			errUnusable, err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return fmt.Errorf("%w: make the file and its directory writable or choose another place", err)
 	default:

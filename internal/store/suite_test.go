@@ -36,7 +36,7 @@ func testBackend(t *testing.T, database backend) {
 		"reading what is not there":                 testNotFound,
 		"a chain by sequence":                       testChain,
 		"forward and backward as a plain walk does": testLines,
-		"the windows reported last":                 testContextWindows,
+		"the window reported last":                  testContextWindow,
 		"events keep their order and come once":     testEvents,
 		"events are all recorded or none":           testEventsAtomic,
 		"two stores, many goroutines":               testConcurrentSessions,
@@ -51,6 +51,7 @@ func testBackend(t *testing.T, database backend) {
 }
 
 func sqliteBackend(t testing.TB) func() *store.Store {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "ops.db")
 	return func() *store.Store { return openFile(t, path) }
 }
@@ -65,6 +66,7 @@ func openFile(t testing.TB, path string) *store.Store {
 
 // bounded is a context that ends with the test, or after a time that means that it hangs.
 func bounded(t testing.TB) context.Context {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx

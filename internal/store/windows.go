@@ -2,29 +2,20 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 )
 
-const windowsQuery = `
-SELECT model, context_window FROM sessions
-WHERE id IN (SELECT MAX(id) FROM sessions WHERE context_window > 0 GROUP BY model)`
+const windowQuery = `SELECT context_window FROM sessions WHERE model = $1 AND context_window > 0 ORDER BY id DESC LIMIT 1`
 
-// ContextWindows returns the context window, in tokens, that the CLI reported last for
-// each model, by the model's name as configured. A model without a report is not in it.
-func (s *Store) ContextWindows(ctx context.Context) (map[string]int, error) {
-	type row struct {
-		model  string
-		window int
+// ContextWindow returns the context window, in tokens, that the CLI reported last for the
+// model of that name, as configured; 0 if it never did.
+func (s *Store) ContextWindow(ctx context.Context, model string) (int, error) {
+	var window int
+	err := s.db.QueryRowContext(ctx, windowQuery, model).Scan(&window)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("read the context window of model %s: %w", model, err)
 	}
-	rows, err := collect(ctx, s.db, func(r *row) []field {
-		return []field{{"model", &r.model}, {"context_window", &r.window}}
-	}, windowsQuery)
-	if err != nil {
-		return nil, fmt.Errorf("read the reported context windows: %w", err)
-	}
-	windows := make(map[string]int, len(rows))
-	for _, r := range rows {
-		windows[r.model] = r.window
-	}
-	return windows, nil
+	return window, nil
 }

@@ -9,12 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-func testContextWindows(t *testing.T, database backend) {
+func testContextWindow(t *testing.T, database backend) {
 	s := database(t)()
-	none, err := s.ContextWindows(bounded(t))
-	require.NoError(t, err)
-	require.Empty(t, none)
-
 	for i, reported := range []struct {
 		model  string
 		window int
@@ -26,7 +22,9 @@ func testContextWindows(t *testing.T, database backend) {
 		require.NoError(t, s.CloseSession(bounded(t), opened.SessionID, report, noon))
 	}
 
-	windows, err := s.ContextWindows(bounded(t))
-	require.NoError(t, err)
-	require.Equal(t, map[string]int{"haiku": 200_000, "sonnet": 1_000_000}, windows)
+	for model, want := range map[string]int{"haiku": 200_000, "sonnet": 1_000_000, "opus": 0, "unheard of": 0} {
+		got, err := s.ContextWindow(bounded(t), model)
+		require.NoError(t, err)
+		require.Equal(t, want, got, model)
+	}
 }

@@ -1,0 +1,148 @@
+# Claude Ops. `make` lists the targets; `make test` is what CI runs.
+# Needs Go and a POSIX shell; written for GNU Make 3.81 and newer.
+
+GO           ?= go
+TEST_TIMEOUT ?= 8m
+FUZZ_TIME    ?= 20s
+BENCH        ?= .
+# With the Temporal server linked in, a binary weighs more than three times this.
+WORKER_MAX_MB ?= 60
+
+BIN    := bin
+TOOLS  := $(BIN)/tools
+REPORT := $(BIN)/report
+SERVER := go.temporal.io/server
+
+# The tools are built again when their versions or the compiler change.
+TOOLS_BUILT := $(TOOLS)/.built-$(shell $(GO) env GOVERSION)
+
+GOLANGCI_LINT := $(TOOLS)/golangci-lint
+WORKFLOWCHECK := $(TOOLS)/workflowcheck
+# Prints go test's own lines, then every skipped and failed test with its reason.
+GOTESTSUM     := $(TOOLS)/gotestsum --format standard-quiet
+
+.DEFAULT_GOAL := help
+export GO # for the scripts in tools
+
+##@ Everyday
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: build
+build: ## Build bin/worker and bin/starter
+	$(GO) build -trimpath -o $(BIN)/ ./worker ./starter
+
+.PHONY: test
+test: clis check race ## Everything that must hold before a change is merged
+
+.PHONY: short
+short: ## The tests that need no server and no real CLI
+	$(GO) test -short -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: fmt
+fmt: $(TOOLS_BUILT) ## Format the Go files
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: clean
+clean: ## Remove what make built; the CLIs stay
+	rm -rf $(BIN)
+
+##@ Checks
+
+.PHONY: check
+check: format vet lint workflowcheck tidy locks lean ## All checks that run no test
+
+.PHONY: format
+format: $(TOOLS_BUILT) ## Check that the Go files are formatted
+	$(GOLANGCI_LINT) fmt --diff
+
+.PHONY: vet
+vet: ## Run go vet
+	$(GO) vet ./...
+
+.PHONY: lint
+lint: $(TOOLS_BUILT) ## Run the linters, which also hold the import direction
+	$(GOLANGCI_LINT) run
+
+.PHONY: workflowcheck
+workflowcheck: $(TOOLS_BUILT) ## Check that workflows are deterministic
+	$(WORKFLOWCHECK) -config tools/workflowcheck.yaml ./workflows/...
+
+.PHONY: tidy
+tidy: ## Check that go.mod and tools/go.mod list what is used
+	$(GO) mod tidy -diff
+	$(GO) -C tools mod tidy -diff
+
+# A lock with addresses in it downloads from the registry of whoever wrote it.
+.PHONY: locks
+locks: ## Check that the CLIs' lock files pin contents and name no address
+	@! grep -nE '"resolved"|https?://' tools/claude/*/package-lock.json || { \
+		echo 'locks: write them with npm install --omit-lockfile-registry-resolved' >&2; exit 1; }
+
+.PHONY: lean
+lean: ## Check that the worker is small and links no Temporal server
+	$(GO) build -trimpath -o $(BIN)/ ./worker
+	sh tools/lean.sh $(BIN)/worker ./worker $(SERVER) $(WORKER_MAX_MB)
+
+##@ Tests
+
+# It watches the Temporal server, too, in whose process the tests run. That costs some
+# minutes of compiling, once, and finds races that show at no other place.
+.PHONY: race
+race: $(TOOLS_BUILT) ## Run all tests under the race detector
+	$(GOTESTSUM) -- -race -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: contract
+contract: clis ## Hold the stand-in claude against the real CLIs
+	packages=$$(sh tools/packages.sh TestContract) && \
+	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestContract' $$packages
+
+.PHONY: e2e
+e2e: clis ## Repair a real broken service with the real CLI on a real Temporal server
+	packages=$$(sh tools/packages.sh TestEndToEnd) && \
+	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestEndToEnd' $$packages
+
+.PHONY: histories
+histories: ## Record the histories of the present shape for the replay test
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestChain' ./internal/supervisor -update
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZ_TIME
+	sh tools/fuzz.sh $(FUZZ_TIME)
+
+.PHONY: bench
+bench: ## Run the benchmarks that match BENCH
+	packages=$$(sh tools/packages.sh Benchmark) && \
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $$packages
+
+.PHONY: cover
+cover: | $(REPORT) ## Measure what the short tests cover
+	$(GO) test -short -timeout $(TEST_TIMEOUT) -coverprofile $(REPORT)/cover.out ./...
+	$(GO) tool cover -func $(REPORT)/cover.out | tail -n 1
+
+##@ Tools
+
+.PHONY: tools
+tools: $(TOOLS_BUILT) clis ## Install all that the checks and tests need
+
+.PHONY: clis
+clis: ## Install the real claude CLIs of tools/claude through npm
+	sh tools/claude/install.sh
+
+.PHONY: download
+download: ## Download the Go modules, trying again when the network fails
+	sh tools/retry.sh $(GO) mod download
+	sh tools/retry.sh $(GO) -C tools mod download
+
+$(TOOLS_BUILT): tools/go.mod tools/go.sum
+	mkdir -p $(TOOLS)
+	rm -f $(TOOLS)/.built-*
+	$(GO) -C tools build -o ../$(TOOLS)/ tool
+	touch $@
+
+$(REPORT):
+	mkdir -p $@
