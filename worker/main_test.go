@@ -110,16 +110,15 @@ func TestRunDrainsOnSignal(t *testing.T) {
 	worker := exec.CommandContext(t.Context(), self)
 	worker.Env = environment(t, asWorker+"=1", "PATH="+os.Getenv("PATH"), "CLAUDEOPS_CLAUDE="+claude,
 		"TEMPORAL_ADDRESS="+server.Address(), "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
-	var stderr bytes.Buffer
-	worker.Stderr = &stderr
+	worker.Stderr = t.Output()
 	require.NoError(t, worker.Start())
 	t.Cleanup(func() { _ = worker.Process.Kill() })
 
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: "claudeops"}, workflows.ChainWorkflow)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, time.Minute, 20*time.Millisecond, stderr.String())
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, time.Minute, 20*time.Millisecond)
 	require.NoError(t, worker.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, worker.Wait(), stderr.String())
+	require.NoError(t, worker.Wait())
 
 	// The tier has ended, so the activity is complete: nothing is pending but the next step.
 	described, err := c.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
