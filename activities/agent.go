@@ -39,9 +39,8 @@ type AgentReport struct {
 	escalation.Report
 	// Output is the structured output; nil if the agent gave none.
 	Output json.RawMessage
-	// InFlight is the tool call that had no result when the invocation ended; its Name is
-	// empty if there was none.
-	InFlight ToolCall
+	// InFlight are the tool calls that had no result when the invocation ended.
+	InFlight []ToolCall
 }
 
 // AgentProgress is how far an invocation has come.

@@ -13,13 +13,18 @@ import (
 	"github.com/claudeops/claudeops/prompts"
 )
 
-// repairTimeout bounds the turn that only asks for a verdict.
-const repairTimeout = escalation.Duration(2 * time.Minute)
+const (
+	// repairTimeout bounds the invocation that only asks for a verdict.
+	repairTimeout = escalation.Duration(2 * time.Minute)
+	// repairTurns leaves room for a first try that does not meet the schema.
+	repairTurns = 3
+)
 
 // Tiers runs tiers: one agent each.
 type Tiers struct {
-	Agent   Agent
-	Prompts *prompts.Set
+	Agent      Agent
+	Prompts    *prompts.Set
+	Heartbeats Heartbeats
 	// Host names this machine in records.
 	Host string
 }
@@ -58,15 +63,17 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	if err != nil {
 		return RunTierResult{}, permanent(ErrorTypePrompt, fmt.Errorf("prompt of %s: %w", input.Tier, err))
 	}
-	pulse := startPulse(ctx, past)
-	defer pulse.stop()
-
-	report, err := t.converse(ctx, launch, pulse)
+	agent, pulse := startPulse(ctx, t.Heartbeats, TierProgress{SessionID: input.SessionID, Host: t.Host, Spent: past.Spent})
+	report, err := t.converse(agent, launch, pulse)
+	if cause := context.Cause(agent); err == nil && report.Status == escalation.SessionStopped && errors.Is(cause, errFenced) {
+		err = cause
+	}
 	report.Report = past.Spent.Then(report.Report)
 	report.Attempts = int(activity.GetInfo(ctx).Attempt)
 	report.Host = t.Host
+	pulse.settle(report)
+	pulse.stop(ctx, err != nil)
 	if err != nil {
-		pulse.settle(TierProgress{Spent: report.Report, InFlight: report.InFlight})
 		return RunTierResult{}, temporal.NewApplicationErrorWithOptions(err.Error(), ErrorTypeAgent,
 			temporal.ApplicationErrorOptions{Cause: err, Details: []any{report.Report}})
 	}
@@ -89,7 +96,7 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress) (AgentRun, error) 
 	if known {
 		run.Resume = input.SessionID
 		run.Prompt, err = t.Prompts.Interrupted(prompts.Interruption{
-			Tool: past.InFlight.Name, Input: past.InFlight.Input, DryRun: input.Policy.DryRun,
+			Calls: inFlight(past), DryRun: input.Policy.DryRun,
 		})
 		return run, err
 	}
@@ -98,6 +105,15 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress) (AgentRun, error) 
 		run.Resume = input.ParentSessionID
 	}
 	return run, err
+}
+
+// inFlight lists the calls that the attempt before left without a result.
+func inFlight(past TierProgress) []prompts.Call {
+	var calls []prompts.Call
+	for _, call := range past.InFlight {
+		calls = append(calls, prompts.Call{Tool: call.Name, Input: call.Input})
+	}
+	return calls
 }
 
 func (t *Tiers) openingPrompt(input RunTierInput) (string, error) {
@@ -132,11 +148,11 @@ func (t *Tiers) converse(ctx context.Context, run AgentRun, pulse *pulse) (Agent
 		return report, nil
 	}
 	run.Resume = run.SessionID
-	run.Policy.Timeout = min(run.Policy.Timeout, repairTimeout)
+	run.Policy = repairPolicy(run.Policy)
 	if run.Prompt, err = t.Prompts.Repair(problem.Error()); err != nil {
 		return report, err
 	}
-	pulse.settle(TierProgress{Spent: pulse.past.Spent.Then(report.Report)})
+	pulse.add(report.Report)
 	repaired, err := t.Agent.Run(ctx, run, pulse.observe)
 	repaired.Report = report.Then(repaired.Report)
 	if err != nil || repaired.Status != escalation.SessionCompleted {
@@ -149,6 +165,14 @@ func (t *Tiers) converse(ctx context.Context, run AgentRun, pulse *pulse) (Agent
 		}
 	}
 	return repaired, nil
+}
+
+// repairPolicy holds the turn that only asks for a verdict to that: no tools, and little time.
+func repairPolicy(policy escalation.TierPolicy) escalation.TierPolicy {
+	policy.Tools, policy.AllowedTools = nil, nil
+	policy.Timeout = min(policy.Timeout, repairTimeout)
+	policy.MaxTurns = repairTurns
+	return policy
 }
 
 // judge decodes the verdict into the report, or says what is wrong with it.

@@ -51,6 +51,13 @@ func (f *fakeAgent) HasConversation(sessionID string) (bool, error) {
 	return f.conversations[sessionID], nil
 }
 
+// acceptingHeartbeats is a Temporal that is content.
+type acceptingHeartbeats struct{}
+
+var _ activities.Heartbeats = acceptingHeartbeats{}
+
+func (acceptingHeartbeats) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return nil }
+
 // finished is a run that came to its end with that output, after spending costUSD.
 func finished(output string, costUSD float64) agentReply {
 	var reply agentReply
@@ -68,7 +75,8 @@ func runTier(t *testing.T, agent *fakeAgent, input activities.RunTierInput, past
 	require.NoError(t, err)
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	tiers := &activities.Tiers{Agent: agent, Prompts: texts, Host: "host-1"}
+	heartbeats := acceptingHeartbeats{}
+	tiers := &activities.Tiers{Agent: agent, Prompts: texts, Heartbeats: heartbeats, Host: "host-1"}
 	env.RegisterActivity(tiers)
 	if past != nil {
 		env.SetHeartbeatDetails(*past)
@@ -158,11 +166,12 @@ func TestRunTierGoesOnAfterAnInterruption(t *testing.T) {
 	report, err := runTier(t, agent, input, &activities.TierProgress{
 		Spent:    escalation.Report{CostUSD: 1, Turns: 5},
 		Now:      activities.AgentProgress{CostUSD: 0.5, Turns: 2, Tokens: escalation.TokenUsage{Input: 100}},
-		InFlight: activities.ToolCall{Name: "Bash", Input: "docker restart jellyfin"},
+		InFlight: []activities.ToolCall{{Name: "Bash", Input: "docker restart jellyfin"}, {Name: "Bash", Input: "docker restart caddy"}},
 	})
 	require.NoError(t, err)
 	require.Equal(t, ownID, agent.runs[0].Resume, "it goes on with its own conversation, not the parent's")
 	require.Contains(t, agent.runs[0].Prompt, "docker restart jellyfin")
+	require.Contains(t, agent.runs[0].Prompt, "docker restart caddy")
 	require.InDelta(t, 1.6, report.CostUSD, 1e-9, "what was spent before counts")
 	require.True(t, report.CostEstimated)
 	require.Equal(t, 9, report.Turns)
@@ -200,6 +209,8 @@ func TestRunTierRepairsAVerdict(t *testing.T) {
 			require.Equal(t, ownID, agent.runs[1].Resume, "in the same conversation")
 			require.NotEqual(t, agent.runs[0].Prompt, agent.runs[1].Prompt)
 			require.Less(t, agent.runs[1].Policy.Timeout, agent.runs[0].Policy.Timeout)
+			require.Empty(t, agent.runs[1].Policy.Tools, "it can do no further work")
+			require.NotEmpty(t, agent.runs[0].Policy.Tools)
 			require.InDelta(t, 0.3, report.CostUSD, 1e-9)
 			require.Equal(t, 4, report.Turns)
 		})

@@ -29,12 +29,18 @@ type Launch struct {
 	Handoff string
 }
 
+// Call is a tool call.
+type Call struct {
+	// Tool is the tool's name, such as "Bash".
+	Tool string
+	// Input is what the call was to do: a command line, or its input as JSON.
+	Input string
+}
+
 // Interruption is what is known about a process that ended in the middle of its work.
 type Interruption struct {
-	// Tool is the tool whose call was in flight, such as "Bash"; empty is none, or not known.
-	Tool string
-	// Input is what that call was to do: a command line, or the call's input as JSON.
-	Input string
+	// Calls are the tool calls that were in flight; none is known to have been if empty.
+	Calls []Call
 	// DryRun says that the chain is one.
 	DryRun bool
 }

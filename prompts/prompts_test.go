@@ -57,7 +57,9 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 		"tier3-resumed":       func() (string, error) { return set.Resumed(prompts.Launch{Tier: 3, From: 2, Policy: normal}) },
 		"interrupted":         func() (string, error) { return set.Interrupted(prompts.Interruption{}) },
 		"interrupted-in-call": func() (string, error) {
-			return set.Interrupted(prompts.Interruption{Tool: "Bash", Input: "docker restart web", DryRun: true})
+			return set.Interrupted(prompts.Interruption{
+				Calls: []prompts.Call{{Tool: "Bash", Input: "docker restart web"}, {Tool: "Bash", Input: "docker restart db"}}, DryRun: true,
+			})
 		},
 		"repair": func() (string, error) { return set.Repair("verdict: status is missing") },
 	}
@@ -187,7 +189,7 @@ func TestForeignTextStaysInItsFence(t *testing.T) {
 	require.NotContains(t, text, "\u202e")
 	require.NotContains(t, text, "\x1b")
 
-	text, err = set.Interrupted(prompts.Interruption{Tool: "Bash", Input: evil})
+	text, err = set.Interrupted(prompts.Interruption{Calls: []prompts.Call{{Tool: "Bash", Input: evil}}})
 	require.NoError(t, err)
 	require.Contains(t, text, fenced)
 	text, err = set.Repair(evil)

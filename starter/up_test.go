@@ -25,7 +25,7 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 	}
 	marker := filepath.Join(t.TempDir(), "started")
 	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(
-		claudesim.On(claudesim.Match{Prompt: "ended from outside"}, claudesim.Conclude(escalation.Verdict{
+		claudesim.On(claudesim.Match{Prompt: "ended before its work was done"}, claudesim.Conclude(escalation.Verdict{
 			Status: escalation.VerdictHealthy, Summary: "all is well",
 		})),
 		claudesim.Always(claudesim.Bash("touch "+marker+"; sleep 300"))))

@@ -44,9 +44,13 @@ func (a *agent) Run(
 		report.Status = escalation.SessionStopped
 		return report, errDraining
 	}
-	status, final := statusOf(err, run.Resume != "")
-	report.Status = status
-	if !final {
+	failure, ok := errors.AsType[*claude.Error](err)
+	if !ok {
+		report.Status = escalation.SessionFailed
+		return report, err
+	}
+	report.Status = statusOf(failure.Kind, run.Resume != "")
+	if failure.Retryable() {
 		return report, err
 	}
 	return report, nil
@@ -86,34 +90,28 @@ func (a *agent) invocation(run activities.AgentRun) claude.Invocation {
 	}
 }
 
-// statusOf says what a run that ended with err came to, and whether that is final. What
-// is not final may go better at another attempt.
-func statusOf(err error, resumed bool) (status escalation.SessionStatus, final bool) {
-	var failure *claude.Error
-	if !errors.As(err, &failure) {
-		return escalation.SessionFailed, false
-	}
-	switch failure.Kind {
+// statusOf says what a run that ended with a failure of that kind came to.
+func statusOf(kind claude.ErrorKind, resumed bool) escalation.SessionStatus {
+	switch kind {
 	case claude.KindNoStructuredOutput, claude.KindSchemaNotMet:
 		// The agent came to its end. That it gave no verdict is judged by the activity.
-		return escalation.SessionCompleted, true
+		return escalation.SessionCompleted
 	case claude.KindNoConversation, claude.KindPromptTooLong:
 		if resumed {
-			return escalation.SessionResumeFailed, true
+			return escalation.SessionResumeFailed
 		}
-		return escalation.SessionFailed, true
+		return escalation.SessionFailed
 	case claude.KindTimedOut:
-		return escalation.SessionTimedOut, true
+		return escalation.SessionTimedOut
 	case claude.KindMaxTurns, claude.KindBudget:
-		return escalation.SessionBudgetExhausted, true
+		return escalation.SessionBudgetExhausted
 	case claude.KindStopped:
-		return escalation.SessionStopped, true
-	case claude.KindInvalid, claude.KindUsage, claude.KindSessionInUse, claude.KindAuth, claude.KindRefused:
-		return escalation.SessionFailed, true
-	case claude.KindNotStarted, claude.KindUnavailable, claude.KindStalled, claude.KindMalformed, claude.KindFailed:
-		return escalation.SessionFailed, false
+		return escalation.SessionStopped
+	case claude.KindInvalid, claude.KindUsage, claude.KindSessionInUse, claude.KindAuth, claude.KindRefused,
+		claude.KindNotStarted, claude.KindUnavailable, claude.KindStalled, claude.KindMalformed, claude.KindFailed:
+		return escalation.SessionFailed
 	}
-	return escalation.SessionFailed, false
+	return escalation.SessionFailed
 }
 
 func reportOf(result claude.Result) activities.AgentReport {
@@ -132,9 +130,10 @@ func reportOf(result claude.Result) activities.AgentReport {
 		},
 		Output: result.Structured,
 	}
-	if n := len(result.InFlight); n > 0 {
-		call := result.InFlight[n-1]
-		report.InFlight = activities.ToolCall{Number: n, Name: call.Tool, Input: string(call.Input), State: activities.ToolRunning}
+	for i, call := range result.InFlight {
+		report.InFlight = append(report.InFlight, activities.ToolCall{
+			Number: i + 1, Name: call.Tool, Input: string(call.Input), State: activities.ToolRunning,
+		})
 	}
 	return report
 }

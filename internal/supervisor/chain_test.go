@@ -238,7 +238,7 @@ func TestDrainInterruptsAndAnotherWorkerGoesOn(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "started")
 	claude := simtest.Install(t, claudesim.Play(
 		// The prompt after an interruption is another one, so it gets another answer.
-		claudesim.On(claudesim.Match{Prompt: "ended from outside"}, claudesim.Conclude(resolved())),
+		claudesim.On(claudesim.Match{Prompt: "ended before its work was done"}, claudesim.Conclude(resolved())),
 		claudesim.Always(claudesim.Bash("touch "+marker+"; sleep 300"))))
 	environ := environment(t, claude, "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")
 	first := startSite(t, temporalServer, environ)

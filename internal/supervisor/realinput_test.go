@@ -227,3 +227,27 @@ func hashFiles(dir string) map[string][sha256.Size]byte {
 	}
 	return hashes
 }
+
+// TestEndToEndVerdictRepaired lets the model end without its verdict: the real CLI nudges
+// it once by itself, then the supervisor asks again, in the same conversation.
+func TestEndToEndVerdictRepaired(t *testing.T) {
+	t.Parallel()
+	for _, version := range simtest.Versions() {
+		t.Run(string(version), func(t *testing.T) {
+			t.Parallel()
+			cli := simtest.RealCLI(t, version)
+			api := simtest.StartAPI(t, claudesim.Play(
+				claudesim.On(claudesim.Match{Prompt: "verdict of this session is missing"}, claudesim.Conclude(allWell())),
+				claudesim.Always(claudesim.Say("All is well, I would say."))))
+			s := startSite(t, startTemporal(t), environment(t, cli, "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key"))
+			chain, err := s.finish(s.start(nil))
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, "%s %+v", chain.Reason, chain.Last().Verdict)
+			require.Len(t, chain.Sessions, 1, "both are one session")
+			requireRecorded(t, s, chain)
+			requests := api.Requests()
+			require.Len(t, requests[len(requests)-1].Prompts(), 2)
+			require.False(t, requests[len(requests)-1].Offers("Bash"), "it was to do no further work")
+		})
+	}
+}

@@ -19,10 +19,6 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// progressInterval is how often a heartbeat may reach Temporal: as often as it is made, so
-// that people see a running tier live.
-const progressInterval = time.Second
-
 // reportTime is what an interrupted agent's activity needs, beyond the agent's own grace,
 // to tell Temporal what it came to.
 const reportTime = 10 * time.Second
@@ -129,9 +125,9 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 		DisableWorkflowWorker:              true,
 		MaxConcurrentActivityExecutionSize: s.config.Worker.MaxConcurrentAgents,
 		WorkerStopTimeout:                  s.config.Worker.DrainTimeout + s.config.Claude.StopGrace + reportTime,
-		MaxHeartbeatThrottleInterval:       progressInterval,
 		OnFatalError:                       onFatal,
 	})
+	s.tiers.Heartbeats = c
 	agents.RegisterActivity(&s.tiers)
 
 	if err := errors.Join(chains.Start(), agents.Start()); err != nil {

@@ -1,0 +1,128 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// fakeHeartbeats answers with answer and remembers the progress it was told.
+type fakeHeartbeats struct {
+	answer func(ctx context.Context, call int) error
+
+	mu   sync.Mutex
+	told []TierProgress
+}
+
+var _ Heartbeats = (*fakeHeartbeats)(nil)
+
+func (f *fakeHeartbeats) RecordActivityHeartbeat(ctx context.Context, _ []byte, details ...any) error {
+	f.mu.Lock()
+	f.told = append(f.told, details[0].(TierProgress)) //nolint:forcetypeassert // a panic fails the test
+	call := len(f.told)
+	f.mu.Unlock()
+	return f.answer(ctx, call)
+}
+
+// startTestPulse is startPulse without an activity around it.
+func startTestPulse(t *testing.T, heartbeats Heartbeats) (context.Context, *pulse) {
+	t.Helper()
+	agent, end := context.WithCancelCause(t.Context())
+	p := &pulse{heartbeats: heartbeats, fence: 15 * time.Second, end: end, done: make(chan struct{})}
+	p.idle.Go(func() { p.beat(context.WithoutCancel(agent)) })
+	return agent, p
+}
+
+func TestPulseEndsTheAgent(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		answer func(ctx context.Context, call int) error
+		after  time.Duration
+		want   error
+	}{
+		"cancelled": {
+			func(context.Context, int) error { return temporal.NewCanceledError() }, 0, errCancelled,
+		},
+		"no longer known": {
+			func(context.Context, int) error { return serviceerror.NewNotFound("gone") }, 0, errFenced,
+		},
+		"paused": {
+			func(context.Context, int) error { return activity.ErrActivityPaused }, 0, errFenced,
+		},
+		"refused from the third on": {
+			func(_ context.Context, call int) error {
+				if call < 3 {
+					return nil
+				}
+				return serviceerror.NewUnavailable("away")
+			}, 17 * time.Second, errFenced,
+		},
+		"swallowed by the network": {
+			func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }, 16 * time.Second, errFenced,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				agent, p := startTestPulse(t, &fakeHeartbeats{answer: tt.answer})
+				<-agent.Done()
+				require.ErrorIs(t, context.Cause(agent), tt.want)
+				require.InDelta(t, tt.after, time.Since(began), float64(heartbeatCall+heartbeatInterval),
+					"the agent must be gone, grace and all, before the heartbeat timeout")
+				p.stop(t.Context(), false)
+			})
+		})
+	}
+}
+
+func TestPulseOutlastsAShortOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		heartbeats := &fakeHeartbeats{answer: func(_ context.Context, call int) error {
+			if call > 2 && call < 14 {
+				return errors.New("away")
+			}
+			return nil
+		}}
+		agent, p := startTestPulse(t, heartbeats)
+		time.Sleep(time.Minute)
+		require.NoError(t, agent.Err())
+		p.stop(t.Context(), false)
+		require.Greater(t, len(heartbeats.told), 50)
+	})
+}
+
+func TestPulseTellsProgress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		heartbeats := &fakeHeartbeats{answer: func(context.Context, int) error { return nil }}
+		_, p := startTestPulse(t, heartbeats)
+		running := ToolCall{Number: 2, Name: "Bash", Input: "docker restart jellyfin", State: ToolRunning}
+		p.observe(AgentProgress{Turns: 2, CostUSD: 0.5, Tools: []ToolCall{{Number: 1, Name: "Bash", State: ToolDone}, running}})
+		time.Sleep(3 * heartbeatInterval)
+		last := heartbeats.told[len(heartbeats.told)-1]
+		require.Equal(t, []ToolCall{running}, last.InFlight)
+		require.InDelta(t, 0.5, last.ended().Spent.CostUSD, 1e-9, "what is cut off now counts as an estimate")
+		require.True(t, last.ended().Spent.CostEstimated)
+
+		p.add(escalation.Report{CostUSD: 0.75})
+		require.InDelta(t, 0.75, p.progress().ended().Spent.CostUSD, 1e-9, "what has ended counts once")
+		p.settle(AgentReport{Report: escalation.Report{CostUSD: 2}, InFlight: []ToolCall{running}})
+		p.stop(t.Context(), true)
+		last = heartbeats.told[len(heartbeats.told)-1]
+		require.InDelta(t, 2, last.Spent.CostUSD, 1e-9)
+		require.Equal(t, []ToolCall{running}, last.InFlight, "the next attempt has to know")
+	})
+}
