@@ -20,6 +20,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"since":      selectSessions + " WHERE started_at >= $1 ORDER BY started_at",
 		"events":     selectEvents + " WHERE chain_id = $1 ORDER BY id",
 		"window":     windowQuery,
+		"running":    runningQuery,
 		"replaced":   selectReplaced + " WHERE session_id = $1 ORDER BY id",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,7 @@ func testBackend(t *testing.T, database backend) {
 		"reading what is not there":                 testNotFound,
 		"a chain by sequence":                       testChain,
 		"forward and backward as a plain walk does": testLines,
+		"the sessions that are not closed":          testRunning,
 		"the window reported last":                  testContextWindow,
 		"events keep their order and come once":     testEvents,
 		"events are all recorded or none":           testEventsAtomic,

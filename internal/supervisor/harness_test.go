@@ -92,8 +92,14 @@ func startSite(t *testing.T, c client.Client, environ []string) *site {
 // start starts a chain with input, which is anything that encodes to JSON.
 func (s *site) start(input any) client.WorkflowRun {
 	s.t.Helper()
+	return s.startAs("chain-"+filepath.Base(s.t.Name()), input)
+}
+
+// startAs starts a chain under an ID.
+func (s *site) startAs(id string, input any) client.WorkflowRun {
+	s.t.Helper()
 	run, err := s.client.ExecuteWorkflow(s.t.Context(), client.StartWorkflowOptions{
-		ID: "chain-" + filepath.Base(s.t.Name()), TaskQueue: s.cfg.Worker.TaskQueue,
+		ID: id, TaskQueue: s.cfg.Worker.TaskQueue,
 	}, workflows.ChainWorkflow, input)
 	require.NoError(s.t, err)
 	return run

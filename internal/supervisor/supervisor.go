@@ -112,6 +112,9 @@ func (s *Supervisor) Close() error {
 // Run works until ctx ends or a worker fails for good. Then it drains: it takes nothing
 // new, lets running agents finish for the configured time, and interrupts the rest.
 func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
+	if err := s.settleAbandoned(ctx, c); err != nil {
+		return fmt.Errorf("settle the records that an earlier run left open: %w", err)
+	}
 	failed := make(chan error, 2) // one for each worker, so that neither blocks
 	onFatal := func(err error) { failed <- err }
 

@@ -41,6 +41,7 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_parent_session_id ON sessions (parent_session_id);
 CREATE INDEX sessions_started_at ON sessions (started_at);
 CREATE INDEX sessions_model ON sessions (model, id);
+CREATE INDEX sessions_status ON sessions (status, id);
 
 CREATE TABLE replaced_reports (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,0 +1,19 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+var runningQuery = selectSessions + " WHERE status = $1 ORDER BY id"
+
+// Running returns the sessions that are not closed, in the order in which they were opened.
+func (s *Store) Running(ctx context.Context) ([]escalation.Session, error) {
+	sessions, err := collect(ctx, s.db, sessionFields, runningQuery, string(escalation.SessionRunning))
+	if err != nil {
+		return nil, fmt.Errorf("read the sessions that are not closed: %w", err)
+	}
+	return sessions, nil
+}
