@@ -80,7 +80,7 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	v.Resumed = true
 	v.compare(launch)
 	sections := []*template.Template{s.role(launch.Tier, true)}
-	sections = append(sections, s.sections("request.md", "changed-permissions.md", "dryrun.md", "statuses.md")...)
+	sections = append(sections, s.sections("request.md", "changed-permissions.md", "dryrun.md", "limits.md", "statuses.md")...)
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
 
@@ -102,7 +102,9 @@ func (s *Set) Repair(reason string) (string, error) {
 type view struct {
 	Tier    int  // 1, 2 or 3
 	Resumed bool // the prompt goes on with a conversation
-	DryRun  bool
+	// Stranger says that the conversation is not known to have been told any rules.
+	Stranger bool
+	DryRun   bool
 
 	Services []string
 	Request  string
@@ -111,6 +113,9 @@ type view struct {
 
 	Allowed []string // what the tier's rules grant, a phrase each
 	Denied  []string // what they refuse, the same
+
+	Commands bool // some command is granted
+	Curl     bool // curl is
 
 	Changed   bool     // Added or Withdrawn is not empty
 	Added     []string // what is granted now and was not before
@@ -131,6 +136,8 @@ func newView(launch Launch) (view, error) {
 		Handoff:  strings.TrimSpace(launch.Handoff),
 		Allowed:  phrases(rules.AllowedTools),
 		Denied:   phrases(rules.DisallowedTools),
+		Commands: grantsCommand(rules.AllowedTools, ""),
+		Curl:     grantsCommand(rules.AllowedTools, "curl "),
 	}, nil
 }
 
@@ -139,6 +146,7 @@ func newView(launch Launch) (view, error) {
 func (v *view) compare(launch Launch) {
 	now := launch.Policy.For(launch.Tier).AllowedTools
 	var before []string
+	v.Stranger = !launch.From.Valid()
 	if launch.From.Valid() && len(launch.Policy.Tiers) >= int(launch.From) {
 		before = launch.Policy.For(launch.From).AllowedTools
 	}

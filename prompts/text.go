@@ -54,35 +54,6 @@ func longestRun(text string, of rune) int {
 	return longest
 }
 
-// phrases describes permission rules in a few lines: commands by their beginning, commands
-// in full, and the other tools.
-func phrases(rules []string) []string {
-	var beginnings, commands, others []string
-	for _, rule := range rules {
-		command, isCommand := strings.CutPrefix(rule, "Bash(")
-		command = strings.TrimSuffix(command, ")")
-		beginning, isBeginning := strings.CutSuffix(command, ":*")
-		switch {
-		case isCommand && isBeginning:
-			beginnings = append(beginnings, quote(beginning))
-		case isCommand:
-			commands = append(commands, quote(command))
-		default:
-			others = append(others, quote(rule))
-		}
-	}
-	var lines []string
-	add := func(lead string, items []string) {
-		if len(items) > 0 {
-			lines = append(lines, lead+strings.Join(items, ", "))
-		}
-	}
-	add("", others)
-	add("commands that begin with ", beginnings)
-	add("the commands ", commands)
-	return lines
-}
-
 // without returns the items of list that others lacks.
 func without(list, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(item string) bool { return slices.Contains(others, item) })

@@ -51,8 +51,8 @@ type Claude struct {
 	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run; the default rules confine the file tools to it. A path of your own must exist, and must not contain the state directory."`
 	Environment      string        `env:"ENVIRONMENT" desc:"Description of the infrastructure for the agents, free text: what runs where, how to reach it, what to keep in mind. Goes into every launch."`
 	FirstByteTimeout time.Duration `env:"FIRST_BYTE_TIMEOUT" desc:"Time within which a started agent must give the first sign of life."`
-	IdleTimeout      time.Duration `env:"IDLE_TIMEOUT" desc:"Time without any output after which an agent counts as stalled. Longer than the longest single command that it may run."`
-	StopGrace        time.Duration `env:"STOP_GRACE" desc:"Time that an agent gets to end after it was asked to, before it is killed."`
+	IdleTimeout      time.Duration `env:"IDLE_TIMEOUT" desc:"Time without any output after which an agent counts as stalled. The CLI is silent while a command runs, so this bounds the longest command, too."`
+	StopGrace        time.Duration `env:"STOP_GRACE" desc:"Time that an agent gets to end after it was asked to, before it is killed; at most 10s."`
 	APIRetries       int           `env:"API_RETRIES" desc:"Times that the CLI repeats a failed call of the model's API before it gives up; 0 to 10."`
 }
 

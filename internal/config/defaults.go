@@ -19,7 +19,7 @@ func defaults() Config {
 		Claude: Claude{
 			Path:             "claude",
 			FirstByteTimeout: 2 * time.Minute,  // a second or two, but for a loaded host and a large transcript
-			IdleTimeout:      11 * time.Minute, // the CLI lets one command run for up to 10 minutes, and is silent meanwhile
+			IdleTimeout:      31 * time.Minute, // the CLI is silent while a command runs, and a playbook takes up to half an hour
 			StopGrace:        5 * time.Second,  // enough to end a command and to write the transcript
 			APIRetries:       5,                // well under a minute of backoff; longer waits are Temporal's
 		},
@@ -40,7 +40,7 @@ const window = 200_000
 func tier1() Tier {
 	return Tier{
 		Model: "haiku", ContextWindow: window,
-		Tools:           RuleList{"Bash", "Read", "Grep", "Glob"},
+		Tools:           RuleList{"Bash", "Read", "Grep"},
 		AllowedTools:    rules(observing),
 		DisallowedTools: rules(never),
 		Timeout:         15 * time.Minute, // a look at a few dozen services
@@ -52,9 +52,9 @@ func tier1() Tier {
 func tier2() Tier {
 	return Tier{
 		Model: "sonnet", ContextWindow: window,
-		Tools:           RuleList{"Bash", "Read", "Grep", "Glob", "Edit", "Write"},
+		Tools:           RuleList{"Bash", "Read", "Grep", "Edit", "Write"},
 		AllowedTools:    rules(observing, safeRepair),
-		DisallowedTools: rules(never, neverWritten),
+		DisallowedTools: rules(never, neverRepaired, neverWritten),
 		Timeout:         30 * time.Minute, // a few restarts, and waiting for each to show its effect
 		MaxTurns:        100,
 		BudgetUSD:       2.50, // several times a normal repair
@@ -64,9 +64,9 @@ func tier2() Tier {
 func tier3() Tier {
 	return Tier{
 		Model: "opus", ContextWindow: window,
-		Tools:           RuleList{"Bash", "Read", "Grep", "Glob", "Edit", "Write"},
+		Tools:           RuleList{"Bash", "Read", "Grep", "Edit", "Write"},
 		AllowedTools:    rules(observing, safeRepair, fullRepair),
-		DisallowedTools: rules(never, neverWritten),
+		DisallowedTools: rules(never, neverRepaired, neverWritten),
 		Timeout:         60 * time.Minute, // a redeployment by playbook takes tens of minutes
 		MaxTurns:        150,
 		BudgetUSD:       10, // several times a normal redeployment

@@ -51,6 +51,7 @@ func TestAnEmptyEnvironmentGivesTheDefaults(t *testing.T) {
 		models = append(models, tier.Model)
 	}
 	require.Equal(t, []string{"haiku", "sonnet", "opus"}, models)
+	require.Greater(t, policy.For(escalation.TierFullRepair).Timeout.Std(), cfg.Claude.IdleTimeout, "else no command of tier 3 could be that long")
 }
 
 func TestAnEmptyVariableIsAnUnsetOne(t *testing.T) {
@@ -72,13 +73,19 @@ func TestEachTierAddsToTheOneBelow(t *testing.T) {
 		require.Subset(t, tier.DisallowedTools, tiers[i].DisallowedTools)
 		require.Greater(t, len(tier.AllowedTools), len(tiers[i].AllowedTools))
 	}
+	for _, tier := range escalation.Tiers() {
+		dryRun := load(t, "CLAUDEOPS_DRY_RUN=true").Policy().For(tier)
+		require.Equal(t, tiers[0].Tools, dryRun.Tools)
+		require.Equal(t, tiers[0].AllowedTools, dryRun.AllowedTools)
+		require.Equal(t, tiers[0].DisallowedTools, dryRun.DisallowedTools)
+	}
 	require.NotContains(t, tiers[0].Tools, "Write")
 	require.NotContains(t, tiers[0].Tools, "Edit")
 }
 
 func TestEveryDefaultRuleHasAReason(t *testing.T) {
 	t.Parallel()
-	for _, list := range [][]grant{observing, safeRepair, fullRepair, never, neverWritten} {
+	for _, list := range [][]grant{observing, safeRepair, fullRepair, never, neverRepaired, neverWritten} {
 		for _, grant := range list {
 			require.Regexp(t, ruleShape, grant.rule)
 			require.NotEmpty(t, grant.why, grant.rule)

@@ -1,35 +1,28 @@
 package config
 
-// grant is one permission rule of the CLI and why it is there. A rule such as
-// Bash(docker ps:*) covers every command line that starts with these words, whatever
-// arguments follow.
+import "slices"
+
+// grant is one permission rule of the CLI and why it is there. In a rule about commands
+// "*" stands for anything, and ":*" at its end for whatever arguments follow.
 type grant struct {
 	rule string
 	why  string
 }
 
-// observing is what every tier may do: look.
-var observing = []grant{
+// observing is what every tier may do: look. Beyond these rules the CLI runs commands
+// that it knows to be harmless in all their spellings (df -h, free, uptime, ps aux, ss,
+// docker ps, docker logs, docker inspect, cat and grep in the working directory) without
+// one. They must not be granted here: a rule would allow their other spellings as well.
+var observing = slices.Concat([]grant{
 	{"Read(./**)", "files of the working directory, and no others"},
-	{"Grep(./**)", "the same, searched"},
-	{"Glob(./**)", "the same, listed"},
-
-	{"Bash(curl:*)", "asks a service the way its users do; can also send data and write files, which the prompt forbids and a rule cannot"},
-	{"Bash(ping:*)", "tells an unreachable host from an unreachable service"},
+	{"Grep(./**)", "searches the same files; Glob is left out, because 2.1.197 lists any directory with it"},
+}, plainGets, []grant{
+	{"Bash(ping -c*)", "tells an unreachable host from an unreachable service; without a count it never ends"},
 	{"Bash(dig:*)", "name resolution, a frequent cause of everything else"},
-	{"Bash(ss:*)", "who listens where"},
 
-	{"Bash(df:*)", "a full disk explains most failures to write"},
-	{"Bash(free:*)", "memory pressure"},
-	{"Bash(uptime:*)", "load, and whether the host has restarted"},
-	{"Bash(ps:*)", "whether a process lives, and what it uses"},
-
-	{"Bash(docker ps:*)", "which containers run, restart or have ended"},
-	{"Bash(docker logs:*)", "what a container said before it failed"},
-	{"Bash(docker inspect:*)", "exit codes, restart counts, health checks"},
 	{"Bash(docker stats --no-stream:*)", "what each container uses; without the flag it never ends"},
-	{"Bash(docker compose ps:*)", "the same per project"},
-	{"Bash(docker compose logs:*)", "the same per project"},
+	{"Bash(docker compose ps:*)", "which containers of a project run, restart or have ended"},
+	{"Bash(docker compose logs:*)", "what a project's containers said"},
 
 	{"Bash(systemctl status:*)", "state and last log lines of a unit"},
 	{"Bash(systemctl is-active:*)", "state of a unit as one word"},
@@ -45,6 +38,27 @@ var observing = []grant{
 	{"Bash(helm list:*)", "which releases there are"},
 	{"Bash(helm status:*)", "state of a release"},
 	{"Bash(helm history:*)", "what changed, and when"},
+})
+
+// plainGets ask a service the way its users do. Only the spellings that the prompt
+// tells are granted, each with the URL bare or in quotes, because most options of curl
+// write files or send data. A rule in never denies whatever follows the URL.
+var plainGets = []grant{
+	{"Bash(curl -sS http*)", "the answer of a service"},
+	{`Bash(curl -sS "http*)`, "the same, the URL in quotes"},
+	{"Bash(curl -sS 'http*)", "the same, the URL in quotes"},
+	{"Bash(curl -sSi http*)", "with status and headers"},
+	{`Bash(curl -sSi "http*)`, "the same, the URL in quotes"},
+	{"Bash(curl -sSi 'http*)", "the same, the URL in quotes"},
+	{"Bash(curl -sSI http*)", "status and headers only"},
+	{`Bash(curl -sSI "http*)`, "the same, the URL in quotes"},
+	{"Bash(curl -sSI 'http*)", "the same, the URL in quotes"},
+	{"Bash(curl -fsS http*)", "fails where the answer is an error"},
+	{`Bash(curl -fsS "http*)`, "the same, the URL in quotes"},
+	{"Bash(curl -fsS 'http*)", "the same, the URL in quotes"},
+	{"Bash(curl -sS --max-time 10 http*)", "gives up on a service that hangs"},
+	{`Bash(curl -sS --max-time 10 "http*)`, "the same, the URL in quotes"},
+	{"Bash(curl -sS --max-time 10 'http*)", "the same, the URL in quotes"},
 }
 
 // safeRepair is what tier 2 adds: repairs that are safe to try, because they bring back
@@ -85,27 +99,139 @@ var fullRepair = []grant{
 	{"Bash(kubectl delete pod:*)", "lets a stuck pod be scheduled anew"},
 }
 
-// never is denied to every tier. It is a second line of defence: what is not granted is
-// denied already, these rules hold back what a grant would let through in its plainest
-// spelling, and a determined spelling passes them by. They are no boundary.
-var never = []grant{
+// never is denied to every tier. What is not granted is denied already; these rules hold
+// back what a grant would let through by an option or an argument. Some are generous (a
+// harmless line that looks like a bad one is denied, too), because the agent can say a
+// harmless thing in another way. A determined spelling still passes some of them by: they
+// are no boundary. Options count in every abbreviation that the program takes.
+var never = slices.Concat(neverCommands, []grant{
+	{"Bash(curl *http* *)", "an option after the URL sends data or writes a file"},
+	{"Bash(dig* -f*)", "sends the lines of a file to a name server"},
+	{"Bash(dig* -k*)", "opens a key file"},
+}, neverOptions)
+
+var neverCommands = []grant{
 	{"Bash(rm -rf /:*)", "destroys the host"},
 	{"Bash(docker system prune:*)", "removes what others still need"},
 	{"Bash(docker volume rm:*)", "persistent data"},
 	{"Bash(docker volume prune:*)", "persistent data"},
-	{"Bash(docker compose down -v:*)", "takes the volumes along"},
-	{"Bash(docker compose down --volumes:*)", "takes the volumes along"},
+	{"Bash(docker compose down* -v*)", "takes the volumes along"},
+	{"Bash(docker compose down*--vol*)", "takes the volumes along"},
 	{"Bash(kubectl delete pvc:*)", "persistent data"},
 	{"Bash(kubectl delete pv:*)", "persistent data"},
 	{"Bash(kubectl delete namespace:*)", "everything in it"},
-	{"Bash(kubectl get secret:*)", "credentials would end up in the conversation"},
-	{"Bash(kubectl get secrets:*)", "credentials would end up in the conversation"},
-	{"Bash(git push --force:*)", "rewrites what others rely on"},
-	{"Bash(git push -f:*)", "rewrites what others rely on"},
+	{"Bash(kubectl delete *,*)", "more kinds of resources than the one that is granted"},
+	{"Bash(kubectl delete *--all*)", "everything of its kind"},
+}
+
+var neverOptions = []grant{
+	{"Bash(kubectl *--ku*)", "--kubeconfig and --kuberc run programs that a file names, --kustomize fetches from elsewhere"},
+	{"Bash(kubectl get* -k*)", "fetches from elsewhere"},
+	{"Bash(kubectl describe* -k*)", "fetches from elsewhere"},
+	{"Bash(kubectl *--server*)", "sends the cluster's credentials elsewhere"},
+	{"Bash(kubectl * -s*)", "the same as --server"},
+	{"Bash(kubectl * -As*)", "the same as --server"},
+	{"Bash(kubectl *--cluster*)", "another cluster"},
+	{"Bash(kubectl *--token*)", "another identity"},
+	{"Bash(kubectl *--user*)", "another identity"},
+	{"Bash(kubectl *--password*)", "another identity"},
+	{"Bash(kubectl *--as*)", "another identity"},
+	{"Bash(kubectl *--client-*)", "another identity"},
+	{"Bash(kubectl *--certificate-*)", "trusts a server that the configuration does not"},
+	{"Bash(kubectl *--insecure*)", "trusts a server that the configuration does not"},
+	{"Bash(kubectl *--tls*)", "trusts a server that the configuration does not"},
+	{"Bash(kubectl *--cache-dir*)", "writes files"},
+	{"Bash(kubectl *--profile*)", "writes files"},
+	{"Bash(kubectl *-file=*)", "templates from files show what is in any file"},
+	{"Bash(kubectl *--raw*)", "any path of the API, secrets among them"},
+	{"Bash(kubectl get *secret*)", "credentials would end up in the conversation"},
+	{"Bash(kubectl get *Secret*)", "credentials would end up in the conversation"},
+	{"Bash(kubectl get *SECRET*)", "credentials would end up in the conversation"},
+	{`Bash(kubectl *-"*)`, "hides an option from 2.1.197, which does not undo quotes"},
+	{"Bash(kubectl *-'*)", "hides an option from 2.1.197, which does not undo quotes"},
+	{`Bash(kubectl *-k"*)`, "hides an option from 2.1.197, which does not undo quotes"},
+	{"Bash(kubectl *-k'*)", "hides an option from 2.1.197, which does not undo quotes"},
+	{`Bash(kubectl *\\\\*)`, "hides an option from 2.1.197, which does not undo quotes"},
+	{"Bash(helm *--ku*)", "--kubeconfig runs programs that a file names, --kube-* leads to another cluster or identity"},
+	{"Bash(helm *--post-renderer*)", "runs a program"},
+
+	{"Bash(systemctl * -*H*)", "another host"},
+	{"Bash(systemctl *--h*)", "another host"},
+	{"Bash(systemctl * -*M*)", "another machine"},
+	{"Bash(systemctl *--mac*)", "another machine"},
+	{"Bash(systemctl *--im*)", "mounts an image"},
+	{"Bash(journalctl *--v*)", "--vacuum-* deletes logs"},
+	{"Bash(journalctl *--ro*)", "--rotate ends log files"},
+	{"Bash(journalctl *--fl*)", "--flush moves logs"},
+	{"Bash(journalctl *--syn*)", "--sync writes"},
+	{"Bash(journalctl *--rel*)", "--relinquish-var moves logs"},
+	{"Bash(journalctl *--sm*)", "--smart-relinquish-var moves logs"},
+	{"Bash(journalctl *--cursor-*)", "--cursor-file writes a file"},
+	{"Bash(journalctl *--se*)", "--setup-keys writes keys"},
+	{"Bash(journalctl *--up*)", "--update-catalog writes"},
+	{"Bash(journalctl *--im*)", "mounts an image"},
+}
+
+// neverRepaired is denied to the tiers that may repair: what their grants reach beyond a
+// repair.
+var neverRepaired = []grant{
+	{"Bash(systemctl *.target*)", "targets shut down, reboot or isolate the host"},
+	{"Bash(systemctl *poweroff*)", "ends the host"},
+	{"Bash(systemctl *reboot*)", "ends the host"},
+	{"Bash(systemctl *halt*)", "ends the host"},
+	{"Bash(systemctl *kexec*)", "ends the host"},
+	{"Bash(systemctl *suspend*)", "ends the host"},
+	{"Bash(systemctl *hibernate*)", "ends the host"},
+	{"Bash(systemctl *shell*)", "debug-shell.service is a root shell"},
+	{"Bash(systemctl *--j*)", "--job-mode=isolate stops everything else"},
+	{`Bash(systemctl *\**)`, "a pattern stands for many units"},
+	{"Bash(systemctl *?*)", "a pattern stands for many units"},
+	{"Bash(systemctl *[*)", "a pattern stands for many units"},
+
+	{"Bash(git push*--f*)", "rewrites what others rely on"},
+	{"Bash(git push* -f*)", "rewrites what others rely on"},
+	{"Bash(git push* -uf*)", "rewrites what others rely on"},
+	{"Bash(git push*+*)", "rewrites what others rely on"},
+	{"Bash(git push*--m*)", "rewrites what others rely on"},
+	{"Bash(git push*--pru*)", "deletes branches"},
+	{"Bash(git push*--d*)", "deletes branches"},
+	{"Bash(git push* -d*)", "deletes branches"},
+	{"Bash(git push* :**)", "deletes branches"},
+	{"Bash(git push*--re*)", "--receive-pack runs a program"},
+	{"Bash(git push*--e*)", "--exec runs a program"},
+	{"Bash(git push* main)", "goes past the review"},
+	{"Bash(git push* master)", "goes past the review"},
+	{"Bash(git push*:*main)", "goes past the review"},
+	{"Bash(git push*:*master)", "goes past the review"},
+	{"Bash(git commit* -*F*)", "publishes any file as a message"},
+	{"Bash(git commit*--fi*)", "publishes any file as a message"},
+	{"Bash(git commit* -t*)", "publishes any file as a message"},
+	{"Bash(git commit*--te*)", "publishes any file as a message"},
+	{"Bash(git *--pathspec-f*)", "shows the lines of any file"},
+	{"Bash(gh pr create*--body-f*)", "publishes any file"},
+	{"Bash(gh pr create* -F*)", "publishes any file"},
+	{"Bash(gh pr create* -dF*)", "publishes any file"},
+	{"Bash(gh pr create* -fF*)", "publishes any file"},
+	{"Bash(gh pr create*--template*)", "publishes any file"},
+	{"Bash(gh pr create* -T*)", "publishes any file"},
+	{"Bash(gh pr create*--recover*)", "reads any file"},
+	{"Bash(apprise*--config*)", "a configuration from elsewhere"},
+	{"Bash(apprise* -c*)", "a configuration from elsewhere"},
+	{"Bash(apprise*--attach*)", "sends any file"},
+	{"Bash(apprise* -a*)", "sends any file"},
+	{"Bash(apprise*--plugin*)", "runs a program"},
+	{"Bash(apprise* -P*)", "runs a program"},
 }
 
 // neverWritten is denied to the tiers that may write files at all.
-var neverWritten = []grant{
-	{"Edit(.git/**)", "hooks there run as commands at the next commit"},
-	{"Write(.git/**)", "hooks there run as commands at the next commit"},
+var neverWritten = slices.Concat(
+	notWritten("**/.git", "leads git to a directory of the agent's own"),
+	notWritten("**/.git/**", "hooks and settings there run as commands"),
+	notWritten("**/*compose*.y*ml", "a privileged container is as good as root; with docker compose up it would be one step"),
+	notWritten("**/.env", "COMPOSE_FILE there names another file"),
+)
+
+// notWritten denies both ways to write the files that match.
+func notWritten(files, why string) []grant {
+	return []grant{{"Edit(" + files + ")", why}, {"Write(" + files + ")", why}}
 }

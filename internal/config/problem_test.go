@@ -33,6 +33,7 @@ func TestProblems(t *testing.T) {
 		"duration":      {[]string{"CLAUDEOPS_IDLE_TIMEOUT=30"}, `CLAUDEOPS_IDLE_TIMEOUT is "30"; it must be a duration with its unit, such as 90s, 15m or 1h30m.`},
 		"no idle":       {[]string{"CLAUDEOPS_IDLE_TIMEOUT=0s"}, `CLAUDEOPS_IDLE_TIMEOUT is "0s"; it must be longer than nothing, such as 30s.`},
 		"no grace":      {[]string{"CLAUDEOPS_STOP_GRACE=-1s"}, `CLAUDEOPS_STOP_GRACE is "-1s"; it must be longer than nothing, such as 30s.`},
+		"long grace":    {[]string{"CLAUDEOPS_STOP_GRACE=11s"}, `CLAUDEOPS_STOP_GRACE is "11s"; it must be at most 10s, so that`},
 		"no drain":      {[]string{"CLAUDEOPS_DRAIN_TIMEOUT=0s"}, `CLAUDEOPS_DRAIN_TIMEOUT is "0s"; it must be longer than nothing, such as 30s.`},
 		"no first byte": {[]string{"CLAUDEOPS_FIRST_BYTE_TIMEOUT=0s"}, `CLAUDEOPS_FIRST_BYTE_TIMEOUT is "0s"; it must be longer than nothing, such as 30s.`},
 		"late first byte": {

@@ -142,6 +142,20 @@ A file is a Go template (` + "`text/template`" + `) over ` + "`.Tier`, `.Resumed
 braces are written ` + "`{{\"{{\"}}`" + `. Each file is tried out at the start, and an error names file and line.`,
 }
 
+const permissionsHead = `
+## Default permissions
+
+In a rule such as ` + "`Bash(docker restart:*)` or `Bash(kubectl *--raw*)`" + ` a star stands for anything: the first covers every
+command line that begins with these words. A rule that denies wins over one that grants. Beyond these rules the CLI runs,
+without any, commands that it knows to read only, in the spellings that it knows: ` + "`cat`, `grep` and `find`" + ` in the working
+directory, ` + "`ps aux`, `df`, `free`, `uptime`, `ss -tlnp`, `docker ps`, `docker logs`, `docker inspect`" + ` and others.
+
+The rules that deny hold back what a grant lets through by an option or an argument, as far as a rule can; they are a second
+line of defence and no boundary. What an agent must not see or reach is kept from it by the user and the network it runs
+under: see [security.md](security.md). Options must follow the verb (` + "`kubectl get pods -n shop`" + `), and ` + "`docker compose`" + ` works on the
+project in the working directory, because in front of the verb an option can mean anything.
+`
+
 // documentation renders docs/configuration.md.
 func documentation(settings []Setting) string {
 	var text strings.Builder
@@ -158,7 +172,7 @@ func documentation(settings []Setting) string {
 		}
 		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", setting.Name, documentedDefault(setting), setting.Meaning)
 	}
-	text.WriteString("\n## Default permissions\n\nA rule such as `Bash(docker ps:*)` covers every command line that begins with these words,\nwhatever arguments follow: `Bash(curl:*)` can read and send any file that the agent's user can read. The\nCLI also runs a list of its own of read-only commands (cat, grep, git log and others) without any rule.\nWhat an agent must not see or reach is therefore best kept from the user and the network it runs under.\n")
+	text.WriteString(permissionsHead)
 	for _, list := range []struct {
 		heading string
 		grants  []grant
@@ -166,7 +180,8 @@ func documentation(settings []Setting) string {
 		{"Tier 1 and above: look", observing},
 		{"Tier 2 and above: repair safely", safeRepair},
 		{"Tier 3: repair in full", fullRepair},
-		{"Denied to every tier\n\nA second line of defence and no boundary: what is not granted is denied already, and a command can be\nspelled in many ways.", never},
+		{"Denied to every tier", never},
+		{"Denied to tiers 2 and 3", neverRepaired},
 		{"Denied to the tiers that may write files", neverWritten},
 	} {
 		fmt.Fprintf(&text, "\n### %s\n\n| rule | reason |\n|---|---|\n", list.heading)

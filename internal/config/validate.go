@@ -38,10 +38,16 @@ func (c Config) validateDatabase(p *problems) {
 		"be the URL of a file with an absolute path, such as sqlite:///var/lib/claudeops/claudeops.db")
 }
 
+// longestGrace is well below the 30 seconds after which Temporal takes a worker that it
+// does not hear for dead.
+const longestGrace = 10 * time.Second
+
 func (c Config) validateClaude(p *problems) {
 	p.must("FIRST_BYTE_TIMEOUT", c.Claude.FirstByteTimeout > 0, positive)
 	p.must("IDLE_TIMEOUT", c.Claude.IdleTimeout > 0, positive)
 	p.must("STOP_GRACE", c.Claude.StopGrace > 0, positive)
+	p.must("STOP_GRACE", c.Claude.StopGrace <= longestGrace, "be at most %s, so that a worker that Temporal has given up for lost "+
+		"has stopped its agent before another worker starts one", formatDuration(longestGrace))
 	p.must("API_RETRIES", c.Claude.APIRetries >= 0 && c.Claude.APIRetries <= 10, "be between 0 and 10")
 }
 

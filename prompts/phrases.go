@@ -1,0 +1,123 @@
+package prompts
+
+import (
+	"slices"
+	"strings"
+)
+
+// workFiles is the scope of a rule about the files of the working directory.
+const workFiles = "./**"
+
+// phrases describes permission rules in a few lines: tools with the files that they are
+// about, commands by their beginning, commands by what stands in them, and the rest.
+func phrases(rules []string) []string {
+	var tools, whole []string
+	var files, beginnings, parts groups
+	for _, rule := range rules {
+		tool, scope, scoped := strings.Cut(strings.TrimSuffix(rule, ")"), "(")
+		switch {
+		case !scoped:
+			tools = append(tools, quote(tool))
+		case tool != "Bash":
+			files.add(scope, quote(tool))
+		default:
+			describeCommand(scope, &beginnings, &parts, &whole)
+		}
+	}
+	lines := fileLines(tools, files)
+	if items := beginnings.join("|"); len(items) > 0 {
+		lines = append(lines, "commands that begin with "+strings.Join(items, ", "))
+	}
+	for _, part := range parts.list {
+		lines = append(lines, quote(part.key)+" with "+strings.Join(part.items, ", "))
+	}
+	if len(whole) > 0 {
+		lines = append(lines, "the commands "+strings.Join(whole, ", "))
+	}
+	return lines
+}
+
+// describeCommand sorts the pattern of a rule about commands into one of the three.
+func describeCommand(pattern string, beginnings, parts *groups, whole *[]string) {
+	beginning := strings.TrimSuffix(pattern, ":*")
+	open := beginning != pattern
+	if !open {
+		beginning, open = strings.CutSuffix(pattern, "*")
+	}
+	program, part, inner := strings.Cut(beginning, "*")
+	// How the last word is quoted makes no difference to what the agent may do.
+	words := strings.Fields(strings.NewReplacer(`"`, "", "'", "").Replace(beginning))
+	switch {
+	case !inner && open && len(words) > 0:
+		last := len(words) - 1
+		beginnings.add(strings.Join(words[:last], " "), words[last])
+	case inner && !strings.Contains(part, "*"):
+		parts.add(strings.TrimSpace(program), quote(strings.ReplaceAll(part, `\\`, `\`)))
+	default:
+		*whole = append(*whole, quote(pattern))
+	}
+}
+
+// fileLines names tools, first those without a scope, then by the files that they are about.
+func fileLines(tools []string, files groups) []string {
+	var lines []string
+	if len(tools) > 0 {
+		lines = append(lines, strings.Join(tools, ", "))
+	}
+	var byTools groups
+	for _, scope := range files.list {
+		where := "files in the working directory"
+		if scope.key != workFiles {
+			where = quote(scope.key)
+		}
+		byTools.add(strings.Join(scope.items, ", "), where)
+	}
+	for _, group := range byTools.list {
+		lines = append(lines, group.key+": "+strings.Join(group.items, ", "))
+	}
+	return lines
+}
+
+// groups collects items under keys; both keep their order, and an item counts once.
+type groups struct {
+	list []group
+}
+
+type group struct {
+	key   string
+	items []string
+}
+
+func (g *groups) add(key, item string) {
+	i := slices.IndexFunc(g.list, func(have group) bool { return have.key == key })
+	if i < 0 {
+		g.list = append(g.list, group{key: key, items: []string{item}})
+		return
+	}
+	if !slices.Contains(g.list[i].items, item) {
+		g.list[i].items = append(g.list[i].items, item)
+	}
+}
+
+// join writes each group as one code span: its key, then its items. Items without a key
+// stand alone.
+func (g *groups) join(separator string) []string {
+	var spans []string
+	for _, group := range g.list {
+		if group.key == "" {
+			for _, item := range group.items {
+				spans = append(spans, quote(item))
+			}
+			continue
+		}
+		spans = append(spans, quote(group.key+" "+strings.Join(group.items, separator)))
+	}
+	return spans
+}
+
+// grantsCommand reports whether rules grant a command that begins so.
+func grantsCommand(rules []string, beginning string) bool {
+	return slices.ContainsFunc(rules, func(rule string) bool {
+		return strings.HasPrefix(rule, "Bash("+beginning) || (rule == "Bash" && beginning == "")
+	})
+}
