@@ -1,0 +1,79 @@
+package transcripts
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/azureblob" // azblob://
+	"gocloud.dev/blob/fileblob"
+	_ "gocloud.dev/blob/gcsblob" // gs://
+	_ "gocloud.dev/blob/s3blob"  // s3://
+)
+
+// dirMode is the mode of directories: transcripts hold whatever an agent has read.
+const dirMode = 0o700
+
+// lister returns the names, without the prefix, of the objects whose keys begin with prefix,
+// which ends with a slash.
+type lister func(ctx context.Context, prefix string) ([]string, error)
+
+func openBucket(ctx context.Context, location *url.URL) (*blob.Bucket, lister, error) {
+	if location.Scheme != fileblob.Scheme {
+		bucket, err := blob.OpenBucket(ctx, location.String())
+		return bucket, bucketLister(bucket), err
+	}
+	bucket, err := fileblob.OpenBucket(location.Path, &fileblob.Options{
+		CreateDir:   true,
+		DirFileMode: dirMode,
+		NoTempDir:   true, // a rename is atomic within one file system only
+		// What belongs to an object is in it: see the package's documentation.
+		Metadata: fileblob.MetadataDontWrite,
+	})
+	return bucket, directoryLister(location.Path), err
+}
+
+func bucketLister(bucket *blob.Bucket) lister {
+	return func(ctx context.Context, prefix string) ([]string, error) {
+		var names []string
+		objects := bucket.List(&blob.ListOptions{Prefix: prefix})
+		for {
+			object, err := objects.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				return names, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, object.Key[len(prefix):])
+		}
+	}
+}
+
+// directoryLister takes the place of the library's own listing. That one passes over what it
+// cannot read, and a conversation that cannot be read now must not look like one that was
+// never archived; and it fails when another writer's temporary file vanishes under it.
+func directoryLister(root string) lister {
+	return func(_ context.Context, prefix string) ([]string, error) {
+		if _, err := os.Stat(root); err != nil { // an archive that is not there is not an empty one
+			return nil, err
+		}
+		entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(prefix)))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		names := make([]string, 0, len(entries))
+		for _, entry := range entries {
+			names = append(names, entry.Name())
+		}
+		return names, nil
+	}
+}

@@ -1,0 +1,163 @@
+package transcripts
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// format names the shape of the header.
+	format = "claudeops-transcript/1"
+	// headerMagic begins a frame that decoders of zstd skip (RFC 8878, section 3.1.2).
+	headerMagic = 0x184D2A5C
+	// maxHeader is more than a header can need, in bytes.
+	maxHeader = 4 << 10
+	// maxWindow is the memory that unpacking may take, in bytes.
+	maxWindow = 64 << 20
+)
+
+// header says what an object holds. It is what the content is held against.
+type header struct {
+	Format    string `json:"format"`
+	SessionID string `json:"session_id"`
+	extent
+}
+
+// errDamaged is in every error about an object that is not what its header says, or has none.
+var errDamaged = errors.New("damaged")
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", errDamaged, fmt.Errorf(format, args...))
+}
+
+// encode writes an object: the header, and content compressed. It fails if content is not
+// what the header says.
+func encode(w io.Writer, h header, content io.Reader) error {
+	encoded, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	frame := binary.LittleEndian.AppendUint32(nil, headerMagic)
+	frame = binary.LittleEndian.AppendUint32(frame, uint32(len(encoded))) //nolint:gosec // a few hundred bytes
+	if _, err := w.Write(append(frame, encoded...)); err != nil {
+		return err
+	}
+	// One goroutine and little memory: it runs beside an agent, and nobody waits for it.
+	packer, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return err
+	}
+	if err := copyExtent(packer, content, h.extent); err != nil {
+		return errors.Join(err, packer.Close())
+	}
+	return packer.Close()
+}
+
+// decodeHeader reads the header of sessionID's object and nothing behind it.
+func decodeHeader(r *source, sessionID string) (header, error) {
+	var frame struct{ Magic, Size uint32 }
+	if err := binary.Read(r, binary.LittleEndian, &frame); err != nil {
+		return header{}, r.blame(err)
+	}
+	if frame.Magic != headerMagic || frame.Size > maxHeader {
+		return header{}, damaged("it does not begin with a header")
+	}
+	encoded := make([]byte, frame.Size)
+	if _, err := io.ReadFull(r, encoded); err != nil {
+		return header{}, r.blame(err)
+	}
+	var h header
+	if err := json.Unmarshal(encoded, &h); err != nil {
+		return header{}, damaged("header: %w", err)
+	}
+	switch {
+	case h.Format != format:
+		return header{}, damaged("its format is %q, and this version reads %q", h.Format, format)
+	case h.SessionID != sessionID:
+		return header{}, damaged("it holds the conversation %q", h.SessionID)
+	}
+	return h, nil
+}
+
+// decode reads an object and writes its content to w. It fails, after it has written some of
+// it, if the content is not what the header says.
+func decode(w io.Writer, r *source, sessionID string) (header, error) {
+	h, err := decodeHeader(r, sessionID)
+	if err != nil {
+		return header{}, err
+	}
+	unpacker, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return header{}, err
+	}
+	defer unpacker.Close()
+	target := &sink{Writer: w}
+	err = copyExtent(target, unpacker, h.extent)
+	switch {
+	case target.err != nil: // the local disk's fault, not the object's
+		return header{}, target.err
+	case err != nil:
+		return header{}, r.blame(err)
+	}
+	return h, nil
+}
+
+// copyExtent copies content to w and fails if it is anything else than want.
+func copyExtent(w io.Writer, content io.Reader, want extent) error {
+	digest, lines := sha256.New(), &lineCounter{}
+	written, err := io.Copy(io.MultiWriter(w, digest, lines), io.LimitReader(content, want.Bytes+1))
+	if err != nil {
+		return err
+	}
+	got := extent{Bytes: written, Lines: lines.n, SHA256: sumOf(digest)}
+	if got != want {
+		return fmt.Errorf("the content has %d bytes, %d lines and hash %s, and must have %d, %d and %s",
+			got.Bytes, got.Lines, got.SHA256, want.Bytes, want.Lines, want.SHA256)
+	}
+	return nil
+}
+
+// source is a stored object as it is read. It tells a damaged object, which is read to its end
+// and makes no sense, from one that cannot be read right now.
+type source struct {
+	io.Reader
+	err error
+}
+
+// Read implements io.Reader.
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// blame returns why reading failed with err: what the storage said, else that the object is damaged.
+func (s *source) blame(err error) error {
+	if s.err != nil {
+		return s.err
+	}
+	return damaged("%w", err)
+}
+
+// sink remembers the error with which writing failed.
+type sink struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.Writer.Write(p)
+	if err != nil {
+		s.err = err
+	}
+	return n, err
+}

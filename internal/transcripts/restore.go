@@ -1,0 +1,205 @@
+package transcripts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Restored is what Restore found and did.
+type Restored struct {
+	// Outcome says which copy is at the path now.
+	Outcome Outcome
+	// Damaged are the archived copies that were passed over, latest first.
+	Damaged []error
+	// SetAside is where the local file was moved to, if it had gone another way than the
+	// archived copy; else empty.
+	SetAside string
+}
+
+// Outcome is which copy Restore decided for.
+type Outcome string
+
+// The outcomes.
+const (
+	// KeptLocal is the local file, which is as new as the archive or newer.
+	KeptLocal Outcome = "kept_local"
+	// FromArchive is the archived copy, which took the place of a missing or older local file.
+	FromArchive Outcome = "from_archive"
+)
+
+// Restore makes the newest conversation that there is the local one. It changes the local file
+// in one step or not at all, and never to anything whose hash is not right.
+//
+// Its error wraps ErrNotFound if there is no conversation, and ErrCorrupt if there are archived
+// copies only and none is intact. Any other error means that this cannot be told now: whatever
+// is at the path may be older than what the archive has.
+func (c *Copy) Restore(ctx context.Context) (Restored, error) {
+	restored, err := c.restore(ctx)
+	if err != nil {
+		return Restored{}, fmt.Errorf("restore the conversation %s: %w", c.sessionID, err)
+	}
+	return restored, nil
+}
+
+func (c *Copy) restore(ctx context.Context) (Restored, error) {
+	now, err := stampOf(c.path)
+	if err != nil {
+		return Restored{}, err
+	}
+	local, err := measure(c.path)
+	if err != nil {
+		return Restored{}, err
+	}
+	var all []version
+	if c.archive != nil {
+		if all, err = c.versions(ctx); err != nil {
+			return Restored{}, err
+		}
+	}
+	var restored Restored
+	for _, v := range all {
+		restored.Outcome, err = c.restoreFrom(ctx, v, local, &restored.SetAside)
+		if err == nil {
+			c.known = all[0]
+			return restored, nil
+		}
+		if !errors.Is(err, errDamaged) {
+			return Restored{}, err
+		}
+		restored.Damaged = append(restored.Damaged, err)
+	}
+	switch {
+	case now.size > 0:
+		restored.Outcome = KeptLocal
+		if len(all) > 0 {
+			c.known = all[0]
+		}
+		return restored, nil
+	case len(all) > 0:
+		return Restored{}, fmt.Errorf("%w: %w", ErrCorrupt, errors.Join(restored.Damaged...))
+	default:
+		return Restored{}, ErrNotFound
+	}
+}
+
+// restoreFrom decides between the local file and version v, and if v is newer, puts it in
+// place. Its error wraps errDamaged if v is of no use.
+func (c *Copy) restoreFrom(ctx context.Context, v version, local extent, setAside *string) (Outcome, error) {
+	archived, err := c.header(ctx, v)
+	if err != nil {
+		return "", err
+	}
+	follows, err := startsWith(c.path, local, archived.extent)
+	if err != nil {
+		return "", err
+	}
+	if follows {
+		c.base = archived.extent
+		return KeptLocal, nil
+	}
+	fetched, err := c.fetch(ctx, v)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(fetched.path) }() // once it is in place there is nothing to remove
+	older, err := startsWith(fetched.path, fetched.extent, local)
+	if err != nil {
+		return "", err
+	}
+	if !older {
+		aside := fmt.Sprintf("%s.superseded-%.12s", c.path, local.SHA256)
+		if err := os.Rename(c.path, aside); err != nil {
+			return "", fmt.Errorf("set the local transcript aside: %w", err)
+		}
+		*setAside = aside
+	}
+	if err := putInPlace(fetched.path, c.path); err != nil {
+		return "", err
+	}
+	c.base = fetched.extent
+	return FromArchive, nil
+}
+
+// fetchedFile is a complete copy from the archive, in the directory where it is wanted.
+type fetchedFile struct {
+	path string
+	extent
+}
+
+// fetch gets version v into a temporary file beside the transcript, checked and on disk.
+func (c *Copy) fetch(ctx context.Context, v version) (_ fetchedFile, err error) {
+	object, err := c.archive.bucket.NewReader(ctx, c.key(v), nil)
+	if err != nil {
+		return fetchedFile{}, fmt.Errorf("read the archived copy %s: %w", c.key(v), err)
+	}
+	defer func() { _ = object.Close() }()
+	file, err := c.createTemporary()
+	if err != nil {
+		return fetchedFile{}, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
+	h, err := decode(file, &source{Reader: object}, c.sessionID)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fetchedFile{}, fmt.Errorf("archived copy %s: %w", c.key(v), err)
+	}
+	return fetchedFile{path: file.Name(), extent: h.extent}, nil
+}
+
+// leftoverAge is the age from which a temporary file is nobody's any more: a restore takes seconds.
+const leftoverAge = time.Hour
+
+// createTemporary creates a file for a copy that comes in, in the directory of the transcript,
+// and removes those that a killed process left there. Its name does not end as transcripts do,
+// so the CLI never takes it for one.
+func (c *Copy) createTemporary() (*os.File, error) {
+	dir := filepath.Dir(c.path)
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, fmt.Errorf("make the directory of the transcript: %w", err)
+	}
+	prefix := ".restoring-" + c.sessionID + "-"
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the directory of the transcript: %w", err)
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), prefix) {
+			continue
+		}
+		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > leftoverAge {
+			_ = os.Remove(filepath.Join(dir, entry.Name())) // it only wastes room
+		}
+	}
+	file, err := os.CreateTemp(dir, prefix+"*")
+	if err != nil {
+		return nil, fmt.Errorf("make a file beside the transcript: %w", err)
+	}
+	return file, nil
+}
+
+// putInPlace renames a file that is on disk, and brings the rename to disk as well.
+func putInPlace(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return fmt.Errorf("put the transcript in place: %w", err)
+	}
+	dir, err := os.Open(filepath.Dir(to))
+	if err != nil {
+		return fmt.Errorf("put the transcript in place: %w", err)
+	}
+	defer closeRead(dir)
+	if err := dir.Sync(); err != nil {
+		return fmt.Errorf("put the transcript in place: %w", err)
+	}
+	return nil
+}
