@@ -44,7 +44,7 @@ func demoEnvironment(stateDir, claude, path string) []string {
 	return []string{
 		"PATH=" + path,
 		"HOME=" + stateDir,
-		set("STATE_DIR", stateDir),
+		set("STATE_DIR", stateDir), set("TRANSCRIPTS", config.NoTranscripts), // nothing of a demo is to outlive it
 		set("CLAUDE", claude),
 		set("TIER1_TOOLS", "Bash"), set("TIER1_ALLOWED_TOOLS", look),
 		set("TIER2_TOOLS", "Bash"), set("TIER2_ALLOWED_TOOLS", restart),

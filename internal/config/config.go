@@ -37,6 +37,7 @@ type Chain struct {
 type State struct {
 	Dir         string `env:"STATE_DIR" default:"$XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops" desc:"Directory for records, conversations and the agents' working directory. Created if missing, readable by its owner only."`
 	DatabaseURL string `env:"DATABASE_URL" secret:"true" default:"sqlite://STATE_DIR/claudeops.db" desc:"Database for session records and events, spelled sqlite:///absolute/path.db."`
+	Transcripts string `env:"TRANSCRIPTS" default:"file://STATE_DIR-transcripts" desc:"Archive of the agents' conversations, from which they go on when the host or the state directory is lost. The URL of a directory (file:///absolute/path) or of a bucket that all workers share: s3://bucket?region=eu-west-1, gs://bucket or azblob://container, with &prefix=some/dir/ for a part of it. none: no archive. Nothing in it is ever deleted."`
 }
 
 // Claude is how the claude CLI is run, whatever the tier.

@@ -63,6 +63,10 @@ func resolve(c *Config, around surroundings, p *problems) {
 	if c.State.DatabaseURL == "" {
 		c.State.DatabaseURL = fileURL(filepath.Join(c.State.Dir, "claudeops.db"))
 	}
+	if c.State.Transcripts == "" && c.State.Dir != "" {
+		// Beside the state directory and not in it: an archive is there to survive its loss.
+		c.State.Transcripts = locationOf(c.State.Dir + "-transcripts")
+	}
 	if c.Claude.WorkDir == "" {
 		c.Claude.WorkDir = filepath.Join(c.State.Dir, "work")
 	}

@@ -37,6 +37,7 @@ func TestAnEmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	cfg := load(t)
 	require.Equal(t, "/home/someone/.local/state/claudeops", cfg.State.Dir)
 	require.Equal(t, "sqlite:///home/someone/.local/state/claudeops/claudeops.db", cfg.State.DatabaseURL)
+	require.Equal(t, "file:///home/someone/.local/state/claudeops-transcripts", cfg.State.Transcripts)
 	require.Equal(t, "/home/someone/.local/state/claudeops/work", cfg.Claude.WorkDir)
 	require.Equal(t, "/home/someone/.local/state/claudeops/claude", cfg.Claude.ConfigDir)
 	require.False(t, cfg.Claude.Login)
@@ -186,7 +187,7 @@ func TestMakeDirs(t *testing.T) {
 	cfg := load(t, "CLAUDEOPS_STATE_DIR="+state)
 	require.NoError(t, cfg.MakeDirs())
 	require.NoError(t, cfg.MakeDirs(), "it may run again")
-	for _, dir := range []string{state, cfg.Claude.WorkDir, cfg.Claude.ConfigDir} {
+	for _, dir := range []string{state, cfg.Claude.WorkDir, cfg.Claude.ConfigDir, state + "-transcripts"} {
 		info, err := os.Stat(dir)
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
@@ -203,5 +204,24 @@ func TestMakeDirsNamesEachDirectoryThatCannotBeUsed(t *testing.T) {
 	err := load(t, "CLAUDEOPS_STATE_DIR="+filepath.Join(file, "state")).MakeDirs()
 	require.ErrorContains(t, err, "directory "+file+"/state cannot be used")
 	require.ErrorContains(t, err, "set CLAUDEOPS_STATE_DIR to another")
-	require.Len(t, strings.Split(err.Error(), "\n"), 3)
+	require.ErrorContains(t, err, "directory "+file+"/state-transcripts cannot be used")
+	require.ErrorContains(t, err, "set CLAUDEOPS_TRANSCRIPTS to another")
+	require.Len(t, strings.Split(err.Error(), "\n"), 4)
+}
+
+func TestTranscripts(t *testing.T) {
+	t.Parallel()
+	for location, dir := range map[string]string{
+		"none":                              "",
+		"file:///var/lib/archive":           "/var/lib/archive",
+		"file:///with%20a/space":            "/with a/space",
+		"s3://bucket?region=eu-west-1":      "",
+		"gs://bucket?prefix=claudeops/":     "",
+		"azblob://container?prefix=a/b/":    "",
+		"s3://bucket?endpoint=http://minio": "",
+	} {
+		cfg := load(t, "CLAUDEOPS_TRANSCRIPTS="+location)
+		require.Equal(t, location, cfg.State.Transcripts)
+		require.Equal(t, dir, cfg.State.TranscriptsDir())
+	}
 }

@@ -82,22 +82,28 @@ func errorText(err error) string {
 // MakeDirs creates the directories that Claude Ops owns, for their owner only, and makes
 // sure that it can write there. Its error joins one sentence for each that it cannot use.
 func (c Config) MakeDirs() error {
-	dirs := []string{c.State.Dir}
+	dirs := []ownDir{{c.State.Dir, "STATE_DIR"}}
 	if !c.given[Prefix+"WORK_DIR"] {
-		dirs = append(dirs, c.Claude.WorkDir)
+		dirs = append(dirs, ownDir{c.Claude.WorkDir, "STATE_DIR"})
 	}
 	if !c.given[Prefix+"CLAUDE_CONFIG_DIR"] {
-		dirs = append(dirs, c.Claude.ConfigDir)
+		dirs = append(dirs, ownDir{c.Claude.ConfigDir, "STATE_DIR"})
+	}
+	if archive := c.State.TranscriptsDir(); archive != "" {
+		dirs = append(dirs, ownDir{archive, "TRANSCRIPTS"})
 	}
 	var failures []error
 	for _, dir := range dirs {
-		if err := makeWritable(dir); err != nil {
+		if err := makeWritable(dir.path); err != nil {
 			failures = append(failures, fmt.Errorf(
-				"directory %s cannot be used: %w; make it writable, or set %sSTATE_DIR to another", dir, err, Prefix))
+				"directory %s cannot be used: %w; make it writable, or set %s%s to another", dir.path, err, Prefix, dir.setting))
 		}
 	}
 	return errors.Join(failures...)
 }
+
+// ownDir is a directory of ours, and the setting that moves it elsewhere.
+type ownDir struct{ path, setting string }
 
 // makeWritable creates dir if it is missing, and writes and removes a file in it: modes
 // alone tell nothing about a read-only or full file system.

@@ -14,6 +14,7 @@ import (
 func (c Config) validate(p *problems) {
 	p.must("RESUME_CONTEXT_THRESHOLD", c.Chain.ResumeThreshold > 0 && c.Chain.ResumeThreshold <= 1, "be above 0 and at most 1")
 	c.validateDatabase(p)
+	validateTranscripts(c.State.Transcripts, p)
 	c.validateClaude(p)
 	c.validatePlaces(p)
 	for _, named := range c.Tiers.named() {
@@ -67,6 +68,8 @@ func (c Config) validatePlaces(p *problems) {
 	p.must("WORK_DIR", isDir(c.Claude.WorkDir), exist)
 	p.must("WORK_DIR", !contains(c.Claude.WorkDir, c.State.Dir), "not contain the state directory %s, %s", c.State.Dir, ours)
 	p.must("WORK_DIR", !contains(c.Claude.WorkDir, c.Claude.ConfigDir), "not contain the CLI's directory %s, %s", c.Claude.ConfigDir, ours)
+	archive := c.State.TranscriptsDir()
+	p.must("WORK_DIR", archive == "" || !contains(c.Claude.WorkDir, archive), "not contain the transcript archive %s, %s", archive, ours)
 	file := c.State.DatabaseFile()
 	p.must("WORK_DIR", file == "" || !contains(c.Claude.WorkDir, file), "not contain the database %s, %s", file, ours)
 }
