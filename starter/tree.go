@@ -65,7 +65,7 @@ func mark(status escalation.SessionStatus) string {
 	case escalation.SessionCompleted:
 		return "✓"
 	case escalation.SessionFailed, escalation.SessionTimedOut, escalation.SessionBudgetExhausted,
-		escalation.SessionResumeFailed, escalation.SessionStopped:
+		escalation.SessionResumeFailed, escalation.SessionTranscriptLost, escalation.SessionStopped:
 		return "✗"
 	}
 	return "?"

@@ -86,7 +86,7 @@ func (c *chainRun) run(ctx workflow.Context) (ChainResult, error) {
 		case escalation.DecisionEscalate:
 			step = step.escalate(session, decision.Tier)
 		case escalation.DecisionHandoff:
-			step = step.handOff()
+			step = step.handOff(session)
 		}
 	}
 }

@@ -257,26 +257,34 @@ func TestChainRefusesInput(t *testing.T) {
 	}
 }
 
-func TestChainFailedResumeBecomesOneHandoff(t *testing.T) {
+func TestChainWithoutTheConversationBecomesOneHandoff(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t,
-		concludes(escalation.VerdictEscalate, 0.03),
-		ends(escalation.SessionResumeFailed),
-		concludes(escalation.VerdictResolved, 0.50))
+	for status, reason := range map[escalation.SessionStatus]escalation.ContinuityReason{
+		escalation.SessionResumeFailed:   escalation.ReasonResumeFailed,
+		escalation.SessionTranscriptLost: escalation.ReasonTranscriptLost,
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t,
+				concludes(escalation.VerdictEscalate, 0.03),
+				ends(status),
+				concludes(escalation.VerdictResolved, 0.50))
 
-	result, err := w.run(t, workflows.ChainInput{})
-	require.NoError(t, err)
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
 
-	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
-	require.Len(t, result.Sessions, 3)
-	failed, again := result.Sessions[1], result.Sessions[2]
-	require.Equal(t, escalation.SessionResumeFailed, failed.Status)
-	require.Equal(t, failed.Tier, again.Tier)
-	require.Equal(t, failed.ParentID, again.ParentID)
-	require.Equal(t, escalation.ContinuityHandoff, again.Continuity)
-	require.Equal(t, escalation.ReasonResumeFailed, again.ContinuityReason)
-	require.Equal(t, "what it saw", w.ran[2].Handoff.Summary)
-	require.NotEqual(t, failed.SessionID, again.SessionID)
+			require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+			require.Len(t, result.Sessions, 3)
+			failed, again := result.Sessions[1], result.Sessions[2]
+			require.Equal(t, status, failed.Status)
+			require.Equal(t, failed.Tier, again.Tier)
+			require.Equal(t, failed.ParentID, again.ParentID)
+			require.Equal(t, escalation.ContinuityHandoff, again.Continuity)
+			require.Equal(t, reason, again.ContinuityReason)
+			require.Equal(t, "what it saw", w.ran[2].Handoff.Summary)
+			require.NotEqual(t, failed.SessionID, again.SessionID)
+		})
+	}
 }
 
 func TestChainHandsOffUnderContextPressure(t *testing.T) {

@@ -17,8 +17,9 @@ type step struct {
 	tier escalation.Tier
 	// parent is the session whose context the tier continues; nil if none.
 	parent *escalation.Session
-	// resumeFailed says that the parent's conversation could not be loaded.
-	resumeFailed bool
+	// resumeFailed and transcriptLost say why the parent's conversation is not tried again: it
+	// could not be loaded, or it is gone.
+	resumeFailed, transcriptLost bool
 }
 
 // firstStep is where the input says to begin.
@@ -48,9 +49,10 @@ func (s step) escalate(session escalation.Session, tier escalation.Tier) step {
 	return step{tier: tier, parent: &session}
 }
 
-// handOff is the same step again, without the conversation.
-func (s step) handOff() step {
-	return step{tier: s.tier, parent: s.parent, resumeFailed: true}
+// handOff is the same step again, without the conversation that failed session was to go on from.
+func (s step) handOff(failed escalation.Session) step {
+	lost := failed.Status == escalation.SessionTranscriptLost
+	return step{tier: s.tier, parent: s.parent, resumeFailed: !lost, transcriptLost: lost}
 }
 
 // runTier opens the record of a session, runs its agent, and returns the session as it ended.
@@ -85,11 +87,12 @@ func (c *chainRun) runTier(ctx workflow.Context, step step) (escalation.Session,
 func (c *chainRun) open(ctx workflow.Context, step step) (escalation.Session, error) {
 	policy := c.policy.For(step.tier)
 	choice := escalation.ChooseContinuity(escalation.Situation{
-		Parent:       step.parent,
-		ResumeFailed: step.resumeFailed,
-		Window:       c.windowOf(policy),
-		Threshold:    c.policy.ResumeThreshold,
-		Mode:         c.policy.Continuity,
+		Parent:         step.parent,
+		ResumeFailed:   step.resumeFailed,
+		TranscriptLost: step.transcriptLost,
+		Window:         c.windowOf(policy),
+		Threshold:      c.policy.ResumeThreshold,
+		Mode:           c.policy.Continuity,
 	})
 	session := escalation.Session{
 		ChainID:          c.state.ID,

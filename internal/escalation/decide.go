@@ -30,11 +30,12 @@ type Rule string
 
 // The rules.
 const (
-	RuleVerdict      Rule = "verdict"       // the tier concluded, and nothing objects
-	RuleNoVerdict    Rule = "no_verdict"    // the session ended without a conclusion
-	RuleResumeFailed Rule = "resume_failed" // the conversation could not be loaded
-	RuleDryRun       Rule = "dry_run"       // a dry run escalates nothing
-	RuleMaxTier      Rule = "max_tier"      // the next tier is higher than allowed
+	RuleVerdict        Rule = "verdict"         // the tier concluded, and nothing objects
+	RuleNoVerdict      Rule = "no_verdict"      // the session ended without a conclusion
+	RuleResumeFailed   Rule = "resume_failed"   // the conversation could not be loaded
+	RuleTranscriptLost Rule = "transcript_lost" // the conversation is gone: its host is lost, and it was not archived
+	RuleDryRun         Rule = "dry_run"         // a dry run escalates nothing
+	RuleMaxTier        Rule = "max_tier"        // the next tier is higher than allowed
 )
 
 // Severity ranks the event that a decision leaves behind.
@@ -63,7 +64,9 @@ func Decide(policy Policy, session Session) Decision {
 		}
 		return decideVerdict(policy, session.Tier, *session.Verdict)
 	case SessionResumeFailed:
-		return decideResumeFailed(session)
+		return decideNoConversation(session, RuleResumeFailed, "could not resume the conversation")
+	case SessionTranscriptLost:
+		return decideNoConversation(session, RuleTranscriptLost, "found the conversation lost")
 	case SessionTimedOut, SessionBudgetExhausted:
 		return complete(OutcomeNeedsHuman, RuleNoVerdict, withoutVerdict(session))
 	case SessionStopped:
@@ -110,15 +113,15 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict) Decision {
 	}
 }
 
-// decideResumeFailed starts the same tier once more, from a handoff. A session that was
+// decideNoConversation starts the same tier once more, from a handoff. A session that was
 // no resume has no conversation to lose, so the rule cannot repeat itself.
-func decideResumeFailed(session Session) Decision {
+func decideNoConversation(session Session, rule Rule, what string) Decision {
 	if session.Continuity != ContinuityResume || session.ParentID == 0 {
-		return complete(OutcomeFailed, RuleResumeFailed, withoutVerdict(session))
+		return complete(OutcomeFailed, rule, withoutVerdict(session))
 	}
 	return Decision{
-		Action: DecisionHandoff, Tier: session.Tier, Rule: RuleResumeFailed,
-		Reason: fmt.Sprintf("%s could not resume the conversation and starts again from a handoff", session.Tier),
+		Action: DecisionHandoff, Tier: session.Tier, Rule: rule,
+		Reason: fmt.Sprintf("%s %s and starts again from a handoff", session.Tier, what),
 	}
 }
 

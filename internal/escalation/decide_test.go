@@ -92,6 +92,18 @@ func TestDecide(t *testing.T) {
 			maxTier: 3, session: unresumed(2, escalation.ContinuityResume, 7),
 			want: escalation.Decision{Action: escalation.DecisionHandoff, Tier: 2, Rule: escalation.RuleResumeFailed},
 		},
+		"a conversation that is lost is handed off": {
+			maxTier: 3, session: lost(2, escalation.ContinuityResume, 7),
+			want: escalation.Decision{Action: escalation.DecisionHandoff, Tier: 2, Rule: escalation.RuleTranscriptLost},
+		},
+		"a handoff in place of a lost conversation is tried once": {
+			maxTier: 3, session: lost(2, escalation.ContinuityHandoff, 7),
+			want: ended(escalation.OutcomeFailed, escalation.RuleTranscriptLost),
+		},
+		"a lost conversation without a record has nothing to hand off": {
+			maxTier: 3, session: lost(1, escalation.ContinuityResume, 0),
+			want: ended(escalation.OutcomeFailed, escalation.RuleTranscriptLost),
+		},
 		"a handoff is tried once": {
 			maxTier: 3, session: unresumed(2, escalation.ContinuityHandoff, 7),
 			want: ended(escalation.OutcomeFailed, escalation.RuleResumeFailed),
@@ -135,6 +147,9 @@ func TestDecideProperties(t *testing.T) {
 		case escalation.DecisionHandoff:
 			require.Equal(t, session.Tier, got.Tier)
 			require.Equal(t, escalation.ContinuityResume, session.Continuity, "would never end")
+			require.Contains(t, []escalation.SessionStatus{
+				escalation.SessionResumeFailed, escalation.SessionTranscriptLost,
+			}, session.Status, "the conversation is there")
 			require.Empty(t, got.Outcome)
 		case escalation.DecisionComplete:
 			require.NotEmpty(t, got.Outcome)
@@ -161,7 +176,7 @@ func anySession() *rapid.Generator[escalation.Session] {
 		session.Status = rapid.SampledFrom([]escalation.SessionStatus{
 			escalation.SessionCompleted, escalation.SessionCompleted, escalation.SessionCompleted,
 			escalation.SessionFailed, escalation.SessionTimedOut, escalation.SessionBudgetExhausted,
-			escalation.SessionResumeFailed, escalation.SessionStopped, escalation.SessionRunning, "unheard of",
+			escalation.SessionResumeFailed, escalation.SessionTranscriptLost, escalation.SessionStopped, escalation.SessionRunning, "unheard of",
 		}).Draw(t, "status")
 		session.ReportedSessionID = rapid.SampledFrom([]string{"", "reported"}).Draw(t, "reported id")
 		session.ContextTokens = rapid.IntRange(0, 300_000).Draw(t, "context tokens")
@@ -193,6 +208,12 @@ func unconcluded(status escalation.SessionStatus) escalation.Session {
 func unresumed(tier escalation.Tier, continuity escalation.Continuity, parent int64) escalation.Session {
 	session := escalation.Session{Tier: tier, Continuity: continuity, ParentID: parent}
 	session.Status = escalation.SessionResumeFailed
+	return session
+}
+
+func lost(tier escalation.Tier, continuity escalation.Continuity, parent int64) escalation.Session {
+	session := unresumed(tier, continuity, parent)
+	session.Status = escalation.SessionTranscriptLost
 	return session
 }
 

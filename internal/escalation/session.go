@@ -16,6 +16,7 @@ const (
 	SessionTimedOut        SessionStatus = "timed_out"        // a time limit of ours ended it
 	SessionBudgetExhausted SessionStatus = "budget_exhausted" // its turns or dollars ran out
 	SessionResumeFailed    SessionStatus = "resume_failed"    // the CLI could not load the conversation
+	SessionTranscriptLost  SessionStatus = "transcript_lost"  // the conversation to go on from is gone
 	SessionStopped         SessionStatus = "stopped"          // a person cancelled it
 )
 
