@@ -14,8 +14,9 @@ type Agent interface {
 	// returns, with the status escalation.SessionStopped. It returns an error if and only if the same invocation may go better
 	// later; what is known, the cost among it, is in the report even then.
 	Run(ctx context.Context, run AgentRun, observe func(AgentProgress)) (AgentReport, error)
-	// HasConversation reports whether this host has a conversation that can be resumed.
-	HasConversation(sessionID string) (bool, error)
+	// HasConversation reports whether there is a conversation that can be resumed, on this host
+	// or in an archive. An error means that this cannot be told now.
+	HasConversation(ctx context.Context, sessionID string) (bool, error)
 }
 
 // AgentRun is one invocation of the claude CLI for a tier.

@@ -59,12 +59,10 @@ type RunTierResult struct {
 // attempts so far have spent is in its details.
 func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult, error) {
 	past := pastAttempts(ctx)
-	launch, err := t.launch(input, past)
-	if err != nil {
-		return RunTierResult{}, permanent(ErrorTypePrompt, fmt.Errorf("prompt of %s: %w", input.Tier, err))
-	}
-	agent, pulse := startPulse(ctx, t.Heartbeats, TierProgress{SessionID: input.SessionID, Host: t.Host, Spent: past.Spent})
-	report, err := t.converse(agent, launch, pulse)
+	agent, pulse := startPulse(ctx, t.Heartbeats, TierProgress{
+		SessionID: input.SessionID, Host: t.Host, Spent: past.Spent, InFlight: past.InFlight,
+	})
+	report, err := t.attempt(agent, input, past, pulse)
 	if cause := context.Cause(agent); err == nil && report.Status == escalation.SessionStopped && errors.Is(cause, errFenced) {
 		err = cause
 	}
@@ -74,14 +72,36 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	pulse.settle(report)
 	pulse.stop(ctx, err != nil)
 	if err != nil {
-		return RunTierResult{}, temporal.NewApplicationErrorWithOptions(err.Error(), ErrorTypeAgent,
-			temporal.ApplicationErrorOptions{Cause: err, Details: []any{report.Report}})
+		return RunTierResult{}, unjudged(err, report.Report)
 	}
 	return RunTierResult{Report: report.Report}, nil
 }
 
-// launch makes the invocation that an attempt starts with.
-func (t *Tiers) launch(input RunTierInput, past TierProgress) (AgentRun, error) {
+// attempt runs the agent, from where the attempt before left the conversation.
+func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgress, pulse *pulse) (AgentReport, error) {
+	known, err := t.Agent.HasConversation(ctx, input.SessionID)
+	if err != nil {
+		return AgentReport{}, err
+	}
+	launch, err := t.launch(input, past, known)
+	if err != nil {
+		return AgentReport{}, permanent(ErrorTypePrompt, fmt.Errorf("prompt of %s: %w", input.Tier, err))
+	}
+	return t.converse(ctx, launch, pulse)
+}
+
+// unjudged makes the error of an attempt after which another one may do better.
+func unjudged(err error, spent escalation.Report) error {
+	if _, decided := errors.AsType[*temporal.ApplicationError](err); decided {
+		return err
+	}
+	return temporal.NewApplicationErrorWithOptions(err.Error(), ErrorTypeAgent,
+		temporal.ApplicationErrorOptions{Cause: err, Details: []any{spent}})
+}
+
+// launch makes the invocation that an attempt starts with. It goes on with the session's own
+// conversation if one is known.
+func (t *Tiers) launch(input RunTierInput, past TierProgress, known bool) (AgentRun, error) {
 	run := AgentRun{
 		ChainID:   input.ChainID,
 		Tier:      input.Tier,
@@ -89,10 +109,7 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress) (AgentRun, error) 
 		SessionID: input.SessionID,
 		Schema:    escalation.VerdictSchema,
 	}
-	known, err := t.Agent.HasConversation(input.SessionID)
-	if err != nil {
-		return run, err
-	}
+	var err error
 	if known {
 		run.Resume = input.SessionID
 		run.Prompt, err = t.Prompts.Interrupted(prompts.Interruption{

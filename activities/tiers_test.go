@@ -25,6 +25,7 @@ const (
 type fakeAgent struct {
 	replies       []agentReply
 	conversations map[string]bool
+	unreachable   error // what keeps it from telling which conversations there are
 	runs          []activities.AgentRun
 }
 
@@ -47,8 +48,8 @@ func (f *fakeAgent) Run(
 	return reply.report, reply.err
 }
 
-func (f *fakeAgent) HasConversation(sessionID string) (bool, error) {
-	return f.conversations[sessionID], nil
+func (f *fakeAgent) HasConversation(_ context.Context, sessionID string) (bool, error) {
+	return f.conversations[sessionID], f.unreachable
 }
 
 // acceptingHeartbeats is a Temporal that is content.
@@ -221,7 +222,7 @@ func TestRunTierResultsWithoutAVerdict(t *testing.T) {
 	t.Parallel()
 	for _, status := range []escalation.SessionStatus{
 		escalation.SessionTimedOut, escalation.SessionBudgetExhausted, escalation.SessionResumeFailed,
-		escalation.SessionFailed, escalation.SessionStopped,
+		escalation.SessionTranscriptLost, escalation.SessionFailed, escalation.SessionStopped,
 	} {
 		t.Run(string(status), func(t *testing.T) {
 			t.Parallel()
@@ -254,6 +255,20 @@ func TestRunTierErrorCarriesTheSpending(t *testing.T) {
 	require.Equal(t, activities.ErrorTypeAgent, application.Type())
 	require.Equal(t, "the API is overloaded", application.Message())
 	require.InDelta(t, 0.7, activities.SpentBefore(err).CostUSD, 1e-9)
+}
+
+func TestRunTierIsTriedAgainWhenConversationsCannotBeLookedUp(t *testing.T) {
+	t.Parallel()
+	agent := &fakeAgent{unreachable: errors.New("the archive is away")}
+	_, err := runTier(t, agent, tierInput(1, escalation.ContinuityFresh), &activities.TierProgress{
+		Spent: escalation.Report{CostUSD: 0.5},
+	})
+	var application *temporal.ApplicationError
+	require.ErrorAs(t, err, &application)
+	require.False(t, application.NonRetryable())
+	require.Equal(t, "the archive is away", application.Message())
+	require.InDelta(t, 0.5, activities.SpentBefore(err).CostUSD, 1e-9)
+	require.Empty(t, agent.runs, "it must not begin anew what may be half done")
 }
 
 func TestSpentBeforeOfAStranger(t *testing.T) {

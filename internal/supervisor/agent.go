@@ -16,6 +16,8 @@ import (
 type agent struct {
 	cli      *claude.CLI
 	settings config.Claude
+	// conversations is where the transcripts are.
+	conversations conversations
 	// draining ends when the agents that still run are to be interrupted.
 	draining context.Context
 }
@@ -33,7 +35,12 @@ func (a *agent) Run(
 	defer cancel(nil)
 	unhook := context.AfterFunc(a.draining, func() { cancel(errDraining) })
 	defer unhook()
+	found, end, err := a.open(ctx, run)
+	if err != nil {
+		return activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed, Error: err.Error()}}, err
+	}
 	result, err := a.cli.Run(ctx, a.invocation(run), func(p claude.Progress) { observe(progressOf(p)) })
+	end()
 	report := reportOf(result)
 	if err == nil {
 		report.Status = escalation.SessionCompleted
@@ -50,14 +57,57 @@ func (a *agent) Run(
 		return report, err
 	}
 	report.Status = statusOf(failure.Kind, run.Resume != "")
+	if report.Status == escalation.SessionResumeFailed && !found {
+		report.Status = escalation.SessionTranscriptLost
+		report.Error += "; it is neither on this host nor in the archive"
+	}
 	if failure.Retryable() {
 		return report, err
 	}
 	return report, nil
 }
 
-// HasConversation implements activities.Agent.
-func (a *agent) HasConversation(sessionID string) (bool, error) {
+// open gets the conversation that the run starts from, reports whether there is one, and
+// begins to archive the one that the run writes, until end is called.
+//
+// A conversation that is not found is not the end: the CLI looks in more places.
+func (a *agent) open(ctx context.Context, run activities.AgentRun) (found bool, end func(), err error) {
+	own, err := a.conversations.copyOf(run.SessionID)
+	if err != nil {
+		return false, nil, err
+	}
+	origin := own
+	if run.Resume != "" && run.Resume != run.SessionID {
+		if origin, err = a.conversations.copyOf(run.Resume); err != nil {
+			return false, nil, err
+		}
+	}
+	if run.Resume != "" {
+		found, err = a.conversations.restore(ctx, run.Resume, origin)
+	}
+	if err != nil && ctx.Err() == nil { // else the run ends before it begins, with the right status
+		return false, nil, err
+	}
+	endSaving := a.conversations.keep(ctx, run.SessionID, own)
+	return found, func() {
+		limit := lastSaveLimit
+		if a.draining.Err() != nil {
+			limit = drainSaveLimit
+		}
+		endSaving(limit)
+	}, nil
+}
+
+// HasConversation implements activities.Agent. A conversation that is in the archive only is
+// on this host afterwards.
+func (a *agent) HasConversation(ctx context.Context, sessionID string) (bool, error) {
+	local, err := a.conversations.copyOf(sessionID)
+	if err != nil {
+		return false, err
+	}
+	if _, err := a.conversations.restore(ctx, sessionID, local); err != nil && ctx.Err() == nil {
+		return false, err
+	}
 	return a.cli.HasTranscript(a.settings.WorkDir, sessionID)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/transcripts"
 	"github.com/claudeops/claudeops/prompts"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -29,6 +30,7 @@ type Supervisor struct {
 	logger *slog.Logger
 
 	store    *store.Store
+	archive  *transcripts.Archive
 	settings activities.Settings
 	records  activities.Records
 	// interrupt ends the agents that run.
@@ -46,7 +48,7 @@ type Environment struct {
 }
 
 // New makes a Supervisor. It fails if claude is missing, a prompt is broken or the
-// records cannot be opened, and has changed nothing then but to create directories.
+// records or the archive of transcripts cannot be opened, and has changed nothing then but to create directories.
 // Close releases what it holds.
 func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, error) {
 	if err := cfg.MakeDirs(); err != nil {
@@ -63,16 +65,24 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if warning := cli.Warning(); warning != "" {
 		env.Logger.Warn(warning)
 	}
-	records, err := OpenStore(ctx, cfg)
+	archive, err := OpenArchive(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
+	records, err := OpenStore(ctx, cfg)
+	if err != nil {
+		return nil, errors.Join(err, archive.Close())
+	}
 	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
-	runner := &agent{cli: cli, settings: cfg.Claude, draining: draining}
+	runner := &agent{
+		cli: cli, settings: cfg.Claude, draining: draining,
+		conversations: conversations{cli: cli, workDir: cfg.Claude.WorkDir, archive: archive, logger: env.Logger},
+	}
 	return &Supervisor{
 		config:    cfg,
 		logger:    env.Logger,
 		store:     records,
+		archive:   archive,
 		settings:  activities.Settings{Policy: cfg.Policy(), Windows: records},
 		records:   activities.Records{Store: records, IsPermanent: isPermanent},
 		interrupt: interrupt,
@@ -83,6 +93,15 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 // OpenStore opens the configured records.
 func OpenStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
 	return store.Open(ctx, cfg.State.DatabaseFile())
+}
+
+// OpenArchive opens the configured archive of transcripts.
+func OpenArchive(ctx context.Context, cfg config.Config) (*transcripts.Archive, error) {
+	archive, err := transcripts.Open(ctx, cfg.State.Transcripts)
+	if err != nil {
+		return nil, fmt.Errorf("%w; correct %sTRANSCRIPTS", err, config.Prefix)
+	}
+	return archive, nil
 }
 
 // ClaudeOptions are the driver's options for the configured CLI.
@@ -103,10 +122,10 @@ func ClaudeOptions(settings config.Claude, environ []string) claude.Options {
 	return options
 }
 
-// Close interrupts agents that still run, and closes the records.
+// Close interrupts agents that still run, and closes the records and the archive.
 func (s *Supervisor) Close() error {
 	s.interrupt()
-	return s.store.Close()
+	return errors.Join(s.store.Close(), s.archive.Close())
 }
 
 // Run works until ctx ends or a worker fails for good. Then it drains: it takes nothing

@@ -1,0 +1,88 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/transcripts"
+)
+
+const (
+	// saveInterval is how much of a conversation, in time, a lost host may take along.
+	saveInterval = 15 * time.Second
+	// restoreLimit bounds getting a transcript: some ten megabytes over a slow line.
+	restoreLimit = 2 * time.Minute
+	// lastSaveLimit bounds the save at the end of a run. The tier has its result then, and waits.
+	lastSaveLimit = 30 * time.Second
+	// drainSaveLimit takes its place when the worker stops. It is a part of reportTime.
+	drainSaveLimit = reportTime / 2
+)
+
+// conversations gets the transcripts that runs go on from, and keeps those that they write.
+type conversations struct {
+	cli     *claude.CLI
+	workDir string
+	archive *transcripts.Archive
+	logger  *slog.Logger
+}
+
+// copyOf returns this host's copy of a conversation's transcript.
+func (c conversations) copyOf(sessionID string) (*transcripts.Copy, error) {
+	path, err := c.cli.TranscriptPath(c.workDir, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	return c.archive.Copy(sessionID, path)
+}
+
+// restore makes the newest transcript that there is the local one, and reports whether there
+// is any. An error means that this cannot be told now.
+func (c conversations) restore(ctx context.Context, sessionID string, local *transcripts.Copy) (found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, restoreLimit)
+	defer cancel()
+	restored, err := local.Restore(ctx)
+	switch {
+	case errors.Is(err, transcripts.ErrNotFound):
+		return false, nil
+	case errors.Is(err, transcripts.ErrCorrupt):
+		c.logger.Error("an archived conversation cannot be used", "session_id", sessionID, "error", err)
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	for _, damage := range restored.Damaged {
+		c.logger.Warn("an archived conversation was passed over", "session_id", sessionID, "error", damage)
+	}
+	if restored.SetAside != "" {
+		c.logger.Warn("a conversation went on elsewhere; what this host had was set aside",
+			"session_id", sessionID, "file", restored.SetAside)
+	}
+	if restored.Outcome == transcripts.FromArchive {
+		c.logger.Info("conversation restored from the archive", "session_id", sessionID)
+	}
+	return true, nil
+}
+
+// keep saves the conversation that a run writes, until the function that it returns is called,
+// and then once more. A save that fails is no reason to end a repair: it is logged.
+func (c conversations) keep(ctx context.Context, sessionID string, local *transcripts.Copy) (end func(limit time.Duration)) {
+	failed := func(err error) {
+		c.logger.Warn("the conversation could not be archived", "session_id", sessionID, "error", err)
+	}
+	watching, stop := context.WithCancel(ctx)
+	var idle sync.WaitGroup
+	idle.Go(func() { local.Watch(watching, saveInterval, failed) })
+	return func(limit time.Duration) {
+		stop()
+		idle.Wait()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+		defer cancel()
+		if _, err := local.Save(last); err != nil {
+			failed(err)
+		}
+	}
+}
