@@ -103,7 +103,7 @@ func TestChains(t *testing.T) {
 			turns: climb, input: map[string]any{"resume_from": map[string]any{"session_id": "4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11"}},
 			want: escalation.OutcomeFailed,
 			check: func(t *testing.T, chain escalation.Chain) {
-				require.Equal(t, escalation.SessionResumeFailed, chain.Sessions[0].Status)
+				require.Equal(t, escalation.SessionTranscriptLost, chain.Sessions[0].Status)
 				require.Contains(t, chain.Sessions[0].Error, "4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11")
 			},
 		},

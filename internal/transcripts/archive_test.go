@@ -245,3 +245,17 @@ func TestWatch(t *testing.T) {
 	idle.Wait()
 	require.Len(t, failures, 1, "what stays wrong is told once")
 }
+
+// BenchmarkSave archives a transcript of 10 MB, as long conversations have, into a directory.
+func BenchmarkSave(b *testing.B) {
+	archive, path := inDirectory(b, b.TempDir()), place(b)
+	put(b, path, lines("first", 200_000))
+	info, err := os.Stat(path)
+	require.NoError(b, err)
+	b.SetBytes(info.Size())
+	b.ReportAllocs()
+	for b.Loop() {
+		add(b, path, lines("more", 1))
+		save(b, copyAt(b, archive, path))
+	}
+}
