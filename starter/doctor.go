@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -58,7 +59,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	if err := cfg.MakeDirs(); err != nil {
 		findings = append(findings, failed("state directory", err))
 	} else {
-		findings = append(findings, passed("state directory", cfg.State.Dir+" is writable"), checkDatabase(ctx, cfg))
+		findings = append(findings, passed("state directory", cfg.State.Dir+" is writable"), checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
 	findings = append(findings, a.checkClaude(ctx, cfg))
 	return append(findings, a.checkTemporal(ctx)...)
@@ -74,6 +75,23 @@ func checkDatabase(ctx context.Context, cfg config.Config) finding {
 		return failed(check, err)
 	}
 	return passed(check, "open, schema up to date")
+}
+
+// checkTranscripts looks whether the archive of conversations can be read. Whether it can be
+// written to shows at the first save: nothing is ever deleted there, so nothing is tried out.
+func checkTranscripts(ctx context.Context, cfg config.Config) finding {
+	const check = "transcripts"
+	if cfg.State.Transcripts == config.NoTranscripts {
+		return passed(check, "not archived: a chain whose host is lost goes on from a summary")
+	}
+	archive, err := supervisor.OpenArchive(ctx, cfg)
+	if err != nil {
+		return failed(check, err)
+	}
+	if err := errors.Join(archive.Check(ctx), archive.Close()); err != nil {
+		return failed(check, err)
+	}
+	return passed(check, "archived at "+cfg.State.Transcripts)
 }
 
 func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
