@@ -52,7 +52,7 @@ type bench struct {
 func newBench(t *testing.T, b backend, scenario claudesim.Scenario, adjust func(*claude.Options)) *bench {
 	t.Helper()
 	made := &bench{backend: b, dir: t.TempDir(), configDir: filepath.Join(t.TempDir(), "config")}
-	environ := map[string]string{"PATH": os.Getenv("PATH"), "HOME": t.TempDir(), "ANTHROPIC_API_KEY": apiKey}
+	environ := map[string]string{"PATH": os.Getenv("PATH"), "HOME": operatorsHome(t), "ANTHROPIC_API_KEY": apiKey}
 	var path string
 	if b.real {
 		path = simtest.RealCLI(t, b.version)
@@ -76,6 +76,16 @@ func newBench(t *testing.T, b backend, scenario claudesim.Scenario, adjust func(
 	require.Empty(t, cli.Warning())
 	made.cli = cli
 	return made
+}
+
+// operatorsHome returns a HOME whose shell start-up files set variables that must not get to an agent.
+func operatorsHome(t *testing.T) string {
+	t.Helper()
+	home := t.TempDir()
+	for _, name := range []string{".bashrc", ".bash_profile", ".profile", ".zshenv"} {
+		require.NoError(t, os.WriteFile(filepath.Join(home, name), []byte("export FROM_STARTUP_FILE=hunter2\n"), 0o600))
+	}
+	return home
 }
 
 // newBenchOf sets up a bench with the stand-in at path.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -217,14 +218,16 @@ func failures() map[string]contract {
 			_, failed := b.fail(t, claude.KindSessionInUse, invocation)
 			require.Contains(t, failed.Message, invocation.SessionID)
 		}},
-		"an id of which only an empty transcript is left": {scenario: ok, check: func(t *testing.T, b *bench) {
-			invocation := b.invocation("look")
-			path, err := b.cli.TranscriptPath(b.dir, invocation.SessionID)
-			require.NoError(t, err)
-			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-			require.NoError(t, os.WriteFile(path, nil, 0o600))
-			b.run(t, invocation)
-			require.NotEmpty(t, b.transcript(t, invocation.SessionID))
+		"an id of which only a transcript without a message is left": {scenario: ok, check: func(t *testing.T, b *bench) {
+			for _, left := range []string{"", `{"type":"mode","mode":"normal"}` + "\n"} {
+				invocation := b.invocation("look")
+				path, err := b.cli.TranscriptPath(b.dir, invocation.SessionID)
+				require.NoError(t, err)
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				require.NoError(t, os.WriteFile(path, []byte(left), 0o600))
+				b.run(t, invocation)
+				require.Contains(t, string(b.transcript(t, invocation.SessionID)), "look")
+			}
 		}},
 		"rejected credentials": {
 			scenario: answering(http.StatusUnauthorized, "invalid x-api-key"),
@@ -325,17 +328,31 @@ func stops() map[string]contract {
 			_, err := b.cli.Run(t.Context(), again, nil)
 			require.NoError(t, err, "the conversation can be continued")
 		}},
-		"idle": {
+		"an API that does not answer": {
 			scenario: claudesim.Play(claudesim.Always(claudesim.Say("late").After(time.Minute))),
 			check: func(t *testing.T, b *bench) {
 				invocation := b.invocation("look")
-				invocation.Limits.Idle = 2 * time.Second
-				result, failed := b.fail(t, claude.KindStalled, invocation)
+				invocation.Limits.Idle = 4 * time.Second
+				kind := claude.KindStalled
+				if b.real { // it gives up by itself, twice, each time before the limit
+					kind = claude.KindUnavailable
+				}
+				result, failed := b.fail(t, kind, invocation)
 				require.True(t, failed.Retryable())
 				require.Equal(t, invocation.SessionID, result.SessionID)
 				require.Less(t, result.Duration, 20*time.Second)
 			},
 		},
+		"a command that does not end": {scenario: slow, check: func(t *testing.T, b *bench) {
+			b.slowCommand(t)
+			invocation := b.invocation(slowPrompt)
+			invocation.Limits.Idle = 4 * time.Second
+			_, failed := b.fail(t, claude.KindStalled, invocation) // the CLI still waits for it at its own end
+			require.True(t, failed.Retryable())
+			if b.real {
+				require.GreaterOrEqual(t, len(b.requests()), 3, "the agent hears that its command takes too long, and goes on")
+			}
+		}},
 	}
 }
 
@@ -440,7 +457,8 @@ func isolation() map[string]contract {
 		"the environment": {
 			scenario: claudesim.Play(claudesim.Always(claudesim.Bash("./show.sh"), claudesim.Say("seen"))),
 			adjust: func(o *claude.Options) {
-				o.Environ = append(o.Environ, "CHAT_PASSWORD=hunter2", "TZ=UTC", "FLEET_SITE=berlin", "AWS_SECRET_ACCESS_KEY=hunter2")
+				o.Environ = append(o.Environ, "CHAT_PASSWORD=hunter2", "TZ=UTC", "FLEET_SITE=berlin", "AWS_SECRET_ACCESS_KEY=hunter2",
+					"XDG_CONFIG_HOME=/hunter2", "SHELL=/bin/bash")
 				o.PassEnv = []string{"FLEET_*"}
 			},
 			check: func(t *testing.T, b *bench) {
@@ -454,10 +472,79 @@ func isolation() map[string]contract {
 				require.Contains(t, shown, "TZ=UTC")
 				require.Contains(t, shown, "FLEET_SITE=berlin")
 				require.Contains(t, shown, "CLAUDEOPS_CHAIN_ID=chain-1")
+				require.Contains(t, shown, "HOME="+filepath.Join(b.configDir, "home"))
 				require.NotContains(t, shown, "hunter2")
 			},
 		},
+		"what an agent before left in its home": {
+			scenario: claudesim.Play(claudesim.Always(claudesim.Bash("echo looking"), claudesim.Say("seen"))),
+			adjust:   func(o *claude.Options) { o.Environ = append(o.Environ, "SHELL=/bin/bash") },
+			check: func(t *testing.T, b *bench) {
+				marker := filepath.Join(b.dir, "startup-file-ran")
+				home := filepath.Join(b.configDir, "home")
+				require.NoError(t, os.MkdirAll(home, 0o700))
+				for _, name := range []string{".bashrc", ".profile", ".bash_profile"} {
+					require.NoError(t, os.WriteFile(filepath.Join(home, name), []byte("touch "+marker+"\n"), 0o600))
+				}
+				b.run(t, b.invocation("look"))
+				require.NoFileExists(t, marker)
+			},
+		},
+		"a working directory that looks like a bare repository": {
+			scenario: claudesim.Play(claudesim.Always(claudesim.Bash("git add inside.txt"), claudesim.Say("added"))),
+			check: func(t *testing.T, b *bench) {
+				b.needsGit(t)
+				for name, content := range map[string]string{
+					"HEAD": "ref: refs/heads/main\n", "objects/x": "x", "refs/x": "x", "inside.txt": "x",
+					"config": "[core]\n\tbare = false\n\trepositoryformatversion = 0\n\tworktree = .\n" +
+						"\tfsmonitor = \"touch " + b.dir + "/ran\"\n",
+				} {
+					b.write(t, name, content)
+				}
+				b.run(t, b.addingFiles())
+				require.NoFileExists(t, filepath.Join(b.dir, "ran"))
+			},
+		},
+		"a repository whose configuration names programs": {
+			scenario: claudesim.Play(claudesim.Always(claudesim.Bash("git add inside.txt"), claudesim.Say("added"))),
+			check: func(t *testing.T, b *bench) {
+				b.needsGit(t)
+				b.write(t, ".git/HEAD", "ref: refs/heads/main\n")
+				b.write(t, ".git/objects/x", "x")
+				b.write(t, ".git/refs/x", "x")
+				b.write(t, ".git/config", "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = \"touch "+b.dir+"/ran\"\n")
+				b.write(t, "inside.txt", "x")
+				hook := filepath.Join(b.dir, ".git/hooks/post-index-change")
+				b.write(t, ".git/hooks/post-index-change", "#!/bin/sh\ntouch "+b.dir+"/ran\n")
+				require.NoError(t, os.Chmod(hook, 0o700)) //nolint:gosec // a hook is run
+				b.run(t, b.addingFiles())
+				require.FileExists(t, filepath.Join(b.dir, ".git/index"), "git did its work")
+				require.NoFileExists(t, filepath.Join(b.dir, "ran"))
+			},
+		},
 	}
+}
+
+// addingFiles is an invocation that may run "git add".
+func (b *bench) addingFiles() claude.Invocation {
+	invocation := b.invocation("add the file")
+	invocation.AllowedTools = []string{"Bash(git add:*)"}
+	return invocation
+}
+
+func (b *bench) needsGit(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("needs git")
+	}
+}
+
+// write puts a file into the working directory.
+func (b *bench) write(t *testing.T, name, content string) {
+	t.Helper()
+	path := filepath.Join(b.dir, name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // checkHostileDirectory runs where somebody has put everything that a CLI could be made to read.

@@ -1,9 +1,6 @@
 package claude
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // price is what a model costs, in US dollars per million tokens.
 type price struct {
@@ -24,39 +21,66 @@ const (
 	cacheOneHour     = 2
 )
 
-// prices returns the list prices that the CLI itself reckons with, as its cost reports gave them
-// for one kind of token at a time: versions 2.1.197 and 2.1.329, which agree where both know a model.
-// They serve for estimates only; the CLI's own report counts where there is one.
-func prices() []price {
+// priceList is what one version of the CLI reckons with.
+type priceList struct {
+	rows []price
+	// unlisted is the price of every other model.
+	unlisted price
+}
+
+// commonPrices are those on which the measured versions agree. All lists are as the cost reports of
+// the CLI gave them for one kind of token at a time. They serve for estimates only; the CLI's own report
+// counts where there is one.
+func commonPrices() []price {
 	return []price{
-		{prefix: "claude-haiku-5", input: 0.10, output: 0.50, cacheRead: 0.01, longOver: 100_000, longFactor: 5},
-		{prefix: "claude-haiku-", input: 1, output: 5, cacheRead: 0.10},
 		{prefix: "claude-3-5-haiku", input: 0.80, output: 4, cacheRead: 0.08},
-		{prefix: "claude-sonnet-5-5", input: 2, output: 10, cacheRead: 0.10},
+		{prefix: "claude-3-5-sonnet", input: 3, output: 15, cacheRead: 0.30},
+		{prefix: "claude-3-7-sonnet", input: 3, output: 15, cacheRead: 0.30},
+		{prefix: "claude-haiku-4", input: 1, output: 5, cacheRead: 0.10},
 		{prefix: "claude-sonnet-", input: 3, output: 15, cacheRead: 0.30},
-		{prefix: "claude-opus-5", input: 4, output: 20, cacheRead: 0.20},
-		{prefix: "claude-fable-5-2", input: 8, output: 40, cacheRead: 0.20},
+		{prefix: "claude-opus-4", input: 5, output: 25, cacheRead: 0.50},
+		{prefix: "claude-opus-4-1", input: 15, output: 75, cacheRead: 1.50},
+		{prefix: "claude-opus-5", input: 5, output: 25, cacheRead: 0.50},
 		{prefix: "claude-fable-", input: 10, output: 50, cacheRead: 1},
 	}
 }
 
-// priceOf returns the price of model. What is not on the list is reckoned like the opus models
-// before 5, as the CLI does.
-func priceOf(model string) price {
+// oldPrices are those of 2.1.197.
+func oldPrices() priceList {
+	return priceList{rows: commonPrices(), unlisted: price{input: 5, output: 25, cacheRead: 0.50}}
+}
+
+// newPrices are those of 2.1.329, which reckons what it does not know like its own best model.
+func newPrices() priceList {
+	return priceList{
+		rows: append(commonPrices(),
+			price{prefix: "claude-haiku-5-5", input: 0.10, output: 0.50, cacheRead: 0.01, longOver: 100_000, longFactor: 5},
+			price{prefix: "claude-sonnet-5", input: 2, output: 10, cacheRead: 0.20},
+			price{prefix: "claude-sonnet-5-5", input: 2, output: 10, cacheRead: 0.10},
+			price{prefix: "claude-opus-5-5", input: 4, output: 20, cacheRead: 0.20},
+			price{prefix: "claude-fable-5-2", input: 8, output: 40, cacheRead: 0.20},
+		),
+		unlisted: price{input: 4, output: 20, cacheRead: 0.20},
+	}
+}
+
+// of returns the price of model: that of the longest prefix.
+func (l priceList) of(model string) price {
 	if start := strings.Index(model, "claude-"); start > 0 {
 		model = model[start:]
 	}
-	list := prices()
-	matches := func(p price) bool { return strings.HasPrefix(model, p.prefix) }
-	if i := slices.IndexFunc(list, matches); i >= 0 {
-		return list[i]
+	found := l.unlisted
+	for _, p := range l.rows {
+		if strings.HasPrefix(model, p.prefix) && len(p.prefix) > len(found.prefix) {
+			found = p
+		}
 	}
-	return price{input: 5, output: 25, cacheRead: 0.50}
+	return found
 }
 
 // estimate returns the list price of one API call, in US dollars.
-func estimate(model string, u usage) float64 {
-	p := priceOf(model)
+func (l priceList) estimate(model string, u usage) float64 {
+	p := l.of(model)
 	oneHour := min(u.Creation.OneHour, u.CacheCreation)
 	written := cacheFiveMinutes*float64(u.CacheCreation-oneHour) + cacheOneHour*float64(oneHour)
 	perMillion := p.input*(float64(u.Input)+written) + p.output*float64(u.Output) + p.cacheRead*float64(u.CacheRead)
@@ -64,4 +88,13 @@ func estimate(model string, u usage) float64 {
 		perMillion *= p.longFactor
 	}
 	return perMillion / 1e6
+}
+
+// sum returns the list price of calls, in US dollars.
+func (l priceList) sum(calls []*apiCall) float64 {
+	total := 0.0
+	for _, call := range calls {
+		total += l.estimate(call.model, call.usage)
+	}
+	return total
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // provider is a way to reach a model, and the variables that it needs.
@@ -15,14 +16,15 @@ type provider struct {
 	names     []string
 }
 
-// base are the variables that any program may need. A name that ends in "*" is a prefix.
+// base are the variables that any program may need. A name that ends in "*" is a prefix. HOME is
+// that of an existing login; fixed replaces it where the CLI has a directory of its own. XDG_* are
+// left out, so that programs look below HOME.
 func base() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ",
 		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 		"SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "CLAUDE_CODE_CERT_STORE",
 		"CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
-		"API_TIMEOUT_MS", "BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS",
 	}
 }
 
@@ -47,7 +49,7 @@ func providers() []provider {
 }
 
 // fixed are the variables that every invocation gets, whatever else says otherwise.
-func (c *CLI) fixed() map[string]string {
+func (c *CLI) fixed(limits Limits) map[string]string {
 	variables := map[string]string{
 		// A prompt quotes what a service wrote; "@path" in it must not read that file.
 		"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
@@ -61,15 +63,68 @@ func (c *CLI) fixed() map[string]string {
 		"DISABLE_AUTOUPDATER":                      "1",
 		"CLAUDE_CODE_MAX_RETRIES":                  strconv.Itoa(max(c.options.MaxRetries, 0)),
 	}
+	maps.Copy(variables, timeouts(limits.Idle))
+	maps.Copy(variables, gitSettings())
+	if home := c.ownHome(); home != "" {
+		variables["HOME"] = home
+	}
 	if dir := c.configDir(); dir != "" {
 		variables["CLAUDE_CONFIG_DIR"] = dir
 	}
 	return variables
 }
 
+const (
+	// defaultCommandTimeout is how long the CLI lets a command run that asks for no time of its own.
+	defaultCommandTimeout = 2 * time.Minute
+	// maxAPITimeout is how long the CLI waits for the API before it tries again.
+	maxAPITimeout = 5 * time.Minute
+	// idleMargin is by how much the CLI's own time-outs come before Limits.Idle.
+	idleMargin = time.Minute
+)
+
+// timeouts make the CLI end by itself what it waits for in silence, before Limits.Idle ends the
+// CLI: a command that hangs is then the agent's to judge, and an API that hangs is unavailable.
+func timeouts(idle time.Duration) map[string]string {
+	if idle == 0 {
+		return map[string]string{"API_TIMEOUT_MS": milliseconds(maxAPITimeout)}
+	}
+	longest := idle - min(idleMargin, idle/2)
+	variables := map[string]string{
+		"API_TIMEOUT_MS":      milliseconds(min(maxAPITimeout, longest)),
+		"BASH_MAX_TIMEOUT_MS": milliseconds(longest),
+	}
+	if longest < defaultCommandTimeout {
+		variables["BASH_DEFAULT_TIMEOUT_MS"] = milliseconds(longest)
+	}
+	return variables
+}
+
+// milliseconds returns d in the CLI's unit, and at least one, because it takes 0 for its default.
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(max(d.Milliseconds(), 1), 10)
+}
+
+// gitSettings win over the configuration of any repository. A file that an agent may write can be
+// such a configuration: even "git add" runs the programs that it names, and a directory that looks
+// like a bare repository needs no .git.
+func gitSettings() map[string]string {
+	settings := [][2]string{
+		{"safe.bareRepository", "explicit"},
+		{"core.fsmonitor", "false"},
+		{"core.hooksPath", "/dev/null"},
+	}
+	variables := map[string]string{"GIT_CONFIG_COUNT": strconv.Itoa(len(settings))}
+	for i, setting := range settings {
+		variables["GIT_CONFIG_KEY_"+strconv.Itoa(i)] = setting[0]
+		variables["GIT_CONFIG_VALUE_"+strconv.Itoa(i)] = setting[1]
+	}
+	return variables
+}
+
 // environment returns the whole environment of an invocation: what the lists pass on, then what
-// extra says, then what is fixed, sorted.
-func (c *CLI) environment(extra map[string]string) []string {
+// it adds itself, then what is fixed, sorted.
+func (c *CLI) environment(i Invocation) []string {
 	variables := map[string]string{}
 	allowed := c.allowList()
 	for _, variable := range c.options.Environ {
@@ -78,8 +133,8 @@ func (c *CLI) environment(extra map[string]string) []string {
 			variables[name] = value
 		}
 	}
-	maps.Copy(variables, extra)
-	maps.Copy(variables, c.fixed())
+	maps.Copy(variables, i.Env)
+	maps.Copy(variables, c.fixed(i.Limits))
 
 	environment := make([]string, 0, len(variables))
 	for _, name := range slices.Sorted(maps.Keys(variables)) {

@@ -2,6 +2,7 @@ package claude
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -9,6 +10,7 @@ import (
 // always is what every invocation gets, whatever the environment.
 func always() []string {
 	return []string{
+		"API_TIMEOUT_MS=300000",
 		"CLAUDE_CODE_DISABLE_ATTACHMENTS=1",
 		"CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",
 		"CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS=1",
@@ -17,6 +19,13 @@ func always() []string {
 		"DISABLE_AUTOUPDATER=1",
 		"DISABLE_ERROR_REPORTING=1",
 		"DISABLE_TELEMETRY=1",
+		"GIT_CONFIG_COUNT=3",
+		"GIT_CONFIG_KEY_0=safe.bareRepository",
+		"GIT_CONFIG_KEY_1=core.fsmonitor",
+		"GIT_CONFIG_KEY_2=core.hooksPath",
+		"GIT_CONFIG_VALUE_0=explicit",
+		"GIT_CONFIG_VALUE_1=false",
+		"GIT_CONFIG_VALUE_2=/dev/null",
 	}
 }
 
@@ -31,6 +40,7 @@ func TestEnvironment(t *testing.T) {
 		"what is on the list passes": {
 			options: Options{Environ: []string{
 				"PATH=/bin", "HOME=/home/ops", "LC_ALL=C", "https_proxy=http://proxy", "ANTHROPIC_API_KEY=k",
+				"BASH_MAX_TIMEOUT_MS=1", "BASH_DEFAULT_TIMEOUT_MS=1", "API_TIMEOUT_MS=1",
 				"DATABASE_URL=x", "SSH_AUTH_SOCK=y", "GITHUB_TOKEN=z", "CLAUDE_CODE_USE_GATEWAY=1",
 			}},
 			want: []string{"PATH=/bin", "HOME=/home/ops", "LC_ALL=C", "https_proxy=http://proxy", "ANTHROPIC_API_KEY=k"},
@@ -52,12 +62,15 @@ func TestEnvironment(t *testing.T) {
 			want:    []string{"TZ=CET", "CLAUDEOPS_CHAIN_ID=c"},
 		},
 		"a directory of its own": {
-			options: Options{ConfigDir: "/state/claude", Environ: []string{"CLAUDE_CONFIG_DIR=/home/ops/.claude"}},
-			want:    []string{"CLAUDE_CONFIG_DIR=/state/claude"},
+			options: Options{ConfigDir: "/state/claude", Environ: []string{
+				"CLAUDE_CONFIG_DIR=/home/ops/.claude", "HOME=/home/ops", "XDG_CONFIG_HOME=/home/ops/.config",
+			}},
+			extra: map[string]string{"HOME": "/home/ops"},
+			want:  []string{"CLAUDE_CONFIG_DIR=/state/claude", "HOME=/state/claude/home"},
 		},
 		"an existing login": {
-			options: Options{Environ: []string{"CLAUDE_CONFIG_DIR=/home/ops/.claude"}},
-			want:    []string{"CLAUDE_CONFIG_DIR=/home/ops/.claude"},
+			options: Options{Environ: []string{"CLAUDE_CONFIG_DIR=/home/ops/.claude", "HOME=/home/ops"}},
+			want:    []string{"CLAUDE_CONFIG_DIR=/home/ops/.claude", "HOME=/home/ops"},
 		},
 		"the last of two counts": {
 			options: Options{Environ: []string{"TZ=UTC", "TZ=CET"}},
@@ -67,7 +80,7 @@ func TestEnvironment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cli := &CLI{options: tc.options.withDefaults()}
-			require.ElementsMatch(t, append(always(), tc.want...), cli.environment(tc.extra))
+			require.ElementsMatch(t, append(always(), tc.want...), cli.environment(Invocation{Env: tc.extra}))
 		})
 	}
 }
@@ -75,15 +88,17 @@ func TestEnvironment(t *testing.T) {
 func TestRetriesCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	cli := &CLI{options: Options{MaxRetries: -1}.withDefaults()}
-	require.Contains(t, cli.environment(nil), "CLAUDE_CODE_MAX_RETRIES=0")
+	require.Contains(t, cli.environment(Invocation{}), "CLAUDE_CODE_MAX_RETRIES=0")
 }
 
-func TestRedactor(t *testing.T) {
+func TestTheCLIsTimeoutsComeBeforeTheIdleLimit(t *testing.T) {
 	t.Parallel()
-	redact := redactor([]string{
-		"ANTHROPIC_API_KEY=sk-secret-1", "GITHUB_TOKEN=ghp_secret", "HTTPS_PROXY=http://u:p@proxy", "PATH=/usr/bin", "SHORT_KEY=1",
-	})
-	require.Equal(t,
-		"key [ANTHROPIC_API_KEY], [GITHUB_TOKEN] via [HTTPS_PROXY] in /usr/bin, 1 time",
-		redact("key sk-secret-1, ghp_secret via http://u:p@proxy in /usr/bin, 1 time"))
+	for idle, want := range map[time.Duration]map[string]string{
+		11 * time.Minute: {"API_TIMEOUT_MS": "300000", "BASH_MAX_TIMEOUT_MS": "600000"},
+		4 * time.Minute:  {"API_TIMEOUT_MS": "180000", "BASH_MAX_TIMEOUT_MS": "180000"},
+		2 * time.Minute:  {"API_TIMEOUT_MS": "60000", "BASH_MAX_TIMEOUT_MS": "60000", "BASH_DEFAULT_TIMEOUT_MS": "60000"},
+		time.Nanosecond:  {"API_TIMEOUT_MS": "1", "BASH_MAX_TIMEOUT_MS": "1", "BASH_DEFAULT_TIMEOUT_MS": "1"},
+	} {
+		require.Equal(t, want, timeouts(idle), idle)
+	}
 }

@@ -31,6 +31,8 @@ const (
 	KindStalled            ErrorKind = "stalled"              // Limits.FirstByte or Limits.Idle
 	KindStopped            ErrorKind = "stopped"              // the caller's context ended
 	KindMalformed          ErrorKind = "malformed"            // it ended without a result, or with one that makes no sense
+	KindDiskFull           ErrorKind = "disk_full"            // its output was lost, because the disk that takes it is full
+	KindOutputTooLong      ErrorKind = "output_too_long"      // it was stopped, because it printed more than any run should
 	KindFailed             ErrorKind = "failed"               // the CLI reported a failure of another kind
 )
 
@@ -63,7 +65,7 @@ func (e *Error) Retryable() bool {
 		return true
 	case KindInvalid, KindUsage, KindNoConversation, KindSessionInUse, KindPromptTooLong, KindAuth,
 		KindRefused, KindMaxTurns, KindBudget, KindSchemaNotMet, KindNoStructuredOutput,
-		KindTimedOut, KindStopped:
+		KindTimedOut, KindStopped, KindDiskFull, KindOutputTooLong:
 		return false
 	}
 	return false

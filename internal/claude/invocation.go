@@ -48,7 +48,8 @@ type Limits struct {
 	// FirstByte is the time from start to the first output.
 	FirstByte time.Duration
 	// Idle is the time between two outputs. The CLI is silent while a tool runs, so this must be
-	// longer than the longest command the agent may run.
+	// longer than the longest command the agent may run: the CLI is told to end a command, and a call
+	// of the API, a minute before that, or after half of it if it is less than two minutes.
 	Idle time.Duration
 	// Grace is the time the CLI gets to end after it was told to; zero is process.DefaultGrace.
 	Grace time.Duration

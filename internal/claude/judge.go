@@ -28,11 +28,15 @@ type finding struct {
 // subtype success and at least one turn, and a structured output when one was asked for. For
 // everything else it says what was wrong. startErr is what kept the CLI from running.
 //
+// A full disk counts first: it makes everything else look like a run to repeat.
+//
 // A limit or a cancellation that ended the CLI counts even if a good result came before: the CLI
 // was still at work in the background. The Result beside the error then has all of it.
 func (r *run) judge(exit process.Exit, startErr error) *Error {
 	var found finding
 	switch last := r.tally.last(); {
+	case errors.Is(startErr, errDiskFull):
+		found = finding{KindDiskFull, fmt.Sprintf("claude's output was lost: %v", startErr), startErr}
 	case exit.StoppedBy != nil:
 		found = r.judgeStop(exit.StoppedBy)
 	case startErr != nil:
@@ -58,6 +62,11 @@ func (r *run) judgeStop(cause error) finding {
 		return finding{KindStalled, fmt.Sprintf("claude was stopped: it printed nothing in its first %s", limits.FirstByte), cause}
 	case errors.Is(cause, errIdle):
 		return finding{KindStalled, fmt.Sprintf("claude was stopped: it printed nothing for %s%s", limits.Idle, r.meanwhile()), cause}
+	case errors.Is(cause, errFlood):
+		return finding{KindOutputTooLong, fmt.Sprintf("claude was stopped: it printed more than %d bytes", r.cli.bounds.output), cause}
+	case errors.Is(cause, errLongLine):
+		message := fmt.Sprintf("claude was stopped: it printed a line of more than %d bytes", r.cli.bounds.line)
+		return finding{KindOutputTooLong, message, cause}
 	default:
 		return finding{KindStopped, fmt.Sprintf("claude was stopped: %v", cause), cause}
 	}

@@ -3,6 +3,7 @@ package claude
 import (
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -67,6 +68,9 @@ func TestJudge(t *testing.T) {
 		"idle while retrying": {
 			exit: stopped(errIdle), stdout: `{"type":"system","subtype":"api_retry","error_status":529}`, want: KindStalled, message: "529",
 		},
+		"a full disk": {
+			exit: stopped(errIdle), start: explainFull("/state", syscall.ENOSPC), want: KindDiskFull, message: "the disk of /state is full",
+		},
 		"cancelled": {exit: stopped(errors.New("the worker drains")), want: KindStopped, message: "the worker drains"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,6 +123,7 @@ func TestRetryable(t *testing.T) {
 	final := []ErrorKind{
 		KindInvalid, KindUsage, KindNoConversation, KindSessionInUse, KindPromptTooLong, KindAuth, KindRefused,
 		KindMaxTurns, KindBudget, KindSchemaNotMet, KindNoStructuredOutput, KindTimedOut, KindStopped,
+		KindDiskFull, KindOutputTooLong,
 	}
 	for _, kind := range retryable {
 		require.True(t, (&Error{Kind: kind}).Retryable(), kind)

@@ -12,9 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// versionTimeout bounds `claude --version`. It took a fraction of a second where it was
+// askTimeout bounds `claude --version` and `claude --help`. Each took a fraction of a second where it was
 // measured; a cold disk has to load more than 200 MB.
-const versionTimeout = 60 * time.Second
+const askTimeout = 60 * time.Second
 
 // CLI is an installed `claude`, located and asked for its version. It does not change: any
 // number of invocations may run at once.
@@ -23,6 +23,7 @@ type CLI struct {
 	version version
 	dialect dialect
 	options Options
+	bounds  bounds
 }
 
 // Locate finds the executable, asks for its version and chooses how to speak to it. A version
@@ -37,11 +38,11 @@ func Locate(ctx context.Context, options Options) (*CLI, error) {
 	if err != nil {
 		return nil, err
 	}
-	cli := &CLI{path: path, options: options}
+	cli := &CLI{path: path, options: options, bounds: defaultBounds()}
 	if cli.version, err = cli.askVersion(ctx); err != nil {
 		return nil, err
 	}
-	cli.dialect = dialectFor(cli.version)
+	cli.dialect = cli.chooseDialect(ctx)
 	return cli, nil
 }
 
@@ -54,31 +55,59 @@ func (c *CLI) Version() string { return c.version.String() }
 // Warning returns a sentence about an untested version, or "" when the version was measured.
 func (c *CLI) Warning() string { return c.dialect.warning(c.version) }
 
+// chooseDialect asks an untested version what flags it has. One that does not tell has none.
+func (c *CLI) chooseDialect(ctx context.Context) dialect {
+	if measured, ok := measuredDialect(c.version); ok {
+		return measured
+	}
+	help, err := c.ask(ctx, "--help")
+	if err != nil {
+		help = ""
+	}
+	return nearestDialect(c.version, help)
+}
+
 // askVersion runs `claude --version`.
 func (c *CLI) askVersion(ctx context.Context) (version, error) {
-	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
-	defer cancel()
-	var stdout bytes.Buffer
-	exit, err := process.Run(ctx, process.Spec{
-		Path:   c.path,
-		Args:   []string{"--version"},
-		Env:    c.environment(nil),
-		Stdout: &stdout,
-	})
+	printed, err := c.ask(ctx, "--version")
 	if err != nil {
-		return version{}, notStarted("cannot run %s --version: %w", c.path, err)
+		return version{}, err
 	}
-	if exit.StoppedBy != nil {
-		return version{}, notStarted("%s --version did not finish: %w", c.path, exit.StoppedBy)
-	}
-	if exit.Code != 0 {
-		return version{}, notStarted("%s --version failed: %s; is it the Claude Code CLI?", c.path, exit)
-	}
-	found, err := parseVersion(stdout.String())
+	found, err := parseVersion(printed)
 	if err != nil {
 		return version{}, notStarted("%s does not look like the Claude Code CLI: %w", c.path, err)
 	}
 	return found, nil
+}
+
+// ask runs the CLI with one flag that makes it print something and end, and returns that.
+func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var stdout bytes.Buffer
+	stderr := tailWriter{limit: maxStderrBytes}
+	environ := c.environment(Invocation{})
+	exit, err := process.Run(ctx, process.Spec{
+		Path:   c.path,
+		Args:   []string{flag},
+		Env:    environ,
+		Stdout: &stdout,
+		Stderr: &stderr,
+	})
+	if err != nil {
+		return "", notStarted("cannot run %s %s: %w", c.path, flag, err)
+	}
+	said := oneLine(redactor(environ)(string(stderr.kept)), maxMessageRunes)
+	if said != "" {
+		said = ": " + said
+	}
+	if exit.StoppedBy != nil {
+		return "", notStarted("%s %s did not finish: %w%s", c.path, flag, exit.StoppedBy, said)
+	}
+	if exit.Code != 0 {
+		return "", notStarted("%s %s failed: %s; is it the Claude Code CLI?%s", c.path, flag, exit, said)
+	}
+	return stdout.String(), nil
 }
 
 // lookUp turns a configured path or name into an absolute path of an executable file.

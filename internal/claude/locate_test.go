@@ -44,6 +44,21 @@ func TestLocateWarnsOfAnUntestedVersionAndDrivesIt(t *testing.T) {
 	}
 }
 
+func TestLocateAsksAnUntestedVersionForItsFlags(t *testing.T) {
+	t.Parallel()
+	for help, want := range map[string]string{
+		"--restricted  Restricted\n--system-prompt-snapshot <mode>": "2.1.329",
+		"--model <model>": "2.1.197",
+	} {
+		path := filepath.Join(t.TempDir(), "claude")
+		script := "#!/bin/sh\ncase $1 in\n--version) echo '2.1.328 (Claude Code)';;\n--help) echo '" + help + "';;\nesac\n"
+		require.NoError(t, os.WriteFile(path, []byte(script), 0o700))
+		cli, err := claude.Locate(t.Context(), claude.Options{Path: path})
+		require.NoError(t, err)
+		require.Contains(t, cli.Warning(), "driven like "+want)
+	}
+}
+
 func TestLocateSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -55,11 +70,13 @@ func TestLocateSaysWhatIsWrong(t *testing.T) {
 	for want, options := range map[string]claude.Options{
 		"no executable called claude on the PATH":  {Environ: []string{"PATH=" + dir}},
 		"no executable called claude2 on the PATH": {Path: "claude2"},
-		"no such file":                 {Path: filepath.Join(dir, "missing")},
-		"it is a directory":            {Path: dir},
-		"it is not executable":         {Path: write("plain", "text", 0o600)},
-		"exec format error":            {Path: write("binary", "\x00\x01", 0o700)},
-		"exit code 3":                  {Path: write("failing", "#!/bin/sh\nexit 3\n", 0o700)},
+		"no such file":         {Path: filepath.Join(dir, "missing")},
+		"it is a directory":    {Path: dir},
+		"it is not executable": {Path: write("plain", "text", 0o600)},
+		"exec format error":    {Path: write("binary", "\x00\x01", 0o700)},
+		"exit code 3; is it the Claude Code CLI?: it needs a library sk-": {
+			Path: write("failing", "#!/bin/sh\necho it needs >&2\necho a library sk- >&2\nexit 3\n", 0o700),
+		},
 		"no version number in \"hello": {Path: write("other", "#!/bin/sh\necho hello\n", 0o700)},
 		"not an absolute path":         {Path: dir, ConfigDir: "relative"},
 		"at least one day":             {Path: dir, RetentionDays: -1},

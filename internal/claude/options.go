@@ -20,8 +20,11 @@ type Options struct {
 	// PassEnv names further variables to pass on; a name that ends in "*" is a prefix.
 	PassEnv []string
 	// ConfigDir is the CLI's own directory (CLAUDE_CONFIG_DIR), which holds its transcripts; it is
-	// created when it is missing and must be absolute. Empty uses an existing login: whatever
-	// directory Environ leads the CLI to.
+	// created when it is missing and must be absolute. The agent's HOME is "home" below it: what its
+	// commands need from there, such as .kube/config, the operator puts there. Empty uses an existing
+	// login: whatever directory Environ leads the CLI to, and the HOME of Environ with all that is in
+	// it. The CLI's output then passes through the system's directory for temporary files, else
+	// through this one.
 	ConfigDir string
 	// MaxRetries caps the CLI's own retries of one API call; zero is DefaultMaxRetries, a negative
 	// number is no retry at all.

@@ -14,6 +14,9 @@ type Progress struct {
 	CostUSD float64
 	// Recent are the latest tool calls, oldest first, at most RecentCalls. Each report gets its own copy.
 	Recent []ToolActivity
+	// InFlight are all tool calls that are running, also in the background, in the order of their
+	// start. Their inputs are not to be changed.
+	InFlight []ToolCall
 	// At is the time of the output that caused this report.
 	At time.Time
 }
@@ -38,7 +41,7 @@ type ToolActivity struct {
 	// Sequence numbers the calls of this invocation from 1.
 	Sequence int
 	Tool     string
-	// Preview is the call's input on one short line.
+	// Preview is the call's input on one short line, credentials removed.
 	Preview string
 	Status  ToolStatus
 }

@@ -9,6 +9,7 @@ const textInterval = time.Second
 // reporter turns a tally into reports of progress.
 type reporter struct {
 	report func(Progress)
+	prices priceList
 	last   time.Time
 }
 
@@ -27,8 +28,9 @@ func (o *reporter) see(kind eventType, t *tally) {
 		Phase:     t.phase,
 		Turns:     t.usage.turns(),
 		Tokens:    t.usage.mainTokens(),
-		CostUSD:   t.usage.estimate(t.usage.calls),
+		CostUSD:   o.prices.sum(t.usage.calls),
 		Recent:    t.calls.recent(),
+		InFlight:  t.calls.inFlight(),
 		At:        now,
 	})
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // Result is what is known of an invocation. Beside an error it holds what was known when
-// the run ended.
+// the run ended. The values of credentials in the invocation's environment are replaced by the names of
+// their variables.
 type Result struct {
 	// SessionID is the conversation's id as the CLI reported it; empty when it reported none.
 	SessionID string
@@ -43,7 +44,7 @@ type Result struct {
 
 	// Denials are the tool calls that the permission rules refused.
 	Denials []Denial
-	// InFlight are the tool calls that were started and whose result was not seen, in the order of
+	// InFlight are all tool calls that were started and whose result was not seen, in the order of
 	// their start. Their effect is unknown.
 	InFlight []ToolCall
 
@@ -79,7 +80,7 @@ func (t Tokens) Add(other Tokens) Tokens {
 // Total returns the sum of all counts.
 func (t Tokens) Total() int { return t.Input + t.Output + t.CacheRead + t.CacheCreation }
 
-// Denial is a tool call that was refused.
+// Denial is a tool call that was refused. Its Input is as in ToolCall.
 type Denial struct {
 	Tool  string
 	Input json.RawMessage
@@ -91,7 +92,8 @@ type ToolCall struct {
 	ID string
 	// Tool is the tool's name.
 	Tool string
-	// Input is what the tool was called with.
+	// Input is what the tool was called with, credentials removed. Of an input of more than 2 KiB it
+	// is the beginning of the most telling field, such as {"command":"..."}, which ends in "…".
 	Input json.RawMessage
 }
 
@@ -115,6 +117,8 @@ func (r *run) result(exit process.Exit) Result {
 	if last := t.last(); last != nil {
 		t.addReported(&result, last)
 	}
+	result.Text = r.redact(result.Text)
+	result.Structured = redactJSON(result.Structured, r.redact)
 	return result
 }
 
@@ -169,7 +173,7 @@ func (t *tally) cost(d dialect) (usd float64, estimated bool) {
 	if known {
 		unreported = t.usage.calls[t.usage.settled:]
 	}
-	return reported + t.usage.estimate(unreported), len(unreported) > 0
+	return reported + d.prices.sum(unreported), len(unreported) > 0
 }
 
 func (t *tally) reportedDenials() []Denial {

@@ -3,7 +3,6 @@ package claude
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"time"
 
@@ -20,7 +19,7 @@ func (c *CLI) Run(ctx context.Context, invocation Invocation, progress func(Prog
 	if err != nil {
 		return Result{CLIVersion: c.Version(), ExitCode: -1}, err
 	}
-	run.observe = reporter{report: progress}
+	run.observe = reporter{report: progress, prices: c.dialect.prices}
 	exit, err := run.execute(ctx)
 	result := run.result(exit)
 	if verdict := run.judge(exit, err); verdict != nil {
@@ -50,19 +49,20 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.makeConfigDir(); err != nil {
+	if err := c.makeDirs(); err != nil {
 		return nil, err
 	}
 	if err := c.clearEmptyTranscript(invocation); err != nil {
 		return nil, err
 	}
-	environ := c.environment(invocation.Env)
+	environ := c.environment(invocation)
+	redact := redactor(environ)
 	return &run{
 		cli:        c,
 		invocation: invocation,
-		redact:     redactor(environ),
+		redact:     redact,
 		stderr:     tailWriter{limit: 2 * maxStderrBytes},
-		tally:      tally{phase: PhaseStarting},
+		tally:      tally{phase: PhaseStarting, calls: ledger{redact: redact}},
 		spec: process.Spec{
 			Path:  c.path,
 			Args:  args,
@@ -72,18 +72,6 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 			Grace: invocation.Limits.Grace,
 		},
 	}, nil
-}
-
-// makeConfigDir creates the CLI's own directory, for its owner only: transcripts hold whatever
-// the agent read.
-func (c *CLI) makeConfigDir() error {
-	if c.options.ConfigDir == "" {
-		return nil
-	}
-	if err := os.MkdirAll(c.options.ConfigDir, 0o700); err != nil {
-		return notStarted("cannot create the CLI's directory: %w", err)
-	}
-	return nil
 }
 
 // execute starts the CLI, reads its stream to the end and waits for it.
@@ -97,16 +85,38 @@ func (r *run) execute(ctx context.Context) (process.Exit, error) {
 		return process.Exit{Code: -1}, err
 	}
 	defer output.close()
-	ctx, dog := watch(ctx, r.invocation.Limits)
+	limited, dog := watch(ctx, r.invocation.Limits)
 	defer dog.release()
 
-	lines := &lineWriter{handle: func(line []byte) {
+	exit, err := r.follow(limited, output, dog)
+	if err != nil {
+		return process.Exit{Code: -1, StoppedBy: context.Cause(limited)}, err
+	}
+	if r.tally.last() == nil && ctx.Err() == nil {
+		err = output.probe()
+	}
+	return exit, err
+}
+
+// follow runs the CLI and takes in its stream as it comes.
+func (r *run) follow(ctx context.Context, output *spool, dog *watchdog) (process.Exit, error) {
+	lines := &lineWriter{limit: r.cli.bounds.line, handle: func(line []byte) {
 		r.tally.calls.frozen = output.pastStop()
 		r.observe.see(r.tally.line(line), &r.tally)
 	}}
 	sink := writerFunc(func(p []byte) (int, error) {
 		dog.alive()
-		return lines.Write(p)
+		if r.cli.bounds.exceeded(output.offset) { // enough for an account of the run
+			return len(p), nil
+		}
+		n, err := lines.Write(p)
+		if lines.overran {
+			dog.drown(errLongLine)
+		}
+		if r.cli.bounds.exceeded(output.size()) {
+			dog.drown(errFlood)
+		}
+		return n, err
 	})
 	r.spec.Stdout, r.spec.Stderr = output.file, &r.stderr
 	ended, read := make(chan struct{}), make(chan error, 1)
@@ -115,11 +125,21 @@ func (r *run) execute(ctx context.Context) (process.Exit, error) {
 	close(ended)
 	err = errors.Join(err, <-read)
 	lines.flush()
-	if err != nil {
-		exit = process.Exit{Code: -1, StoppedBy: context.Cause(ctx)}
-	}
 	return exit, err
 }
+
+// bounds are what a run may print at most, in bytes; 0 is no bound.
+type bounds struct {
+	output int64
+	line   int
+}
+
+// defaultBounds are far beyond what was ever seen, and within what a host can bear: the output
+// takes disk, a line memory.
+func defaultBounds() bounds { return bounds{output: 1 << 30, line: 256 << 20} }
+
+// exceeded reports whether that much output is too much.
+func (b bounds) exceeded(output int64) bool { return b.output > 0 && output > b.output }
 
 // after returns a context that ends like ctx, but only once act has returned.
 func after(ctx context.Context, act func()) context.Context {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -23,6 +24,7 @@ const (
 // The file has no name, so that nothing of it is left however this process ends.
 type spool struct {
 	file   *os.File
+	dir    string
 	offset int64 // up to which it is read
 	// stopAt is the length at which the CLI was told to stop, or notStopped.
 	stopAt atomic.Int64
@@ -30,17 +32,24 @@ type spool struct {
 
 const notStopped = -1
 
-// newSpool creates a spool in dir, or in the system's directory for temporary files when dir is empty.
+// errDiskFull says that there is no room for the CLI's output.
+var errDiskFull = errors.New("the disk is full")
+
+// newSpool creates a spool in dir, or in the system's directory for temporary files when dir is
+// empty, as it is with an existing login: its directory is not this program's to write to.
 func newSpool(dir string) (*spool, error) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
 	file, err := os.CreateTemp(dir, "claude-stream-*")
 	if err != nil {
-		return nil, fmt.Errorf("create a file for the CLI's output: %w", err)
+		return nil, explainFull(dir, fmt.Errorf("create a file for the CLI's output: %w", err))
 	}
 	if err := os.Remove(file.Name()); err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("hide the file for the CLI's output: %w", err)
 	}
-	output := &spool{file: file}
+	output := &spool{file: file, dir: dir}
 	output.stopAt.Store(notStopped)
 	return output, nil
 }
@@ -51,6 +60,15 @@ func (s *spool) stopping() {
 	if info, err := s.file.Stat(); err == nil {
 		s.stopAt.Store(info.Size())
 	}
+}
+
+// size returns how much was printed, read or not.
+func (s *spool) size() int64 {
+	info, err := s.file.Stat()
+	if err != nil {
+		return s.offset
+	}
+	return info.Size()
 }
 
 // pastStop reports whether what was handed on last was written after stopping.
@@ -102,6 +120,31 @@ func (s *spool) upToStop(buffer []byte) []byte {
 		return buffer[:min(int64(len(buffer)), left)]
 	}
 	return buffer
+}
+
+// probe tells whether there is still room for output, by writing some: a CLI that cannot print ends
+// as if nothing were wrong. It returns an errDiskFull, or nil when there is room or no telling.
+// Nothing may be read after it.
+func (s *spool) probe() error {
+	end, err := s.file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil //nolint:nilerr // no telling
+	}
+	if _, err = s.file.WriteAt(make([]byte, spoolChunk), end); isFull(err) {
+		return explainFull(s.dir, err)
+	}
+	return nil
+}
+
+// isFull reports whether err says that a disk, or the share of it that this user has, is full.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// explainFull turns an error that says that the disk of dir is full into an errDiskFull.
+func explainFull(dir string, err error) error {
+	if isFull(err) {
+		return fmt.Errorf("the disk of %s is full; make room there: %w: %w", dir, errDiskFull, err)
+	}
+	return err
 }
 
 // close gives the file's space back.

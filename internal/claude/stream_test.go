@@ -38,6 +38,25 @@ func TestLineWriter(t *testing.T) {
 	}
 }
 
+func TestLineWriterLeavesOutWhatIsTooLong(t *testing.T) {
+	t.Parallel()
+	for _, writes := range [][]string{
+		{"one\n", "12345", "67890", "1\ntwo\n"},
+		{"one\n12345678901\ntwo\n"},
+		{"one\n", "1234567890123\n", "two\n", "12345678901"},
+	} {
+		var got []string
+		w := &lineWriter{limit: 10, handle: func(line []byte) { got = append(got, string(line)) }}
+		for _, text := range writes {
+			_, err := w.Write([]byte(text))
+			require.NoError(t, err)
+		}
+		w.flush()
+		require.Equal(t, []string{"one", "two"}, got)
+		require.True(t, w.overran)
+	}
+}
+
 func TestTailWriter(t *testing.T) {
 	t.Parallel()
 	w := &tailWriter{limit: 5}
@@ -94,7 +113,7 @@ func FuzzTally(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, stream []byte, cut uint) {
 		var progress Progress
-		observe := reporter{report: func(p Progress) { progress = p }}
+		observe := reporter{report: func(p Progress) { progress = p }, prices: newPrices()}
 		r := &run{cli: cliOf("2.1.329"), redact: func(s string) string { return s }}
 		lines := &lineWriter{handle: func(line []byte) { observe.see(r.tally.line(line), &r.tally) }}
 		at := min(int(cut%(1<<20)), len(stream))
@@ -149,5 +168,5 @@ func TestTheWindowIsTheMainThreads(t *testing.T) {
 	require.Equal(t, 201, counts.usage.context())
 	require.Equal(t, 302, counts.usage.mainTokens().Total())
 	require.Equal(t, 2, counts.usage.turns())
-	require.Greater(t, counts.usage.estimate(counts.usage.calls), estimate("claude-haiku-5-5", usage{Input: 9000}), "its cost counts")
+	require.Greater(t, newPrices().sum(counts.usage.calls), newPrices().estimate("claude-haiku-5-5", usage{Input: 9000}), "its cost counts")
 }

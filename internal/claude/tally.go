@@ -171,7 +171,7 @@ func (t *tally) result(line []byte) {
 func (t *tally) deny(d denial) {
 	known := func(other denial) bool { return other.ToolUseID == d.ToolUseID }
 	if d.ToolUseID == "" || !slices.ContainsFunc(t.denials, known) {
-		d.Input = bytes.Clone(d.Input)
+		d.Input = clip(redactJSON(d.Input, t.calls.redact))
 		t.denials = append(t.denials, d)
 	}
 }
@@ -232,15 +232,6 @@ func (m *meter) mainTokens() Tokens {
 		if call.main {
 			total = total.Add(call.usage.tokens())
 		}
-	}
-	return total
-}
-
-// estimate prices calls by the list.
-func (m *meter) estimate(calls []*apiCall) float64 {
-	total := 0.0
-	for _, call := range calls {
-		total += estimate(call.model, call.usage)
 	}
 	return total
 }

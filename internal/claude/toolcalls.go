@@ -11,14 +11,20 @@ import (
 // outside, so it is never in flight.
 const structuredOutputTool = "StructuredOutput"
 
-// previewRunes is how long a preview of a tool call's input is at most.
-const previewRunes = 120
+const (
+	// previewRunes is how long a preview of a tool call's input is at most.
+	previewRunes = 120
+	// maxInputBytes is how much of a tool call's input is kept.
+	maxInputBytes = 2048
+)
 
 // ledger follows tool calls from their start to their end.
 type ledger struct {
 	calls []*toolCall
 	byID  map[string]*toolCall
 	tasks map[string]*toolCall // commands that run as tasks, by task
+	// redact removes credentials from what is kept; nil removes none.
+	redact func(string) string
 	// frozen says that the CLI is being stopped: what it says of calls from then on is no
 	// account of their effect. It calls an interrupted command rejected, though it ran.
 	frozen bool
@@ -44,9 +50,10 @@ func (l *ledger) start(block contentBlock) {
 	if l.byID == nil {
 		l.byID, l.tasks = map[string]*toolCall{}, map[string]*toolCall{}
 	}
+	input := redactJSON(block.Input, l.redact) // before anything is cut: half a secret would stay
 	call := &toolCall{
-		ToolCall: ToolCall{ID: block.ID, Tool: block.Name, Input: bytes.Clone(block.Input)},
-		preview:  preview(block.Input),
+		ToolCall: ToolCall{ID: block.ID, Tool: block.Name, Input: clip(input)},
+		preview:  preview(input),
 		status:   ToolRunning,
 	}
 	l.calls = append(l.calls, call)
@@ -129,17 +136,46 @@ func previewKeys() []string {
 	return []string{"command", "file_path", "pattern", "url", "path", "description"}
 }
 
-// preview puts a tool call's input on one short line of printable text.
-func preview(input []byte) string {
+// telling returns the field of a tool call's input that tells most about it, or "".
+func telling(input []byte) (key, text string) {
 	var fields map[string]any
-	if json.Unmarshal(input, &fields) == nil {
-		for _, key := range previewKeys() {
-			if text, ok := fields[key].(string); ok && text != "" {
-				return oneLine(text, previewRunes)
-			}
+	if json.Unmarshal(input, &fields) != nil {
+		return "", ""
+	}
+	for _, key := range previewKeys() {
+		if text, ok := fields[key].(string); ok && text != "" {
+			return key, text
 		}
 	}
+	return "", ""
+}
+
+// preview puts a tool call's input on one short line of printable text.
+func preview(input []byte) string {
+	if _, text := telling(input); text != "" {
+		return oneLine(text, previewRunes)
+	}
 	return oneLine(string(input), previewRunes)
+}
+
+// clip returns a copy of a tool call's input, and of a long one the beginning of what tells most:
+// as an object with that one field, or else as a text.
+func clip(input []byte) json.RawMessage {
+	if len(input) <= maxInputBytes {
+		return bytes.Clone(input)
+	}
+	if key, text := telling(input); text != "" {
+		return encodeJSON(map[string]string{key: beginning(text)})
+	}
+	return encodeJSON(beginning(string(input)))
+}
+
+// beginning returns text, cut to maxInputBytes.
+func beginning(text string) string {
+	if len(text) <= maxInputBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxInputBytes], "") + "…"
 }
 
 // oneLine returns text with every run of blanks and unprintable characters as one space, cut

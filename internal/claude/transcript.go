@@ -1,8 +1,11 @@
 package claude
 
 import (
+	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,24 +24,24 @@ func (c *CLI) TranscriptPath(dir, sessionID string) (string, error) {
 }
 
 // HasTranscript reports whether the CLI could resume the conversation sessionID in the working
-// directory dir: whether its transcript is there and is not empty.
+// directory dir: whether its transcript is there and holds a message.
 func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
 	path, err := c.TranscriptPath(dir, sessionID)
 	if err != nil {
 		return false, err
 	}
-	info, err := os.Stat(path)
+	found, err := holdsMessage(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for the transcript of %s: %w", sessionID, err)
+		return false, fmt.Errorf("look into the transcript of %s: %w", sessionID, err)
 	}
-	return info.Mode().IsRegular() && info.Size() > 0, nil
+	return found, nil
 }
 
-// clearEmptyTranscript removes an empty transcript of a conversation that is about to begin. A CLI
-// that died early leaves one; it cannot be resumed, and yet its id would count as taken.
+// clearEmptyTranscript removes a transcript without a message of a conversation that is about to
+// begin. A CLI that died early leaves one; it cannot be resumed, and yet its id would count as taken.
 func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	if i.Resume == i.SessionID {
 		return nil
@@ -47,15 +50,54 @@ func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	if err != nil {
 		return notStarted("cannot prepare the conversation: %w", err)
 	}
-	info, err := os.Stat(path)
-	empty := err == nil && info.Mode().IsRegular() && info.Size() == 0
-	if !empty { // there is none, or one for the CLI to judge
-		return nil
+	if found, err := holdsMessage(path); found || err != nil { // one, or something else, for the CLI to judge
+		return nil //nolint:nilerr // mostly that there is none
 	}
 	if err := os.Remove(path); err != nil {
 		return notStarted("cannot remove an empty transcript: %w", err)
 	}
 	return nil
+}
+
+// errNotTranscript says that something else has a transcript's name.
+var errNotTranscript = errors.New("not a regular file")
+
+// holdsMessage reports whether the transcript at path has a line that somebody said. The CLI writes
+// others before the first of those, such as its mode.
+func holdsMessage(path string) (found bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false, err
+	}
+	if !info.Mode().IsRegular() { // opening it could wait for ever
+		return false, fmt.Errorf("%s: %w", path, errNotTranscript)
+	}
+	file, err := os.Open(path) //nolint:gosec // made from a UUID and the CLI's own directory
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	for lines := bufio.NewReader(file); ; {
+		line, err := lines.ReadBytes('\n')
+		if isMessage(line) {
+			return true, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// isMessage reports whether a line of a transcript is what the user or the agent said. A line that
+// was cut off is none: the CLI skips it, too.
+func isMessage(line []byte) bool {
+	var head struct {
+		Type eventType `json:"type"`
+	}
+	return json.Unmarshal(line, &head) == nil && (head.Type == eventUser || head.Type == eventAssistant)
 }
 
 // TranscriptPath returns where a CLI whose own directory is configDir keeps the conversation

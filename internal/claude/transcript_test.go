@@ -22,6 +22,43 @@ func TestProjectName(t *testing.T) {
 	}
 }
 
+// transcripts tell which texts can be resumed.
+func transcripts() map[string]bool {
+	const (
+		mode = `{"type":"mode","mode":"normal","note":{"type":"user"}}` + "\n"
+		said = `{"parentUuid":null,"type":"user","message":{"role":"user","content":"look"}}`
+	)
+	return map[string]bool{
+		"":                                       false,
+		"{}\n":                                   false,
+		mode:                                     false, // a fork that was killed at once leaves this
+		mode + said[:len(said)-5]:                false,
+		"garbage\n" + mode + said:                true,
+		mode + `{"type":"assistant"}` + "\n":     true,
+		mode + strings.Repeat("x", 1<<20) + said: false,
+	}
+}
+
+func TestOnlyATranscriptWithoutAMessageIsRemoved(t *testing.T) {
+	t.Parallel()
+	for text, kept := range transcripts() {
+		cli := &CLI{options: Options{ConfigDir: t.TempDir()}}
+		path, err := cli.TranscriptPath("/work", ownID)
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+
+		require.NoError(t, cli.clearEmptyTranscript(Invocation{Dir: "/work", SessionID: ownID, Resume: ownID}))
+		require.FileExists(t, path, "it is to be continued")
+		require.NoError(t, cli.clearEmptyTranscript(Invocation{Dir: "/work", SessionID: ownID}))
+		if kept {
+			require.FileExists(t, path, text)
+		} else {
+			require.NoFileExists(t, path, text)
+		}
+	}
+}
+
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -45,10 +82,10 @@ func TestTranscripts(t *testing.T) {
 	}
 	requireTranscript(false)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	require.NoError(t, os.WriteFile(path, nil, 0o600))
-	requireTranscript(false) // an empty one cannot be resumed
-	require.NoError(t, os.WriteFile(path, []byte("{}\n"), 0o600))
-	requireTranscript(true)
+	for text, want := range transcripts() {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		requireTranscript(want)
+	}
 
 	_, err = cli.HasTranscript(work, "../../etc/passwd")
 	require.ErrorContains(t, err, "not a UUID")

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 )
 
 // dialect is everything in which the measured versions of the CLI differ and which this
@@ -18,34 +20,59 @@ type dialect struct {
 	// carriesCost says that total_cost_usd goes on from the conversation that is resumed, so that
 	// it is not this invocation's own.
 	carriesCost bool
+	// prices are for estimates.
+	prices priceList
 }
 
 // dialects returns the measured ones, oldest first.
 func dialects() []dialect {
 	return []dialect{
-		{measured: version{2, 1, 197}},
+		{measured: version{2, 1, 197}, prices: oldPrices()},
 		{
 			measured: version{2, 1, 329},
 			// Without the second flag a resumed conversation keeps its first launch's system prompt
 			// and ignores this one's.
 			flags:       []string{"--restricted", "--system-prompt-snapshot", "off"},
 			carriesCost: true,
+			prices:      newPrices(),
 		},
 	}
 }
 
-// dialectFor chooses the newest measured dialect that is not newer than v, because a flag may be
-// missing from a version before the one it was measured on, but hardly from one after it. Whatever
-// is older than all of them gets the oldest.
-func dialectFor(v version) dialect {
+// measuredDialect returns the dialect that was measured on v, if one was.
+func measuredDialect(v version) (dialect, bool) {
+	for _, d := range dialects() {
+		if d.measured == v {
+			return d, true
+		}
+	}
+	return dialect{}, false
+}
+
+// nearestDialect chooses for a version that was not measured, whose help is given: the newest
+// measured dialect that is not newer than v, because a flag hardly goes away, or a newer one
+// all of whose flags v has already. Whatever is older than all of them and has none of the flags gets
+// the oldest.
+func nearestDialect(v version, help string) dialect {
 	known := dialects()
 	chosen := known[0]
 	for _, d := range known[1:] {
-		if d.measured.compare(v) <= 0 {
+		if d.measured.compare(v) <= 0 || d.listedIn(help) {
 			chosen = d
 		}
 	}
 	return chosen
+}
+
+// listedIn reports whether help names every flag of d, and d has any.
+func (d dialect) listedIn(help string) bool {
+	words := strings.FieldsFunc(help, func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == '=' })
+	for _, flag := range d.flags {
+		if strings.HasPrefix(flag, "--") && !slices.Contains(words, flag) {
+			return false
+		}
+	}
+	return len(d.flags) > 0
 }
 
 // ownCost returns what an invocation itself cost, in US dollars, going by all its result

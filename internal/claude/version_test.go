@@ -38,13 +38,29 @@ func TestDialectFor(t *testing.T) {
 	} {
 		number, err := parseVersion(asked)
 		require.NoError(t, err)
-		d := dialectFor(number)
+		d, measured := measuredDialect(number)
+		require.Equal(t, asked == want, measured)
+		if !measured {
+			d = nearestDialect(number, "Usage: claude [options]")
+		}
 		require.Equal(t, want, d.measured.String(), asked)
 		if asked == want {
 			require.Empty(t, d.warning(number))
 		} else {
 			require.Contains(t, d.warning(number), asked)
 		}
+	}
+}
+
+func TestAVersionWithTheFlagsOfANewerOneIsDrivenLikeThat(t *testing.T) {
+	t.Parallel()
+	for help, want := range map[string]string{
+		"  --restricted  Restricted\n  --system-prompt-snapshot <mode>  Choose": "2.1.329",
+		"  --restricted  Restricted":                "2.1.197",
+		"  --restricted-x --system-prompt-snapshot": "2.1.197",
+		"": "2.1.197",
+	} {
+		require.Equal(t, want, nearestDialect(version{2, 1, 328}, help).measured.String(), help)
 	}
 }
 
@@ -72,24 +88,48 @@ func TestOwnCost(t *testing.T) {
 	}
 }
 
+// TestEstimate holds the price lists to what the CLI reported for a thousand tokens of each kind, in
+// tenths of a cent.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
-	million := usage{Input: 1_000_000}
-	for model, want := range map[string]float64{
-		"claude-haiku-4-5-20251001":                  1,
-		"claude-haiku-5-5":                           0.5, // a long prompt
-		"claude-sonnet-5":                            3,
-		"claude-sonnet-5-5":                          2,
-		"us.anthropic.claude-opus-4-8-20260101-v1:0": 5,
-		"claude-opus-5-5":                            4,
-		"someone-elses-model":                        5,
+	type measurement struct{ input, output, cacheRead, cacheCreation float64 }
+	opus, newest := measurement{5, 25, 0.5, 6.25}, measurement{4, 20, 0.2, 5}
+	sonnet, fable := measurement{3, 15, 0.3, 3.75}, measurement{10, 50, 1, 12.5}
+	for model, want := range map[string]struct{ old, new measurement }{
+		"claude-3-5-haiku-20241022":    {measurement{0.8, 4, 0.08, 1}, measurement{0.8, 4, 0.08, 1}},
+		"claude-3-5-sonnet-20241022":   {sonnet, sonnet},
+		"claude-3-7-sonnet-20250219":   {sonnet, sonnet},
+		"claude-haiku-4-5":             {measurement{1, 5, 0.1, 1.25}, measurement{1, 5, 0.1, 1.25}},
+		"claude-haiku-5":               {opus, newest},
+		"claude-haiku-5-5":             {opus, measurement{0.1, 0.5, 0.01, 0.125}},
+		"claude-sonnet-4-5":            {sonnet, sonnet},
+		"claude-sonnet-5":              {sonnet, measurement{2, 10, 0.2, 2.5}},
+		"claude-sonnet-5-5":            {sonnet, measurement{2, 10, 0.1, 2.5}},
+		"claude-opus-4-5":              {opus, opus},
+		"claude-opus-4-8":              {opus, opus},
+		"us.anthropic.claude-opus-4-1": {measurement{15, 75, 1.5, 18.75}, measurement{15, 75, 1.5, 18.75}},
+		"claude-opus-5":                {opus, opus},
+		"claude-opus-5-5":              {opus, newest},
+		"claude-fable-5":               {fable, fable},
+		"claude-fable-5-2":             {fable, measurement{8, 40, 0.2, 10}},
+		"claude-3-haiku-20240307":      {opus, newest},
+		"someone-elses-model":          {opus, newest},
 	} {
-		require.InDelta(t, want, estimate(model, million), 1e-9, model)
+		for prices, want := range map[*priceList]measurement{new(oldPrices()): want.old, new(newPrices()): want.new} {
+			require.InDelta(t, want.input, 1000*prices.estimate(model, usage{Input: 1000}), 1e-9, model)
+			require.InDelta(t, want.output, 1000*prices.estimate(model, usage{Output: 1000}), 1e-9, model)
+			require.InDelta(t, want.cacheRead, 1000*prices.estimate(model, usage{CacheRead: 1000}), 1e-9, model)
+			require.InDelta(t, want.cacheCreation, 1000*prices.estimate(model, usage{CacheCreation: 1000}), 1e-9, model)
+		}
 	}
+}
+
+func TestEstimateOfLongPromptsAndLongCaching(t *testing.T) {
+	t.Parallel()
+	require.InDelta(t, 0.5, newPrices().estimate("claude-haiku-5-5", usage{Input: 1_000_000}), 1e-9)
 	oneHour := usage{CacheCreation: 1_000_000}
 	oneHour.Creation.OneHour = 1_000_000
-	require.InDelta(t, 6, estimate("claude-sonnet-5", oneHour), 1e-9)
-	require.InDelta(t, 3.75, estimate("claude-sonnet-5", usage{CacheCreation: 1_000_000}), 1e-9)
+	require.InDelta(t, 6, oldPrices().estimate("claude-sonnet-5", oneHour), 1e-9)
 }
 
 // TestATotalAloneIsTheOwnCostOnlyWhereItDoesNotGoOn covers a result that lost its own report.

@@ -12,9 +12,11 @@ var (
 	errWall      = errors.New("the time limit is over")
 	errFirstByte = errors.New("no output came")
 	errIdle      = errors.New("the output stopped")
+	errFlood     = errors.New("the output does not stop")
+	errLongLine  = errors.New("a line of the output does not end")
 )
 
-// watchdog ends a context when a run exceeds its limits.
+// watchdog ends a context when a run exceeds its limits, in time and in output.
 type watchdog struct {
 	cancel context.CancelCauseFunc
 	idle   time.Duration
@@ -44,6 +46,9 @@ func (w *watchdog) alive() {
 	w.silence.Stop()
 	w.silence = w.after(w.idle, errIdle)
 }
+
+// drown ends the run because of its output.
+func (w *watchdog) drown(cause error) { w.cancel(cause) }
 
 // release ends the watch, and its context, when nothing reads any more.
 func (w *watchdog) release() {

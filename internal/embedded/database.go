@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
+	"golang.org/x/sys/unix"
 )
 
 // database is where the server keeps everything: a file that this process holds for itself, or memory.
@@ -49,17 +50,35 @@ func openDatabase(ctx context.Context, file string) (*database, error) {
 }
 
 // createPrivate makes an empty file that only its owner may read, because workflows hold prompts and
-// answers; SQLite gives the files beside it the same mode. A file that exists is opened to see whether
-// it can be.
+// answers; SQLite gives the files beside it the same mode. A file that exists is not opened, only asked
+// whether it may be written: closing it would drop the locks that a server in this process holds on it.
 func createPrivate(name string) error {
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the caller names the file
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the caller names the file
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		err = checkWritable(name)
+	case err == nil:
+		return file.Close()
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("database file %s: its directory does not exist; create it: %w", name, err)
 	case err != nil:
 		return fmt.Errorf("database file %s cannot be written; make the file and its directory writable for this user: %w", name, err)
 	}
-	return file.Close()
+	return nil
+}
+
+// checkWritable returns nil for a file that this user may read and write.
+func checkWritable(name string) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return syscall.EISDIR
+	}
+	return unix.Access(name, unix.R_OK|unix.W_OK)
 }
 
 // lockFile takes the lock of that name. The kernel gives it back when the process ends, however it

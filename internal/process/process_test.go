@@ -196,7 +196,11 @@ func TestRunDoesNotWaitForAStrangerWhoHoldsTheOutput(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("needs setsid")
 	}
-	exit, stdout := run(t, t.Context(), shell(t, `setsid sleep 12 & echo done`))
+	const held = 12 * time.Second
+	// The shell stays until the stranger has left its group, or it would be killed with the group.
+	started := time.Now()
+	exit, stdout := run(t, t.Context(), shell(t, `setsid sh -c 'echo done; exec sleep 12' & sleep 0.5`))
+	require.Less(t, time.Since(started), held-2*time.Second, "it waited for the stranger")
 	require.Equal(t, process.Exit{}, exit)
 	require.Equal(t, "done\n", stdout)
 }

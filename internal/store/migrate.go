@@ -13,8 +13,9 @@ import (
 //go:embed migrations
 var migrationFiles embed.FS
 
-// versionTable is where goose keeps the version of the schema.
-const versionTable = goose.DefaultTablename
+// versionTable is where goose keeps the version of the schema. It is also how a database is told
+// for ours, so it is not goose's default, which any other program's database may have.
+const versionTable = "claudeops_schema_version"
 
 // migrator returns what brings db to the newest schema of dialect, which is also the name of
 // the directory below migrations.

@@ -70,7 +70,7 @@ func TestOpenAtOnce(t *testing.T) {
 		})
 	}
 	require.NoError(t, group.Wait())
-	require.Equal(t, "1", query(t, path, "SELECT COUNT(*) FROM goose_db_version WHERE version_id = 1"))
+	require.Equal(t, "1", query(t, path, "SELECT COUNT(*) FROM claudeops_schema_version WHERE version_id = 1"))
 }
 
 func TestOpenRefuses(t *testing.T) {
@@ -82,8 +82,11 @@ func TestOpenRefuses(t *testing.T) {
 		"a file that is no database": {fileOf("These are notes about a database, and far from one.\n"), "not a SQLite database"},
 		"a long file of noise":       {fileOf(string(make([]byte, 4096)) + "noise"), "not a SQLite database"},
 		"another program's database": {databaseOf("CREATE TABLE executions (id INTEGER)"), "belongs to another program"},
-		"a newer schema":             {newerSchema, "version 9000 and this release knows versions up to"},
-		"a directory":                {func(_ *testing.T, dir string) string { return dir }, "make the file and its directory writable"},
+		"another program's database, which goose migrates": {
+			databaseOf("CREATE TABLE goose_db_version (id INTEGER, version_id INTEGER, is_applied INTEGER, tstamp TIMESTAMP)"), "belongs to another program",
+		},
+		"a newer schema": {newerSchema, "version 9000 and this release knows versions up to"},
+		"a directory":    {func(_ *testing.T, dir string) string { return dir }, "make the file and its directory writable"},
 		"a directory that is a file": {func(t *testing.T, dir string) string {
 			return filepath.Join(fileOf("x")(t, dir), "ops.db")
 		}, "make its parent writable"},
@@ -151,7 +154,7 @@ func ownDatabase(t *testing.T, dir string) string {
 // newerSchema is a database that this program made and that a later release has migrated.
 func newerSchema(t *testing.T, dir string) string {
 	ownDatabase(t, dir)
-	return databaseOf("INSERT INTO goose_db_version (version_id, is_applied) VALUES (9000, 1)")(t, dir)
+	return databaseOf("INSERT INTO claudeops_schema_version (version_id, is_applied) VALUES (9000, 1)")(t, dir)
 }
 
 func query(t *testing.T, path, statement string) (answer string) {

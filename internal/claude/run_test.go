@@ -1,0 +1,87 @@
+package claude
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// script returns a CLI that is a shell script, and an invocation of it.
+func script(t *testing.T, text string) (*CLI, Invocation) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "claude")
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700))
+	cli := cliOf("2.1.329")
+	cli.path = path
+	cli.options.ConfigDir = t.TempDir()
+	cli.options.Environ = []string{"PATH=" + os.Getenv("PATH")}
+	return cli, Invocation{
+		SessionID: ownID, Prompt: "look", Model: "haiku", Dir: t.TempDir(),
+		Limits: Limits{Wall: time.Minute, Grace: 200 * time.Millisecond},
+	}
+}
+
+func TestALastLineNeedsNoEnd(t *testing.T) {
+	t.Parallel()
+	cli, invocation := script(t, "printf '%s' '"+good+"'")
+	result, err := cli.Run(t.Context(), invocation, nil)
+	require.NoError(t, err)
+	require.Equal(t, "fine", result.Text)
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ script, want string }{
+		"in all":  {"yes '{}'", "printed more than 1000000 bytes"},
+		"by line": {"yes '{}' | tr -d '\\n'", "printed a line of more than 100000 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cli, invocation := script(t, tc.script)
+			cli.bounds = bounds{output: 1_000_000, line: 100_000}
+			if strings.Contains(tc.want, "line") {
+				cli.bounds.output = 0
+			}
+			_, err := cli.Run(t.Context(), invocation, nil)
+			require.Equal(t, KindOutputTooLong, KindOf(err), "%v", err)
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+// TestAFullDiskIsNamed runs on a disk of its own, where it may mount one.
+func TestAFullDiskIsNamed(t *testing.T) {
+	t.Parallel()
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skipf("cannot mount a small disk: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(disk, syscall.MNT_DETACH)) })
+	cli, invocation := script(t, "head -c 1000000 /dev/zero; echo '"+good+"'; exit 0")
+	cli.options.ConfigDir = disk
+	_, err := cli.Run(t.Context(), invocation, nil)
+	require.Equal(t, KindDiskFull, KindOf(err), "%v", err)
+	require.ErrorContains(t, err, "the disk of "+disk+" is full")
+}
+
+func TestTheSpoolTellsWhetherThereIsRoom(t *testing.T) {
+	t.Parallel()
+	roomy, err := newSpool(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(roomy.close)
+	require.NoError(t, roomy.probe())
+
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("needs /dev/full: %v", err)
+	}
+	spool := &spool{file: full, dir: "/state"}
+	t.Cleanup(spool.close)
+	require.ErrorIs(t, spool.probe(), errDiskFull)
+	require.ErrorContains(t, spool.probe(), "the disk of /state is full")
+}
