@@ -52,6 +52,8 @@ type AgentProgress struct {
 	CostUSD float64 `json:"cost_usd"`
 	// Tools are the latest tool calls, oldest first; a few, so that a heartbeat stays small.
 	Tools []ToolCall `json:"tools,omitempty"`
+	// InFlight are all tool calls that have no result yet, with their whole input up to a few KB.
+	InFlight []ToolCall `json:"-"` // TierProgress holds them
 }
 
 // ToolCall is one use of a tool by an agent.

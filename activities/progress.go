@@ -58,11 +58,6 @@ func (p TierProgress) ended() TierProgress {
 
 // with takes in how far the invocation that runs has come.
 func (p TierProgress) with(now AgentProgress) TierProgress {
-	p.Now, p.InFlight = now, nil
-	for _, call := range now.Tools {
-		if call.State == ToolRunning {
-			p.InFlight = append(p.InFlight, call)
-		}
-	}
+	p.Now, p.InFlight = now, now.InFlight
 	return p
 }

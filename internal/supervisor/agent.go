@@ -158,7 +158,8 @@ func statusOf(kind claude.ErrorKind, resumed bool) escalation.SessionStatus {
 	case claude.KindStopped:
 		return escalation.SessionStopped
 	case claude.KindInvalid, claude.KindUsage, claude.KindSessionInUse, claude.KindAuth, claude.KindRefused,
-		claude.KindNotStarted, claude.KindUnavailable, claude.KindStalled, claude.KindMalformed, claude.KindFailed:
+		claude.KindNotStarted, claude.KindUnavailable, claude.KindStalled, claude.KindMalformed, claude.KindFailed,
+		claude.KindDiskFull, claude.KindOutputTooLong:
 		return escalation.SessionFailed
 	}
 	return escalation.SessionFailed
@@ -180,19 +181,26 @@ func reportOf(result claude.Result) activities.AgentReport {
 		},
 		Output: result.Structured,
 	}
-	for i, call := range result.InFlight {
-		report.InFlight = append(report.InFlight, activities.ToolCall{
+	report.InFlight = inFlightOf(result.InFlight)
+	return report
+}
+
+func inFlightOf(calls []claude.ToolCall) []activities.ToolCall {
+	var all []activities.ToolCall
+	for i, call := range calls {
+		all = append(all, activities.ToolCall{
 			Number: i + 1, Name: call.Tool, Input: string(call.Input), State: activities.ToolRunning,
 		})
 	}
-	return report
+	return all
 }
 
 func progressOf(p claude.Progress) activities.AgentProgress {
 	progress := activities.AgentProgress{
-		Turns:   p.Turns,
-		Tokens:  escalation.TokenUsage(p.Tokens),
-		CostUSD: p.CostUSD,
+		Turns:    p.Turns,
+		Tokens:   escalation.TokenUsage(p.Tokens),
+		CostUSD:  p.CostUSD,
+		InFlight: inFlightOf(p.InFlight),
 	}
 	for _, call := range p.Recent {
 		progress.Tools = append(progress.Tools, activities.ToolCall{

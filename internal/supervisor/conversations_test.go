@@ -113,7 +113,7 @@ func TestHostLostInATier(t *testing.T) {
 	temporalServer := startTemporal(t)
 	marker := filepath.Join(t.TempDir(), "started")
 	claude := simtest.Install(t, claudesim.Play(
-		claudesim.On(claudesim.Match{Prompt: "ended from outside"}, claudesim.Conclude(resolved())),
+		claudesim.On(claudesim.Match{Prompt: "ended before its work was done"}, claudesim.Conclude(resolved())),
 		claudesim.Always(claudesim.Bash("touch "+marker+"; sleep 300"))))
 	archive := filepath.Join(t.TempDir(), "archive")
 	here := newHost(t, claude, "file://"+archive)

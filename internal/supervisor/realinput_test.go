@@ -55,8 +55,8 @@ func testRealInput(t *testing.T, version claudesim.Version) {
 	s := startSite(t, startTemporal(t), environment(t, cli,
 		"CLAUDEOPS_STATE_DIR="+home, "CLAUDEOPS_WORK_DIR="+workDir,
 		"ANTHROPIC_BASE_URL="+snapshot.inFrontOf(t, api.URL()), "ANTHROPIC_API_KEY=not-a-key",
-		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash(curl:*)",
-		"CLAUDEOPS_TIER2_TOOLS=Bash,Edit", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash(curl:*),Bash(./restart.sh),Edit(./**)"))
+		// Tier 1 has its default rules; Tier 2 may run what repairs this service.
+		"CLAUDEOPS_TIER2_TOOLS=Bash,Edit", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash(curl -sSi http*),Bash(./restart.sh),Edit(./**)"))
 
 	chain, err := s.finish(s.start(map[string]any{"services": []string{"jellyfin"}}))
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func testRealInput(t *testing.T, version claudesim.Version) {
 
 // repairScript is what the model says.
 func repairScript(serviceURL string) claudesim.Scenario {
-	look := "curl -s -o /dev/null -w '%{http_code}' " + serviceURL
+	look := "curl -sSi " + serviceURL // a spelling that the default rules grant
 	return claudesim.Play(
 		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash(look).Saying("Looking."), claudesim.Conclude(asksFor(2))),
 		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("./restart.sh"),
