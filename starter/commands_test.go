@@ -165,6 +165,7 @@ func TestCommandsOnARealServer(t *testing.T) {
 	doctor := starter(t, environ, "doctor")
 	require.Equal(t, exitOK, doctor.code, doctor.stdout)
 	require.Contains(t, doctor.stdout, "✓ clock")
+	require.Regexp(t, `✓ transcripts +archived at file:///.*-transcripts\n`, doctor.stdout)
 	require.Contains(t, doctor.stdout, "✓ search attributes")
 
 	healthy := starter(t, environ, "run", "--id", "one", "--wait")

@@ -59,7 +59,8 @@ func (a *app) examine(ctx context.Context) []finding {
 	if err := cfg.MakeDirs(); err != nil {
 		findings = append(findings, failed("state directory", err))
 	} else {
-		findings = append(findings, passed("state directory", cfg.State.Dir+" is writable"), checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
+		findings = append(findings, passed("state directory", cfg.State.Dir+" is writable"),
+			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
 	findings = append(findings, a.checkClaude(ctx, cfg))
 	return append(findings, a.checkTemporal(ctx)...)
