@@ -1,11 +1,3 @@
-// Package process starts one program in a process group of its own, waits for it, and
-// stops the whole group when it is told to. Nothing else in this repository starts processes.
-//
-//	start -> running -> exited by itself --------------------------+-> rest of the group killed -> reaped
-//	            |                                                  |
-//	            +-> ctx ended: SIGINT -> grace -> SIGKILL, always --+
-//
-// A process that leaves its group (setsid) is out of this package's reach.
 package process
 
 import (
@@ -13,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -22,8 +16,8 @@ const (
 	// DefaultGrace is how long a program may take to end after SIGINT when Spec.Grace is zero.
 	DefaultGrace = 10 * time.Second
 
-	// drainTimeout bounds how long Run reads on after the program has ended, when something
-	// outside the group still holds its output open.
+	// drainTimeout bounds how long Run reads on after the tree has ended, when something
+	// outside of it still holds its output open.
 	drainTimeout = 5 * time.Second
 )
 
@@ -44,6 +38,12 @@ type Spec struct {
 	Stdout, Stderr io.Writer
 	// Grace is the time between SIGINT and SIGKILL when Run's context ends; zero is DefaultGrace.
 	Grace time.Duration
+	// Containment is how the tree is to be held together; empty is ModeAuto. Run fails when a
+	// mode that is asked for by name is not to be had.
+	Containment Mode
+	// Mark is an entry of Env that no other tree has at the same time; empty is none. Should the
+	// init of a tree without a namespace be killed, the tree's rest is found by it.
+	Mark string
 }
 
 // Exit is how a program ended.
@@ -55,6 +55,11 @@ type Exit struct {
 	// StoppedBy is the cause of the context that made Run stop the program, or nil when the
 	// program ended by itself.
 	StoppedBy error
+	// Containment is what held the tree together.
+	Containment Containment
+	// Survivors counts processes of the tree that are known to live on, because they could not be
+	// killed: another user's, without a namespace.
+	Survivors int
 }
 
 // String describes e for a person.
@@ -65,85 +70,70 @@ func (e Exit) String() string {
 	return fmt.Sprintf("exit code %d", e.Code)
 }
 
-// Run starts the program and returns when it has ended, its group with it, and its output is
-// read. The end of ctx sends SIGINT to the group, and SIGKILL after Spec.Grace; Run then still
-// returns an Exit and no error. An error means that the program was not started, or that what
-// became of it cannot be told.
+// Run starts the program and returns when it has ended, what came of it too, and its output is
+// read. The end of ctx sends SIGINT to the program and its group, and SIGKILL to everything after
+// Spec.Grace; Run then still returns an Exit and no error. An error means that the program was not
+// started, or that what became of it cannot be told.
 func Run(ctx context.Context, spec Spec) (Exit, error) {
 	if ctx.Err() != nil {
 		return Exit{}, fmt.Errorf("not starting %s: %w", spec.Path, context.Cause(ctx))
 	}
-	cmd := command(spec)
-	if err := cmd.Start(); err != nil {
+	// The kernel would not tell that from a missing program.
+	if err := checkDir(spec.Dir); err != nil {
 		return Exit{}, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	exited := make(chan error, 1)
-	go func() { exited <- awaitExit(cmd) }()
-
-	stoppedBy, err := superviseGroup(ctx, cmd.Process.Pid, spec.Grace, exited)
+	// The kernel takes the end of the thread that started an init for the end of this process.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	started, containment, err := start(spec)
 	if err != nil {
-		return Exit{}, fmt.Errorf("wait for %s: %w", spec.Path, err)
+		return Exit{}, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	// Whatever is left of the group goes too; the leader is not reaped yet, so the number is still its own.
-	signalGroup(cmd.Process.Pid, syscall.SIGKILL)
-	if err := reap(cmd); err != nil {
-		return Exit{}, fmt.Errorf("reap %s: %w", spec.Path, err)
+	stoppedBy := supervise(ctx, started, spec.Grace)
+	exit, err := started.collect()
+	if err != nil {
+		return Exit{}, err
 	}
-	return exitOf(cmd, stoppedBy), nil
+	exit.StoppedBy, exit.Containment = stoppedBy, containment
+	return exit, nil
 }
 
-// command translates spec.
-func command(spec Spec) *exec.Cmd {
-	return &exec.Cmd{
-		Path:        spec.Path,
-		Args:        append([]string{spec.Path}, spec.Args...),
-		Env:         append([]string{}, spec.Env...), // not nil: a nil Env would inherit
-		Dir:         spec.Dir,
-		Stdin:       spec.Stdin,
-		Stdout:      spec.Stdout,
-		Stderr:      spec.Stderr,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
-		WaitDelay:   drainTimeout,
+func checkDir(dir string) error {
+	if dir == "" {
+		return nil
 	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = &os.PathError{Op: "chdir", Path: dir, Err: syscall.ENOTDIR}
+	}
+	return err
 }
 
-// superviseGroup waits for the leader's exit and stops the group when ctx ends before that. It
-// returns why it stopped the group, or nil when the leader ended by itself.
-func superviseGroup(ctx context.Context, pgid int, grace time.Duration, exited <-chan error) (stoppedBy, err error) {
+// supervise waits for the end of t, and stops it when ctx ends before that. It returns why it
+// stopped t, or nil when it did not.
+func supervise(ctx context.Context, t tree, grace time.Duration) (stoppedBy error) {
 	select {
-	case err := <-exited:
-		return nil, err
+	case <-t.over():
+		return nil
 	case <-ctx.Done():
 	}
 	if grace == 0 {
 		grace = DefaultGrace
 	}
-	signalGroup(pgid, syscall.SIGINT)
+	t.interrupt()
 	patience := time.NewTimer(grace)
 	defer patience.Stop()
 	select {
-	case err := <-exited:
-		return context.Cause(ctx), err
+	case <-t.over():
 	case <-patience.C:
+		t.kill()
+		<-t.over()
 	}
-	signalGroup(pgid, syscall.SIGKILL)
-	return context.Cause(ctx), <-exited
+	return context.Cause(ctx)
 }
 
-// signalGroup sends sig to every process of the group. That the group is already gone is no error.
-func signalGroup(pgid int, sig syscall.Signal) { _ = syscall.Kill(-pgid, sig) }
-
-// reap collects the leader and waits for its output to be read. That it failed, or that someone
-// still holds its output open, is not reap's error: the Exit tells the first, and the second
-// must not keep a finished run from ending.
-func reap(cmd *exec.Cmd) error {
-	if cmd.ProcessState != nil { // awaitExit had to reap it
-		return nil
-	}
-	return ignoreOutcome(cmd.Wait(), cmd)
-}
-
-// ignoreOutcome drops the errors of exec.Cmd.Wait that describe the program rather than the waiting.
+// ignoreOutcome drops the errors of exec.Cmd.Wait that describe the program rather than the
+// waiting, or that someone still holds its output open, which must not keep a run from ending.
 func ignoreOutcome(err error, cmd *exec.Cmd) error {
 	if err == nil || cmd.ProcessState == nil {
 		return err
@@ -155,10 +145,9 @@ func ignoreOutcome(err error, cmd *exec.Cmd) error {
 	return err
 }
 
-func exitOf(cmd *exec.Cmd, stoppedBy error) Exit {
-	exit := Exit{Code: cmd.ProcessState.ExitCode(), StoppedBy: stoppedBy}
-	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		exit.Signal = status.Signal()
+func exitOf(status syscall.WaitStatus) Exit {
+	if status.Signaled() {
+		return Exit{Code: -1, Signal: status.Signal()}
 	}
-	return exit
+	return Exit{Code: status.ExitStatus()}
 }

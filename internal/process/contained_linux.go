@@ -1,0 +1,241 @@
+package process
+
+import (
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// killPatience is how long an init may take to kill its tree; it is longer than the init's own patience.
+	killPatience = endPatience + 2*time.Second
+	// ownImage is this executable, also when its file was replaced meanwhile.
+	ownImage = "/proc/self/exe"
+)
+
+// contained is a program under an init of ours.
+type contained struct {
+	mode    Mode
+	path    string
+	mark    string
+	cmd     *exec.Cmd // the init
+	control *os.File
+	force   *time.Timer
+
+	heard chan struct{}
+	last  answer // read it when heard is closed
+
+	mu sync.Mutex
+	// reaped says that the init's number may belong to somebody else.
+	reaped bool
+}
+
+var _ tree = (*contained)(nil)
+
+// containedWays lists the ways that have an init, and that choice allows.
+func containedWays(choice Mode) []candidate {
+	namespace := way(Containment{Mode: ModeNamespace}, unix.CLONE_NEWPID)
+	userNamespace := way(Containment{
+		Mode: ModeNamespace, Reason: "in a user namespace, where setuid programs such as sudo fail",
+	}, unix.CLONE_NEWPID|unix.CLONE_NEWUSER)
+	subreaper := way(Containment{Mode: ModeSubreaper}, 0)
+	if os.Geteuid() != 0 {
+		subreaper.Reason = "what runs as another user, through sudo for instance, cannot be killed"
+	}
+	switch choice {
+	case ModeNamespace:
+		return []candidate{namespace, userNamespace}
+	case ModeSubreaper:
+		return []candidate{subreaper}
+	case ModeAuto, ModeGroup:
+	}
+	return []candidate{namespace, subreaper}
+}
+
+// way is an init in the namespaces that flags ask for.
+func way(containment Containment, flags uintptr) candidate {
+	begin := func(spec Spec) (*contained, error) {
+		t := &contained{mode: containment.Mode, path: spec.Path, mark: spec.Mark, heard: make(chan struct{})}
+		err := t.start(spec, flags)
+		return t, err
+	}
+	return candidate{
+		Containment: containment,
+		start:       func(spec Spec) (tree, error) { return begin(spec) },
+		try: func() error {
+			t, err := begin(Spec{})
+			if err == nil {
+				_, err = t.collect()
+			}
+			return err
+		},
+	}
+}
+
+// start starts the init.
+func (t *contained) start(spec Spec, flags uintptr) error {
+	if !armed.Load() {
+		return &unavailableError{"init", errors.New("this program does not call process.InitIfAsked")}
+	}
+	if t.mode == ModeSubreaper {
+		if err := checkProc(); err != nil {
+			return &unavailableError{"subreaper", err}
+		}
+	}
+	given, err := order{Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...), Env: spec.Env, Dir: spec.Dir}.write()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = given.Close() }()
+	ours, theirs, err := newControl()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = theirs.Close() }()
+	t.cmd = initCommand(spec, t.mode, flags)
+	t.cmd.ExtraFiles = []*os.File{theirs, given} // controlDescriptor, orderDescriptor
+	if err := t.cmd.Start(); err != nil {
+		_ = ours.Close()
+		return asUnavailable(err, flags)
+	}
+	t.control = ours
+	go t.listen()
+	return nil
+}
+
+// initCommand returns the command of an init that hands its standard files on to the program.
+func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
+	attributes := &syscall.SysProcAttr{
+		// Without a terminal there is none at which an agent could wait for somebody.
+		Setsid:     true,
+		Cloneflags: flags,
+		Pdeathsig:  syscall.SIGKILL, // before the program runs, the init chooses its own
+	}
+	if flags&unix.CLONE_NEWUSER != 0 {
+		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+	}
+	return &exec.Cmd{
+		Path:        ownImage,
+		Args:        []string{initName, string(mode)},
+		Env:         []string{}, // not nil: a nil Env would inherit
+		Stdin:       spec.Stdin,
+		Stdout:      spec.Stdout,
+		Stderr:      spec.Stderr,
+		SysProcAttr: attributes,
+		WaitDelay:   drainTimeout,
+	}
+}
+
+// asUnavailable tells a kernel that refuses from one that cannot now.
+func asUnavailable(err error, flags uintptr) error {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return err
+	}
+	switch {
+	case errno == unix.ENOENT:
+		return &unavailableError{"init", fmt.Errorf("%s: %w", ownImage, errno)}
+	case !slices.Contains(refusals(), errno):
+		return err
+	case flags&unix.CLONE_NEWUSER != 0:
+		return &unavailableError{"user namespace", errno}
+	case flags != 0:
+		return &unavailableError{"PID namespace", errno}
+	default:
+		return err
+	}
+}
+
+// refusals are the errors of a kernel, or a sandbox, that does not let this user have a namespace.
+func refusals() []syscall.Errno {
+	return []syscall.Errno{unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSPC, unix.EUSERS, unix.ENOSYS}
+}
+
+// listen takes in what the init says until it ends.
+func (t *contained) listen() {
+	defer close(t.heard)
+	answers := gob.NewDecoder(t.control)
+	for {
+		var said answer
+		if answers.Decode(&said) != nil {
+			return
+		}
+		t.last = said
+	}
+}
+
+func (t *contained) over() <-chan struct{} { return t.heard }
+
+func (t *contained) interrupt() { t.send(commandInterrupt) }
+
+// kill has the init kill everything. Should that not happen, because the agent has stopped the
+// init for instance, it is done from here.
+func (t *contained) kill() {
+	t.send(commandKill)
+	t.force = time.AfterFunc(killPatience, t.killFromOutside)
+}
+
+// send gives the init a command. That it has ended is no error.
+func (t *contained) send(c command) { _, _ = t.control.Write([]byte{byte(c)}) }
+
+// killFromOutside kills the tree, the init last: as long as there is one, nothing gets out of the tree.
+func (t *contained) killFromOutside() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reaped {
+		return
+	}
+	if t.mode == ModeSubreaper {
+		for deadline := time.Now().Add(endPatience); killDescendants(t.cmd.Process.Pid) > 0 && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	_ = t.cmd.Process.Kill()
+}
+
+func (t *contained) collect() (Exit, error) {
+	<-t.heard
+	err := awaitExit(t.cmd)
+	t.mu.Lock()
+	t.reaped = true
+	t.mu.Unlock()
+	if t.force != nil {
+		t.force.Stop()
+	}
+	lost := t.mode == ModeSubreaper && t.last.Kind == answerNone
+	if lost && t.mark != "" {
+		_, _ = EndMarked(t.mark) // the init was killed, and orphaned what it held
+	}
+	err = errors.Join(err, ignoreOutcome(t.cmd.Wait(), t.cmd), t.control.Close())
+	if err != nil {
+		return Exit{}, fmt.Errorf("wait for %s: %w", t.path, err)
+	}
+	return t.exit()
+}
+
+// exit says how the program ended.
+func (t *contained) exit() (Exit, error) {
+	switch t.last.Kind {
+	case answerEnded:
+		exit := exitOf(t.last.Status)
+		exit.Survivors = t.last.Survivors
+		return exit, nil
+	case answerRefused:
+		return Exit{}, fmt.Errorf("start %s: %w", t.path, t.last.Errno)
+	case answerNone:
+	}
+	// With the init the program was killed.
+	if status, ok := t.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return exitOf(status), nil
+	}
+	return Exit{}, fmt.Errorf("wait for %s: its init ended without a report: %s", t.path, t.cmd.ProcessState)
+}

@@ -1,0 +1,26 @@
+//go:build unix && !linux
+
+package process
+
+import (
+	"errors"
+	"runtime"
+)
+
+// InitIfAsked does nothing: this system has no way to contain a tree.
+func InitIfAsked() {}
+
+// EndMarked does nothing: this system does not show other processes' environments.
+func EndMarked(string) (int, error) { return 0, nil }
+
+// containedWays returns ways that are not to be had.
+func containedWays(choice Mode) []candidate {
+	refusal := &unavailableError{what: string(choice) + " on " + runtime.GOOS, cause: errors.ErrUnsupported}
+	if choice == ModeAuto {
+		refusal.what = "namespace and no subreaper on " + runtime.GOOS
+	}
+	return []candidate{{
+		start: func(Spec) (tree, error) { return nil, refusal },
+		try:   func() error { return refusal },
+	}}
+}

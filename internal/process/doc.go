@@ -1,0 +1,20 @@
+// Package process starts one program, waits for it, and ends it together with everything that
+// came of it. Nothing else in this repository starts processes.
+//
+//	start -> running -> exited by itself --------------------------+-> all the rest killed -> reaped
+//	            |                                                  |
+//	            +-> ctx ended: SIGINT -> grace -> SIGKILL, always --+
+//
+// How far "everything" reaches is the tree's containment:
+//
+//   - ModeNamespace (Linux): an init of our own, which is this very executable started again, runs
+//     the program in a PID namespace. When the init ends, the kernel kills all that is inside.
+//   - ModeSubreaper (Linux): the same init without a namespace. It adopts every orphan of the
+//     tree, and kills until it has no children left. A process of another user, such as one that
+//     sudo started, is out of an unprivileged init's reach.
+//   - ModeGroup (anywhere): the program and the processes of its group. One that leaves the group
+//     (setsid) stays behind, and so does all of it when this process is killed.
+//
+// Under an init the tree ends within a second of this process, however that dies: the kernel
+// signals the init, and the socket between the two closes.
+package process

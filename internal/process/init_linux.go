@@ -1,0 +1,281 @@
+package process
+
+import (
+	"encoding/gob"
+	"errors"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// endPatience is how long an init tries to end what it cannot kill.
+	endPatience = 2 * time.Second
+	// orphanPatience is the same when nobody waits for it.
+	orphanPatience = 30 * time.Second
+	// scanPause is the longest pause between two looks at what is left.
+	scanPause = 10 * time.Millisecond
+)
+
+// armed says that this executable, started again as an init, will be one.
+var armed atomic.Bool
+
+// InitIfAsked makes this process an init when Run has started it as such, and then does not
+// return. A program that calls Run must call it first thing in main (a test in TestMain), before
+// it reads arguments or opens anything; else its trees are held together by their group only.
+//
+// What an agent starts cannot be taken for an init by accident: the request is the process's
+// name, no variable that a child would inherit. Whoever makes it on purpose gets a process
+// that holds nothing, and ends.
+func InitIfAsked() {
+	if len(os.Args) == 2 && os.Args[0] == initName {
+		runInit(Mode(os.Args[1]))
+		syscall.Exit(0) // not os.Exit, which takes a second under the race detector
+	}
+	armed.Store(true)
+}
+
+// initProcess is this process as the init of one tree.
+type initProcess struct {
+	mode     Mode
+	control  *os.File
+	parent   int
+	wake     chan os.Signal
+	commands chan command
+	stdio    [3]uintptr
+
+	program   int // its process number; 0 before it runs
+	ended     bool
+	status    syscall.WaitStatus
+	childless bool
+}
+
+// runInit runs one tree to its end. It prints nothing: its standard files are the program's.
+func runInit(mode Mode) {
+	// The death signals of this process and of the program are tied to threads.
+	runtime.LockOSThread()
+	in, err := newInit(mode)
+	if err != nil {
+		return
+	}
+	if o, err := readOrder(); err != nil || !in.start(o) {
+		return
+	}
+	debug.FreeOSMemory() // the order among it
+	go in.listen()
+	in.report(in.run())
+}
+
+// newInit sets this process up.
+func newInit(mode Mode) (*initProcess, error) {
+	in := &initProcess{mode: mode, parent: os.Getppid(), wake: make(chan os.Signal, 1), commands: make(chan command)}
+	// Whatever the agent sends, this process lives on. The signals are caught, not ignored: a
+	// program would inherit that. Each wakes run, SIGCHLD for a good reason.
+	signal.Notify(in.wake)
+	if _, err := unix.GetsockoptInt(controlDescriptor, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+		return nil, err
+	}
+	if err := sealDescriptors(); err != nil {
+		return nil, err
+	}
+	in.control = os.NewFile(controlDescriptor, "control")
+	if err := in.setAttributes(); err != nil {
+		return nil, err
+	}
+	err := in.takeStdio()
+	return in, err
+}
+
+// setAttributes makes this process what its mode takes, and asks for a signal at its parent's death.
+func (in *initProcess) setAttributes() error {
+	parentDied := unix.SIGKILL // takes the whole namespace along
+	switch in.mode {
+	case ModeNamespace:
+		if os.Getpid() != 1 {
+			return errors.New("not in a namespace of its own")
+		}
+	case ModeSubreaper:
+		parentDied = unix.SIGTERM // there is something left to do
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return err
+		}
+	case ModeAuto, ModeGroup:
+		return errors.New("that mode has no init")
+	default:
+		return errors.New("unknown mode")
+	}
+	return errors.Join(
+		unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(parentDied), 0, 0, 0),
+		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), // the agent must not read or trace this process
+		setName(initName),
+	)
+}
+
+// setName sets the name that tools show for this process, which runs a file called exe.
+func setName(name string) error {
+	text, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(text)), 0, 0, 0) //nolint:gosec // prctl takes a string by its address
+}
+
+// sealDescriptors keeps from the program whatever this process has inherited.
+func sealDescriptors() error {
+	err := unix.CloseRange(controlDescriptor, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil {
+		return nil
+	}
+	open, err := os.ReadDir("/proc/self/fd") // an old kernel
+	for _, entry := range open {
+		if descriptor := number(entry.Name()); descriptor >= controlDescriptor {
+			unix.CloseOnExec(descriptor)
+		}
+	}
+	return err
+}
+
+// takeStdio moves the program's standard files out of the way and puts nothing in their place,
+// so that this process neither holds them open nor prints to them.
+func (in *initProcess) takeStdio() error {
+	nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = nothing.Close() }()
+	for descriptor := range in.stdio {
+		moved, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, orderDescriptor+1)
+		if err != nil {
+			return err
+		}
+		in.stdio[descriptor] = uintptr(moved)
+		if err := unix.Dup3(int(nothing.Fd()), descriptor, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start starts the program, and reports whether it runs or there is none.
+func (in *initProcess) start(o order) bool {
+	if o.Path == "" {
+		in.ended = true
+		return true
+	}
+	attributes := &syscall.ProcAttr{Dir: o.Dir, Env: o.Env, Files: in.stdio[:], Sys: &syscall.SysProcAttr{
+		Setpgid:   true,
+		Pdeathsig: syscall.SIGKILL, // should this process be killed after all
+	}}
+	pid, err := syscall.ForkExec(o.Path, o.Args, attributes) //nolint:gosec // what to run is up to the caller of Run
+	for _, descriptor := range in.stdio {
+		_ = unix.Close(int(descriptor))
+	}
+	if err != nil {
+		refused := answer{Kind: answerRefused, Errno: unix.EINVAL}
+		_ = errors.As(err, &refused.Errno)
+		in.report(refused)
+		return false
+	}
+	in.program = pid
+	return true
+}
+
+// listen passes commands on, and ends with whoever gives them.
+func (in *initProcess) listen() {
+	defer close(in.commands)
+	for buffer := make([]byte, 1); ; {
+		if n, err := in.control.Read(buffer); n == 0 || err != nil {
+			return
+		}
+		in.commands <- command(buffer[0])
+	}
+}
+
+// run does what it is told until the program has ended, and then ends the rest.
+func (in *initProcess) run() answer {
+	patience := endPatience
+	for killed := false; !in.ended && !killed; in.reap() {
+		select {
+		case <-in.wake:
+			killed = in.mode == ModeSubreaper && os.Getppid() != in.parent
+		case c, open := <-in.commands:
+			if c == commandInterrupt {
+				in.interrupt()
+			}
+			killed = !open || c == commandKill
+			if !open {
+				patience = orphanPatience
+			}
+		}
+	}
+	survivors := in.endAll(patience)
+	return answer{Kind: answerEnded, Status: in.status, Survivors: survivors}
+}
+
+// interrupt sends SIGINT to the program and its group, and wakes up those that are stopped.
+func (in *initProcess) interrupt() {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGCONT} {
+		if syscall.Kill(-in.program, sig) != nil { // it has moved to another group
+			_ = syscall.Kill(in.program, sig)
+		}
+	}
+}
+
+// reap collects every child that has ended, also those that became ours when their parent ended.
+func (in *initProcess) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil || pid == 0:
+			in.childless = errors.Is(err, syscall.ECHILD)
+			return
+		case pid == in.program:
+			in.ended, in.status = true, status
+		}
+	}
+}
+
+// endAll kills everything, the program too if it still runs, and returns how much is left.
+func (in *initProcess) endAll(patience time.Duration) (survivors int) {
+	if in.mode == ModeNamespace {
+		return in.endProgram()
+	}
+	deadline := time.Now().Add(patience)
+	for pause := time.Millisecond; ; pause = min(2*pause, scanPause) {
+		in.reap()
+		if in.childless {
+			return 0
+		}
+		survivors = killDescendants(os.Getpid())
+		if time.Now().After(deadline) {
+			return survivors
+		}
+		select {
+		case <-in.wake:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// endProgram kills the program only. The kernel does the rest when this process ends, and lets
+// nobody know of its end before that is done.
+func (in *initProcess) endProgram() (survivors int) {
+	for !in.ended {
+		_ = syscall.Kill(in.program, syscall.SIGKILL)
+		<-in.wake
+		in.reap()
+	}
+	return 0
+}
+
+// report sends a to whoever started this process, if there is still somebody.
+func (in *initProcess) report(a answer) { _ = gob.NewEncoder(in.control).Encode(a) }

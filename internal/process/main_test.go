@@ -1,0 +1,17 @@
+package process_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+// TestMain lets the test binary be an init, and a worker that can be killed.
+func TestMain(m *testing.M) {
+	process.InitIfAsked()
+	if script := os.Getenv(workerScript); script != "" {
+		os.Exit(work(script))
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,67 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// markPatience is how long EndMarked tries.
+const markPatience = 5 * time.Second
+
+// EndMarked kills every process whose environment has the entry mark ("NAME=value"), and what
+// comes of those, and returns how many there were. It is for what an earlier process of ours left
+// behind. Only this user's processes are found, unless this is the superuser. The error says that
+// some could not be ended, or that none could be looked for.
+func EndMarked(mark string) (ended int, err error) {
+	if name, value, _ := strings.Cut(mark, "="); name == "" || value == "" {
+		return 0, fmt.Errorf("the mark %q is not NAME=value", mark)
+	}
+	if err := checkProc(); err != nil {
+		return 0, fmt.Errorf("look for processes marked %s: %w", mark, err)
+	}
+	known := map[processEntry]bool{}
+	deadline := time.Now().Add(markPatience)
+	for pause := time.Millisecond; ; pause = min(2*pause, scanPause) {
+		living := marked(mark)
+		for _, entry := range living {
+			known[processEntry{pid: entry.pid, started: entry.started}] = true
+			entry.kill()
+		}
+		if len(living) == 0 {
+			return len(known), nil
+		}
+		if time.Now().After(deadline) {
+			return len(known) - len(living), fmt.Errorf("%d processes marked %s: %w", len(living), mark, errUnkillable)
+		}
+		time.Sleep(pause)
+	}
+}
+
+var errUnkillable = errors.New("they could not be killed")
+
+// marked returns the living processes that have the mark, and what comes of them, without this one.
+func marked(mark string) []processEntry {
+	all := allProcesses()
+	var roots []int
+	var living []processEntry
+	add := func(entry processEntry) {
+		if !entry.zombie && entry.pid != os.Getpid() {
+			living = append(living, entry)
+		}
+	}
+	for _, entry := range all {
+		if entry.pid != os.Getpid() && entry.hasMark(mark) {
+			roots = append(roots, entry.pid)
+			add(entry)
+		}
+	}
+	for _, entry := range descendants(all, roots...) {
+		if !entry.hasMark(mark) {
+			add(entry)
+		}
+	}
+	return living
+}

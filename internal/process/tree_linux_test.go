@@ -1,0 +1,396 @@
+package process_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+// shape is a tree that is hard to end. Its script prints when it stands, and then waits.
+type shape struct {
+	script string
+	// size is how many processes it has at least, with the program.
+	size int
+}
+
+func shapes() map[string]shape {
+	return map[string]shape{
+		"a grandchild in a session of its own": {`setsid sleep 300 & setsid env setsid sleep 300 & sleep 0.2; echo ready; wait`, 3},
+		"daemons": {
+			`for i in 1 2 3; do (setsid sh -c '(trap "" HUP INT TERM; cd /; exec >/dev/null 2>&1 </dev/null; exec sleep 300) &' &); done
+			sleep 0.3; echo ready; sleep 300`, 4,
+		},
+		"children that ignore every signal": {`trap '' INT TERM HUP QUIT; for i in 1 2 3; do setsid sleep 300 & done; sleep 0.2; echo ready; while :; do wait; sleep 1; done`, 4},
+		"stopped children":                  {`for i in 1 2 3; do setsid sleep 300 & kill -STOP $!; done; setsid sh -c 'kill -STOP $$; sleep 300' & sleep 0.2; echo ready; wait`, 5},
+		"hundreds of processes": {
+			`grow() { [ $1 = 0 ] || { grow $(($1-1)) & grow $(($1-1)) & }; exec sleep 300; }; grow 7 & sleep 1.5; echo ready; wait`, 200,
+		},
+		"processes that keep on starting others": {
+			`hop() { setsid sh -c 'while :; do sleep 0.01; (setsid sleep 0.05 &) ; done' & }; for i in 1 2 3 4 5; do hop; done; sleep 0.2; echo ready; wait`, 6,
+		},
+		"an orphan that holds the output": {`(setsid sh -c 'trap "" INT; sleep 300; sleep 300' &); sleep 0.2; echo ready; sleep 300`, 2},
+	}
+}
+
+func TestTreeEndsCompletely(t *testing.T) {
+	t.Parallel()
+	for name, tree := range shapes() {
+		for how, stop := range map[string]bool{"by itself": false, "stopped": true} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				t.Parallel()
+				inEveryTree(t, func(t *testing.T, mode process.Mode) { endTree(t, mode, tree, stop) })
+			})
+		}
+	}
+}
+
+// endTree lets a tree grow, has its program end or stops it, and checks that nothing of it is
+// left at the moment when Run returns.
+func endTree(t *testing.T, mode process.Mode, tree shape, stop bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	mark := newMark(t)
+	end := filepath.Join(t.TempDir(), "end")
+	script := tree.script
+	if !stop { // the program ends, what it has started stays
+		script = fmt.Sprintf("(%s) & while ! [ -e %s ]; do sleep 0.05; done; exit 6", script, end)
+	}
+	spec := shell(t, mode, script)
+	spec.Env = append(spec.Env, mark)
+	spec.Grace = 200 * time.Millisecond
+	spec.Stdout = onFirstWrite(func() {
+		require.GreaterOrEqual(t, len(living(t, mark)), tree.size)
+		if stop {
+			cancel()
+			return
+		}
+		require.NoError(t, os.WriteFile(end, nil, 0o600))
+	})
+
+	exit, _ := run(t, ctx, spec)
+
+	require.Empty(t, living(t, mark))
+	if !stop {
+		require.Equal(t, process.Exit{Code: 6}, exit)
+	}
+}
+
+// TestTreeDiesWithItsWorker kills a worker and has the tree looked for from outside.
+func TestTreeDiesWithItsWorker(t *testing.T) {
+	t.Parallel()
+	for name, tree := range shapes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inEveryTree(t, func(t *testing.T, mode process.Mode) { killWorker(t, mode, tree) })
+		})
+	}
+}
+
+func killWorker(t *testing.T, mode process.Mode, tree shape) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	mark := newMark(t)
+	standing := make(chan struct{})
+	worker := exec.CommandContext(t.Context(), self)
+	worker.Env = []string{
+		"PATH=" + os.Getenv("PATH"), workerScript + "=" + tree.script, workerMode + "=" + string(mode), workerMark + "=" + mark,
+	}
+	worker.Stdout = onFirstWrite(func() { close(standing) })
+	worker.Stderr = t.Output()
+	worker.WaitDelay = time.Millisecond // the tree has the output, too
+	require.NoError(t, worker.Start())
+	select {
+	case <-standing:
+	case <-time.After(patience):
+		t.Fatal("the tree does not stand")
+	}
+	init := initOf(t, worker.Process.Pid)
+	require.GreaterOrEqual(t, len(living(t, mark)), 1+tree.size)
+
+	require.NoError(t, worker.Process.Kill())
+	killed := time.Now()
+	_ = worker.Wait()
+	for len(living(t, mark)) > 0 || !gone(init) {
+		require.Less(t, time.Since(killed), time.Second, "%d of the tree still live", len(living(t, mark)))
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Logf("the tree was gone after %s", time.Since(killed).Round(time.Millisecond))
+}
+
+// initOf returns the one child of the process worker.
+func initOf(t *testing.T, worker int) int {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*")
+	require.NoError(t, err)
+	for _, path := range paths {
+		var pid int
+		_, err := fmt.Sscan(filepath.Base(path), &pid)
+		require.NoError(t, err)
+		if _, parent, err := stat(pid); err == nil && parent == worker {
+			return pid
+		}
+	}
+	t.Fatal("the worker has no child")
+	return 0
+}
+
+// TestTreeReapsItsOrphans covers that processes which end as orphans do not stay as zombies.
+func TestTreeReapsItsOrphans(t *testing.T) {
+	t.Parallel()
+	inEveryTree(t, func(t *testing.T, mode process.Mode) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		mark := newMark(t)
+		spec := shell(t, mode, `for i in 1 2 3 4 5; do (setsid sh -c 'sleep 0.1' &); done; sleep 1; echo ready; exec sleep 300`)
+		spec.Env = append(spec.Env, mark)
+		var zombies []string
+		spec.Stdout = onFirstWrite(func() {
+			self := living(t, mark)
+			require.Len(t, self, 1)
+			_, init, err := stat(self[0])
+			require.NoError(t, err)
+			zombies = childrenOf(t, init)
+			cancel()
+		})
+		run(t, ctx, spec)
+		require.Len(t, zombies, 1, "the program alone")
+	})
+}
+
+// childrenOf returns the states of the children of a process.
+func childrenOf(t *testing.T, parent int) []string {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*")
+	require.NoError(t, err)
+	var states []string
+	for _, path := range paths {
+		var pid int
+		_, err := fmt.Sscan(filepath.Base(path), &pid)
+		require.NoError(t, err)
+		if state, of, err := stat(pid); err == nil && of == parent {
+			states = append(states, state)
+		}
+	}
+	return states
+}
+
+// TestTreeHoldsAgainstItsProgram has the program send signals to its init.
+func TestTreeHoldsAgainstItsProgram(t *testing.T) {
+	t.Parallel()
+	inEveryTree(t, func(t *testing.T, mode process.Mode) {
+		for _, sig := range []string{"HUP", "INT", "QUIT", "TERM", "ABRT", "SEGV", "USR1", "PIPE", "TSTP", "CHLD", "ALRM", "PROF", "BUS", "TRAP"} {
+			var stderr strings.Builder
+			spec := shell(t, mode, `kill -`+sig+` $PPID; sleep 0.05; kill -`+sig+` $PPID; echo alive; exit 9`)
+			if mode == process.ModeNamespace {
+				spec.Args[1] = strings.ReplaceAll(spec.Args[1], "$PPID", "1")
+			}
+			spec.Stderr = &stderr
+			exit, stdout := run(t, t.Context(), spec)
+			require.Equal(t, process.Exit{Code: 9}, exit, sig)
+			require.Equal(t, "alive\n", stdout)
+			require.Empty(t, stderr.String())
+		}
+	})
+}
+
+// TestTreeEndsWhoseInitIsGone has the program kill and stop its init, which in a namespace it cannot.
+func TestTreeEndsWhoseInitIsGone(t *testing.T) {
+	t.Parallel()
+	daemons := `for i in 1 2 3; do (setsid sleep 300 &); done; sleep 0.2; echo ready; `
+	t.Run("killed", func(t *testing.T) {
+		t.Parallel()
+		mark := newMark(t)
+		spec := shell(t, process.ModeSubreaper, daemons+`kill -9 $PPID; exec sleep 300`)
+		spec.Env, spec.Mark = append(spec.Env, mark), mark
+		exit, _ := run(t, t.Context(), spec)
+		require.Equal(t, process.Exit{Code: -1, Signal: syscall.SIGKILL}, exit)
+		require.Empty(t, living(t, mark))
+	})
+	t.Run("stopped", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		mark := newMark(t)
+		spec := shell(t, process.ModeSubreaper, daemons+`kill -STOP $PPID; exec sleep 300`)
+		spec.Env = append(spec.Env, mark)
+		spec.Grace = 100 * time.Millisecond
+		exit, _ := run(t, ctx, spec)
+		require.Equal(t, process.Exit{Code: -1, Signal: syscall.SIGKILL, StoppedBy: context.DeadlineExceeded}, exit)
+		require.Empty(t, living(t, mark))
+	})
+	t.Run("in a namespace", func(t *testing.T) {
+		t.Parallel()
+		if _, err := process.Probe(process.ModeNamespace); err != nil {
+			t.Skip(err)
+		}
+		_, stdout := run(t, t.Context(), shell(t, process.ModeNamespace, `kill -9 1; kill -STOP 1; kill -9 -1; echo alive`))
+		require.Equal(t, "alive\n", stdout)
+	})
+}
+
+// TestTreeInheritsNoDescriptors opens files that this process would pass on, and looks at what
+// the program has.
+func TestTreeInheritsNoDescriptors(t *testing.T) {
+	t.Parallel()
+	leaky, err := syscall.Open("/dev/null", syscall.O_RDONLY, 0) // without close-on-exec
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = syscall.Close(leaky) })
+	inEveryTree(t, func(t *testing.T, mode process.Mode) {
+		_, stdout := run(t, t.Context(), shell(t, mode, `ls /proc/self/fd`))
+		require.Equal(t, "0\n1\n2\n3\n", stdout, "3 is how ls reads that directory")
+	})
+}
+
+// TestTreeHidesNothing covers that an agent which looks at the host sees its processes, itself among them.
+func TestTreeHidesNothing(t *testing.T) {
+	t.Parallel()
+	inEveryTree(t, func(t *testing.T, mode process.Mode) {
+		_, stdout := run(t, t.Context(), shell(t, mode, fmt.Sprintf(`cat /proc/%d/comm /proc/self/comm`, os.Getpid())))
+		self, err := os.ReadFile("/proc/self/comm")
+		require.NoError(t, err)
+		require.Equal(t, string(self)+"cat\n", stdout)
+	})
+}
+
+// TestTreeInitHoldsNoSecrets looks at the init from outside.
+func TestTreeInitHoldsNoSecrets(t *testing.T) {
+	t.Setenv("PROCESS_TEST_SECRET", "inherited")
+	for _, mode := range trees(t) {
+		ctx, cancel := context.WithCancel(t.Context())
+		mark := newMark(t)
+		spec := shell(t, mode, `echo ready; exec sleep 300`)
+		spec.Env = append(spec.Env, mark)
+		spec.Stdout = onFirstWrite(func() {
+			_, init, err := stat(living(t, mark)[0])
+			require.NoError(t, err)
+			if os.Geteuid() == 0 { // others are kept out altogether
+				environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", init))
+				require.NoError(t, err)
+				require.Empty(t, environ)
+			}
+			arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", init))
+			require.NoError(t, err)
+			require.Equal(t, "claudeops-init\x00"+string(mode)+"\x00", string(arguments))
+			cancel()
+		})
+		run(t, ctx, spec)
+		cancel()
+	}
+}
+
+// TestTreeIsNotStartedByAName has a program call itself an init, without what an init needs.
+func TestTreeIsNotStartedByAName(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, mode := range []string{"namespace", "subreaper", "group", "nonsense"} {
+		command := exec.CommandContext(t.Context(), self)
+		command.Args = []string{"claudeops-init", mode}
+		output, err := command.CombinedOutput()
+		require.NoError(t, err)
+		require.Empty(t, output)
+	}
+}
+
+func TestEndMarked(t *testing.T) {
+	t.Parallel()
+	mark := newMark(t)
+	stray := exec.CommandContext(t.Context(), "sh", "-c", `setsid env -i sleep 300 & setsid sleep 300 & trap '' INT; sleep 300; :`)
+	stray.Env = []string{"PATH=" + os.Getenv("PATH"), mark}
+	require.NoError(t, stray.Start())
+	other := exec.CommandContext(t.Context(), "sleep", "300")
+	other.Env = []string{mark + "0"}
+	require.NoError(t, other.Start())
+	t.Cleanup(func() { _, _ = other.Process.Kill(), other.Wait() })
+	require.Eventually(t, func() bool { return len(living(t, mark)) == 4 }, patience, 10*time.Millisecond)
+	time.Sleep(100 * time.Millisecond)
+
+	ended, err := process.EndMarked(mark)
+	require.NoError(t, err)
+	require.Equal(t, 4, ended)
+	_ = stray.Wait()
+	require.Equal(t, []int{other.Process.Pid}, living(t, mark))
+
+	ended, err = process.EndMarked(mark)
+	require.NoError(t, err)
+	require.Zero(t, ended)
+	_, err = process.EndMarked("PATH=")
+	require.Error(t, err)
+}
+
+// TestManyTreesAtOnce runs a hundred trees, and checks that nothing is left of them in this process.
+func TestManyTreesAtOnce(t *testing.T) {
+	const count = 100
+	for _, mode := range modes(t) {
+		before := descriptors(t)
+		mark := newMark(t)
+		ended := make(chan error, count)
+		for i := range count {
+			spec := shell(t, mode, fmt.Sprintf(`cat; sleep 300 & exit %d`, i))
+			spec.Env = append(spec.Env, mark)
+			spec.Stdin = strings.NewReader("input")
+			var stdout strings.Builder
+			spec.Stdout = &stdout
+			go func() {
+				exit, err := process.Run(t.Context(), spec)
+				if err == nil && (exit.Code != i || stdout.String() != "input") {
+					err = fmt.Errorf("tree %d: %s, %q", i, exit, stdout.String())
+				}
+				ended <- err
+			}()
+		}
+		for range count {
+			require.NoError(t, <-ended)
+		}
+		require.Empty(t, living(t, mark))
+		require.Eventually(t, func() bool { return descriptors(t) <= before }, patience, 10*time.Millisecond, "%s", mode)
+	}
+}
+
+// descriptors counts this process's open files.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(entries)
+}
+
+// TestTreeOfAnUnprivilegedUser runs the other tests as a user with no rights.
+func TestTreeOfAnUnprivilegedUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("is one")
+	}
+	const nobody = 65534
+	dir, err := os.MkdirTemp("", "process-test-") //nolint:usetesting // below t.TempDir another user sees nothing
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // for another user
+	program := filepath.Join(dir, "tests")
+	binary, err := os.ReadFile("/proc/self/exe")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(program, binary, 0o755))
+
+	tests := exec.CommandContext(t.Context(), program, "-test.v", "-test.timeout=2m", "-test.parallel=8")
+	tests.Dir = dir
+	tests.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
+	tests.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if testing.Short() {
+		tests.Args = append(tests.Args, "-test.short")
+	}
+	output, err := tests.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	t.Logf("%s", output)
+}
