@@ -115,6 +115,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stdout, "✓ state directory")
 	require.Contains(t, got.stdout, "✓ database")
+	require.Contains(t, got.stdout, "✓ containment")
 	require.Contains(t, got.stdout, "✗ claude")
 	require.Contains(t, got.stdout, "✗ temporal")
 	require.Contains(t, got.stderr, "2 of 6 checks failed")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
+	processes "github.com/claudeops/claudeops/internal/process"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
@@ -62,7 +63,7 @@ func (a *app) examine(ctx context.Context) []finding {
 		findings = append(findings, passed("state directory", cfg.State.Dir+" is writable"),
 			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
-	findings = append(findings, a.checkClaude(ctx, cfg))
+	findings = append(findings, checkContainment(cfg.Claude.Containment), a.checkClaude(ctx, cfg))
 	return append(findings, a.checkTemporal(ctx)...)
 }
 
@@ -106,6 +107,16 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 		detail += "; " + warning
 	}
 	return passed(check, detail)
+}
+
+// checkContainment tries how agents would be held together here.
+func checkContainment(choice config.Containment) finding {
+	const check = "containment"
+	found, err := processes.Probe(processes.Mode(choice))
+	if err != nil {
+		return failed(check, fmt.Errorf("%w; set CLAUDEOPS_CONTAINMENT=auto to take the best that is to be had", err))
+	}
+	return passed(check, found.String())
 }
 
 // checkTemporal checks the server and what it must know of us.

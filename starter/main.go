@@ -10,9 +10,11 @@ import (
 	"syscall"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	processes "github.com/claudeops/claudeops/internal/process"
 )
 
 func main() {
+	processes.InitIfAsked()
 	// The demo installs this executable under the name `claude`.
 	if claudesim.Invoked() {
 		claudesim.Main()

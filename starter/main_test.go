@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	processes "github.com/claudeops/claudeops/internal/process"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -15,6 +16,7 @@ const asStarter = "CLAUDEOPS_TEST_STARTER"
 
 // TestMain lets the test binary be the stand-in for claude, and the program itself.
 func TestMain(m *testing.M) {
+	processes.InitIfAsked()
 	if claudesim.Invoked() {
 		claudesim.Main()
 	}

@@ -12,10 +12,12 @@ import (
 	"syscall"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/process"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
 func main() {
+	process.InitIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Environ(), os.Stderr)
 	stop()

@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/process"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -25,6 +26,7 @@ const asWorker = "CLAUDEOPS_TEST_WORKER"
 
 // TestMain lets the test binary be the stand-in for claude, and the program itself.
 func TestMain(m *testing.M) {
+	process.InitIfAsked()
 	if claudesim.Invoked() {
 		claudesim.Main()
 	}

@@ -63,7 +63,7 @@ func newBench(t *testing.T, b backend, scenario claudesim.Scenario, adjust func(
 		path = simtest.Install(t, scenario.As(b.version))
 		made.requests = func() []claudesim.Request { return simtest.Requests(t, path) }
 	}
-	options := claude.Options{Path: path, ConfigDir: made.configDir, MaxRetries: 1}
+	options := claude.Options{Path: path, ConfigDir: made.configDir, MaxRetries: 1, Containment: claude.Containment(*containment)}
 	for name, value := range environ {
 		options.Environ = append(options.Environ, name+"="+value)
 	}
@@ -166,7 +166,8 @@ func (b *bench) transcript(t *testing.T, sessionID string) []byte {
 func (b *bench) slowCommand(t *testing.T) (started string) {
 	t.Helper()
 	started = filepath.Join(b.dir, "started")
-	script := "#!/bin/sh\necho $$ >" + started + "\nexec sleep 60\n"
+	// Not $$: in a namespace of its own that is a number which means something else out here.
+	script := "#!/bin/sh\nread pid rest </proc/self/stat || pid=$$\necho $pid >" + started + "\nexec sleep 60\n"
 	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "slow.sh"), []byte(script), 0o700))
 	return started
 }

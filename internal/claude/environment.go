@@ -133,7 +133,7 @@ func (c *CLI) environment(i Invocation) []string {
 			variables[name] = value
 		}
 	}
-	maps.Copy(variables, i.Env)
+	maps.Copy(variables, i.variables())
 	maps.Copy(variables, c.fixed(i.Limits))
 
 	environment := make([]string, 0, len(variables))

@@ -93,6 +93,8 @@ func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
 		Env:    environ,
 		Stdout: &stdout,
 		Stderr: &stderr,
+
+		Containment: c.options.Containment,
 	})
 	if err != nil {
 		return "", notStarted("cannot run %s %s: %w", c.path, flag, err)

@@ -1,12 +1,27 @@
 package claude
 
-import "path/filepath"
+import (
+	"path/filepath"
+
+	"github.com/claudeops/claudeops/internal/process"
+)
 
 // Defaults of Options.
 const (
 	DefaultPath          = "claude"
 	DefaultMaxRetries    = 4
 	DefaultRetentionDays = 365
+)
+
+// Containment is how far the end of an invocation reaches. Package process explains the modes.
+type Containment = process.Mode
+
+// The containments to choose from.
+const (
+	ContainmentAuto      = process.ModeAuto
+	ContainmentNamespace = process.ModeNamespace
+	ContainmentSubreaper = process.ModeSubreaper
+	ContainmentGroup     = process.ModeGroup
 )
 
 // Options is what holds for every invocation of one CLI.
@@ -32,6 +47,8 @@ type Options struct {
 	// RetentionDays is how long the CLI keeps transcripts. A chain may wait that long for a person.
 	// Zero is DefaultRetentionDays.
 	RetentionDays int
+	// Containment is how the CLI and all that it starts are held together; empty is ContainmentAuto.
+	Containment Containment
 }
 
 // withDefaults returns o with the zero values filled in.

@@ -55,6 +55,10 @@ type Result struct {
 	APIStatus      int
 	// ExitCode is the CLI's exit code, or -1 when a signal ended it or it did not start.
 	ExitCode int
+	// Containment is what held the CLI and all that it started together; empty when it did not start.
+	Containment Containment
+	// Survivors counts processes of the agent that could not be ended: another user's.
+	Survivors int
 	// Duration is the wall-clock time of the invocation.
 	Duration time.Duration
 }
@@ -111,6 +115,8 @@ func (r *run) result(exit process.Exit) Result {
 		Denials:       t.reportedDenials(),
 		InFlight:      t.calls.inFlight(),
 		ExitCode:      exit.Code,
+		Containment:   exit.Containment.Mode,
+		Survivors:     exit.Survivors,
 		Duration:      time.Since(r.started),
 	}
 	result.CostUSD, result.CostEstimated = t.cost(r.cli.dialect)

@@ -70,6 +70,9 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 			Dir:   invocation.Dir,
 			Stdin: strings.NewReader(guardPrompt(invocation.Prompt)),
 			Grace: invocation.Limits.Grace,
+
+			Containment: c.options.Containment,
+			Mark:        sessionMark(invocation.SessionID),
 		},
 	}, nil
 }

@@ -54,8 +54,20 @@ type Claude struct {
 	FirstByteTimeout time.Duration `env:"FIRST_BYTE_TIMEOUT" desc:"Time within which a started agent must give the first sign of life."`
 	IdleTimeout      time.Duration `env:"IDLE_TIMEOUT" desc:"Time without any output after which an agent counts as stalled. The CLI is silent while a command runs, so this bounds the longest command, too."`
 	StopGrace        time.Duration `env:"STOP_GRACE" desc:"Time that an agent gets to end after it was asked to, before it is killed; at most 10s."`
+	Containment      Containment   `env:"CONTAINMENT" desc:"How an agent is held together with all that it starts, so that it can be ended completely: auto, namespace, subreaper or group. auto is subreaper on Linux and group elsewhere. namespace is the surest, but its agents cannot send signals to processes of the host. starter doctor tells what holds here."`
 	APIRetries       int           `env:"API_RETRIES" desc:"Times that the CLI repeats a failed call of the model's API before it gives up; 0 to 10."`
 }
+
+// Containment is how an agent is held together with all that it starts.
+type Containment string
+
+// The containments.
+const (
+	ContainmentAuto      Containment = "auto"
+	ContainmentNamespace Containment = "namespace"
+	ContainmentSubreaper Containment = "subreaper"
+	ContainmentGroup     Containment = "group"
+)
 
 // Tiers holds the settings of each tier.
 type Tiers struct {

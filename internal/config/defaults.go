@@ -21,7 +21,8 @@ func defaults() Config {
 			FirstByteTimeout: 2 * time.Minute,  // a second or two, but for a loaded host and a large transcript
 			IdleTimeout:      31 * time.Minute, // the CLI is silent while a command runs, and a playbook takes up to half an hour
 			StopGrace:        5 * time.Second,  // enough to end a command and to write the transcript
-			APIRetries:       5,                // well under a minute of backoff; longer waits are Temporal's
+			Containment:      ContainmentAuto,
+			APIRetries:       5, // well under a minute of backoff; longer waits are Temporal's
 		},
 		Tiers: Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},
 		Worker: Worker{

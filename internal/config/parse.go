@@ -73,6 +73,8 @@ func parsers(explain func(value string, err error) error) map[reflect.Type]env.P
 		reflect.TypeFor[escalation.Tier](): of(parseTier),
 		reflect.TypeFor[escalation.ContinuityMode](): of(
 			oneOf(escalation.ContinuityAuto, escalation.ContinuityHandoffOnly)),
+		reflect.TypeFor[Containment](): of(
+			oneOf(ContainmentAuto, ContainmentNamespace, ContainmentSubreaper, ContainmentGroup)),
 		reflect.TypeFor[LogLevel]():  of(oneOf(LogDebug, LogInfo, LogWarn, LogError)),
 		reflect.TypeFor[LogFormat](): of(oneOf(LogText, LogJSON)),
 	}

@@ -76,6 +76,9 @@ type Report struct {
 	// ReportedSessionID is the conversation id that the CLI printed; empty when it printed none.
 	ReportedSessionID string `json:"reported_session_id,omitempty"`
 	CLIVersion        string `json:"cli_version,omitempty"`
+	// Containment is how the process and all that it started were held together: namespace,
+	// subreaper or group.
+	Containment string `json:"containment,omitempty"`
 	// Attempts counts the times a process was started for this session.
 	Attempts int      `json:"attempts"`
 	Host     string   `json:"host,omitempty"`
@@ -99,6 +102,7 @@ func (r Report) Then(next Report) Report {
 	total.ContextWindow = cmp.Or(next.ContextWindow, r.ContextWindow)
 	total.ReportedSessionID = cmp.Or(next.ReportedSessionID, r.ReportedSessionID)
 	total.CLIVersion = cmp.Or(next.CLIVersion, r.CLIVersion)
+	total.Containment = cmp.Or(next.Containment, r.Containment)
 	total.Host = cmp.Or(next.Host, r.Host)
 	return total
 }

@@ -16,6 +16,7 @@ func TestReportThen(t *testing.T) {
 		Status: escalation.SessionCompleted, CostUSD: 0.5, CostEstimated: true, ReportedTotalUSD: 0.5,
 		Tokens: escalation.TokenUsage{Input: 1, Output: 2, CacheRead: 3, CacheCreation: 4}, ContextTokens: 10,
 		ContextWindow: 200_000, Turns: 3, DurationMS: 100, ReportedSessionID: "id", CLIVersion: "2.1.329", Attempts: 1, Host: "a",
+		Containment: "subreaper",
 	}
 	second := escalation.Report{
 		Status: escalation.SessionTimedOut, CostUSD: 0.25, Error: "too late", ContextTokens: 20,
@@ -25,7 +26,8 @@ func TestReportThen(t *testing.T) {
 		Status: escalation.SessionTimedOut, CostUSD: 0.75, CostEstimated: true, ReportedTotalUSD: 0.5,
 		Tokens: escalation.TokenUsage{Input: 11, Output: 22, CacheRead: 33, CacheCreation: 44}, ContextTokens: 20,
 		ContextWindow: 200_000, Turns: 4, DurationMS: 150, ReportedSessionID: "id", CLIVersion: "2.1.329", Attempts: 2, Host: "a",
-		Error: "too late",
+		Containment: "subreaper",
+		Error:       "too late",
 	}, first.Then(second))
 	require.Equal(t, first, escalation.Report{}.Then(first), "nothing before changes nothing")
 }

@@ -42,9 +42,11 @@ var _ tree = (*contained)(nil)
 
 // containedWays lists the ways that have an init, and that choice allows.
 func containedWays(choice Mode) []candidate {
-	namespace := way(Containment{Mode: ModeNamespace}, unix.CLONE_NEWPID)
+	namespace := way(Containment{
+		Mode: ModeNamespace, Reason: "the program cannot send signals to processes of this host",
+	}, unix.CLONE_NEWPID)
 	userNamespace := way(Containment{
-		Mode: ModeNamespace, Reason: "in a user namespace, where setuid programs such as sudo fail",
+		Mode: ModeNamespace, Reason: "in a user namespace: the program cannot send signals to processes of this host, nor use sudo",
 	}, unix.CLONE_NEWPID|unix.CLONE_NEWUSER)
 	subreaper := way(Containment{Mode: ModeSubreaper}, 0)
 	if os.Geteuid() != 0 {
@@ -53,11 +55,11 @@ func containedWays(choice Mode) []candidate {
 	switch choice {
 	case ModeNamespace:
 		return []candidate{namespace, userNamespace}
-	case ModeSubreaper:
+	case ModeAuto, ModeSubreaper:
 		return []candidate{subreaper}
-	case ModeAuto, ModeGroup:
+	case ModeGroup:
 	}
-	return []candidate{namespace, subreaper}
+	return nil
 }
 
 // way is an init in the namespaces that flags ask for.

@@ -10,8 +10,9 @@ import (
 type Mode string
 
 // The modes. ModeAuto is a choice only: the best mode in which the program can still do all that
-// its user can do. A namespace that only a user namespace makes possible is not that, because
-// setuid programs such as sudo fail in it; it has to be asked for by ModeNamespace.
+// its user can do. A namespace is not that, and has to be asked for: from inside, no signal
+// reaches the host's processes, and numbers that /proc shows are not those that kill takes. Where
+// only a user namespace makes it possible, setuid programs such as sudo fail, too.
 const (
 	ModeAuto      Mode = "auto"
 	ModeNamespace Mode = "namespace"

@@ -7,11 +7,11 @@
 //
 // How far "everything" reaches is the tree's containment:
 //
-//   - ModeNamespace (Linux): an init of our own, which is this very executable started again, runs
-//     the program in a PID namespace. When the init ends, the kernel kills all that is inside.
-//   - ModeSubreaper (Linux): the same init without a namespace. It adopts every orphan of the
-//     tree, and kills until it has no children left. A process of another user, such as one that
-//     sudo started, is out of an unprivileged init's reach.
+//   - ModeSubreaper (Linux): an init of our own, which is this very executable started again, runs
+//     the program. It adopts every orphan of the tree, and kills until it has no children left. A
+//     process of another user, such as one that sudo started, is out of an unprivileged init's reach.
+//   - ModeNamespace (Linux): the same init in a PID namespace. When it ends, the kernel kills all
+//     that is inside. /proc stays the host's, so that a program that looks at the host sees it.
 //   - ModeGroup (anywhere): the program and the processes of its group. One that leaves the group
 //     (setsid) stays behind, and so does all of it when this process is killed.
 //

@@ -7,6 +7,8 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -101,6 +103,7 @@ func (in *initProcess) setAttributes() error {
 		if os.Getpid() != 1 {
 			return errors.New("not in a namespace of its own")
 		}
+		spreadNumbers()
 	case ModeSubreaper:
 		parentDied = unix.SIGTERM // there is something left to do
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -116,6 +119,25 @@ func (in *initProcess) setAttributes() error {
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), // the agent must not read or trace this process
 		setName(initName),
 	)
+}
+
+// spreadNumbers has the namespace count its processes from a number that no other tree starts at,
+// and that is far from what the host counts them by. Programs leave files named after their
+// number in directories that trees share; and an agent that mistakes a host's number, which is what
+// /proc shows, for one of its own had better find nobody there. It does what it can: without the
+// right to choose, numbers start at 1.
+func spreadNumbers() {
+	own, err := os.Readlink("/proc/self") // the host's number of this process
+	limit, unknown := os.ReadFile("/proc/sys/kernel/pid_max")
+	if err != nil || unknown != nil {
+		return
+	}
+	highest := number(strings.TrimSpace(string(limit)))
+	if highest <= 0 {
+		return
+	}
+	first := (number(own) + highest/2) % highest
+	_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(first)), 0)
 }
 
 // setName sets the name that tools show for this process, which runs a file called exe.

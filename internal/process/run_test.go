@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -226,7 +227,7 @@ func TestRunRefusesAnUnknownContainment(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestProbe covers that the answer is what a run then gets.
+// TestProbe covers that the answer is what a run then gets, and what auto means.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	for _, choice := range append(modes(t), process.ModeAuto, "") {
@@ -236,5 +237,9 @@ func TestProbe(t *testing.T) {
 		exit, err := process.Run(t.Context(), spec)
 		require.NoError(t, err)
 		require.Equal(t, found, exit.Containment)
+		require.Contains(t, found.String(), string(found.Mode))
+		if runtime.GOOS == "linux" && (choice == "" || choice == process.ModeAuto) {
+			require.Equal(t, process.ModeSubreaper, found.Mode)
+		}
 	}
 }

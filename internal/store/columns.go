@@ -50,6 +50,7 @@ func reportFields(r *escalation.Report) []field {
 		{"duration_ms", &r.DurationMS},
 		{"reported_session_id", &r.ReportedSessionID},
 		{"cli_version", &r.CLIVersion},
+		{"containment", &r.Containment},
 		{"attempts", &r.Attempts},
 		{"host", &r.Host},
 		{"verdict", jsonText[*escalation.Verdict]{&r.Verdict}},

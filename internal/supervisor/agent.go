@@ -131,11 +131,10 @@ func (a *agent) invocation(run activities.AgentRun) claude.Invocation {
 			Grace:     a.settings.StopGrace,
 		},
 		Dir: a.settings.WorkDir,
-		// What the agent starts can tell which chain and session it belongs to.
+		// With the driver's own variable, what the agent starts can tell which chain and session it belongs to.
 		Env: map[string]string{
-			"CLAUDEOPS_CHAIN_ID":   run.ChainID,
-			"CLAUDEOPS_SESSION_ID": run.SessionID,
-			"CLAUDEOPS_TIER":       fmt.Sprint(int(run.Tier)),
+			"CLAUDEOPS_CHAIN_ID": run.ChainID,
+			"CLAUDEOPS_TIER":     fmt.Sprint(int(run.Tier)),
 		},
 	}
 }
@@ -178,6 +177,7 @@ func reportOf(result claude.Result) activities.AgentReport {
 			DurationMS:        result.Duration.Milliseconds(),
 			ReportedSessionID: result.SessionID,
 			CLIVersion:        result.CLIVersion,
+			Containment:       string(result.Containment),
 		},
 		Output: result.Structured,
 	}

@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // TestMain lets the test binary be the stand-in for claude, and the service that breaks.
 func TestMain(m *testing.M) {
+	process.InitIfAsked()
 	if claudesim.Invoked() {
 		claudesim.Main()
 	}

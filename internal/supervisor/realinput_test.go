@@ -134,6 +134,7 @@ func requireOwnCosts(t *testing.T, version claudesim.Version, first, second esca
 		require.Positive(t, session.ContextTokens)
 		require.Positive(t, session.ContextWindow)
 		require.Equal(t, string(version), session.CLIVersion)
+		require.NotEmpty(t, session.Containment)
 	}
 }
 

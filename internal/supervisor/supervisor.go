@@ -112,6 +112,8 @@ func ClaudeOptions(settings config.Claude, environ []string) claude.Options {
 		PassEnv:    settings.PassEnv,
 		ConfigDir:  settings.ConfigDir,
 		MaxRetries: settings.APIRetries,
+
+		Containment: claude.Containment(settings.Containment),
 	}
 	if settings.Login {
 		options.ConfigDir = "" // the driver then leaves the CLI where the environment leads it

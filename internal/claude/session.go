@@ -1,0 +1,37 @@
+package claude
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+// SessionVariable is in the environment of every invocation, and so of all that its agent starts.
+// Its value is the invocation's SessionID.
+const SessionVariable = "CLAUDEOPS_SESSION_ID"
+
+// EndSession kills every process on this host that an invocation with that id has left behind, and
+// returns how many there were. An invocation cleans up after itself; this is for one whose
+// worker and init were both killed, and for a host without either. On systems other than Linux it
+// finds nothing.
+func EndSession(sessionID string) (ended int, err error) {
+	ended, err = process.EndMarked(sessionMark(sessionID))
+	if err != nil {
+		return ended, fmt.Errorf("end what is left of session %s: %w", sessionID, err)
+	}
+	return ended, nil
+}
+
+// sessionMark returns the entry of the environment that tells an invocation's processes from others.
+func sessionMark(sessionID string) string { return SessionVariable + "=" + sessionID }
+
+// variables returns what i adds to the environment.
+func (i Invocation) variables() map[string]string {
+	variables := map[string]string{}
+	maps.Copy(variables, i.Env)
+	if i.SessionID != "" { // a question for the version has none
+		variables[SessionVariable] = i.SessionID
+	}
+	return variables
+}
