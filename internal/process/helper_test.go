@@ -29,6 +29,19 @@ const (
 	workerMark   = "PROCESS_TEST_WORKER_MARK"
 )
 
+// forgetful makes the test binary a program that forgets InitIfAsked and probes the mode that is its value.
+const forgetful = "PROCESS_TEST_FORGETFUL"
+
+// probe prints what Probe finds, and returns the exit code.
+func probe(choice process.Mode) int {
+	found, err := process.Probe(choice)
+	if err != nil {
+		found.Reason = err.Error()
+	}
+	fmt.Println(found)
+	return 0
+}
+
 // work runs a script as a worker would, and returns the exit code.
 func work(script string) int {
 	mark := os.Getenv(workerMark)

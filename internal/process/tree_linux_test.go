@@ -304,6 +304,24 @@ func TestTreeIsNotStartedByAName(t *testing.T) {
 	}
 }
 
+// TestProgramsThatForgetTheInitHaveNone covers that they are not started again as something else.
+func TestProgramsThatForgetTheInitHaveNone(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for choice, want := range map[process.Mode]string{
+		process.ModeAuto:      "group (no init: this program does not call process.InitIfAsked",
+		process.ModeSubreaper: "containment subreaper: no init",
+		process.ModeNamespace: "containment namespace: no init",
+	} {
+		command := exec.CommandContext(t.Context(), self)
+		command.Env = []string{forgetful + "=" + string(choice)}
+		output, err := command.CombinedOutput()
+		require.NoError(t, err)
+		require.Contains(t, string(output), want)
+	}
+}
+
 func TestEndMarked(t *testing.T) {
 	t.Parallel()
 	mark := newMark(t)

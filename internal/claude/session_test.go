@@ -1,0 +1,60 @@
+package claude_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/claudesim"
+)
+
+// TestAnAgentsProcessesEndWithIt covers a daemon that a tool call leaves behind, and that it can be
+// told whose it is.
+func TestAnAgentsProcessesEndWithIt(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("a process group does not hold it")
+	}
+	b := newBench(t, backend{version: claudesim.VersionNew}, claudesim.Play(claudesim.Always(
+		claudesim.Bash("./daemon.sh"), claudesim.Say("left something behind"))), nil)
+	seen := filepath.Join(b.dir, "seen")
+	script := "#!/bin/sh\n(setsid sh -c 'read pid rest </proc/self/stat; echo $pid $" + claude.SessionVariable + " >" + seen + "; exec sleep 300' >/dev/null 2>&1 &)\n" +
+		"while ! [ -s " + seen + " ]; do sleep 0.05; done\n"
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "daemon.sh"), []byte(script), 0o700))
+	invocation := b.invocation("look")
+	invocation.AllowedTools = []string{"Bash(./daemon.sh)"}
+
+	result := b.run(t, invocation)
+
+	require.Contains(t, []claude.Containment{claude.ContainmentSubreaper, claude.ContainmentNamespace}, result.Containment)
+	require.Zero(t, result.Survivors)
+	text, err := os.ReadFile(seen)
+	require.NoError(t, err)
+	pid, session, _ := bytes.Cut(bytes.TrimSpace(text), []byte(" "))
+	require.Equal(t, invocation.SessionID, string(session))
+	_, err = os.Stat(filepath.Join("/proc", string(pid)))
+	require.ErrorIs(t, err, os.ErrNotExist, "the daemon lives on")
+}
+
+// TestEndSession covers what is left of a session whose worker and init are gone.
+func TestEndSession(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("finds nothing")
+	}
+	const id = "b3b6f0c4-3c55-4ee0-9a5c-0f1c5f0b7a11"
+	stray := exec.CommandContext(t.Context(), "sleep", "300")
+	stray.Env = []string{claude.SessionVariable + "=" + id}
+	require.NoError(t, stray.Start())
+
+	ended, err := claude.EndSession(id)
+	require.NoError(t, err)
+	require.Equal(t, 1, ended)
+	require.ErrorContains(t, stray.Wait(), "killed")
+}
