@@ -123,7 +123,7 @@ func TestRunStopsTheProgram(t *testing.T) {
 		}{
 			"that obeys":           {`trap 'exit 3' INT; echo ready; while :; do sleep 0.05; done`, process.Exit{Code: 3, StoppedBy: cause}},
 			"whose child obeys":    {`trap : INT; (trap 'exit 4' INT; echo ready; while :; do sleep 0.05; done); exit $?`, process.Exit{Code: 4, StoppedBy: cause}},
-			"that is stopped":      {`trap 'exit 5' INT; echo ready; while :; do kill -STOP $$; done`, process.Exit{Code: 5, StoppedBy: cause}},
+			"that is stopped":      {`trap 'exit 5' INT; (sleep 0.3; echo ready) & kill -STOP $$; while :; do sleep 0.05; done`, process.Exit{Code: 5, StoppedBy: cause}},
 			"that refuses":         {`trap '' INT TERM; echo ready; while :; do sleep 0.05; done`, killed},
 			"that stays stopped":   {`trap '' INT; echo ready; while :; do kill -STOP $$; done`, killed},
 			"that knows no signal": {`echo ready; exec sleep 60`, process.Exit{Code: -1, Signal: syscall.SIGINT, StoppedBy: cause}},
