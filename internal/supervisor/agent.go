@@ -35,6 +35,11 @@ func (a *agent) Run(
 	defer cancel(nil)
 	unhook := context.AfterFunc(a.draining, func() { cancel(errDraining) })
 	defer unhook()
+	// An earlier attempt's processes may have outlived their worker. Two agents must never
+	// work on one conversation.
+	if _, err := claude.EndSession(run.SessionID); err != nil {
+		return activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed, Error: err.Error()}}, err
+	}
 	found, end, err := a.open(ctx, run)
 	if err != nil {
 		return activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed, Error: err.Error()}}, err
