@@ -34,6 +34,13 @@ func (f *fakeHeartbeats) RecordActivityHeartbeat(ctx context.Context, _ []byte, 
 	return f.answer(ctx, call)
 }
 
+// last is what was told last.
+func (f *fakeHeartbeats) last() TierProgress {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.told[len(f.told)-1]
+}
+
 // startTestPulse is startPulse without an activity around it.
 func startTestPulse(t *testing.T, heartbeats Heartbeats) (context.Context, *pulse) {
 	t.Helper()
@@ -112,7 +119,7 @@ func TestPulseTellsProgress(t *testing.T) {
 		running := ToolCall{Number: 2, Name: "Bash", Input: "docker restart jellyfin", State: ToolRunning}
 		p.observe(AgentProgress{Turns: 2, CostUSD: 0.5, InFlight: []ToolCall{running}})
 		time.Sleep(3 * heartbeatInterval)
-		last := heartbeats.told[len(heartbeats.told)-1]
+		last := heartbeats.last()
 		require.Equal(t, []ToolCall{running}, last.InFlight)
 		require.InDelta(t, 0.5, last.ended().Spent.CostUSD, 1e-9, "what is cut off now counts as an estimate")
 		require.True(t, last.ended().Spent.CostEstimated)
@@ -121,7 +128,7 @@ func TestPulseTellsProgress(t *testing.T) {
 		require.InDelta(t, 0.75, p.progress().ended().Spent.CostUSD, 1e-9, "what has ended counts once")
 		p.settle(AgentReport{Report: escalation.Report{CostUSD: 2}, InFlight: []ToolCall{running}})
 		p.stop(t.Context(), true)
-		last = heartbeats.told[len(heartbeats.told)-1]
+		last = heartbeats.last()
 		require.InDelta(t, 2, last.Spent.CostUSD, 1e-9)
 		require.Equal(t, []ToolCall{running}, last.InFlight, "the next attempt has to know")
 	})

@@ -16,9 +16,14 @@ import (
 const (
 	// repairTimeout bounds the invocation that only asks for a verdict.
 	repairTimeout = escalation.Duration(2 * time.Minute)
+	// drainRetryDelay lets another worker take over at once from one that stops.
+	drainRetryDelay = 100 * time.Millisecond
 	// repairTurns leaves room for a first try that does not meet the schema.
 	repairTurns = 3
 )
+
+// ErrDraining is returned by an Agent whose worker stops: the tier is to go on elsewhere.
+var ErrDraining = errors.New("the worker shut down while the tier was running")
 
 // Tiers runs tiers: one agent each.
 type Tiers struct {
@@ -95,8 +100,11 @@ func unjudged(err error, spent escalation.Report) error {
 	if _, decided := errors.AsType[*temporal.ApplicationError](err); decided {
 		return err
 	}
-	return temporal.NewApplicationErrorWithOptions(err.Error(), ErrorTypeAgent,
-		temporal.ApplicationErrorOptions{Cause: err, Details: []any{spent}})
+	options := temporal.ApplicationErrorOptions{Cause: err, Details: []any{spent}}
+	if errors.Is(err, ErrDraining) {
+		options.NextRetryDelay = drainRetryDelay
+	}
+	return temporal.NewApplicationErrorWithOptions(err.Error(), ErrorTypeAgent, options)
 }
 
 // launch makes the invocation that an attempt starts with. It goes on with the session's own
@@ -172,14 +180,18 @@ func (t *Tiers) converse(ctx context.Context, run AgentRun, pulse *pulse) (Agent
 	pulse.add(report.Report)
 	repaired, err := t.Agent.Run(ctx, run, pulse.observe)
 	repaired.Report = report.Then(repaired.Report)
-	if err != nil || repaired.Status != escalation.SessionCompleted {
+	if err != nil || repaired.Status == escalation.SessionStopped {
 		return repaired, err
 	}
-	if problem := judge(&repaired); problem != nil {
-		repaired.Verdict = &escalation.Verdict{
-			Status:  escalation.VerdictFailed,
-			Summary: fmt.Sprintf("The agent gave no valid verdict, even when asked again: %s.", problem),
-		}
+	if repaired.Status != escalation.SessionCompleted {
+		problem = fmt.Errorf("%w; asked again, the session ended %s", problem, repaired.Status)
+	} else if problem = judge(&repaired); problem == nil {
+		return repaired, nil
+	}
+	repaired.Status, repaired.Error = escalation.SessionCompleted, ""
+	repaired.Verdict = &escalation.Verdict{
+		Status:  escalation.VerdictFailed,
+		Summary: fmt.Sprintf("The agent gave no valid verdict, even when asked again: %s.", problem),
 	}
 	return repaired, nil
 }
@@ -188,7 +200,9 @@ func (t *Tiers) converse(ctx context.Context, run AgentRun, pulse *pulse) (Agent
 func repairPolicy(policy escalation.TierPolicy) escalation.TierPolicy {
 	policy.Tools, policy.AllowedTools = nil, nil
 	policy.Timeout = min(policy.Timeout, repairTimeout)
-	policy.MaxTurns = repairTurns
+	if policy.MaxTurns == 0 || policy.MaxTurns > repairTurns {
+		policy.MaxTurns = repairTurns
+	}
 	return policy
 }
 

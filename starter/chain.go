@@ -48,7 +48,7 @@ func (a *app) chain(ctx context.Context, id string) error {
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		chain, err = recordedChain(ctx, cfg, id)
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if _, late := errors.AsType[*serviceerror.DeadlineExceeded](err); late || errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no worker answered within %s; is one running on task queue %s?", queryTimeout, cfg.Worker.TaskQueue)
 	}
 	if err != nil {

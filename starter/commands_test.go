@@ -118,7 +118,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Contains(t, got.stdout, "✓ containment")
 	require.Contains(t, got.stdout, "✗ claude")
 	require.Contains(t, got.stdout, "✗ temporal")
-	require.Contains(t, got.stderr, "2 of 6 checks failed")
+	require.Contains(t, got.stderr, "2 of 7 checks failed")
 
 	blocked := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -50,15 +52,33 @@ func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRu
 				a.say("Chain %s goes on. See it with: starter chain %s", f.id, f.id)
 				return chain, ctx.Err()
 			}
-			if err != nil {
-				return chain, fmt.Errorf("chain %s: %w", f.id, rootCause(err))
-			}
-			f.tellEvents(chain)
-			return chain, nil
+			return f.conclude(ctx, chain, err)
 		case <-ticker.C:
 			f.look(ctx)
 		}
 	}
+}
+
+// conclude tells the rest of a chain that has ended with err, and returns it.
+func (f *follower) conclude(ctx context.Context, chain escalation.Chain, err error) (escalation.Chain, error) {
+	switch {
+	case temporal.IsCanceledError(err): // it has no result, but it can still be asked
+		if chain, err = queryChain(ctx, f.client, f.id, f.runID); err != nil {
+			return chain, fmt.Errorf("chain %s was cancelled, and does not tell more: %w", f.id, err)
+		}
+	case isRefusal(err):
+		return chain, misuse(fmt.Errorf("chain %s: %w", f.id, rootCause(err)))
+	case err != nil:
+		return chain, fmt.Errorf("chain %s: %w", f.id, rootCause(err))
+	}
+	f.tellEvents(chain)
+	return chain, nil
+}
+
+// isRefusal reports whether a chain refused its input.
+func isRefusal(err error) bool {
+	refused, ok := errors.AsType[*temporal.ApplicationError](err)
+	return ok && refused.Type() == workflows.ErrorTypeInput
 }
 
 // look tells what is new. A worker or server that is away is told once and waited for.
@@ -104,11 +124,19 @@ func (f *follower) tellTools(ctx context.Context, chain escalation.Chain) {
 		if details == nil || converter.GetDefaultDataConverter().FromPayloads(details, &progress) != nil {
 			continue
 		}
-		for _, call := range progress.Now.Tools {
-			if call.Number > f.call {
-				f.call = call.Number
-				f.app.say("%s    %s  %s", clock(time.Now()), call.Name, printable(call.Input, 160))
-			}
+		f.tellCalls(progress.Now.Tools)
+	}
+}
+
+// tellCalls tells the calls that are new. Their numbers begin again with each invocation of a session.
+func (f *follower) tellCalls(calls []activities.ToolCall) {
+	if len(calls) > 0 && calls[len(calls)-1].Number < f.call {
+		f.call = 0
+	}
+	for _, call := range calls {
+		if call.Number > f.call {
+			f.call = call.Number
+			f.app.say("%s    %s  %s", clock(time.Now()), printable(call.Name, 40), printable(call.Input, 160))
 		}
 	}
 }

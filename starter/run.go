@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -105,6 +106,9 @@ func (a *app) chainInput(o runOptions, given func(flag string) bool) (workflows.
 		if given(flag) && !escalation.Tier(tier).Valid() {
 			return input, fmt.Errorf("--%s %d is not a tier: it must be 1, 2 or 3", flag, tier)
 		}
+	}
+	if _, err := strconv.Atoi(o.id); err == nil {
+		return input, fmt.Errorf("--id %s would be taken for the number of a session", o.id)
 	}
 	if o.prompt != "" && o.promptFile != "" {
 		return input, errors.New("--prompt and --prompt-file exclude each other")

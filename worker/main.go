@@ -19,6 +19,7 @@ import (
 func main() {
 	process.InitIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	err := run(ctx, os.Environ(), os.Stderr)
 	stop()
 	if err != nil {

@@ -89,8 +89,10 @@ func (in ChainInput) Validate() error {
 		return tierProblem("max_tier", in.MaxTier)
 	case in.MaxTier != 0 && in.StartTier > in.MaxTier:
 		return fmt.Errorf("start_tier %d is higher than max_tier %d", in.StartTier, in.MaxTier)
-	case len(in.Prompt) > maxPromptBytes:
-		return fmt.Errorf("prompt has %d bytes, and at most %d are allowed", len(in.Prompt), maxPromptBytes)
+	}
+	// What counts is its length in the history: JSON writes some characters as six bytes.
+	if encoded, err := json.Marshal(in.Prompt); err != nil || len(encoded) > maxPromptBytes {
+		return fmt.Errorf("prompt has %d bytes as JSON, and at most %d are allowed", len(encoded), maxPromptBytes)
 	}
 	if err := escalation.CheckServices(in.Services); err != nil {
 		return fmt.Errorf("services: %w", err)

@@ -69,7 +69,7 @@ func TestChainInputRefuses(t *testing.T) {
 			`resume_from.session_id "{4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11}" is not a UUID`,
 		},
 		"prompt too long": {
-			`{"prompt":"` + strings.Repeat("x", 100_001) + `"}`, `prompt has 100001 bytes, and at most 100000 are allowed`,
+			`{"prompt":"` + strings.Repeat("x", 100_001) + `"}`, `prompt has 100003 bytes as JSON, and at most 100000 are allowed`,
 		},
 	}
 	for name, tt := range tests {

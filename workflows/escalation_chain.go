@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"cmp"
+
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -40,32 +42,46 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 	return chain.run(ctx)
 }
 
-// setUpChain checks the input, takes the snapshot of the policy and registers the handlers.
+// setUpChain registers the handlers, checks the input and takes the snapshot of the policy.
 func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
+	chain := newChainRun(ctx, input)
+	if err := workflow.SetQueryHandler(ctx, ChainQuery, chain.query); err != nil {
+		return nil, err
+	}
 	if err := input.Validate(); err != nil {
-		return nil, refuse(err)
+		return nil, chain.refuse(ctx, err)
 	}
 	var settings *activities.Settings
 	var loaded activities.LoadPolicyResult
-	if err := workflow.ExecuteActivity(withRecords(ctx, "policy snapshot"), settings.LoadPolicy).Get(ctx, &loaded); err != nil {
+	policyCtx := withRecords(ctx, "policy snapshot")
+	if err := workflow.ExecuteActivity(policyCtx, settings.LoadPolicy).Get(ctx, &loaded); err != nil {
 		return nil, err
 	}
-	chain := &chainRun{input: input, policy: narrow(loaded.Policy, input)}
+	chain.policy = narrow(loaded.Policy, input)
+	chain.state.DryRun, chain.state.MaxTier = chain.policy.DryRun, chain.policy.MaxTier
 	if err := checkStart(chain.policy, chain.firstStep().tier); err != nil {
-		return nil, refuse(err)
+		return nil, chain.refuse(ctx, err)
 	}
-	chain.state = escalation.Chain{
+	return chain, nil
+}
+
+func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
+	return &chainRun{input: input, state: escalation.Chain{
 		ID:        workflow.GetInfo(ctx).WorkflowExecution.ID,
-		Trigger:   input.Trigger,
+		Trigger:   cmp.Or(input.Trigger, escalation.TriggerManual),
 		Services:  input.Services,
-		DryRun:    chain.policy.DryRun,
-		MaxTier:   chain.policy.MaxTier,
+		DryRun:    input.DryRun,
+		MaxTier:   input.MaxTier,
 		StartedAt: workflow.Now(ctx),
-	}
-	if chain.state.Trigger == "" {
-		chain.state.Trigger = escalation.TriggerManual
-	}
-	return chain, workflow.SetQueryHandler(ctx, ChainQuery, func() (escalation.Chain, error) { return chain.state, nil })
+	}}
+}
+
+func (c *chainRun) query() (escalation.Chain, error) { return c.state, nil }
+
+// refuse ends the chain because of its input, before anything was recorded or run.
+func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
+	c.state.Outcome, c.state.Reason, c.state.EndedAt = escalation.OutcomeFailed, problem.Error(), workflow.Now(ctx)
+	return temporal.NewNonRetryableApplicationError(problem.Error(), ErrorTypeInput, nil)
 }
 
 // run is the story of a chain.
@@ -82,7 +98,10 @@ func (c *chainRun) run(ctx workflow.Context) (ChainResult, error) {
 		}
 		switch decision.Action {
 		case escalation.DecisionComplete:
-			return c.state, ctx.Err()
+			if session.Status == escalation.SessionStopped {
+				return c.state, ctx.Err() // nil unless the chain was cancelled
+			}
+			return c.state, nil
 		case escalation.DecisionEscalate:
 			step = step.escalate(session, decision.Tier)
 		case escalation.DecisionHandoff:
@@ -98,8 +117,4 @@ func narrow(policy escalation.Policy, input ChainInput) escalation.Policy {
 		policy.MaxTier = min(policy.MaxTier, input.MaxTier)
 	}
 	return policy
-}
-
-func refuse(err error) error {
-	return temporal.NewNonRetryableApplicationError(err.Error(), ErrorTypeInput, nil)
 }

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -409,7 +410,7 @@ func requireDistinctKeys(t *testing.T, events []escalation.Event) {
 // says, the chain must stay within Temporal's limits.
 func TestChainSurvivesAnAgentsExcess(t *testing.T) {
 	t.Parallel()
-	name := strings.Repeat("é", escalation.MaxServiceName)
+	name := strings.Repeat("<", escalation.MaxServiceName) // six bytes each in JSON
 	excess := escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: strings.Repeat("very ", 10_000)}
 	for range escalation.MaxServices {
 		excess.Services = append(excess.Services, name)
@@ -428,7 +429,9 @@ func TestChainSurvivesAnAgentsExcess(t *testing.T) {
 	require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome)
 	require.Len(t, result.Services, escalation.MaxServices, "the result keeps them all")
 	require.NotEmpty(t, listed)
-	require.Less(t, len(strings.Join(listed, "")), 2000)
+	encoded, err := json.Marshal(listed)
+	require.NoError(t, err)
+	require.Less(t, len(encoded), 2048)
 	for _, event := range result.Events {
 		require.LessOrEqual(t, utf8.RuneCountInString(event.Message), 500)
 	}

@@ -39,8 +39,9 @@ const (
 	// every second; this tolerates a slow network, not a lost host.
 	tierHeartbeatTimeout = 30 * time.Second
 	// tierAttempts bounds the retries of a tier whose model is not reachable. With the
-	// intervals below they span about 12 minutes, on top of the CLI's own retries.
-	tierAttempts = 6
+	// intervals below they span about 30 minutes, on top of the CLI's own retries. A worker
+	// that is drained or lost uses one up, too.
+	tierAttempts = 10
 )
 
 // withTier is for running an agent: long, watched by heartbeats, and cancelled only

@@ -66,7 +66,7 @@ func (c *chainRun) runTier(ctx workflow.Context, step step) (escalation.Session,
 		SessionID:  session.SessionID,
 		Tier:       step.tier,
 		Policy:     c.policy,
-		Services:   c.state.Services,
+		Services:   c.input.Services, // the operator's limit, which no verdict moves
 		Request:    c.input.Prompt,
 		Continuity: session.Continuity,
 	}

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ func (c *chainRun) publish(ctx workflow.Context) error {
 		TierAttribute.ValueSet(int64(c.state.Tier())),
 		CostAttribute.ValueSet(c.state.CostUSD),
 	}
-	if len(c.state.Services) > 0 {
+	if len(listed(c.state.Services)) > 0 {
 		updates = append(updates, ServicesAttribute.ValueSet(listed(c.state.Services)))
 	}
 	if c.state.Outcome != "" {
@@ -46,18 +47,17 @@ func (c *chainRun) publish(ctx workflow.Context) error {
 }
 
 // maxListedBytes keeps the services below Temporal's limit for the value of one search
-// attribute, which is 2 KB with its encoding. Beyond it the workflow could not go on.
-const maxListedBytes = 1_200
+// attribute, which is 2 KB as JSON. Beyond it the server ends the workflow.
+const maxListedBytes = 1_900
 
-// listed returns the services that fit into a search attribute.
+// listed returns the first services, as many as fit into a search attribute.
 func listed(services []string) []string {
-	size := 0
-	for i, service := range services {
-		if size += len(service); size > maxListedBytes {
-			return services[:i]
+	for n := len(services); n > 0; n-- {
+		if encoded, err := json.Marshal(services[:n]); err == nil && len(encoded) <= maxListedBytes {
+			return services[:n]
 		}
 	}
-	return services
+	return nil
 }
 
 // note adds an event to the visible state and to what the next record takes along. It
@@ -87,9 +87,9 @@ func (c *chainRun) takeEvents() []escalation.Event {
 // details is the chain as a table, for the Web UI, which renders Markdown.
 func details(chain escalation.Chain) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**", headline(chain))
+	fmt.Fprintf(&b, "**%s**", inline(headline(chain)))
 	if len(chain.Services) > 0 {
-		fmt.Fprintf(&b, " — %s", strings.Join(chain.Services, ", "))
+		fmt.Fprintf(&b, " — %s", inline(strings.Join(chain.Services, ", ")))
 	}
 	b.WriteString("\n\n| Session | Tier | Model | Context | Status | Cost | Duration |\n|---|---|---|---|---|---|---|\n")
 	for i := range chain.Sessions {
@@ -99,6 +99,16 @@ func details(chain escalation.Chain) string {
 	}
 	fmt.Fprintf(&b, "\nTotal: $%.2f\n", chain.CostUSD)
 	return b.String()
+}
+
+// markdown escapes what Markdown would obey. Agents' words and services' names are shown to
+// people, and may have been written by someone else.
+var markdown = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "[", "\\[", "]", "\\]",
+	"<", "&lt;", ">", "&gt;", "|", "\\|", "!", "\\!", "#", "\\#")
+
+// inline makes text one plain line of Markdown.
+func inline(text string) string {
+	return markdown.Replace(clip(strings.Join(strings.Fields(text), " ")))
 }
 
 func headline(chain escalation.Chain) string {

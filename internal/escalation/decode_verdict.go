@@ -12,9 +12,9 @@ import (
 // ErrInvalidVerdict is in every error of DecodeVerdict.
 var ErrInvalidVerdict = errors.New("invalid verdict")
 
-// maxVerdictBytes keeps a verdict well inside what Temporal takes as one payload (2 MB),
-// together with the rest of a chain's state.
-const maxVerdictBytes = 256 << 10
+// maxVerdictBytes keeps a verdict, as JSON, well inside what Temporal takes as one payload
+// (2 MB), together with the other verdicts of its chain.
+const maxVerdictBytes = 64 << 10
 
 // DecodeVerdict reads a verdict as an agent gives it: one JSON object of VerdictSchema's
 // shape. Its error wraps ErrInvalidVerdict and lists everything that is wrong, in words
@@ -34,6 +34,10 @@ func DecodeVerdict(raw []byte) (Verdict, error) {
 	}
 	if problems := verdict.problems(); len(problems) > 0 {
 		return Verdict{}, fmt.Errorf("%w: %s", ErrInvalidVerdict, strings.Join(problems, "; "))
+	}
+	// Encoded again it can be longer: Go writes <, > and & as six bytes each.
+	if encoded, err := json.Marshal(verdict); err != nil || len(encoded) > maxVerdictBytes {
+		return Verdict{}, fmt.Errorf("%w: %d bytes as JSON, and at most %d are allowed", ErrInvalidVerdict, len(encoded), maxVerdictBytes)
 	}
 	return verdict, nil
 }

@@ -68,7 +68,7 @@ func TestDecodeVerdictSaysWhatIsWrong(t *testing.T) {
 		"bad check":           {`{"status":"healthy","summary":"x","check_results":[{"status":"up","response_time_ms":-1}]}`, []string{"check_results[0].service is empty", "check_results[0].check_type is empty", `check_results[0].status is "up"`, "response_time_ms is negative"}},
 		"bad action":          {`{"status":"healthy","summary":"x","actions":[{"kind":"reboot"}]}`, []string{`actions[0].kind is "reboot"`, "actions[0].service is empty"}},
 		"everything at once":  {`{"status":"","summary":"","recommended_tier":9}`, []string{"status is", "summary is empty", "recommended_tier is 9"}},
-		"larger than allowed": {`{"status":"healthy","summary":"` + strings.Repeat("x", maxVerdictBytes) + `"}`, []string{"at most 262144"}},
+		"larger than allowed": {`{"status":"healthy","summary":"` + strings.Repeat("x", maxVerdictBytes) + `"}`, []string{"at most 65536"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,8 @@ package escalation
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -23,6 +25,8 @@ func CheckServices(services []string) error {
 			return fmt.Errorf("service %d has a blank name", i+1)
 		case utf8.RuneCountInString(service) > MaxServiceName:
 			return fmt.Errorf("service %d has a name of more than %d characters", i+1, MaxServiceName)
+		case strings.ContainsFunc(service, func(r rune) bool { return !unicode.IsPrint(r) }):
+			return fmt.Errorf("service %d has a name with characters that cannot be printed", i+1)
 		}
 	}
 	return nil

@@ -24,16 +24,13 @@ type agent struct {
 
 var _ activities.Agent = (*agent)(nil)
 
-// errDraining ends agents whose worker stops. They go on at another attempt.
-var errDraining = errors.New("the worker shut down while the tier was running")
-
 // Run implements activities.Agent.
 func (a *agent) Run(
 	ctx context.Context, run activities.AgentRun, observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	unhook := context.AfterFunc(a.draining, func() { cancel(errDraining) })
+	unhook := context.AfterFunc(a.draining, func() { cancel(activities.ErrDraining) })
 	defer unhook()
 	// An earlier attempt's processes may have outlived their worker. Two agents must never
 	// work on one conversation.
@@ -52,9 +49,9 @@ func (a *agent) Run(
 		return report, nil
 	}
 	report.Error = err.Error()
-	if errors.Is(context.Cause(ctx), errDraining) {
+	if errors.Is(context.Cause(ctx), activities.ErrDraining) {
 		report.Status = escalation.SessionStopped
-		return report, errDraining
+		return report, activities.ErrDraining
 	}
 	failure, ok := errors.AsType[*claude.Error](err)
 	if !ok {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,15 @@ func asksFor(tier escalation.Tier) escalation.Verdict {
 
 func allWell() escalation.Verdict {
 	return escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}
+}
+
+// excess is a verdict at its limits, with what grows most when it is encoded.
+func excess() escalation.Verdict {
+	verdict := escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: "so many"}
+	for range escalation.MaxServices {
+		verdict.Services = append(verdict.Services, strings.Repeat("<", escalation.MaxServiceName))
+	}
+	return verdict
 }
 
 func resolved() escalation.Verdict {
@@ -97,6 +107,12 @@ func TestChains(t *testing.T) {
 			check: func(t *testing.T, chain escalation.Chain) {
 				require.Equal(t, escalation.VerdictFailed, chain.Sessions[0].Verdict.Status)
 				require.Contains(t, chain.Sessions[0].Verdict.Summary, "even when asked again")
+			},
+		},
+		"excessive_verdict": {
+			turns: []claudesim.Turn{concluding("haiku", excess())}, want: escalation.OutcomeNeedsHuman,
+			check: func(t *testing.T, chain escalation.Chain) {
+				require.Len(t, chain.Services, escalation.MaxServices, "the result keeps what the lists cannot hold")
 			},
 		},
 		"unknown_conversation": {
@@ -245,6 +261,11 @@ func TestDrainInterruptsAndAnotherWorkerGoesOn(t *testing.T) {
 	run := first.start(nil)
 	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, testTimeout, 50*time.Millisecond)
 	require.NoError(t, first.stop())
+	described, err := temporalServer.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
+	require.NoError(t, err)
+	require.Len(t, described.GetPendingActivities(), 1)
+	require.Contains(t, described.GetPendingActivities()[0].GetLastFailure().GetMessage(), "the worker shut down",
+		"Temporal must be told, and not have to find out by itself")
 
 	second := startSite(t, temporalServer, environ)
 	chain, err := second.finish(run)

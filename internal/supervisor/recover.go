@@ -24,8 +24,9 @@ func (s *Supervisor) settleAbandoned(ctx context.Context, c client.Client) error
 	}
 	for i := range sessions {
 		reason, err := abandoned(ctx, c, sessions[i].ChainID)
-		if err != nil {
-			return err
+		if err != nil { // the next start looks again; this one has work to do
+			s.logger.Warn("cannot tell whether an open session is abandoned", "session", sessions[i].ID, "error", err)
+			continue
 		}
 		if reason == "" {
 			continue

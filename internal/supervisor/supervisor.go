@@ -154,8 +154,12 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	s.tiers.Heartbeats = c
 	agents.RegisterActivity(&s.tiers)
 
-	if err := errors.Join(chains.Start(), agents.Start()); err != nil {
-		return fmt.Errorf("start the workers on task queue %q: %w", queue, err)
+	if err := chains.Start(); err != nil {
+		return fmt.Errorf("start the worker on task queue %q: %w", queue, err)
+	}
+	if err := agents.Start(); err != nil {
+		chains.Stop()
+		return fmt.Errorf("start the worker on task queue %q: %w", workflows.AgentsTaskQueue(queue), err)
 	}
 	s.logger.Info("working", "task_queue", queue, "agents_task_queue", workflows.AgentsTaskQueue(queue))
 	var err error
