@@ -113,7 +113,7 @@ e2e: clis ## Repair a real broken service with the real CLI on a real Temporal s
 
 .PHONY: histories
 histories: ## Record the histories of the present shape for the replay test
-	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestChain' ./internal/supervisor -update
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(Chain|Drain)' ./internal/supervisor -update
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_TIME

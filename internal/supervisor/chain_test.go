@@ -277,4 +277,5 @@ func TestDrainInterruptsAndAnotherWorkerGoesOn(t *testing.T) {
 	require.Len(t, launches, 2)
 	require.Contains(t, launches[1].Stdin, "sleep 300", "the prompt must name the call that was in flight")
 	requireRecorded(t, second, chain)
+	recordHistory(t, second, run, "drained")
 }

@@ -1,19 +1,12 @@
 package supervisor_test
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/json"
-	"io"
+	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -51,10 +44,10 @@ func testRealInput(t *testing.T, version claudesim.Version) {
 
 	api := simtest.StartAPI(t, repairScript(broken.URL))
 	home := filepath.Join(t.TempDir(), "state")
-	snapshot := &transcriptSnapshot{dir: filepath.Join(home, "claude", "projects")}
-	s := startSite(t, startTemporal(t), environment(t, cli,
+	snapshot := transcriptSnapshot{projects: filepath.Join(home, "claude", "projects"), dir: filepath.Join(t.TempDir(), "before")}
+	s := startSite(t, startTemporal(t), environment(t, snapshot.inFrontOf(t, cli),
 		"CLAUDEOPS_STATE_DIR="+home, "CLAUDEOPS_WORK_DIR="+workDir,
-		"ANTHROPIC_BASE_URL="+snapshot.inFrontOf(t, api.URL()), "ANTHROPIC_API_KEY=not-a-key",
+		"ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key",
 		// Tier 1 has its default rules; Tier 2 may run what repairs this service.
 		"CLAUDEOPS_TIER2_TOOLS=Bash,Edit", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash(curl -sSi http*),Bash(./restart.sh),Edit(./**)"))
 
@@ -67,7 +60,7 @@ func testRealInput(t *testing.T, version claudesim.Version) {
 	first, second := chain.Sessions[0], chain.Sessions[1]
 	requireWholeConversation(t, api.Requests(), first)
 	snapshot.requireUnchanged(t, first.SessionID)
-	requireOwnCosts(t, version, first, second)
+	requireOwnCosts(t, version, api.Requests(), first, second)
 	requireRecorded(t, s, chain)
 	requireLinked(t, s, first, second)
 	requireListed(t, s, chain)
@@ -102,20 +95,47 @@ func requireWholeConversation(t *testing.T, requests []claudesim.Request, tier1 
 
 	require.Equal(t, last.Prompts(), opening.Prompts()[:len(last.Prompts())])
 	require.Len(t, opening.Prompts(), len(last.Prompts())+1, "and one prompt more")
+	require.Equal(t, toolCalls(*last), toolCalls(*opening)[:len(toolCalls(*last))], "what Tier 1 did")
 	require.Contains(t, opening.ToolResults()[0], "502", "what Tier 1 saw")
 	require.Contains(t, opening.Text(), tier1.Verdict.Summary, "what Tier 1 concluded")
-	require.True(t, opening.Offers("Edit"), "Tier 2 has its own tools, got %v", opening.Tools)
-	require.False(t, last.Offers("Edit"), "Tier 1 does not have them")
+	require.ElementsMatch(t, []string{"Bash", "Edit", "StructuredOutput"}, opening.Tools, "Tier 2 has its own tools")
+	require.ElementsMatch(t, []string{"Bash", "Read", "Grep", "StructuredOutput"}, last.Tools, "Tier 1 had its own")
 
 	final := requests[len(requests)-1]
 	require.Contains(t, final.ToolResults(), "restarted", "Tier 2 really ran the script")
 	require.Contains(t, strings.Join(final.ToolResults(), "\n"), "200", "Tier 2 really looked again")
 }
 
+// toolCalls lists the calls of a conversation: the tool and what it was called with.
+func toolCalls(request claudesim.Request) []string {
+	var calls []string
+	for _, message := range request.Messages {
+		for _, block := range message.Blocks {
+			if block.Type == claudesim.BlockToolUse {
+				calls = append(calls, block.Name+" "+string(block.Input))
+			}
+		}
+	}
+	return calls
+}
+
 // requireOwnCosts checks that each record holds what its own process added. The scripted
-// API counts the same usage for every call, so the exact sums are known.
-func requireOwnCosts(t *testing.T, version claudesim.Version, first, second escalation.Session) {
+// API counts the same tokens for every call, so their sums are known exactly.
+func requireOwnCosts(t *testing.T, version claudesim.Version, requests []claudesim.Request, first, second escalation.Session) {
 	t.Helper()
+	for _, session := range []escalation.Session{first, second} {
+		calls := 0
+		for i := range requests {
+			if strings.Contains(requests[i].Model, session.Model) {
+				calls++
+			}
+		}
+		usage := claudesim.DefaultUsage()
+		require.Equal(t, escalation.TokenUsage{
+			Input: calls * usage.Input, Output: calls * usage.Output,
+			CacheRead: calls * usage.CacheRead, CacheCreation: calls * usage.CacheCreation,
+		}, session.Tokens, "%d calls", calls)
+	}
 	require.Positive(t, first.CostUSD)
 	require.Positive(t, second.CostUSD)
 	require.False(t, first.CostEstimated)
@@ -129,8 +149,6 @@ func requireOwnCosts(t *testing.T, version claudesim.Version, first, second esca
 	}
 	for _, session := range []escalation.Session{first, second} {
 		require.Positive(t, session.Turns)
-		require.Positive(t, session.Tokens.Input)
-		require.Positive(t, session.Tokens.Output)
 		require.Positive(t, session.ContextTokens)
 		require.Positive(t, session.ContextWindow)
 		require.Equal(t, string(version), session.CLIVersion)
@@ -178,55 +196,34 @@ func requireListed(t *testing.T, s *site, chain escalation.Chain) {
 	require.InDelta(t, chain.CostUSD, cost, 1e-9)
 }
 
-// transcriptSnapshot remembers every transcript as it was when Tier 2 first asked its model.
+// transcriptSnapshot is every transcript as it was before Tier 2's process started.
 type transcriptSnapshot struct {
-	dir    string
-	once   sync.Once
-	hashes map[string][sha256.Size]byte
+	projects string // where the CLI keeps its transcripts
+	dir      string // the copy
 }
 
-// inFrontOf returns the URL of a proxy to the API that takes the snapshot.
-func (s *transcriptSnapshot) inFrontOf(t *testing.T, apiURL string) string {
+// inFrontOf returns a program that takes the snapshot when it is to resume, and then is cli.
+func (s transcriptSnapshot) inFrontOf(t *testing.T, cli string) string {
 	t.Helper()
-	target, err := url.Parse(apiURL)
-	require.NoError(t, err)
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		var request struct {
-			Model string `json:"model"`
-		}
-		if json.Unmarshal(body, &request) == nil && strings.Contains(request.Model, "sonnet") {
-			s.once.Do(func() { s.hashes = hashFiles(s.dir) })
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+	program := filepath.Join(t.TempDir(), "claude-and-snapshot")
+	script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *\" --resume \"*) cp -r '%s' '%s' ;; esac\nexec '%s' \"$@\"\n", s.projects, s.dir, cli)
+	require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
+	return program
 }
 
 // requireUnchanged checks that the transcript of sessionID is what it was at the snapshot.
-func (s *transcriptSnapshot) requireUnchanged(t *testing.T, sessionID string) {
+func (s transcriptSnapshot) requireUnchanged(t *testing.T, sessionID string) {
 	t.Helper()
-	require.Contains(t, s.hashes, sessionID, "the transcript was not there when Tier 2 began")
-	require.Equal(t, s.hashes[sessionID], hashFiles(s.dir)[sessionID], "Tier 2 wrote into Tier 1's transcript")
-}
-
-// hashFiles hashes the transcripts below dir, by session id.
-func hashFiles(dir string) map[string][sha256.Size]byte {
-	hashes := make(map[string][sha256.Size]byte)
-	files, _ := filepath.Glob(filepath.Join(dir, "*", "*.jsonl"))
-	for _, file := range files {
-		if data, err := os.ReadFile(file); err == nil {
-			hashes[strings.TrimSuffix(filepath.Base(file), ".jsonl")] = sha256.Sum256(data)
-		}
+	read := func(dir string) string {
+		files, err := filepath.Glob(filepath.Join(dir, "*", sessionID+".jsonl"))
+		require.NoError(t, err)
+		require.Len(t, files, 1, "in %s", dir)
+		data, err := os.ReadFile(files[0])
+		require.NoError(t, err)
+		require.NotEmpty(t, data)
+		return string(data)
 	}
-	return hashes
+	require.Equal(t, read(s.dir), read(s.projects), "Tier 2 wrote into Tier 1's transcript")
 }
 
 // TestEndToEndVerdictRepaired lets the model end without its verdict: the real CLI nudges
