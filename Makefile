@@ -8,10 +8,10 @@ BENCH        ?= .
 # With the Temporal server linked in, a binary weighs far more than this.
 WORKER_MAX_MB ?= 60
 
-# How binaries are built. The libraries of three clouds for the transcript archive would
-# double their size. The tag leaves out a transport of Google's that the archive does not use (its
-# library names the tag); without the symbol table a debugger is blind, stack traces are not.
-BUILD := -trimpath -tags disable_grpc_modules -ldflags '-s -w'
+# How binaries are built: with the drivers of three clouds for the transcript archive, which
+# would double their size. The second tag leaves out a transport of Google's that the archive does
+# not use (its library names the tag); without the symbol table a debugger is blind, stack traces are not.
+BUILD := -trimpath -tags clouds,disable_grpc_modules -ldflags '-s -w'
 
 BIN    := bin
 TOOLS  := $(BIN)/tools
@@ -99,6 +99,7 @@ lean: ## Check that the worker is small and links no Temporal server
 # minutes of compiling, once, and finds races that show at no other place.
 .PHONY: race
 race: $(TOOLS_BUILT) ## Run all tests under the race detector
+	$(GO) test -tags clouds -run '^TestClouds' ./internal/transcripts
 	$(GOTESTSUM) -- -race -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: contract

@@ -3,6 +3,7 @@ package transcripts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
@@ -10,10 +11,7 @@ import (
 	"path/filepath"
 
 	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/azureblob" // azblob://
 	"gocloud.dev/blob/fileblob"
-	_ "gocloud.dev/blob/gcsblob" // gs://
-	_ "gocloud.dev/blob/s3blob"  // s3://
 )
 
 // dirMode is the mode of directories: transcripts hold whatever an agent has read.
@@ -25,6 +23,9 @@ type lister func(ctx context.Context, prefix string) ([]string, error)
 
 func openBucket(ctx context.Context, location *url.URL) (*blob.Bucket, lister, error) {
 	if location.Scheme != fileblob.Scheme {
+		if !blob.DefaultURLMux().ValidBucketScheme(location.Scheme) {
+			return nil, nil, fmt.Errorf("this program was built without a driver for %s: build it with `make build`", location.Scheme)
+		}
 		bucket, err := blob.OpenBucket(ctx, location.String())
 		return bucket, bucketLister(bucket), err
 	}
