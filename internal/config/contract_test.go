@@ -135,35 +135,30 @@ func (s site) requireDecisions(t *testing.T, v claudesim.Version, tier escalatio
 // nothing changes.
 func TestContractObserving(t *testing.T) {
 	t.Parallel()
-	for _, v := range simtest.Versions() {
-		t.Run(string(v), func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			before := s.files(t)
-			refused := observingRefused
-			if v == claudesim.VersionNew {
-				refused = slices.Concat(refused, refusedByNew)
-			}
-			s.requireDecisions(t, v, escalation.TierObserve, observingGranted, refused)
-			require.Equal(t, before, s.files(t))
-		})
-	}
+	testDefaultRules(t, escalation.TierObserve, observingGranted, observingRefused, refusedByNew)
 }
 
 // TestContractRepairing is the same for tier 2: repairs work, and their options do not
 // reach beyond them.
 func TestContractRepairing(t *testing.T) {
 	t.Parallel()
+	testDefaultRules(t, escalation.TierSafeRepair, repairingGranted, repairingRefused, repairingRefusedByNew)
+}
+
+// testDefaultRules tries commands under a tier's default rules on every release of the real
+// CLI. What is in byNew is refused by the newer release only. No file may change.
+func testDefaultRules(t *testing.T, tier escalation.Tier, granted, refused, byNew []string) {
+	t.Helper()
 	for _, v := range simtest.Versions() {
 		t.Run(string(v), func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			before := s.files(t)
-			refused := repairingRefused
+			refused := refused
 			if v == claudesim.VersionNew {
-				refused = slices.Concat(refused, repairingRefusedByNew)
+				refused = slices.Concat(refused, byNew)
 			}
-			s.requireDecisions(t, v, escalation.TierSafeRepair, repairingGranted, refused)
+			s.requireDecisions(t, v, tier, granted, refused)
 			require.Equal(t, before, s.files(t))
 		})
 	}
