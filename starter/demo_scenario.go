@@ -8,6 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
+	processes "github.com/claudeops/claudeops/internal/process"
 )
 
 // demoService is a service of a few lines that is really broken and really repaired: a
@@ -27,8 +28,7 @@ const demoThinking = 900 * time.Millisecond
 
 // buildDemoService puts the broken service into dir.
 func buildDemoService(dir string) error {
-	//nolint:gosec // it is a program: it must be executable
-	if err := os.WriteFile(filepath.Join(dir, "jellyfin"), []byte(demoService), 0o700); err != nil {
+	if err := processes.WriteProgram(filepath.Join(dir, "jellyfin"), []byte(demoService)); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "library.lock"), nil, 0o600)

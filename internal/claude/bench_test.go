@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // apiKey is the credential of every test, recognisable wherever it turns up.
@@ -168,6 +169,6 @@ func (b *bench) slowCommand(t *testing.T) (started string) {
 	started = filepath.Join(b.dir, "started")
 	// Not $$: in a namespace of its own that is a number which means something else out here.
 	script := "#!/bin/sh\nread pid rest </proc/self/stat || pid=$$\necho $pid >" + started + "\nexec sleep 60\n"
-	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "slow.sh"), []byte(script), 0o700))
+	require.NoError(t, process.WriteProgram(filepath.Join(b.dir, "slow.sh"), []byte(script)))
 	return started
 }

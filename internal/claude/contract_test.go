@@ -20,6 +20,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 const (
@@ -102,7 +103,7 @@ func conversations() map[string]contract {
 				claudesim.Say("started").Using(tokens),
 			)),
 			check: func(t *testing.T, b *bench) {
-				require.NoError(t, os.WriteFile(filepath.Join(b.dir, "brief.sh"), []byte("#!/bin/sh\nsleep 1\n"), 0o700))
+				require.NoError(t, process.WriteProgram(filepath.Join(b.dir, "brief.sh"), []byte("#!/bin/sh\nsleep 1\n")))
 				invocation := b.invocation("work")
 				invocation.AllowedTools = []string{"Bash(./brief.sh:*)"}
 				result := b.run(t, invocation)
@@ -463,7 +464,7 @@ func isolation() map[string]contract {
 			},
 			check: func(t *testing.T, b *bench) {
 				show := "#!/bin/sh\nenv\n"
-				require.NoError(t, os.WriteFile(filepath.Join(b.dir, "show.sh"), []byte(show), 0o700))
+				require.NoError(t, process.WriteProgram(filepath.Join(b.dir, "show.sh"), []byte(show)))
 				invocation := b.invocation("show")
 				invocation.AllowedTools = []string{"Bash(./show.sh:*)"}
 				invocation.Env = map[string]string{"CLAUDEOPS_CHAIN_ID": "chain-1"}

@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 func TestLocateFindsTheProgramOnThePathItIsGiven(t *testing.T) {
@@ -52,7 +53,7 @@ func TestLocateAsksAnUntestedVersionForItsFlags(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "claude")
 		script := "#!/bin/sh\ncase $1 in\n--version) echo '2.1.328 (Claude Code)';;\n--help) echo '" + help + "';;\nesac\n"
-		require.NoError(t, os.WriteFile(path, []byte(script), 0o700))
+		require.NoError(t, process.WriteProgram(path, []byte(script)))
 		cli, err := claude.Locate(t.Context(), claude.Options{Path: path})
 		require.NoError(t, err)
 		require.Contains(t, cli.Warning(), "driven like "+want)
@@ -64,7 +65,8 @@ func TestLocateSaysWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, []byte(content), mode))
+		require.NoError(t, process.WriteProgram(path, []byte(content)))
+		require.NoError(t, os.Chmod(path, mode))
 		return path
 	}
 	for want, options := range map[string]claude.Options{

@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // script returns a CLI that is a shell script, and an invocation of it.
 func script(t *testing.T, text string) (*CLI, Invocation) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "claude")
-	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700))
+	require.NoError(t, process.WriteProgram(path, []byte("#!/bin/sh\n"+text)))
 	cli := cliOf("2.1.329")
 	cli.path = path
 	cli.options.ConfigDir = t.TempDir()

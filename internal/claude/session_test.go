@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // TestAnAgentsProcessesEndWithIt covers a daemon that a tool call leaves behind, and that it can be
@@ -26,7 +27,7 @@ func TestAnAgentsProcessesEndWithIt(t *testing.T) {
 	seen := filepath.Join(b.dir, "seen")
 	script := "#!/bin/sh\n(setsid sh -c 'read pid rest </proc/self/stat; echo $pid $" + claude.SessionVariable + " >" + seen + "; exec sleep 300' >/dev/null 2>&1 &)\n" +
 		"while ! [ -s " + seen + " ]; do sleep 0.05; done\n"
-	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "daemon.sh"), []byte(script), 0o700))
+	require.NoError(t, process.WriteProgram(filepath.Join(b.dir, "daemon.sh"), []byte(script)))
 	invocation := b.invocation("look")
 	invocation.AllowedTools = []string{"Bash(./daemon.sh)"}
 

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // secret stands in a file that no rule lets an agent read, and canary in those that no
@@ -49,7 +50,7 @@ func newSite(t *testing.T) site {
 	require.NoError(t, os.Mkdir(bin, 0o700))
 	for _, tool := range programs {
 		script := "#!/bin/sh\necho " + ran + tool + "\n"
-		require.NoError(t, os.WriteFile(filepath.Join(bin, tool), []byte(script), 0o700))
+		require.NoError(t, process.WriteProgram(filepath.Join(bin, tool), []byte(script)))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(root, "outside.txt"), []byte(secret+"\n"), 0o600))
 	environ := []string{

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -193,7 +194,7 @@ func TestRunStartsNothing(t *testing.T) {
 	dir := t.TempDir()
 	plain, broken := filepath.Join(dir, "plain"), filepath.Join(dir, "broken")
 	require.NoError(t, os.WriteFile(plain, []byte("text"), 0o600))
-	require.NoError(t, os.WriteFile(broken, []byte{0, 1}, 0o700))
+	require.NoError(t, process.WriteProgram(broken, []byte{0, 1}))
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("too late"))
 
@@ -241,5 +242,29 @@ func TestProbe(t *testing.T) {
 		if runtime.GOOS == "linux" && (choice == "" || choice == process.ModeAuto) {
 			require.Equal(t, process.ModeSubreaper, found.Mode)
 		}
+	}
+}
+
+// TestWriteProgram executes a program at once while other children are being forked, each of
+// which would keep a file that is open for writing open a moment longer.
+func TestWriteProgram(t *testing.T) {
+	t.Parallel()
+	var forks sync.WaitGroup
+	defer forks.Wait()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	for range 4 {
+		forks.Go(func() {
+			for ctx.Err() == nil {
+				_ = exec.CommandContext(ctx, "true").Run()
+			}
+		})
+	}
+	content := append([]byte("#!/bin/sh\nexit 0\n"), bytes.Repeat([]byte("#\n"), 100_000)...)
+	path := filepath.Join(t.TempDir(), "program")
+	for range 100 {
+		require.NoError(t, process.WriteProgram(path, content))
+		require.NoError(t, exec.CommandContext(t.Context(), path).Run())
+		require.NoError(t, os.Remove(path))
 	}
 }

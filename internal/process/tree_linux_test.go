@@ -405,7 +405,8 @@ func TestTreeOfAnUnprivilegedUser(t *testing.T) {
 	program := filepath.Join(dir, "tests")
 	binary, err := os.ReadFile("/proc/self/exe")
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(program, binary, 0o755))
+	require.NoError(t, process.WriteProgram(program, binary))
+	require.NoError(t, os.Chmod(program, 0o755)) //nolint:gosec // for another user
 
 	tests := exec.CommandContext(t.Context(), program, "-test.v", "-test.timeout=2m", "-test.parallel=8")
 	tests.Dir = dir

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/process"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -207,7 +208,7 @@ func (s transcriptSnapshot) inFrontOf(t *testing.T, cli string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "claude-and-snapshot")
 	script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *\" --resume \"*) cp -r '%s' '%s' ;; esac\nexec '%s' \"$@\"\n", s.projects, s.dir, cli)
-	require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
+	require.NoError(t, process.WriteProgram(program, []byte(script)))
 	return program
 }
 

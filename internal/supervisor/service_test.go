@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // serviceVariable makes the test binary a service that works in the directory it names.
@@ -46,7 +48,7 @@ func startService(t *testing.T, dir string) service {
 	})
 	script := fmt.Sprintf("#!/bin/sh\nkill -HUP %d\nfor _ in 1 2 3 4 5 6 7 8 9 10; do [ -e up ] && echo restarted && exit 0; sleep 1; done\nexit 1\n",
 		command.Process.Pid)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "restart.sh"), []byte(script), 0o700))
+	require.NoError(t, process.WriteProgram(filepath.Join(dir, "restart.sh"), []byte(script)))
 
 	var address []byte
 	require.Eventually(t, func() bool {
