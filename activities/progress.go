@@ -21,6 +21,9 @@ type TierProgress struct {
 	Now AgentProgress `json:"now"`
 	// InFlight are the tool calls that had no result yet.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
+	// Failures counts the attempts that could not be judged, those left out that ended with
+	// their worker.
+	Failures int `json:"failures,omitempty"`
 }
 
 // pastAttempts returns what the heartbeat of the attempt before left behind, with what

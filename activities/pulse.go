@@ -124,10 +124,11 @@ func (p *pulse) add(ended escalation.Report) {
 }
 
 // settle takes in what everything came to, once no invocation runs any more.
-func (p *pulse) settle(all AgentReport) {
+func (p *pulse) settle(all AgentReport, failures int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last.Spent, p.last.Now, p.last.InFlight = all.Report, AgentProgress{}, all.InFlight
+	p.last.Failures = failures
 }
 
 func (p *pulse) progress() TierProgress {

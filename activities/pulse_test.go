@@ -126,10 +126,11 @@ func TestPulseTellsProgress(t *testing.T) {
 
 		p.add(escalation.Report{CostUSD: 0.75})
 		require.InDelta(t, 0.75, p.progress().ended().Spent.CostUSD, 1e-9, "what has ended counts once")
-		p.settle(AgentReport{Report: escalation.Report{CostUSD: 2}, InFlight: []ToolCall{running}})
+		p.settle(AgentReport{Report: escalation.Report{CostUSD: 2}, InFlight: []ToolCall{running}}, 3)
 		p.stop(t.Context(), true)
 		last = heartbeats.last()
 		require.InDelta(t, 2, last.Spent.CostUSD, 1e-9)
 		require.Equal(t, []ToolCall{running}, last.InFlight, "the next attempt has to know")
+		require.Equal(t, 3, last.Failures)
 	})
 }

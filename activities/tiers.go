@@ -16,8 +16,12 @@ import (
 const (
 	// repairTimeout bounds the invocation that only asks for a verdict.
 	repairTimeout = escalation.Duration(2 * time.Minute)
-	// drainRetryDelay lets another worker take over at once from one that stops.
-	drainRetryDelay = 100 * time.Millisecond
+	// HandOverDelay lets another worker take over at once from one that has ended its agent.
+	HandOverDelay = 100 * time.Millisecond
+	// maxFailures bounds the attempts of a tier whose model is not reachable. With the intervals
+	// that the workflow asks for they span about 30 minutes, on top of the CLI's own retries. An
+	// attempt that ended with its worker is none of them.
+	maxFailures = 10
 	// repairTurns leaves room for a first try that does not meet the schema.
 	repairTurns = 3
 )
@@ -65,7 +69,7 @@ type RunTierResult struct {
 func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult, error) {
 	past := pastAttempts(ctx)
 	agent, pulse := startPulse(ctx, t.Heartbeats, TierProgress{
-		SessionID: input.SessionID, Host: t.Host, Spent: past.Spent, InFlight: past.InFlight,
+		SessionID: input.SessionID, Host: t.Host, Spent: past.Spent, InFlight: past.InFlight, Failures: past.Failures,
 	})
 	report, err := t.attempt(agent, input, past, pulse)
 	if cause := context.Cause(agent); err == nil && report.Status == escalation.SessionStopped && errors.Is(cause, errFenced) {
@@ -74,10 +78,14 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	report.Report = past.Spent.Then(report.Report)
 	report.Attempts = int(activity.GetInfo(ctx).Attempt)
 	report.Host = t.Host
-	pulse.settle(report)
+	failures := past.Failures
+	if err != nil && !handsOver(err) {
+		failures++
+	}
+	pulse.settle(report, failures)
 	pulse.stop(ctx, err != nil)
 	if err != nil {
-		return RunTierResult{}, unjudged(err, report.Report)
+		return RunTierResult{}, unjudged(err, report.Report, failures)
 	}
 	return RunTierResult{Report: report.Report}, nil
 }
@@ -88,28 +96,37 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	if err != nil {
 		return AgentReport{}, err
 	}
-	launch, err := t.launch(input, past, known)
+	// A conversation without an earlier attempt is that of a chain that was reset.
+	repeated := known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
+	launch, err := t.launch(input, past, repeated, known)
 	if err != nil {
 		return AgentReport{}, permanent(ErrorTypePrompt, fmt.Errorf("prompt of %s: %w", input.Tier, err))
 	}
 	return t.converse(ctx, launch, pulse)
 }
 
-// unjudged makes the error of an attempt after which another one may do better.
-func unjudged(err error, spent escalation.Report) error {
+// handsOver reports whether an attempt ended because of its worker, and says nothing of the next.
+func handsOver(err error) bool { return errors.Is(err, ErrDraining) || errors.Is(err, errFenced) }
+
+// unjudged makes the error of an attempt after which another one may do better, unless as many as
+// may have failed.
+func unjudged(err error, spent escalation.Report, failures int) error {
 	if _, decided := errors.AsType[*temporal.ApplicationError](err); decided {
 		return err
 	}
-	options := temporal.ApplicationErrorOptions{Cause: err, Details: []any{spent}}
-	if errors.Is(err, ErrDraining) {
-		options.NextRetryDelay = drainRetryDelay
+	options := temporal.ApplicationErrorOptions{
+		Cause: err, Details: []any{spent}, NonRetryable: failures >= maxFailures,
+	}
+	if handsOver(err) {
+		options.NextRetryDelay = HandOverDelay
 	}
 	return temporal.NewApplicationErrorWithOptions(err.Error(), ErrorTypeAgent, options)
 }
 
 // launch makes the invocation that an attempt starts with. It goes on with the session's own
-// conversation if one is known.
-func (t *Tiers) launch(input RunTierInput, past TierProgress, known bool) (AgentRun, error) {
+// conversation if one is known. An earlier process of which no turn is known may not have been
+// told its work, so the opening prompt is given (again), with what is known of that process.
+func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bool) (AgentRun, error) {
 	run := AgentRun{
 		ChainID:   input.ChainID,
 		Tier:      input.Tier,
@@ -117,17 +134,21 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress, known bool) (Agent
 		SessionID: input.SessionID,
 		Schema:    escalation.VerdictSchema,
 	}
-	var err error
-	if known {
+	switch {
+	case known:
 		run.Resume = input.SessionID
-		run.Prompt, err = t.Prompts.Interrupted(prompts.Interruption{
-			Calls: inFlight(past), DryRun: input.Policy.DryRun,
-		})
-		return run, err
-	}
-	run.Prompt, err = t.openingPrompt(input)
-	if input.Continuity == escalation.ContinuityResume {
+	case input.Continuity == escalation.ContinuityResume:
 		run.Resume = input.ParentSessionID
+	}
+	var cutOff *prompts.Interruption
+	if repeated {
+		cutOff = &prompts.Interruption{Calls: inFlight(past), DryRun: input.Policy.DryRun}
+	}
+	var err error
+	if known && past.Spent.Turns > 0 {
+		run.Prompt, err = t.Prompts.Interrupted(*cutOff)
+	} else {
+		run.Prompt, err = t.openingPrompt(input, cutOff)
 	}
 	return run, err
 }
@@ -141,10 +162,10 @@ func inFlight(past TierProgress) []prompts.Call {
 	return calls
 }
 
-func (t *Tiers) openingPrompt(input RunTierInput) (string, error) {
+func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) (string, error) {
 	launch := prompts.Launch{
 		Tier: input.Tier, From: input.ParentTier, Policy: input.Policy,
-		Services: input.Services, Request: input.Request,
+		Services: input.Services, Request: input.Request, CutOff: cutOff,
 	}
 	switch input.Continuity {
 	case escalation.ContinuityFresh:

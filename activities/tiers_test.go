@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,6 +180,41 @@ func TestRunTierGoesOnAfterAnInterruption(t *testing.T) {
 	require.Equal(t, 110, report.Tokens.Input)
 }
 
+// TestRunTierBeginsAgain has an earlier process that may not have been told its work, or of which
+// no conversation is left: the opening prompt is given, and says so.
+func TestRunTierBeginsAgain(t *testing.T) {
+	t.Parallel()
+	const note = "This session was started before"
+	call := activities.ToolCall{Name: "Bash", Input: "docker restart jellyfin"}
+	tests := map[string]struct {
+		known      bool
+		past       *activities.TierProgress
+		wantResume string
+		wantNote   bool
+	}{
+		"first attempt": {false, nil, parentID, false},
+		"conversation lost": {
+			false, &activities.TierProgress{Spent: escalation.Report{Turns: 2}, InFlight: []activities.ToolCall{call}}, parentID, true,
+		},
+		"cut off before its first turn": {true, &activities.TierProgress{InFlight: []activities.ToolCall{call}}, ownID, true},
+		"chain reset":                   {true, nil, ownID, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agent := &fakeAgent{replies: []agentReply{finished(healthy, 0.1)}, conversations: map[string]bool{ownID: tt.known}}
+			input := tierInput(2, escalation.ContinuityResume)
+			input.ParentTier, input.ParentSessionID = 1, parentID
+			_, err := runTier(t, agent, input, tt.past)
+			require.NoError(t, err)
+			require.Equal(t, tt.wantResume, agent.runs[0].Resume)
+			require.Contains(t, agent.runs[0].Prompt, "sonnet-tool", "it must be told its work")
+			require.Equal(t, tt.wantNote, strings.Contains(agent.runs[0].Prompt, note))
+			require.Equal(t, tt.past != nil, strings.Contains(agent.runs[0].Prompt, call.Input))
+		})
+	}
+}
+
 func TestRunTierRepairsAVerdict(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -255,6 +291,32 @@ func TestRunTierErrorCarriesTheSpending(t *testing.T) {
 	require.Equal(t, activities.ErrorTypeAgent, application.Type())
 	require.Equal(t, "the API is overloaded", application.Message())
 	require.InDelta(t, 0.7, activities.SpentBefore(err).CostUSD, 1e-9)
+}
+
+// TestRunTierGivesUp counts the attempts that failed, not those whose worker ended.
+func TestRunTierGivesUp(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		failures int
+		err      error
+		want     bool
+	}{
+		"some failed":                {8, errors.New("the API is overloaded"), false},
+		"as many as may":             {9, errors.New("the API is overloaded"), true},
+		"the worker stops meanwhile": {9, activities.ErrDraining, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failure := finished("", 0.2)
+			failure.report.Status, failure.err = escalation.SessionFailed, tt.err
+			agent := &fakeAgent{replies: []agentReply{failure}}
+			_, err := runTier(t, agent, tierInput(1, escalation.ContinuityFresh), &activities.TierProgress{Failures: tt.failures})
+			var application *temporal.ApplicationError
+			require.ErrorAs(t, err, &application)
+			require.Equal(t, tt.want, application.NonRetryable())
+			require.InDelta(t, 0.2, activities.SpentBefore(err).CostUSD, 1e-9)
+		})
+	}
 }
 
 func TestRunTierIsTriedAgainWhenConversationsCannotBeLookedUp(t *testing.T) {

@@ -27,6 +27,9 @@ type Launch struct {
 	// Handoff is the summary of the session before, as markdown. FromHandoff needs it,
 	// and the others do not use it.
 	Handoff string
+	// CutOff is what is known of an earlier process of this very session that may not have been
+	// told its work; nil if there was none.
+	CutOff *Interruption
 }
 
 // Call is a tool call.
@@ -66,7 +69,7 @@ func (s *Set) complete(launch Launch) (string, error) {
 		return "", err
 	}
 	return join(v, s.role(launch.Tier, false), s.sections(
-		"request.md", "handoff.md", "permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
+		"cutoff.md", "request.md", "handoff.md", "permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
 }
 
 // Resumed returns the prompt for a session that goes on with a conversation: it states
@@ -80,7 +83,7 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	v.Resumed = true
 	v.compare(launch)
 	sections := []*template.Template{s.role(launch.Tier, true)}
-	sections = append(sections, s.sections("request.md", "changed-permissions.md", "dryrun.md", "limits.md", "statuses.md")...)
+	sections = append(sections, s.sections("cutoff.md", "request.md", "changed-permissions.md", "dryrun.md", "limits.md", "statuses.md")...)
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
 
@@ -110,6 +113,7 @@ type view struct {
 	Request  string
 	Guidance string
 	Handoff  string
+	CutOff   *Interruption
 
 	Allowed []string // what the tier's rules grant, a phrase each
 	Denied  []string // what they refuse, the same
@@ -134,6 +138,7 @@ func newView(launch Launch) (view, error) {
 		Request:  strings.TrimSpace(launch.Request),
 		Guidance: strings.TrimSpace(launch.Guidance),
 		Handoff:  strings.TrimSpace(launch.Handoff),
+		CutOff:   launch.CutOff,
 		Allowed:  phrases(rules.AllowedTools),
 		Denied:   phrases(rules.DisallowedTools),
 		Commands: grantsCommand(rules.AllowedTools, ""),

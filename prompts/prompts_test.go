@@ -52,10 +52,18 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 		"tier2-handoff":       func() (string, error) { return set.FromHandoff(words) },
 		"tier2-resumed":       func() (string, error) { return set.Resumed(prompts.Launch{Tier: 2, From: 1, Policy: normal}) },
 		"tier2-resumed-words": func() (string, error) { w := words; w.From = 1; return set.Resumed(w) },
-		"tier3-fresh":         func() (string, error) { return set.Fresh(prompts.Launch{Tier: 3, Policy: normal}) },
-		"tier3-handoff":       func() (string, error) { w := words; w.Tier = 3; return set.FromHandoff(w) },
-		"tier3-resumed":       func() (string, error) { return set.Resumed(prompts.Launch{Tier: 3, From: 2, Policy: normal}) },
-		"interrupted":         func() (string, error) { return set.Interrupted(prompts.Interruption{}) },
+		"tier2-fresh-cut-off": func() (string, error) {
+			return set.Fresh(prompts.Launch{Tier: 2, Policy: normal, CutOff: &prompts.Interruption{}})
+		},
+		"tier2-resumed-cut-off": func() (string, error) {
+			return set.Resumed(prompts.Launch{Tier: 2, From: 1, Policy: normal, CutOff: &prompts.Interruption{
+				Calls: []prompts.Call{{Tool: "Bash", Input: "docker restart web"}, {Tool: "Bash", Input: "docker restart db"}},
+			}})
+		},
+		"tier3-fresh":   func() (string, error) { return set.Fresh(prompts.Launch{Tier: 3, Policy: normal}) },
+		"tier3-handoff": func() (string, error) { w := words; w.Tier = 3; return set.FromHandoff(w) },
+		"tier3-resumed": func() (string, error) { return set.Resumed(prompts.Launch{Tier: 3, From: 2, Policy: normal}) },
+		"interrupted":   func() (string, error) { return set.Interrupted(prompts.Interruption{}) },
 		"interrupted-in-call": func() (string, error) {
 			return set.Interrupted(prompts.Interruption{
 				Calls: []prompts.Call{{Tool: "Bash", Input: "docker restart web"}, {Tool: "Bash", Input: "docker restart db"}}, DryRun: true,
@@ -224,7 +232,11 @@ func TestForeignTextStaysInItsFence(t *testing.T) {
 	require.NotContains(t, text, "\u202e")
 	require.NotContains(t, text, "\x1b")
 
-	text, err = set.Interrupted(prompts.Interruption{Calls: []prompts.Call{{Tool: "Bash", Input: evil}}})
+	interruption := prompts.Interruption{Calls: []prompts.Call{{Tool: "Bash", Input: evil}}}
+	text, err = set.Interrupted(interruption)
+	require.NoError(t, err)
+	require.Contains(t, text, fenced)
+	text, err = set.Fresh(prompts.Launch{Tier: 2, Policy: policy(t), CutOff: &interruption})
 	require.NoError(t, err)
 	require.Contains(t, text, fenced)
 	text, err = set.Repair(evil)

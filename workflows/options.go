@@ -38,10 +38,10 @@ const (
 	// tierHeartbeatTimeout is how long a dead worker goes unnoticed. Heartbeats come
 	// every second; this tolerates a slow network, not a lost host.
 	tierHeartbeatTimeout = 30 * time.Second
-	// tierAttempts bounds the retries of a tier whose model is not reachable. With the
-	// intervals below they span about 30 minutes, on top of the CLI's own retries. A worker
-	// that is drained or lost uses one up, too.
-	tierAttempts = 10
+	// tierAttempts bounds a tier that takes its worker along every time, by using up the
+	// memory for instance. The activity itself gives up sooner on a model that is not reachable,
+	// so workers that are drained or lost meanwhile do not use up those attempts.
+	tierAttempts = 30
 )
 
 // withTier is for running an agent: long, watched by heartbeats, and cancelled only
