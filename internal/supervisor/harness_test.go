@@ -38,18 +38,32 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // startTemporal starts a real Temporal server in this process.
 func startTemporal(t *testing.T) client.Client {
 	t.Helper()
+	c, _ := startTemporalAt(t)
+	return c
+}
+
+// startTemporalAt is startTemporal, with the server's address.
+func startTemporalAt(t *testing.T) (c client.Client, address string) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a Temporal server; not with -short")
 	}
 	server, err := embedded.Start(t.Context(), embedded.Options{NoUI: true, Logger: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	c = connect(t, server.Address())
+	require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, client.DefaultNamespace))
+	return c, server.Address()
+}
+
+// connect connects to the Temporal server at address until the test's end.
+func connect(t *testing.T, address string) client.Client {
+	t.Helper()
 	c, err := supervisor.Connect(t.Context(), client.Options{
-		HostPort: server.Address(), Identity: "test", Logger: log.NewStructuredLogger(quiet()),
+		HostPort: address, Identity: "test", Logger: log.NewStructuredLogger(quiet()),
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, client.DefaultNamespace))
 	return c
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// TestMain lets the test binary be the stand-in for claude, and the service that breaks.
+// TestMain lets the test binary be the stand-in for claude, the service that breaks, and whatever
+// else the fault tests run as a process of its own.
 func TestMain(m *testing.M) {
 	process.InitIfAsked()
 	if claudesim.Invoked() {
@@ -16,6 +17,9 @@ func TestMain(m *testing.M) {
 	}
 	if dir := os.Getenv(serviceVariable); dir != "" {
 		runService(dir)
+	}
+	if name := os.Getenv(roleVariable); name != "" {
+		playRole(name)
 	}
 	os.Exit(m.Run())
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -31,6 +32,7 @@ type Supervisor struct {
 
 	store    *store.Store
 	archive  *transcripts.Archive
+	claims   claims
 	settings activities.Settings
 	records  activities.Records
 	// interrupt ends the agents that run.
@@ -65,6 +67,10 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if warning := cli.Warning(); warning != "" {
 		env.Logger.Warn(warning)
 	}
+	running, err := newClaims(cfg.State.Dir, env.Logger)
+	if err != nil {
+		return nil, err
+	}
 	archive, err := OpenArchive(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -83,6 +89,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		logger:    env.Logger,
 		store:     records,
 		archive:   archive,
+		claims:    running,
 		settings:  activities.Settings{Policy: cfg.Policy(), Windows: records},
 		records:   activities.Records{Store: records, IsPermanent: isPermanent},
 		interrupt: interrupt,
@@ -136,11 +143,14 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	if err := s.settleAbandoned(ctx, c); err != nil {
 		return fmt.Errorf("settle the records that an earlier run left open: %w", err)
 	}
+	s.handBack(ctx, c)
 	failed := make(chan error, 2) // one for each worker, so that neither blocks
 	onFatal := func(err error) { failed <- err }
 
+	claim := []interceptor.WorkerInterceptor{&claiming{claims: s.claims}}
+
 	queue := s.config.Worker.TaskQueue
-	chains := worker.New(c, queue, worker.Options{OnFatalError: onFatal})
+	chains := worker.New(c, queue, worker.Options{OnFatalError: onFatal, Interceptors: claim})
 	chains.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
 	chains.RegisterActivity(&s.settings)
 	chains.RegisterActivity(&s.records)
@@ -150,6 +160,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 		MaxConcurrentActivityExecutionSize: s.config.Worker.MaxConcurrentAgents,
 		WorkerStopTimeout:                  s.config.Worker.DrainTimeout + s.config.Claude.StopGrace + reportTime,
 		OnFatalError:                       onFatal,
+		Interceptors:                       claim,
 	})
 	s.tiers.Heartbeats = c
 	agents.RegisterActivity(&s.tiers)

@@ -1,0 +1,159 @@
+package supervisor_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// What temporalRole serves: a file, and a port, which is a free one if it is 0.
+const (
+	databaseVariable = "FAULTS_DATABASE"
+	portVariable     = "FAULTS_PORT"
+)
+
+// temporalRole is a Temporal server. It prints its address.
+func temporalRole() error {
+	port, err := strconv.Atoi(os.Getenv(portVariable))
+	if err != nil {
+		return err
+	}
+	server, err := embedded.Start(context.Background(), embedded.Options{
+		DatabaseFile: os.Getenv(databaseVariable), FrontendPort: port, NoUI: true,
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println(server.Address())
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return errors.Join(err, server.Stop())
+}
+
+// temporalProcess is a Temporal server in a process of its own, which keeps its file and its
+// port from one life to the next.
+type temporalProcess struct {
+	*roleProcess
+	file    string
+	address string
+}
+
+// start starts the server and returns when it answers.
+func (p *temporalProcess) start(t *testing.T) {
+	t.Helper()
+	port := "0"
+	if p.address != "" {
+		var err error
+		_, port, err = net.SplitHostPort(p.address)
+		require.NoError(t, err)
+	}
+	reader, writer := io.Pipe()
+	p.roleProcess = startRole(t, "temporal", writer, databaseVariable+"="+p.file, portVariable+"="+port, "HOME="+t.TempDir())
+	said := p.said
+	overdue := time.AfterFunc(testTimeout, func() { _ = writer.CloseWithError(errors.New("the server does not start")) })
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	overdue.Stop()
+	require.NoError(t, err, said.text())
+	p.address = strings.TrimSpace(line)
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+}
+
+// longOutageEvery is how often an outage is so long that agents must be ended, among the others.
+const longOutageEvery = 7
+
+// TestFaultTemporalKilled kills the Temporal server at random moments while chains run, and starts it
+// again on its file, mostly soon, sometimes only after workers had to end their agents.
+func TestFaultTemporalKilled(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	server := &temporalProcess{file: filepath.Join(t.TempDir(), "temporal.db")}
+	server.start(t)
+	c := connect(t, server.address)
+	require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, client.DefaultNamespace))
+	f := newFaultSite(t, c)
+	worker := startRole(t, "worker", nil, append(f.environ, "TEMPORAL_ADDRESS="+server.address)...)
+	worker.awaitReady(t)
+	dice, seed := newDice()
+	began := time.Now()
+
+	over := make(chan struct{})
+	lanes := f.runLanes(t, over)
+	away := server.killTimes(t, *faultKills, dice)
+	close(over)
+	chains := lanes()
+	worker.drain(t)
+	t.Logf("faults: Temporal killed: kills=%d away=%s %s took=%s seed=%d", *faultKills, away.Round(time.Second),
+		f.requireUnharmed(t, chains), time.Since(began).Round(time.Second), seed)
+}
+
+// killTimes kills the server that often, and returns how long it was away in all.
+func (p *temporalProcess) killTimes(t *testing.T, times int, dice *rand.Rand) (away time.Duration) {
+	t.Helper()
+	for i := range times {
+		time.Sleep(between(dice, 0, 4*time.Second))
+		died := time.Now()
+		p.kill(t)
+		pause := between(dice, 0, 3*time.Second)
+		if i%longOutageEvery == 1 {
+			pause += 17 * time.Second
+		}
+		time.Sleep(pause)
+		p.start(t)
+		away += time.Since(died)
+	}
+	return away
+}
+
+// runLanes runs chains, some at a time and one after another, until over. The function that it returns
+// waits for those that still run and returns all.
+func (f *faultSite) runLanes(t *testing.T, over <-chan struct{}) (wait func() []escalation.Chain) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
+	t.Cleanup(cancel)
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	var chains []escalation.Chain
+	lane := func(name int) {
+		for i := 0; ; i++ {
+			chain, err := f.run(ctx, fmt.Sprintf("chain-%d-%d", name, i))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			chains = append(chains, chain)
+			mu.Unlock()
+			select {
+			case <-over:
+				return
+			default:
+			}
+		}
+	}
+	for name := range 4 {
+		running.Go(func() { lane(name) })
+	}
+	return func() []escalation.Chain {
+		running.Wait()
+		return chains
+	}
+}
