@@ -18,10 +18,12 @@ const (
 	repairTimeout = escalation.Duration(2 * time.Minute)
 	// HandOverDelay lets another worker take over at once from one that has ended its agent.
 	HandOverDelay = 100 * time.Millisecond
-	// maxFailures bounds the attempts of a tier whose model is not reachable. With the intervals
-	// that the workflow asks for they span about 30 minutes, on top of the CLI's own retries. An
-	// attempt that ended with its worker is none of them.
-	maxFailures = 10
+	// maxFailures bounds the attempts of a tier whose model is not reachable. With these pauses, each
+	// three times as long as the one before, they span about 30 minutes, on top of the CLI's own
+	// retries. An attempt that ended with its worker is none of them.
+	maxFailures  = 10
+	firstPause   = 10 * time.Second
+	longestPause = 5 * time.Minute
 	// repairTurns leaves room for a first try that does not meet the schema.
 	repairTurns = 3
 )
@@ -115,12 +117,22 @@ func unjudged(err error, spent escalation.Report, failures int) error {
 		return err
 	}
 	options := temporal.ApplicationErrorOptions{
-		Cause: err, Details: []any{spent}, NonRetryable: failures >= maxFailures,
+		Cause: err, Details: []any{spent},
+		NonRetryable: failures >= maxFailures, NextRetryDelay: pauseAfter(failures),
 	}
 	if handsOver(err) {
-		options.NextRetryDelay = HandOverDelay
+		options.NonRetryable, options.NextRetryDelay = false, HandOverDelay
 	}
 	return temporal.NewApplicationErrorWithOptions(err.Error(), ErrorTypeAgent, options)
+}
+
+// pauseAfter is how long to wait for the model after that many failures.
+func pauseAfter(failures int) time.Duration {
+	pause := firstPause
+	for ; failures > 1 && pause < longestPause; failures-- {
+		pause *= 3
+	}
+	return min(pause, longestPause)
 }
 
 // launch makes the invocation that an attempt starts with. It goes on with the session's own

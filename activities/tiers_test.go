@@ -293,17 +293,22 @@ func TestRunTierErrorCarriesTheSpending(t *testing.T) {
 	require.InDelta(t, 0.7, activities.SpentBefore(err).CostUSD, 1e-9)
 }
 
-// TestRunTierGivesUp counts the attempts that failed, not those whose worker ended.
+// TestRunTierGivesUp counts the attempts that failed, not those whose worker ended, and waits the longer
+// the more there were.
 func TestRunTierGivesUp(t *testing.T) {
 	t.Parallel()
+	overloaded := errors.New("the API is overloaded")
 	for name, tt := range map[string]struct {
 		failures int
 		err      error
-		want     bool
+		pause    time.Duration
+		giveUp   bool
 	}{
-		"some failed":                {8, errors.New("the API is overloaded"), false},
-		"as many as may":             {9, errors.New("the API is overloaded"), true},
-		"the worker stops meanwhile": {9, activities.ErrDraining, false},
+		"first":                      {0, overloaded, 10 * time.Second, false},
+		"third":                      {2, overloaded, 90 * time.Second, false},
+		"last but one":               {8, overloaded, 5 * time.Minute, false},
+		"as many as may":             {9, overloaded, 5 * time.Minute, true},
+		"the worker stops meanwhile": {9, activities.ErrDraining, activities.HandOverDelay, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -313,7 +318,8 @@ func TestRunTierGivesUp(t *testing.T) {
 			_, err := runTier(t, agent, tierInput(1, escalation.ContinuityFresh), &activities.TierProgress{Failures: tt.failures})
 			var application *temporal.ApplicationError
 			require.ErrorAs(t, err, &application)
-			require.Equal(t, tt.want, application.NonRetryable())
+			require.Equal(t, tt.giveUp, application.NonRetryable())
+			require.Equal(t, tt.pause, application.NextRetryDelay())
 			require.InDelta(t, 0.2, activities.SpentBefore(err).CostUSD, 1e-9)
 		})
 	}

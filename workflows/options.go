@@ -39,9 +39,12 @@ const (
 	// every second; this tolerates a slow network, not a lost host.
 	tierHeartbeatTimeout = 30 * time.Second
 	// tierAttempts bounds a tier that takes its worker along every time, by using up the
-	// memory for instance. The activity itself gives up sooner on a model that is not reachable,
-	// so workers that are drained or lost meanwhile do not use up those attempts.
+	// memory for instance. On a model that is not reachable the activity itself gives up sooner,
+	// and says how long to wait, so workers that are drained or lost count for neither.
 	tierAttempts = 30
+	// tierRetryInterval is the pause after a time-out. A worker that was cut off has it, too, to
+	// make sure that its agent is gone. It does not grow: the next worker may be a good one.
+	tierRetryInterval = 10 * time.Second
 )
 
 // withTier is for running an agent: long, watched by heartbeats, and cancelled only
@@ -53,9 +56,9 @@ func withTier(ctx workflow.Context, policy escalation.TierPolicy, summary string
 		HeartbeatTimeout:    tierHeartbeatTimeout,
 		WaitForCancellation: true, // the agent's last words and its cost are worth the wait
 		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval:    10 * time.Second,
-			BackoffCoefficient: 3,
-			MaximumInterval:    5 * time.Minute,
+			InitialInterval:    tierRetryInterval,
+			BackoffCoefficient: 1,
+			MaximumInterval:    tierRetryInterval,
 			MaximumAttempts:    tierAttempts,
 		},
 		Summary: summary,

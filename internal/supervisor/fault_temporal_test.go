@@ -109,11 +109,11 @@ func TestFaultTemporalKilled(t *testing.T) {
 func (p *temporalProcess) killTimes(t *testing.T, times int, dice *rand.Rand) (away time.Duration) {
 	t.Helper()
 	for i := range times {
-		time.Sleep(between(dice, 0, 4*time.Second))
+		time.Sleep(moment(dice, 4*time.Second))
 		died := time.Now()
 		p.kill(t)
-		pause := between(dice, 0, 3*time.Second)
-		if i%longOutageEvery == 1 {
+		pause := moment(dice, 3*time.Second)
+		if i%longOutageEvery == longOutageEvery-1 {
 			pause += 17 * time.Second
 		}
 		time.Sleep(pause)

@@ -31,6 +31,7 @@ import (
 var (
 	faultChains = flag.Int("faults.chains", 12, "chains that run while their worker is killed")
 	faultKills  = flag.Int("faults.kills", 3, "times that the Temporal server is killed")
+	faultLong   = flag.Bool("faults.long", false, "run also what takes minutes of waiting")
 	faultSeed   = flag.Uint64("faults.seed", 0, "seed of the random moments; 0 chooses one")
 )
 
@@ -45,9 +46,9 @@ func newDice() (dice *rand.Rand, seed uint64) {
 	return rand.New(rand.NewPCG(seed, 0)), seed //nolint:gosec // the same
 }
 
-// between returns a random time from low to high.
-func between(dice *rand.Rand, low, high time.Duration) time.Duration {
-	return low + time.Duration(dice.Int64N(int64(high-low)))
+// moment returns a random time of at most limit.
+func moment(dice *rand.Rand, limit time.Duration) time.Duration {
+	return time.Duration(dice.Int64N(int64(limit)))
 }
 
 // faultSite is an installation whose repairs leave a trace, watched from outside.

@@ -56,17 +56,17 @@ func startWatch(t *testing.T, claude string) *watch {
 }
 
 // stop ends the watcher and returns what it saw.
-func (w *watch) stop(t *testing.T) watched {
+func (w *watch) stop(t *testing.T) *watched {
 	t.Helper()
 	require.NoError(t, w.process.input.Close())
 	require.NoError(t, w.process.Wait(), w.process.said.text())
 	var seen watched
 	require.NoError(t, json.Unmarshal(w.told.Bytes(), &seen))
-	return seen
+	return &seen
 }
 
 // of returns the agents of one session, first to last.
-func (w watched) of(session string) []sighting {
+func (w *watched) of(session string) []sighting {
 	var found []sighting
 	for _, agent := range w.Sightings {
 		if agent.Session == session {
@@ -78,7 +78,7 @@ func (w watched) of(session string) []sighting {
 }
 
 // sessions lists the sessions that had an agent.
-func (w watched) sessions() []string {
+func (w *watched) sessions() []string {
 	var ids []string
 	for _, agent := range w.Sightings {
 		ids = append(ids, agent.Session)
@@ -88,7 +88,7 @@ func (w watched) sessions() []string {
 }
 
 // requireAlone fails if two agents of one session were ever seen alive at once.
-func (w watched) requireAlone(t *testing.T) {
+func (w *watched) requireAlone(t *testing.T) {
 	t.Helper()
 	for _, session := range w.sessions() {
 		agents := w.of(session)
@@ -194,7 +194,7 @@ func processStat(pid int) (started string, parent int) {
 
 // leftOver lists the processes that live and have the entry in their environment, and the inits that
 // outlived their agents.
-func (w watched) leftOver(t *testing.T, mark string) []string {
+func (w *watched) leftOver(t *testing.T, mark string) []string {
 	t.Helper()
 	var left []string
 	for _, agent := range w.Sightings {

@@ -64,13 +64,13 @@ func (f *faultSite) killWorkersUntil(t *testing.T, over <-chan struct{}, dice *r
 	t.Helper()
 	for ; ; kills++ {
 		worker := startRole(t, "worker", nil, f.environ...)
-		moment := between(dice, 0, time.Second)
+		pause := moment(dice, time.Second)
 		if dice.IntN(5) > 0 {
-			moment = between(dice, 0, 5*time.Second)
+			pause = moment(dice, 5*time.Second)
 			worker.awaitReady(t)
 		}
 		select {
-		case <-time.After(moment):
+		case <-time.After(pause):
 			worker.kill(t)
 		case <-over:
 			worker.drain(t)
