@@ -5,6 +5,7 @@ GO           ?= go
 TEST_TIMEOUT ?= 8m
 FUZZ_TIME    ?= 20s
 BENCH        ?= .
+FAULTS       ?=
 # With the Temporal server linked in, a binary weighs far more than this.
 WORKER_MAX_MB ?= 60
 
@@ -111,6 +112,12 @@ contract: clis ## Hold the stand-in claude against the real CLIs
 e2e: clis ## Repair a real broken service with the real CLI on a real Temporal server
 	packages=$$(sh tools/packages.sh TestEndToEnd) && \
 	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestEndToEnd' $$packages
+
+# `make test` has the same tests at a tenth of the length. FAULTS=-faults.seed=N repeats the moments of a run.
+.PHONY: faults
+faults: ## Kill and cut off what chains depend on, many times, and print the figures
+	$(GO) test -count=1 -v -timeout 40m -run '^TestFault' ./internal/supervisor \
+		-faults.chains=200 -faults.kills=20 -faults.long $(FAULTS)
 
 .PHONY: histories
 histories: ## Record the histories of the present shape for the replay test
