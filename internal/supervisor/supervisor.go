@@ -25,6 +25,11 @@ import (
 // to tell Temporal what it came to.
 const reportTime = 10 * time.Second
 
+// stickyTimeout is how long the next step of a chain waits for the worker that has the chain in
+// memory, before any other may take it. It is short, because after a crash there is no such
+// worker, and because a chain's history is small: to read it anew costs next to nothing.
+const stickyTimeout = time.Second
+
 // Supervisor is a worker: it runs chains and their agents.
 type Supervisor struct {
 	config config.Config
@@ -150,7 +155,11 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	claim := []interceptor.WorkerInterceptor{&claiming{claims: s.claims}}
 
 	queue := s.config.Worker.TaskQueue
-	chains := worker.New(c, queue, worker.Options{OnFatalError: onFatal, Interceptors: claim})
+	chains := worker.New(c, queue, worker.Options{
+		StickyScheduleToStartTimeout: stickyTimeout,
+		OnFatalError:                 onFatal,
+		Interceptors:                 claim,
+	})
 	chains.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
 	chains.RegisterActivity(&s.settings)
 	chains.RegisterActivity(&s.records)
