@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/supervisor"
@@ -97,30 +98,42 @@ func TestFaultTemporalKilled(t *testing.T) {
 
 	over := make(chan struct{})
 	lanes := f.runLanes(t, over)
-	away := server.killTimes(t, *faultKills, dice)
+	away, slowest := f.killTimes(t, server, *faultKills, dice)
 	close(over)
 	chains := lanes()
 	worker.drain(t)
-	t.Logf("faults: Temporal killed: kills=%d away=%s %s took=%s seed=%d", *faultKills, away.Round(time.Second),
+	t.Logf("faults: Temporal killed: kills=%d away=%s slowest_return=%s %s took=%s seed=%d", *faultKills, away.Round(time.Second), slowest.Round(time.Second),
 		f.requireUnharmed(t, chains), time.Since(began).Round(time.Second), seed)
 }
 
-// killTimes kills the server that often, and returns how long it was away in all.
-func (p *temporalProcess) killTimes(t *testing.T, times int, dice *rand.Rand) (away time.Duration) {
+// killTimes kills the server that often while agents start, and returns how long it was away in all, and
+// how long it took at most from its return until the next agent started.
+func (f *faultSite) killTimes(t *testing.T, server *temporalProcess, times int, dice *rand.Rand) (away, slowest time.Duration) {
 	t.Helper()
 	for i := range times {
-		time.Sleep(moment(dice, 4*time.Second))
+		f.awaitLaunch(t)
+		time.Sleep(moment(dice, 2*time.Second))
 		died := time.Now()
-		p.kill(t)
+		server.kill(t)
 		pause := moment(dice, 3*time.Second)
 		if i%longOutageEvery == longOutageEvery-1 {
 			pause += 17 * time.Second
 		}
 		time.Sleep(pause)
-		p.start(t)
+		server.start(t)
 		away += time.Since(died)
+		back := time.Now()
+		f.awaitLaunch(t)
+		slowest = max(slowest, time.Since(back))
 	}
-	return away
+	return away, slowest
+}
+
+// awaitLaunch returns when one more agent has started.
+func (f *faultSite) awaitLaunch(t *testing.T) {
+	t.Helper()
+	before := len(simtest.Launches(t, f.claude))
+	require.Eventually(t, func() bool { return len(simtest.Launches(t, f.claude)) > before }, testTimeout, 20*time.Millisecond)
 }
 
 // runLanes runs chains, some at a time and one after another, until over. The function that it returns
@@ -132,9 +145,9 @@ func (f *faultSite) runLanes(t *testing.T, over <-chan struct{}) (wait func() []
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	var chains []escalation.Chain
-	lane := func(name int) {
+	lane := func(name string) {
 		for i := 0; ; i++ {
-			chain, err := f.run(ctx, fmt.Sprintf("chain-%d-%d", name, i))
+			chain, err := f.run(ctx, fmt.Sprintf("%s-%d", name, i))
 			if err != nil {
 				t.Error(err)
 				return
@@ -149,7 +162,11 @@ func (f *faultSite) runLanes(t *testing.T, over <-chan struct{}) (wait func() []
 			}
 		}
 	}
-	for name := range 4 {
+	names := []string{"chain-a", "chain-b", "chain-c", "chain-d"}
+	if *faultKills >= longOutageEvery {
+		names = append(names, slowChain+"a", slowChain+"b")
+	}
+	for _, name := range names {
 		running.Go(func() { lane(name) })
 	}
 	return func() []escalation.Chain {

@@ -38,6 +38,9 @@ var (
 // startedAgain is in every prompt of a session that had a process before.
 const startedAgain = "ended before its work was done"
 
+// slowChain begins the id of a chain whose repair takes longer than a worker may be without Temporal.
+const slowChain = "slow-"
+
 // newDice returns a source of random moments, and the seed with which -faults.seed repeats them.
 func newDice() (dice *rand.Rand, seed uint64) {
 	if seed = *faultSeed; seed == 0 {
@@ -85,7 +88,8 @@ func newFaultSite(t *testing.T, c client.Client, more ...string) *faultSite {
 // of an earlier process does it look first whether that one has acted.
 func repairingOnce(effects string) []claudesim.Turn {
 	file := `"` + effects + `/$CLAUDEOPS_CHAIN_ID"`
-	act := `sleep 0.3; echo "$CLAUDEOPS_SESSION_ID" >> ` + file + `; sleep 0.3`
+	slow := `case "$CLAUDEOPS_CHAIN_ID" in ` + slowChain + `*) sleep 20;; esac`
+	act := slow + `; sleep 0.3; echo "$CLAUDEOPS_SESSION_ID" >> ` + file + `; sleep 0.3`
 	return []claudesim.Turn{
 		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash("sleep 0.3"), claudesim.Conclude(asksFor(2))),
 		claudesim.On(claudesim.Match{Model: "sonnet", Prompt: startedAgain},
