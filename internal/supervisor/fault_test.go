@@ -29,8 +29,8 @@ import (
 // supervisor to its promise: no crash loses a conversation or runs a repair twice. Each prints its
 // figures in one line that begins with "faults:". `make faults` runs them at full length.
 var (
-	faultChains = flag.Int("faults.chains", 12, "chains that run while their worker is killed")
-	faultKills  = flag.Int("faults.kills", 3, "times that the Temporal server is killed")
+	faultChains = flag.Int("faults.chains", 6, "chains that run while their worker is killed")
+	faultKills  = flag.Int("faults.kills", 2, "times that the Temporal server is killed")
 	faultLong   = flag.Bool("faults.long", false, "run also what takes minutes of waiting")
 	faultSeed   = flag.Uint64("faults.seed", 0, "seed of the random moments; 0 chooses one")
 )
@@ -75,7 +75,7 @@ func newFaultSite(t *testing.T, c client.Client, more ...string) *faultSite {
 	f.environ = environment(t, f.claude, append([]string{
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash",
 		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash",
-		"CLAUDEOPS_MAX_CONCURRENT_AGENTS=8", "CLAUDEOPS_PASS_ENV=FAULTS_MARK", f.mark,
+		"CLAUDEOPS_MAX_CONCURRENT_AGENTS=4", "CLAUDEOPS_PASS_ENV=FAULTS_MARK", f.mark,
 	}, more...)...)
 	cfg, err := config.Load(f.environ)
 	require.NoError(t, err)
