@@ -38,8 +38,12 @@ var (
 // startedAgain is in every prompt of a session that had a process before.
 const startedAgain = "ended before its work was done"
 
-// slowChain begins the id of a chain whose repair takes longer than a worker may be without Temporal.
-const slowChain = "slow-"
+// What the ids of chains begin with whose repair takes long: longer than it takes to start a worker again,
+// and longer than a worker may be without Temporal.
+const (
+	longChain = "long-"
+	slowChain = "slow-"
+)
 
 // newDice returns a source of random moments, and the seed with which -faults.seed repeats them.
 func newDice() (dice *rand.Rand, seed uint64) {
@@ -88,8 +92,8 @@ func newFaultSite(t *testing.T, c client.Client, more ...string) *faultSite {
 // of an earlier process does it look first whether that one has acted.
 func repairingOnce(effects string) []claudesim.Turn {
 	file := `"` + effects + `/$CLAUDEOPS_CHAIN_ID"`
-	slow := `case "$CLAUDEOPS_CHAIN_ID" in ` + slowChain + `*) sleep 20;; esac`
-	act := slow + `; sleep 0.3; echo "$CLAUDEOPS_SESSION_ID" >> ` + file + `; sleep 0.3`
+	long := `case "$CLAUDEOPS_CHAIN_ID" in ` + longChain + `*) sleep 3;; ` + slowChain + `*) sleep 20;; esac`
+	act := long + `; sleep 0.3; echo "$CLAUDEOPS_SESSION_ID" >> ` + file + `; sleep 0.3`
 	return []claudesim.Turn{
 		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash("sleep 0.3"), claudesim.Conclude(asksFor(2))),
 		claudesim.On(claudesim.Match{Model: "sonnet", Prompt: startedAgain},

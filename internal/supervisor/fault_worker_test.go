@@ -35,7 +35,7 @@ func TestFaultWorkerKilled(t *testing.T) {
 	t.Logf("faults: worker killed: kills=%d %s took=%s seed=%d", kills, figures, time.Since(began).Round(time.Second), seed)
 }
 
-// runAll starts n chains at once. Once the channel that it returns is closed, they have ended.
+// runAll starts n chains at once, every third with a long repair. Once the channel that it returns is closed, they have ended.
 func (f *faultSite) runAll(t *testing.T, n int) (chains *[]escalation.Chain, over <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
@@ -44,7 +44,11 @@ func (f *faultSite) runAll(t *testing.T, n int) (chains *[]escalation.Chain, ove
 	var running sync.WaitGroup
 	for i := range n {
 		running.Go(func() {
-			chain, err := f.run(ctx, fmt.Sprintf("chain-%d", i))
+			id := fmt.Sprintf("chain-%d", i)
+			if i%3 == 1 {
+				id = longChain + id
+			}
+			chain, err := f.run(ctx, id)
 			if err != nil {
 				t.Error(err)
 			}
