@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +51,9 @@ type watch struct {
 // startWatch starts to look for agents of the claude at that path.
 func startWatch(t *testing.T, claude string) *watch {
 	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("agents are watched through /proc, which only Linux has")
+	}
 	w := &watch{told: &bytes.Buffer{}}
 	w.process = startRole(t, "watcher", w.told, watchedVariable+"="+claude)
 	return w
