@@ -9,7 +9,7 @@ const (
 	// ErrorTypeAgent is an agent that could not be judged; its details hold an
 	// escalation.Report with what was spent so far.
 	ErrorTypeAgent = "AgentUnavailable"
-	// ErrorTypePrompt is a prompt that cannot be rendered.
+	// ErrorTypePrompt is a prompt that cannot be rendered; its details are the same.
 	ErrorTypePrompt = "PromptInvalid"
 )
 

@@ -13,8 +13,12 @@ import (
 // TierProgress is the heartbeat of a running tier.
 type TierProgress struct {
 	SessionID string `json:"session_id"`
-	// Host names the machine on which the agent runs.
-	Host string `json:"host"`
+	// Host names the machine on which the agent runs, and WorkerPID the process there that runs it:
+	// all of the agent's processes come of that one.
+	Host      string `json:"host"`
+	WorkerPID int    `json:"worker_pid,omitempty"`
+	// Attempt counts the attempts at the tier, this one included.
+	Attempt int `json:"attempt,omitempty"`
 	// Spent is what earlier attempts and invocations that have ended came to.
 	Spent escalation.Report `json:"spent"`
 	// Now is how far the invocation that runs has come.
@@ -55,6 +59,7 @@ func SpentBefore(err error) escalation.Report {
 func (p TierProgress) ended() TierProgress {
 	cut := escalation.Report{Turns: p.Now.Turns, Tokens: p.Now.Tokens, CostUSD: p.Now.CostUSD}
 	cut.CostEstimated = p.Now.CostUSD > 0
+	cut.Attempts, cut.Host = p.Attempt, p.Host
 	p.Spent, p.Now = p.Spent.Then(cut), AgentProgress{}
 	return p
 }

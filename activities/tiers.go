@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -30,6 +31,9 @@ const (
 
 // ErrDraining is returned by an Agent whose worker stops: the tier is to go on elsewhere.
 var ErrDraining = errors.New("the worker shut down while the tier was running")
+
+// errPrompt marks a prompt that cannot be rendered, now or later.
+var errPrompt = errors.New("prompt")
 
 // Tiers runs tiers: one agent each.
 type Tiers struct {
@@ -71,7 +75,8 @@ type RunTierResult struct {
 func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult, error) {
 	past := pastAttempts(ctx)
 	agent, pulse := startPulse(ctx, t.Heartbeats, TierProgress{
-		SessionID: input.SessionID, Host: t.Host, Spent: past.Spent, InFlight: past.InFlight, Failures: past.Failures,
+		SessionID: input.SessionID, Host: t.Host, WorkerPID: os.Getpid(), Attempt: int(activity.GetInfo(ctx).Attempt),
+		Spent: past.Spent, InFlight: past.InFlight, Failures: past.Failures,
 	})
 	report, err := t.attempt(agent, input, past, pulse)
 	if cause := context.Cause(agent); err == nil && report.Status == escalation.SessionStopped && errors.Is(cause, errFenced) {
@@ -102,7 +107,7 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	repeated := known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
 	launch, err := t.launch(input, past, repeated, known)
 	if err != nil {
-		return AgentReport{}, permanent(ErrorTypePrompt, fmt.Errorf("prompt of %s: %w", input.Tier, err))
+		return AgentReport{}, fmt.Errorf("%w of %s: %w", errPrompt, input.Tier, err)
 	}
 	return t.converse(ctx, launch, pulse)
 }
@@ -110,20 +115,20 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 // handsOver reports whether an attempt ended because of its worker, and says nothing of the next.
 func handsOver(err error) bool { return errors.Is(err, ErrDraining) || errors.Is(err, errFenced) }
 
-// unjudged makes the error of an attempt after which another one may do better, unless as many as
-// may have failed.
+// unjudged makes the error of an attempt that could not be judged. Another one may do better, except
+// where the prompt itself is at fault, or as many have failed as may.
 func unjudged(err error, spent escalation.Report, failures int) error {
-	if _, decided := errors.AsType[*temporal.ApplicationError](err); decided {
-		return err
-	}
-	options := temporal.ApplicationErrorOptions{
+	errorType, options := ErrorTypeAgent, temporal.ApplicationErrorOptions{
 		Cause: err, Details: []any{spent},
 		NonRetryable: failures >= maxFailures, NextRetryDelay: pauseAfter(failures),
 	}
-	if handsOver(err) {
+	switch {
+	case errors.Is(err, errPrompt):
+		errorType, options.NonRetryable = ErrorTypePrompt, true
+	case handsOver(err):
 		options.NonRetryable, options.NextRetryDelay = false, HandOverDelay
 	}
-	return temporal.NewApplicationErrorWithOptions(err.Error(), ErrorTypeAgent, options)
+	return temporal.NewApplicationErrorWithOptions(err.Error(), errorType, options)
 }
 
 // pauseAfter is how long to wait for the model after that many failures.
@@ -208,7 +213,7 @@ func (t *Tiers) converse(ctx context.Context, run AgentRun, pulse *pulse) (Agent
 	run.Resume = run.SessionID
 	run.Policy = repairPolicy(run.Policy)
 	if run.Prompt, err = t.Prompts.Repair(problem.Error()); err != nil {
-		return report, err
+		return report, fmt.Errorf("%w that asks %s for its verdict: %w", errPrompt, run.Tier, err)
 	}
 	pulse.add(report.Report)
 	repaired, err := t.Agent.Run(ctx, run, pulse.observe)

@@ -152,10 +152,15 @@ func TestRunTierLaunches(t *testing.T) {
 func TestRunTierHandoffWithoutDocument(t *testing.T) {
 	t.Parallel()
 	agent := &fakeAgent{}
-	_, err := runTier(t, agent, tierInput(2, escalation.ContinuityHandoff), nil)
+	_, err := runTier(t, agent, tierInput(2, escalation.ContinuityHandoff), &activities.TierProgress{
+		Host: "host-0", Attempt: 1, Spent: escalation.Report{CostUSD: 0.5},
+	})
 	var refused *temporal.ApplicationError
 	require.ErrorAs(t, err, &refused)
 	require.True(t, refused.NonRetryable())
+	require.Equal(t, activities.ErrorTypePrompt, refused.Type())
+	require.Equal(t, "prompt of tier 2: there is no handoff to start from", refused.Message())
+	require.InDelta(t, 0.5, activities.SpentBefore(err).CostUSD, 1e-9, "what earlier attempts spent counts")
 	require.Empty(t, agent.runs)
 }
 
@@ -337,6 +342,18 @@ func TestRunTierIsTriedAgainWhenConversationsCannotBeLookedUp(t *testing.T) {
 	require.Equal(t, "the archive is away", application.Message())
 	require.InDelta(t, 0.5, activities.SpentBefore(err).CostUSD, 1e-9)
 	require.Empty(t, agent.runs, "it must not begin anew what may be half done")
+}
+
+func TestSpentBeforeATimeoutComesFromTheHeartbeat(t *testing.T) {
+	t.Parallel()
+	timeout := temporal.NewHeartbeatTimeoutError(activities.TierProgress{
+		SessionID: ownID, Host: "host-2", WorkerPID: 4711, Attempt: 3,
+		Spent: escalation.Report{CostUSD: 0.5, Turns: 2, Attempts: 2, Host: "host-1"},
+		Now:   activities.AgentProgress{CostUSD: 0.25, Turns: 1, Tokens: escalation.TokenUsage{Input: 100}},
+	})
+	require.Equal(t, escalation.Report{
+		CostUSD: 0.75, CostEstimated: true, Turns: 3, Tokens: escalation.TokenUsage{Input: 100}, Attempts: 3, Host: "host-2",
+	}, activities.SpentBefore(timeout))
 }
 
 func TestSpentBeforeOfAStranger(t *testing.T) {

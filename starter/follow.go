@@ -33,7 +33,9 @@ type follower struct {
 	// session is the conversation whose tool calls were told up to number call.
 	session string
 	call    int
-	away    bool // no worker answered last time
+	// worker is the worker that was told last.
+	worker string
+	away   bool // no worker answered last time
 }
 
 // follow tells what the chain does until it has ended, and returns it as it ended. When
@@ -124,7 +126,17 @@ func (f *follower) tellTools(ctx context.Context, chain escalation.Chain) {
 		if details == nil || converter.GetDefaultDataConverter().FromPayloads(details, &progress) != nil {
 			continue
 		}
+		f.tellWorker(progress)
 		f.tellCalls(progress.Now.Tools)
+	}
+}
+
+// tellWorker tells where the tier is at work, and again when another worker has taken over.
+func (f *follower) tellWorker(progress activities.TierProgress) {
+	worker := fmt.Sprintf("attempt %d, by worker process %d on %s", progress.Attempt, progress.WorkerPID, printable(progress.Host, 60))
+	if worker != f.worker && progress.WorkerPID != 0 {
+		f.worker = worker
+		f.app.say("%s    %s", clock(time.Now()), worker)
 	}
 }
 

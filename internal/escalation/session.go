@@ -79,6 +79,9 @@ type Report struct {
 	// Containment is how the process and all that it started were held together: namespace,
 	// subreaper or group.
 	Containment string `json:"containment,omitempty"`
+	// Survivors counts processes of the agent that could not be ended and may still be at work:
+	// another user's.
+	Survivors int `json:"survivors,omitempty"`
 	// Attempts counts the times a process was started for this session.
 	Attempts int      `json:"attempts"`
 	Host     string   `json:"host,omitempty"`
@@ -96,6 +99,7 @@ func (r Report) Then(next Report) Report {
 	total.Tokens = r.Tokens.Add(next.Tokens)
 	total.Turns += r.Turns
 	total.DurationMS += r.DurationMS
+	total.Survivors += r.Survivors
 	total.Attempts = max(r.Attempts, next.Attempts)
 	total.ReportedTotalUSD = cmp.Or(next.ReportedTotalUSD, r.ReportedTotalUSD)
 	total.ContextTokens = cmp.Or(next.ContextTokens, r.ContextTokens)

@@ -51,6 +51,7 @@ func reportFields(r *escalation.Report) []field {
 		{"reported_session_id", &r.ReportedSessionID},
 		{"cli_version", &r.CLIVersion},
 		{"containment", &r.Containment},
+		{"survivors", &r.Survivors},
 		{"attempts", &r.Attempts},
 		{"host", &r.Host},
 		{"verdict", jsonText[*escalation.Verdict]{&r.Verdict}},

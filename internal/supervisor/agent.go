@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claude"
@@ -18,6 +19,7 @@ type agent struct {
 	settings config.Claude
 	// conversations is where the transcripts are.
 	conversations conversations
+	logger        *slog.Logger
 	// draining ends when the agents that still run are to be interrupted.
 	draining context.Context
 }
@@ -44,6 +46,10 @@ func (a *agent) Run(
 	result, err := a.cli.Run(ctx, a.invocation(run), func(p claude.Progress) { observe(progressOf(p)) })
 	end()
 	report := reportOf(result)
+	if report.Survivors > 0 {
+		a.logger.Warn("processes of an agent could not be ended and may still be at work: look for them by their environment",
+			"session_id", run.SessionID, "processes", report.Survivors, "variable", claude.SessionVariable)
+	}
 	if err == nil {
 		report.Status = escalation.SessionCompleted
 		return report, nil
@@ -180,6 +186,7 @@ func reportOf(result claude.Result) activities.AgentReport {
 			ReportedSessionID: result.SessionID,
 			CLIVersion:        result.CLIVersion,
 			Containment:       string(result.Containment),
+			Survivors:         result.Survivors,
 		},
 		Output: result.Structured,
 	}

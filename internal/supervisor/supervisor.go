@@ -86,7 +86,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	}
 	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	runner := &agent{
-		cli: cli, settings: cfg.Claude, draining: draining,
+		cli: cli, settings: cfg.Claude, logger: env.Logger, draining: draining,
 		conversations: conversations{cli: cli, workDir: cfg.Claude.WorkDir, archive: archive, logger: env.Logger},
 	}
 	return &Supervisor{
