@@ -23,8 +23,9 @@ type Recorder interface {
 // Records keeps the records of chains.
 type Records struct {
 	Store Recorder
-	// IsPermanent reports whether an error of Store will not go away by itself.
-	IsPermanent func(error) bool
+	// IsPermanent reports whether an error of Store will not go away by itself, and IsUnknown
+	// whether it says that there is no such record.
+	IsPermanent, IsUnknown func(error) bool
 }
 
 // OpenSessionInput is a session that is about to start, and the events that led to it.
@@ -62,6 +63,19 @@ type CloseSessionInput struct {
 func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) error {
 	if err := r.Store.CloseSession(ctx, input.SessionID, input.Report, input.EndedAt); err != nil {
 		return r.translate(fmt.Errorf("close the record of session %s: %w", input.SessionID, err))
+	}
+	if err := r.Store.AppendEvents(ctx, input.Events); err != nil {
+		return r.translate(fmt.Errorf("record events of session %s: %w", input.SessionID, err))
+	}
+	return nil
+}
+
+// WithdrawSession closes the record of a session that never began, if there is one, and stores the
+// events in any case.
+func (r *Records) WithdrawSession(ctx context.Context, input CloseSessionInput) error {
+	err := r.Store.CloseSession(ctx, input.SessionID, input.Report, input.EndedAt)
+	if err != nil && (r.IsUnknown == nil || !r.IsUnknown(err)) {
+		return r.translate(fmt.Errorf("withdraw the record of session %s: %w", input.SessionID, err))
 	}
 	if err := r.Store.AppendEvents(ctx, input.Events); err != nil {
 		return r.translate(fmt.Errorf("record events of session %s: %w", input.SessionID, err))

@@ -78,3 +78,35 @@ func TestRecordsErrors(t *testing.T) {
 		})
 	}
 }
+
+func TestWithdrawSession(t *testing.T) {
+	t.Parallel()
+	missing, gone := errors.New("no such record"), errors.New("the database is away")
+	for name, tt := range map[string]struct{ closing, want error }{
+		"opened": {nil, nil}, "never opened": {missing, nil}, "cannot be told": {gone, gone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &closingFails{err: tt.closing}
+			records := &activities.Records{Store: store, IsUnknown: func(err error) bool { return errors.Is(err, missing) }}
+			event := escalation.Event{Key: "run/1"}
+			err := records.WithdrawSession(t.Context(), activities.CloseSessionInput{SessionID: ownID, Events: []escalation.Event{event}})
+			require.ErrorIs(t, err, tt.want)
+			require.Equal(t, []string{ownID}, store.closed)
+			if tt.want == nil {
+				require.Equal(t, []escalation.Event{event}, store.events, "the events are kept in any case")
+			}
+		})
+	}
+}
+
+// closingFails is a recorder that cannot close.
+type closingFails struct {
+	fakeRecorder
+	err error
+}
+
+func (c *closingFails) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
+	_ = c.fakeRecorder.CloseSession(ctx, sessionID, report, endedAt)
+	return c.err
+}

@@ -55,6 +55,10 @@ func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	var loaded activities.LoadPolicyResult
 	policyCtx := withRecords(ctx, "policy snapshot")
 	if err := workflow.ExecuteActivity(policyCtx, settings.LoadPolicy).Get(ctx, &loaded); err != nil {
+		if ctx.Err() != nil && endsWhenCancelled(ctx) {
+			chain.abort(ctx, "the chain was cancelled before it began")
+			return nil, cmp.Or(chain.publish(ctx), ctx.Err())
+		}
 		return nil, err
 	}
 	chain.policy = narrow(loaded.Policy, input)
@@ -82,6 +86,18 @@ func (c *chainRun) query() (escalation.Chain, error) { return c.state, nil }
 func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
 	c.state.Outcome, c.state.Reason, c.state.EndedAt = escalation.OutcomeFailed, problem.Error(), workflow.Now(ctx)
 	return temporal.NewNonRetryableApplicationError(problem.Error(), ErrorTypeInput, nil)
+}
+
+// endsWhenCancelled reports whether the chain ends at once when it is cancelled while no session is
+// open. Chains of before that change wait for their database.
+func endsWhenCancelled(ctx workflow.Context) bool {
+	return workflow.GetVersion(ctx, "ends-when-cancelled", workflow.DefaultVersion, 1) != workflow.DefaultVersion
+}
+
+// abort ends the chain because it was cancelled while no session was open.
+func (c *chainRun) abort(ctx workflow.Context, reason string) {
+	c.state.Outcome, c.state.Reason, c.state.EndedAt = escalation.OutcomeAborted, reason, workflow.Now(ctx)
+	c.note(ctx, escalation.Event{Kind: escalation.EventChainEnded, Message: describeOutcome(c.state) + ": " + reason})
 }
 
 // run is the story of a chain.

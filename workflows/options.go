@@ -31,6 +31,17 @@ func withRecords(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
+// withOpening is for the record of a session that is about to start. When the chain is cancelled,
+// no further try is made, and the one under way is waited for: it may have opened the record.
+func withOpening(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithWaitForCancellation(withRecords(ctx, summary), true)
+}
+
+// withOneTry is for what the next start of a worker settles if it cannot be done now.
+func withOneTry(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithRetryPolicy(withRecords(ctx, summary), temporal.RetryPolicy{MaximumAttempts: 1})
+}
+
 const (
 	// tierOverhead is what an attempt needs beyond the agent's own limit: start, the
 	// repair turn for a missing verdict, and stopping the process tree.

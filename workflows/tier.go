@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -111,17 +112,56 @@ func (c *chainRun) open(ctx workflow.Context, step step) (escalation.Session, er
 	c.note(ctx, escalation.Event{
 		Kind: escalation.EventSessionStarted, SessionID: session.SessionID, Message: describeSession(session),
 	})
-	var records *activities.Records
-	var opened activities.OpenSessionResult
-	recording, cancel := workflow.NewDisconnectedContext(ctx)
-	defer cancel()
-	err := workflow.ExecuteActivity(withRecords(recording, "open record: "+summarize(session)), records.OpenSession,
-		activities.OpenSessionInput{Session: session, Events: c.takeEvents()}).Get(recording, &opened)
+	recorded, err := c.record(ctx, session)
 	if err != nil {
 		return session, err
 	}
-	c.state.Sessions = append(c.state.Sessions, opened.Session)
-	return opened.Session, c.publish(ctx)
+	c.state.Sessions = append(c.state.Sessions, recorded)
+	return recorded, c.publish(ctx)
+}
+
+// record has the record of a session opened. A chain that is cancelled before it is known to be
+// open ends there: nothing has run, so nothing that was paid for is forgotten.
+func (c *chainRun) record(ctx workflow.Context, session escalation.Session) (escalation.Session, error) {
+	summary := "open record: " + summarize(session)
+	opening := withOpening(ctx, summary)
+	if !endsWhenCancelled(ctx) {
+		disconnected, cancel := workflow.NewDisconnectedContext(ctx)
+		defer cancel()
+		opening = withRecords(disconnected, summary)
+	}
+	events := c.takeEvents()
+	var records *activities.Records
+	var opened activities.OpenSessionResult
+	err := workflow.ExecuteActivity(opening, records.OpenSession,
+		activities.OpenSessionInput{Session: session, Events: events}).Get(opening, &opened)
+	if err != nil && opening.Err() != nil {
+		c.unrecorded = events // those of them that are recorded are known by their keys
+		return session, c.withdraw(ctx, session)
+	}
+	return opened.Session, err
+}
+
+// withdraw ends a chain that was cancelled before session began. The last try to open the record
+// may have done so, and failed after that, so the record is closed if there is one. A database
+// that is away is not waited for: what is left open then is settled by the next worker that starts.
+func (c *chainRun) withdraw(ctx workflow.Context, session escalation.Session) error {
+	const reason = "the chain was cancelled before the session began"
+	c.abort(ctx, reason)
+	var records *activities.Records
+	closing, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	err := workflow.ExecuteActivity(withOneTry(closing, "withdraw record: "+summarize(session)), records.WithdrawSession,
+		activities.CloseSessionInput{
+			SessionID: session.SessionID,
+			EndedAt:   workflow.Now(ctx),
+			Report:    escalation.Report{Status: escalation.SessionStopped, Error: reason},
+			Events:    c.takeEvents(),
+		}).Get(closing, nil)
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("the end of the chain could not be recorded", "session_id", session.SessionID, "error", err)
+	}
+	return cmp.Or(c.publish(ctx), ctx.Err())
 }
 
 // runAgent runs the agent. It always gives a report: an agent that could not be judged

@@ -96,7 +96,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		archive:   archive,
 		claims:    running,
 		settings:  activities.Settings{Policy: cfg.Policy(), Windows: records},
-		records:   activities.Records{Store: records, IsPermanent: isPermanent},
+		records:   activities.Records{Store: records, IsPermanent: isPermanent, IsUnknown: isUnknown},
 		interrupt: interrupt,
 		tiers:     activities.Tiers{Agent: runner, Prompts: texts, Host: env.Host},
 	}, nil
@@ -199,3 +199,5 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 }
 
 func isPermanent(err error) bool { return !store.IsTransient(err) }
+
+func isUnknown(err error) bool { return errors.Is(err, store.ErrNotFound) }

@@ -1,0 +1,81 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// runCancelled runs a chain that is cancelled after ten seconds, and returns it as it can be queried.
+func runCancelled(t *testing.T, w *world) escalation.Chain {
+	t.Helper()
+	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 10*time.Second)
+	_, err := w.run(t, workflows.ChainInput{})
+	require.True(t, temporal.IsCanceledError(err), "got %v", err)
+	encoded, err := w.env.QueryWorkflow(workflows.ChainQuery)
+	require.NoError(t, err)
+	var chain escalation.Chain
+	require.NoError(t, encoded.Get(&chain))
+	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
+	require.NotEmpty(t, chain.Reason)
+	require.False(t, chain.EndedAt.IsZero())
+	require.Equal(t, escalation.EventChainEnded, chain.Events[len(chain.Events)-1].Kind)
+	requireDistinctKeys(t, chain.Events)
+	return chain
+}
+
+func TestChainCancelledInATier(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, ends(escalation.SessionStopped))
+	w.tierTakes = time.Minute
+	chain := runCancelled(t, w)
+	require.Len(t, w.closed, 1, "the record must be closed")
+	require.Equal(t, escalation.SessionStopped, w.closed[0].Report.Status)
+	require.Equal(t, chain.Events, w.events)
+}
+
+func TestChainCancelledBeforeThePolicy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.failPolicy = true
+	chain := runCancelled(t, w)
+	require.Empty(t, chain.Sessions)
+	require.Empty(t, w.withdrawn, "there is nothing that could be recorded")
+	require.Less(t, chain.EndedAt.Sub(chain.StartedAt), time.Minute)
+}
+
+// TestChainCancelledWhileARecordIsOpened has the database away for ever: the chain ends all the same.
+func TestChainCancelledWhileARecordIsOpened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.failOpen = true
+	chain := runCancelled(t, w)
+	require.Empty(t, chain.Sessions)
+	require.Empty(t, w.ran)
+	require.Len(t, w.withdrawn, 1, "it is tried once")
+	require.Equal(t, escalation.SessionStopped, w.withdrawn[0].Report.Status)
+	require.NotEmpty(t, w.withdrawn[0].SessionID)
+	require.Equal(t, chain.Events, w.withdrawn[0].Events, "also those that the opening could not record")
+	require.Less(t, chain.EndedAt.Sub(chain.StartedAt), time.Minute)
+}
+
+// TestChainCancelledBetweenTiers waits for the end of Tier 1 to be recorded, which was paid for, and
+// begins nothing after that.
+func TestChainCancelledBetweenTiers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.03))
+	w.failClose = 8 // a minute, at the intervals of the retry policy
+	chain := runCancelled(t, w)
+	require.Zero(t, w.failClose)
+	require.Len(t, chain.Sessions, 1)
+	require.InDelta(t, 0.03, chain.CostUSD, 1e-9)
+	require.Len(t, w.closed, 1)
+	require.Empty(t, w.opened[1:])
+	require.Len(t, w.withdrawn, 1)
+	require.Equal(t, chain.Events, w.events)
+}
