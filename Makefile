@@ -121,7 +121,7 @@ faults: ## Kill and cut off what chains depend on, many times, and print the fig
 
 .PHONY: histories
 histories: ## Record the histories of the present shape for the replay test
-	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(Chain|Drain)' ./internal/supervisor -update
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(Chain|Drain|FaultDatabaseAwayCancelled)' ./internal/supervisor -update
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_TIME

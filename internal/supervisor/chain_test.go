@@ -183,6 +183,7 @@ func requireExplained(t *testing.T, s *site, run client.WorkflowRun, chain escal
 // asJSON compares what people see: times to the millisecond, which is what records keep.
 func asJSON[T escalation.Session | escalation.Event](t *testing.T, items []T) string {
 	t.Helper()
+	items = append([]T{}, items...) // no items are an empty list, too
 	for i := range items {
 		switch item := any(&items[i]).(type) {
 		case *escalation.Session:

@@ -80,9 +80,15 @@ func environment(t *testing.T, claude string, more ...string) []string {
 // startSite starts a worker that is configured by environ alone.
 func startSite(t *testing.T, c client.Client, environ []string) *site {
 	t.Helper()
+	return startLoggedSite(t, c, environ, quiet())
+}
+
+// startLoggedSite is startSite with a logger of the test's.
+func startLoggedSite(t *testing.T, c client.Client, environ []string, logger *slog.Logger) *site {
+	t.Helper()
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
-	s, err := supervisor.New(t.Context(), cfg, supervisor.Environment{Environ: environ, Host: "host-1", Logger: quiet()})
+	s, err := supervisor.New(t.Context(), cfg, supervisor.Environment{Environ: environ, Host: "host-1", Logger: logger})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

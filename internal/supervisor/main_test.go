@@ -15,6 +15,9 @@ func TestMain(m *testing.M) {
 	if claudesim.Invoked() {
 		claudesim.Main()
 	}
+	if address := os.Getenv(workerVariable); address != "" {
+		runWorkerProcess(address)
+	}
 	if dir := os.Getenv(serviceVariable); dir != "" {
 		runService(dir)
 	}

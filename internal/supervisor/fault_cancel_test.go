@@ -1,0 +1,190 @@
+//go:build linux
+
+package supervisor_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// goneWithin is how soon after a cancellation nothing of the agent may be left, with the default grace.
+const goneWithin = 5 * time.Second
+
+// cancelAsCommandLine cancels as `temporal workflow cancel` does.
+func cancelAsCommandLine(ctx context.Context, c client.Client, run client.WorkflowRun) error {
+	return c.CancelWorkflow(ctx, run.GetID(), "")
+}
+
+// cancelAsWebUI cancels with the request that the Web UI sends.
+func cancelAsWebUI(ctx context.Context, c client.Client, run client.WorkflowRun) error {
+	_, err := c.WorkflowService().RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
+		Namespace:         client.DefaultNamespace,
+		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()},
+		Reason:            "Canceled from the Web UI",
+	})
+	return err
+}
+
+// TestFaultCancel cancels chains in the middle of a tool call.
+func TestFaultCancel(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	for name, tt := range map[string]struct {
+		cancel func(context.Context, client.Client, client.WorkflowRun) error
+		fault  claudesim.Fault
+	}{
+		"by_command_line":            {cancelAsCommandLine, claudesim.Fault{}},
+		"by_web_ui":                  {cancelAsWebUI, claudesim.Fault{}},
+		"of_one_that_ignores_sigint": {cancelAsWebUI, claudesim.Fault{IgnoreInterrupt: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			marker := filepath.Join(t.TempDir(), "started")
+			claude := simtest.Install(t, claudesim.Play(
+				claudesim.Always(claudesim.Bash("setsid sleep 300 > /dev/null 2>&1 & touch "+marker+"; sleep 300")).Failing(tt.fault)))
+			s := startSite(t, temporalServer, environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_TASK_QUEUE=cancel_"+name)...))
+			run := s.start(nil)
+			require.Eventually(t, exists(marker), testTimeout, 20*time.Millisecond)
+			before := len(processesOf(t, run.GetID()))
+			require.GreaterOrEqual(t, before, 3, "the CLI and its commands")
+			cancelled := time.Now()
+			require.NoError(t, tt.cancel(t.Context(), s.client, run))
+			requireGone(t, run.GetID(), testTimeout)
+			gone := time.Since(cancelled)
+			_, err := s.finish(run)
+			require.True(t, temporal.IsCanceledError(err), "got %v", err)
+			chain := s.query(run)
+			require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
+			require.Equal(t, escalation.SessionStopped, chain.Sessions[0].Status)
+			requireRecorded(t, s, chain)
+			t.Logf("faults: cancelled %s in a tool call: %d processes gone after %.2f s, record %s",
+				name, before, gone.Seconds(), chain.Sessions[0].Status)
+			require.Less(t, gone, goneWithin)
+		})
+	}
+}
+
+// TestFaultReset resets a chain that has ended to a moment before its Tier 2 ran, once before that
+// had a record and once when it had. Tier 2 runs again, and what the first run has left is kept.
+func TestFaultReset(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	for name, tt := range map[string]struct {
+		// beforeThe is the activity of Tier 2 before which the chain is reset.
+		beforeThe string
+		// records are the sessions in the records afterwards, and replaced how many reports of the last were replaced.
+		records, replaced int
+	}{
+		"before_its_record": {"OpenSession", 3, 0},
+		"before_its_agent":  {"RunTier", 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			claude := simtest.Install(t, claudesim.Play(
+				claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash("echo seen by tier 1"), claudesim.Conclude(asksFor(2))),
+				concluding("sonnet", resolved())))
+			s := startSite(t, temporalServer, environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_TASK_QUEUE=reset_"+name)...))
+			run := s.start(nil)
+			first, err := s.finish(run)
+			require.NoError(t, err)
+			tier1 := simtest.TranscriptPath(s.cfg.Claude.ConfigDir, s.cfg.Claude.WorkDir, first.Sessions[0].SessionID)
+			checkpoint, err := os.ReadFile(tier1)
+			require.NoError(t, err)
+
+			chain, again := resetBefore(t, s, run, tt.beforeThe)
+			require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+			require.Len(t, chain.Sessions, 2)
+			require.Equal(t, first.Sessions[0], chain.Sessions[0], "Tier 1 did not run again")
+			second := chain.Sessions[1]
+			require.Equal(t, first.Sessions[0].ID, second.ParentID)
+			require.Equal(t, escalation.ContinuityResume, second.Continuity)
+			kept, err := os.ReadFile(tier1)
+			require.NoError(t, err)
+			require.Equal(t, string(checkpoint), string(kept), "Tier 1's transcript is as it was")
+
+			launches := simtest.Launches(t, claude)
+			require.Len(t, launches, 3, "Tier 2 ran twice, Tier 1 once")
+			requests := simtest.Requests(t, claude)
+			require.Contains(t, requests[len(requests)-1].ToolResults(), "seen by tier 1", "from Tier 1's conversation")
+			if second.SessionID != first.Sessions[1].SessionID {
+				require.Subset(t, launches[2].Args, []string{"--fork-session", first.Sessions[0].SessionID})
+			} else {
+				require.Contains(t, launches[2].Stdin, "ended before its work was done", "it must not take what was done for undone")
+			}
+			requireBothRuns(t, s, first, chain, tt.records, tt.replaced)
+			t.Logf("faults: reset %s: run %s again from session %d, tier 2 ran twice, %d session records and %d replaced reports kept",
+				name, again.GetRunID(), second.ParentID, tt.records, tt.replaced)
+		})
+	}
+}
+
+// resetBefore resets a run to before the last start of an activity of that type, and returns the
+// chain as it ends the second time.
+func resetBefore(t *testing.T, s *site, run client.WorkflowRun, activity string) (escalation.Chain, client.WorkflowRun) {
+	t.Helper()
+	var decided int64
+	events := s.client.GetWorkflowHistory(t.Context(), run.GetID(), run.GetRunID(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		require.NoError(t, err)
+		if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled.GetActivityType().GetName() == activity {
+			decided = scheduled.GetWorkflowTaskCompletedEventId()
+		}
+	}
+	require.Positive(t, decided)
+	reset, err := s.client.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace:         client.DefaultNamespace,
+		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()},
+		Reason:            "run Tier 2 again", RequestId: t.Name(), WorkflowTaskFinishEventId: decided,
+	})
+	require.NoError(t, err)
+	again := s.client.GetWorkflow(t.Context(), run.GetID(), reset.GetRunId())
+	chain, err := s.finish(again)
+	require.NoError(t, err)
+	return chain, again
+}
+
+// requireBothRuns checks that the records hold what both runs of a chain came to.
+func requireBothRuns(t *testing.T, s *site, first, second escalation.Chain, records, replaced int) {
+	t.Helper()
+	kept := s.records()
+	sessions, err := kept.Chain(t.Context(), first.ID)
+	require.NoError(t, err)
+	require.Len(t, sessions, records)
+	require.Equal(t, asJSON(t, second.Sessions), asJSON(t, []escalation.Session{sessions[0], sessions[records-1]}))
+	require.Equal(t, asJSON(t, first.Sessions[:1]), asJSON(t, sessions[:1]))
+	reports, err := kept.ReplacedReports(t.Context(), sessions[records-1].SessionID)
+	require.NoError(t, err)
+	require.Len(t, reports, replaced)
+	if replaced > 0 {
+		require.InDelta(t, first.Sessions[1].CostUSD, reports[0].Report.CostUSD, 1e-9)
+	} else {
+		require.Equal(t, asJSON(t, first.Sessions[1:]), asJSON(t, sessions[1:2]))
+	}
+	events, err := kept.Events(t.Context(), first.ID)
+	require.NoError(t, err)
+	// What the second run decided anew: the end of Tier 2, what follows, and the end of the chain.
+	require.Subset(t, keys(events), append(keys(first.Events), keys(second.Events[len(second.Events)-3:])...))
+}
+
+func keys(events []escalation.Event) []string {
+	var all []string
+	for i := range events {
+		all = append(all, events[i].Key)
+	}
+	return all
+}

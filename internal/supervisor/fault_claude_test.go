@@ -1,0 +1,172 @@
+//go:build linux
+
+package supervisor_test
+
+import (
+	"flag"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// misbehaviour is a claude that does not behave, and what the chain must come to.
+type misbehaviour struct {
+	// script is what it does. It makes the file marker once it is at it, and token is in the command
+	// line of what it starts without its environment.
+	script func(marker, token string) []claudesim.Turn
+	env    []string
+	// cancel has the chain cancelled once the marker is there.
+	cancel bool
+
+	outcome escalation.Outcome
+	status  escalation.SessionStatus
+	// problem is in the record's error.
+	problem string
+	// retried is in the failure of the first attempt, after which a second one does the work.
+	retried string
+}
+
+// goesWrongOnce is a Tier 1 whose first process fails, and whose second one, which finds the
+// conversation, concludes.
+func goesWrongOnce(fault claudesim.Fault) func(marker, token string) []claudesim.Turn {
+	return func(marker, _ string) []claudesim.Turn {
+		return []claudesim.Turn{
+			claudesim.On(claudesim.Match{Prompt: "ended before its work was done"}, claudesim.Bash("touch "+marker), claudesim.Conclude(allWell())),
+			claudesim.Always(claudesim.Bash("touch "+marker), claudesim.Conclude(allWell())).Failing(fault),
+		}
+	}
+}
+
+func misbehaviours() map[string]misbehaviour {
+	stubborn := func(marker, token string) []claudesim.Turn {
+		return []claudesim.Turn{
+			claudesim.Always(claudesim.Bash("touch " + marker + "; sleep 300; : " + token)).
+				Failing(claudesim.Fault{IgnoreInterrupt: true}),
+		}
+	}
+	return map[string]misbehaviour{
+		"ignores_sigint_cancelled": {
+			script: stubborn, cancel: true,
+			outcome: escalation.OutcomeAborted, status: escalation.SessionStopped, problem: "the chain was cancelled",
+		},
+		"ignores_sigint_timed_out": {
+			script: stubborn, env: []string{"CLAUDEOPS_TIER1_TIMEOUT=6s", "CLAUDEOPS_FIRST_BYTE_TIMEOUT=6s", "CLAUDEOPS_STOP_GRACE=1s"},
+			outcome: escalation.OutcomeNeedsHuman, status: escalation.SessionTimedOut, problem: "its whole time limit of 6s",
+		},
+		"forks_daemons": {
+			script: func(marker, token string) []claudesim.Turn {
+				daemon := "sh -c 'touch " + marker + "; sleep 300; : " + token + "' < /dev/null > /dev/null 2>&1 &"
+				return []claudesim.Turn{claudesim.Always(
+					claudesim.Bash("setsid "+daemon+" env -i setsid "+daemon+" sleep 1"), claudesim.Conclude(allWell()))}
+			},
+			outcome: escalation.OutcomeHealthy, status: escalation.SessionCompleted,
+		},
+		"prints_nothing": {
+			script: goesWrongOnce(claudesim.Fault{Hang: claudesim.HangAtStart, Times: 1}),
+			env:    []string{"CLAUDEOPS_FIRST_BYTE_TIMEOUT=4s"}, retried: "it printed nothing in its first 4s",
+			outcome: escalation.OutcomeHealthy, status: escalation.SessionCompleted,
+		},
+		"goes_silent": {
+			script: goesWrongOnce(claudesim.Fault{Hang: claudesim.HangAfterReply}),
+			env:    []string{"CLAUDEOPS_IDLE_TIMEOUT=4s"}, retried: "it printed nothing for 4s",
+			outcome: escalation.OutcomeHealthy, status: escalation.SessionCompleted,
+		},
+		"exits_0_without_a_result": {
+			script:  goesWrongOnce(claudesim.Fault{OmitResult: true}),
+			retried: "claude ended without a result (exit code 0)",
+			outcome: escalation.OutcomeHealthy, status: escalation.SessionCompleted,
+		},
+		"exits_1_after_a_good_result": {
+			script:  goesWrongOnce(claudesim.Fault{ExitCode: 1}),
+			retried: "claude reported success but ended with exit code 1",
+			outcome: escalation.OutcomeHealthy, status: escalation.SessionCompleted,
+		},
+		"is_killed": {
+			script:  goesWrongOnce(claudesim.Fault{Crash: &claudesim.Crash{After: 1, Code: claudesim.KilledBySelf}}),
+			retried: "claude ended without a result (ended by signal 9 (killed))",
+			outcome: escalation.OutcomeHealthy, status: escalation.SessionCompleted,
+		},
+	}
+}
+
+// TestFaultClaude runs a chain with each claude that misbehaves. Whatever it does, the chain ends,
+// the record says why, and nothing of it is left.
+func TestFaultClaude(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	for name, tt := range misbehaviours() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			marker := filepath.Join(t.TempDir(), "at-it")
+			token := "token-of-" + name
+			claude := simtest.Install(t, claudesim.Play(tt.script(marker, token)...))
+			environ := append(environment(t, claude, "CLAUDEOPS_TASK_QUEUE=claude_"+name), append(toolsAllowed(), tt.env...)...)
+			s := startSite(t, temporalServer, environ)
+			began := time.Now()
+			run := s.start(nil)
+			if tt.cancel {
+				require.Eventually(t, exists(marker), testTimeout, 20*time.Millisecond)
+				require.NoError(t, s.client.CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
+			}
+			_, err := s.finish(run)
+			require.Equal(t, tt.cancel, temporal.IsCanceledError(err), "%v", err)
+			chain := s.query(run)
+			for _, mark := range []string{chain.ID, token} {
+				require.Empty(t, processesOf(t, mark), "left behind")
+			}
+			require.FileExists(t, marker, "it was at it")
+			require.Equal(t, tt.outcome, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+			require.Len(t, chain.Sessions, 1, "one session, however often it was tried")
+			session := chain.Sessions[0]
+			require.Equal(t, tt.status, session.Status)
+			require.Contains(t, session.Error, tt.problem)
+			require.Zero(t, session.Survivors)
+			require.Len(t, simtest.Launches(t, claude), session.Attempts, "each attempt is one process")
+			if tt.retried != "" {
+				require.Equal(t, 2, session.Attempts)
+				require.Contains(t, strings.Join(failedAttempts(t, s, run), "\n"), tt.retried)
+			}
+			requireRecorded(t, s, chain)
+			t.Logf("faults: claude %s: chain %s, session %s, %d attempts, $%.4f, 0 processes left, %.1f s",
+				name, chain.Outcome, session.Status, session.Attempts, session.CostUSD, time.Since(began).Seconds())
+		})
+	}
+}
+
+// faultsLine is how long a huge line is. The long form has 100 MB, which take minutes under the
+// race detector.
+var faultsLine = flag.Int("faults.line", 10, "megabytes in each line of a claude that prints huge lines")
+
+// TestFaultClaudePrintsHugeLines has a claude whose every line of text is huge. Its worker is a
+// process of its own, so that its memory can be told.
+func TestFaultClaudePrintsHugeLines(t *testing.T) {
+	t.Parallel()
+	line := *faultsLine << 20
+	temporalServer, address := startTemporalAt(t)
+	claude := simtest.Install(t, claudesim.Play(
+		claudesim.Always(claudesim.Bash("echo looked").Saying("x"), claudesim.Conclude(allWell()).Saying("y")).
+			Failing(claudesim.Fault{PadLines: line})))
+	environ := environment(t, claude, toolsAllowed()...)
+	s := siteOf(t, temporalServer, environ)
+	worker := startWorkerProcess(t, environ, address)
+	require.Eventually(t, exists(s.cfg.State.DatabaseFile()), testTimeout, 20*time.Millisecond)
+	before := peakMemory(t, worker.pid)
+	chain, err := s.finish(s.start(nil))
+	require.NoError(t, err)
+	after := peakMemory(t, worker.pid)
+	require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+	require.Empty(t, processesOf(t, chain.ID))
+	requireRecorded(t, s, chain)
+	t.Logf("faults: claude prints lines of %d MB: worker's peak %.0f MB, before %.0f MB", line>>20, after, before)
+	// The stream, its text and the collector's slack make six to seven times a line, and under the
+	// race detector three times that.
+	require.Less(t, after-before, 200+25*float64(line>>20))
+}

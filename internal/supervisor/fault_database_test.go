@@ -1,0 +1,223 @@
+//go:build linux
+
+package supervisor_test
+
+import (
+	"context"
+	"database/sql"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sys/unix"
+	_ "modernc.org/sqlite" // registers the driver
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// faultsAway is by default longer than a store waits for a lock, so that activities really fail.
+var faultsAway = flag.Duration("faults.away", 8*time.Second, "how long the database is away at each step of a chain")
+
+// absence takes the database of a site away and returns what brings it back.
+type absence func(t *testing.T, s *site) (back func())
+
+// unreachable makes every read and write fail, by holding the locks of SQLite's shared memory:
+// https://www.sqlite.org/walformat.html#locks. They belong to the open file, not to this process,
+// which has the records open, too.
+func unreachable(t *testing.T, s *site) (back func()) {
+	t.Helper()
+	shared, err := os.OpenFile(s.cfg.State.DatabaseFile()+"-shm", os.O_RDWR, 0)
+	require.NoError(t, err)
+	locks := unix.Flock_t{Type: unix.F_WRLCK, Start: 120, Len: 8}
+	require.Eventually(t, func() bool { return unix.FcntlFlock(shared.Fd(), unix.F_OFD_SETLK, &locks) == nil },
+		testTimeout, time.Millisecond, "somebody always has a lock")
+	return func() { require.NoError(t, shared.Close()) }
+}
+
+// unwritable lets only reads through, by holding SQLite's one lock for writing.
+func unwritable(t *testing.T, s *site) (back func()) {
+	t.Helper()
+	database := openDatabase(t, s)
+	transaction, err := database.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	return func() { require.NoError(t, transaction.Rollback()) }
+}
+
+// openDatabase opens the records as another program would.
+func openDatabase(t *testing.T, s *site) *sql.DB {
+	t.Helper()
+	database, err := sql.Open("sqlite", "file://"+s.cfg.State.DatabaseFile()+"?_txlock=exclusive&_pragma=busy_timeout(60000)")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, database.Close()) })
+	return database
+}
+
+// awayStep is a moment of a chain at which the database goes away.
+type awayStep struct {
+	take absence
+	// reached reports whether the chain is there; nil is before it starts.
+	reached func(records *store.Store, dir string) bool
+	// waitsFor is the activity that has to wait then.
+	waitsFor string
+}
+
+func awaySteps() map[string]awayStep {
+	inTier := func(model string) func(*store.Store, string) bool {
+		return func(_ *store.Store, dir string) bool { return exists(filepath.Join(dir, model))() }
+	}
+	// The next record is asked for some milliseconds after the end of Tier 1 is recorded.
+	betweenTiers := func(records *store.Store, _ string) bool {
+		sessions, err := records.Chain(context.Background(), "chain-between_tiers")
+		return err == nil && len(sessions) > 0 && !sessions[0].EndedAt.IsZero()
+	}
+	return map[string]awayStep{
+		"before_the_policy":       {unreachable, nil, "LoadPolicy"},
+		"before_the_first_record": {unwritable, nil, "OpenSession"},
+		"in_tier_1":               {unreachable, inTier("haiku"), "CloseSession"},
+		"between_tiers":           {unwritable, betweenTiers, "OpenSession"},
+		"at_the_end":              {unreachable, inTier("sonnet"), "CloseSession"},
+	}
+}
+
+// takeAwayAt starts a chain and takes the database away at the step.
+func takeAwayAt(t *testing.T, s *site, step awayStep, dir string) (run client.WorkflowRun, back func()) {
+	t.Helper()
+	if step.reached == nil {
+		back = step.take(t, s)
+		return s.start(nil), back
+	}
+	records := s.records()
+	run = s.start(nil)
+	for began := time.Now(); !step.reached(records, dir); time.Sleep(time.Millisecond) {
+		require.Less(t, time.Since(began), testTimeout, "the chain does not get there")
+	}
+	return run, step.take(t, s)
+}
+
+// TestFaultDatabaseAway has the database away at each step of a chain. That delays it: each tier runs
+// once, and the records have it all.
+func TestFaultDatabaseAway(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	for name, step := range awaySteps() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			claude := simtest.Install(t, claudesim.Play(
+				claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash("echo >> "+dir+"/haiku; sleep 1"), claudesim.Conclude(asksFor(2))),
+				claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("echo >> "+dir+"/sonnet; sleep 1"), claudesim.Conclude(resolved()))))
+			s, _ := startWorkingSite(t, temporalServer, environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_TASK_QUEUE=away_"+name,
+				"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash")...))
+			run, back := takeAwayAt(t, s, step, dir)
+			went := time.Now()
+			requireWaiting(t, s, run, step.waitsFor)
+			time.Sleep(*faultsAway - time.Since(went))
+			described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
+			require.NoError(t, err)
+			require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, described.GetWorkflowExecutionInfo().GetStatus(), "the chain waits")
+			away := time.Since(went)
+			back()
+
+			chain, err := s.finish(run)
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+			require.Len(t, simtest.Launches(t, claude), 2)
+			require.Len(t, chain.Sessions, 2)
+			for _, model := range []string{"haiku", "sonnet"} {
+				did, err := os.ReadFile(filepath.Join(dir, model))
+				require.NoError(t, err)
+				require.Equal(t, "\n", string(did), "%s did its work once", model)
+			}
+			requireRecorded(t, s, chain)
+			t.Logf("faults: database away %s: %.1f s, %s waited, chain %s %.1f s after it was back, 2 tiers in 2 processes",
+				name, away.Seconds(), step.waitsFor, chain.Outcome, (time.Since(went) - away).Seconds())
+		})
+	}
+}
+
+// requireWaiting waits until an activity of the run is tried again after a failure.
+func requireWaiting(t *testing.T, s *site, run client.WorkflowRun, activity string) {
+	t.Helper()
+	requirePending(t, s, run, activity, func(a *workflowpb.PendingActivityInfo) bool { return a.GetLastFailure() != nil })
+}
+
+// requirePending waits until an activity of the run is as it is to be.
+func requirePending(t *testing.T, s *site, run client.WorkflowRun, activity string, is func(*workflowpb.PendingActivityInfo) bool) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
+		require.NoError(t, err)
+		return slices.ContainsFunc(described.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
+			return a.GetActivityType().GetName() == activity && is(a)
+		})
+	}, testTimeout, 20*time.Millisecond, activity)
+}
+
+// TestFaultDatabaseAwayCancelled cancels chains that wait for the database before anything has run.
+// They end while it is away, and no record of theirs stays open.
+func TestFaultDatabaseAwayCancelled(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	for name, tt := range map[string]struct {
+		take     absence
+		waitsFor string
+		// inATry brings the database back together with the cancellation, while a try waits for it.
+		inATry bool
+	}{
+		"before_the_policy": {unreachable, "LoadPolicy", false},
+		"while_opening":     {unwritable, "OpenSession", false},
+		"while_it_is_back":  {unwritable, "OpenSession", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Say("never"))))
+			environ := environment(t, claude, "CLAUDEOPS_TASK_QUEUE=cancelled_"+name)
+			s, _ := startWorkingSite(t, temporalServer, environ)
+			back := tt.take(t, s)
+			run := s.start(nil)
+			requireWaiting(t, s, run, tt.waitsFor)
+			if tt.inATry {
+				requirePending(t, s, run, tt.waitsFor, func(a *workflowpb.PendingActivityInfo) bool {
+					return a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED
+				})
+			}
+			cancelled := time.Now()
+			require.NoError(t, s.client.CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
+			if tt.inATry {
+				back()
+			}
+			_, err := s.finish(run)
+			require.True(t, temporal.IsCanceledError(err), "got %v", err)
+			ended := time.Since(cancelled)
+			if !tt.inATry {
+				back()
+			}
+			require.Empty(t, simtest.Launches(t, claude), "nothing has run")
+			chain := s.query(run)
+			require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
+			sessions, err := s.records().Chain(t.Context(), chain.ID)
+			require.NoError(t, err)
+			for i := range sessions {
+				require.Equal(t, escalation.SessionStopped, sessions[i].Status)
+			}
+			if tt.inATry {
+				require.Len(t, sessions, 1, "the try has opened it")
+				requireRecorded(t, s, chain)
+			}
+			recordHistory(t, s, run, "cancelled_"+name)
+			t.Logf("faults: database away, chain cancelled %s: ended after %.1f s, %d records, all closed",
+				name, ended.Seconds(), len(sessions))
+		})
+	}
+}

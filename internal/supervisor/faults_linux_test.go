@@ -1,0 +1,85 @@
+package supervisor_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+)
+
+// These helpers look at what a fault has left behind with /proc and Temporal's history alone, not
+// with what they are to judge.
+
+// toolsAllowed lets Tier 1 run commands.
+func toolsAllowed() []string {
+	return []string{"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash"}
+}
+
+// processesOf lists the living processes that have text in their environment or command line.
+func processesOf(t *testing.T, text string) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	var found []string
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty when it has ended
+		if len(command) > 0 && (bytes.Contains(environ, []byte(text)) || bytes.Contains(command, []byte(text))) {
+			found = append(found, fmt.Sprintf("%d %q", pid, command))
+		}
+	}
+	return found
+}
+
+// requireGone waits until no process has text any more, and returns how long that took.
+func requireGone(t *testing.T, text string, limit time.Duration) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for left := processesOf(t, text); len(left) > 0; left = processesOf(t, text) {
+		require.Less(t, time.Since(began), limit, "still there: %s", strings.Join(left, ", "))
+		time.Sleep(5 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// peakMemory returns the most memory that a process had so far, in megabytes.
+func peakMemory(t *testing.T, pid int) float64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(status)) {
+		if value, found := strings.CutPrefix(line, "VmHWM:"); found {
+			kilobytes, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
+			require.NoError(t, err)
+			return kilobytes / 1024
+		}
+	}
+	require.Fail(t, "no peak", "%s", status)
+	return 0
+}
+
+// failedAttempts lists why attempts of a run's activities failed that were followed by another one.
+func failedAttempts(t *testing.T, s *site, run client.WorkflowRun) []string {
+	t.Helper()
+	var failures []string
+	events := s.client.GetWorkflowHistory(t.Context(), run.GetID(), run.GetRunID(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		require.NoError(t, err)
+		if last := event.GetActivityTaskStartedEventAttributes().GetLastFailure(); last != nil {
+			failures = append(failures, last.GetMessage())
+		}
+	}
+	return failures
+}
