@@ -1,0 +1,180 @@
+//go:build linux
+
+package supervisor_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// disk is a file system of a few megabytes.
+type disk struct{ dir string }
+
+// smallDisk mounts one, which takes a superuser. Where there is none the test fails if CI is "true" in
+// the environment, and is skipped otherwise: no other limit gives the error of a full disk.
+func smallDisk(t *testing.T) disk {
+	t.Helper()
+	d := disk{dir: t.TempDir()}
+	if err := unix.Mount("tmpfs", d.dir, "tmpfs", 0, "size=4m,mode=0700"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("cannot mount a small disk, which the faults of full disks need: %v; run the tests as root", err)
+		}
+		t.Skipf("NOT TESTED, a full disk: cannot mount a small one: %v; run the tests as root", err)
+	}
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(d.dir, unix.MNT_DETACH)) })
+	return d
+}
+
+// fill leaves no room on the disk.
+func (d disk) fill(t *testing.T) {
+	t.Helper()
+	filler, err := os.OpenFile(d.filler(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, filler.Close()) }()
+	for size := 64 << 10; size > 0; {
+		_, err := filler.Write(make([]byte, size))
+		if errors.Is(err, syscall.ENOSPC) {
+			size /= 2
+			continue
+		}
+		require.NoError(t, err)
+	}
+}
+
+// makeRoom undoes fill.
+func (d disk) makeRoom(t *testing.T) {
+	t.Helper()
+	require.NoError(t, os.Remove(d.filler()))
+}
+
+func (d disk) filler() string { return filepath.Join(d.dir, "filler") }
+
+// climbing is a chain of two tiers whose first one waits, in a tool call, until the file goOn is there.
+func climbing(atIt, goOn string) claudesim.Scenario {
+	return claudesim.Play(
+		claudesim.On(claudesim.Match{Model: "haiku"},
+			claudesim.Bash("touch "+atIt+"; while ! [ -e "+goOn+" ]; do sleep 0.05; done; echo seen by tier 1"), claudesim.Conclude(asksFor(2))),
+		concluding("sonnet", resolved()))
+}
+
+// TestFaultDiskFullForTheArchive fills the disk of the archive while Tier 1 is at work. The chain
+// goes on without the archive, says so in the log, and uses it again once there is room.
+func TestFaultDiskFullForTheArchive(t *testing.T) {
+	t.Parallel()
+	d, dir := smallDisk(t), t.TempDir()
+	atIt, goOn := filepath.Join(dir, "at-it"), filepath.Join(dir, "go-on")
+	claude := simtest.Install(t, climbing(atIt, goOn))
+	archive := filepath.Join(d.dir, "archive")
+	s, book := startWorkingSite(t, startTemporal(t), newHost(t, claude, "file://"+archive).environ(t))
+	run := s.start(nil)
+	require.Eventually(t, exists(atIt), testTimeout, 20*time.Millisecond)
+	d.fill(t)
+	require.NoError(t, os.WriteFile(goOn, nil, 0o600))
+	chain, err := s.finish(run)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+	require.Len(t, chain.Sessions, 2)
+	require.Equal(t, []int{1, 1}, []int{chain.Sessions[0].Attempts, chain.Sessions[1].Attempts}, "no tier was repeated for it")
+	requests := simtest.Requests(t, claude)
+	require.Contains(t, requests[len(requests)-1].ToolResults(), "seen by tier 1", "the conversation itself goes on")
+	requireRecorded(t, s, chain)
+	warnings := book.count("the conversation could not be archived")
+	require.GreaterOrEqual(t, warnings, 2, "each tier's")
+	require.GreaterOrEqual(t, book.count("no space left on device"), 2, "and why")
+	lost := len(objects(archive))
+
+	d.makeRoom(t)
+	_, err = s.finish(s.startAs("with-room", nil))
+	require.NoError(t, err)
+	require.Len(t, objects(archive), lost+2, "there is an archive again")
+	t.Logf("faults: disk full (tmpfs) for the archive: chain %s in 2 attempts, %d conversations archived, %d warnings; with room again 2 of 2",
+		chain.Outcome, lost, warnings)
+}
+
+// TestFaultDiskFullForTheCLI fills the disk of the CLI's own directory, where its transcripts are. The
+// tier cannot go on there, and a process more would not help: the chain ends with what to do, at once.
+func TestFaultDiskFullForTheCLI(t *testing.T) {
+	t.Parallel()
+	d, dir := smallDisk(t), t.TempDir()
+	atIt, goOn := filepath.Join(dir, "at-it"), filepath.Join(dir, "go-on")
+	claude := simtest.Install(t, climbing(atIt, goOn))
+	own := filepath.Join(d.dir, "claude")
+	require.NoError(t, os.Mkdir(own, 0o700))
+	environ := environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_CLAUDE_CONFIG_DIR="+own)...)
+	s, _ := startWorkingSite(t, startTemporal(t), environ)
+	run := s.start(nil)
+	require.Eventually(t, exists(atIt), testTimeout, 20*time.Millisecond)
+	d.fill(t)
+	require.NoError(t, os.WriteFile(goOn, nil, 0o600))
+	chain, err := s.finish(run)
+	require.NoError(t, err)
+	require.Empty(t, processesOf(t, chain.Sessions[0].SessionID), "left behind")
+	require.Equal(t, escalation.OutcomeFailed, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+	require.Len(t, chain.Sessions, 1)
+	require.Equal(t, escalation.SessionFailed, chain.Sessions[0].Status)
+	require.Contains(t, chain.Sessions[0].Error, "the disk of "+own+" is full; make room there")
+	require.Equal(t, 1, chain.Sessions[0].Attempts, "nothing was done twice")
+	requireRecorded(t, s, chain)
+
+	d.makeRoom(t)
+	again, err := s.finish(s.startAs("with-room", nil))
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, again.Outcome, again.Reason)
+	t.Logf("faults: disk full (tmpfs) for the CLI: chain %s after 1 attempt, told to make room; with room again %s", chain.Outcome, again.Outcome)
+}
+
+// TestFaultDiskFullForTheRecords fills the disk of the database while Tier 1 is at work. Its end waits
+// until there is room.
+func TestFaultDiskFullForTheRecords(t *testing.T) {
+	t.Parallel()
+	d, dir := smallDisk(t), t.TempDir()
+	atIt, goOn := filepath.Join(dir, "at-it"), filepath.Join(dir, "go-on")
+	claude := simtest.Install(t, climbing(atIt, goOn))
+	environ := environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_DATABASE_URL=sqlite://"+filepath.Join(d.dir, "records.db"))...)
+	s, _ := startWorkingSite(t, startTemporal(t), environ)
+	run := s.start(nil)
+	require.Eventually(t, exists(atIt), testTimeout, 20*time.Millisecond)
+	// What the log of the database has grown to it could use without more room.
+	_, err := openDatabase(t, s).ExecContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)")
+	require.NoError(t, err)
+	d.fill(t)
+	require.NoError(t, os.WriteFile(goOn, nil, 0o600))
+	requireWaiting(t, s, run, "CloseSession")
+	said := lastFailure(t, s, run)
+	require.Contains(t, said, "full")
+	full := time.Now()
+	time.Sleep(*faultsAway)
+	d.makeRoom(t)
+	waited := time.Since(full)
+
+	chain, err := s.finish(run)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+	require.Len(t, chain.Sessions, 2)
+	require.Len(t, simtest.Launches(t, claude), 2, "each tier ran once")
+	requireRecorded(t, s, chain)
+	t.Logf("faults: disk full (tmpfs) for the records: waited %.1f s (%s), chain %s, 2 tiers in 2 processes",
+		waited.Seconds(), said, chain.Outcome)
+}
+
+// lastFailure returns why the pending activity of a run failed last.
+func lastFailure(t *testing.T, s *site, run client.WorkflowRun) string {
+	t.Helper()
+	described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
+	require.NoError(t, err)
+	require.Len(t, described.GetPendingActivities(), 1)
+	return described.GetPendingActivities()[0].GetLastFailure().GetMessage()
+}
+
