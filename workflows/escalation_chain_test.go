@@ -306,6 +306,7 @@ func TestChainWithoutTheConversationBecomesOneHandoff(t *testing.T) {
 			require.Equal(t, escalation.ContinuityHandoff, again.Continuity)
 			require.Equal(t, reason, again.ContinuityReason)
 			require.Equal(t, "what it saw", w.ran[2].Handoff.Summary)
+			require.Empty(t, w.ran[2].Handoff.Remediation, "nothing was begun")
 			require.NotEqual(t, failed.SessionID, again.SessionID)
 		})
 	}

@@ -21,6 +21,8 @@ type step struct {
 	// resumeFailed and transcriptLost say why the parent's conversation is not tried again: it
 	// could not be loaded, or it is gone.
 	resumeFailed, transcriptLost bool
+	// cutOff is a session of this very tier that had begun its work and cannot go on; nil if none.
+	cutOff *escalation.Session
 }
 
 // firstStep is where the input says to begin.
@@ -53,7 +55,11 @@ func (s step) escalate(session escalation.Session, tier escalation.Tier) step {
 // handOff is the same step again, without the conversation that failed session was to go on from.
 func (s step) handOff(failed escalation.Session) step {
 	lost := failed.Status == escalation.SessionTranscriptLost
-	return step{tier: s.tier, parent: s.parent, resumeFailed: !lost, transcriptLost: lost}
+	next := step{tier: s.tier, parent: s.parent, resumeFailed: !lost, transcriptLost: lost}
+	if failed.Attempts > 1 { // it was its own conversation that could not be loaded any more
+		next.cutOff = &failed
+	}
+	return next
 }
 
 // runTier opens the record of a session, runs its agent, and returns the session as it ended.
@@ -76,6 +82,9 @@ func (c *chainRun) runTier(ctx workflow.Context, step step) (escalation.Session,
 	}
 	if session.Continuity == escalation.ContinuityHandoff {
 		handoff := escalation.NewHandoff(step.parent.Tier, step.tier, step.parent.Verdict)
+		if step.cutOff != nil {
+			handoff = handoff.After(*step.cutOff)
+		}
 		input.Handoff = &handoff
 	}
 	session.Report = c.runAgent(withTier(ctx, c.policy.For(step.tier), summarize(session)), input)

@@ -3,6 +3,7 @@ package escalation
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // HandoffVersion is the version of the handoff document that this program writes.
@@ -36,6 +37,16 @@ func NewHandoff(from, next Tier, verdict *Verdict) Handoff {
 	handoff.Remediation = verdict.Remediation
 	handoff.Actions = verdict.Actions
 	return handoff
+}
+
+// After returns h with the note that a session of the tier it goes to was at work before, and was
+// cut off. What that session did is in no verdict.
+func (h Handoff) After(cutOff Session) Handoff {
+	note := fmt.Sprintf("An earlier session of %s, %s, was at work on this from %s on and was cut off after %d turns without a verdict. "+
+		"What it did may have taken effect in full, in part or not at all: check that before anything that changes something is repeated.",
+		cutOff.Tier, cutOff.SessionID, cutOff.StartedAt.UTC().Format(time.RFC3339), cutOff.Turns)
+	h.Remediation = strings.TrimSpace(h.Remediation + "\n\n" + note)
+	return h
 }
 
 // Markdown renders the handoff as a section of a prompt. It all came from an agent,

@@ -9,6 +9,17 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
+func TestHandoffAfterASessionThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	cutOff := escalation.Session{Tier: 2, SessionID: "4f2b7c1e", Report: escalation.Report{Turns: 7, Attempts: 2}}
+	handoff := escalation.NewHandoff(1, 2, &escalation.Verdict{Summary: "502", Remediation: "nothing yet"}).After(cutOff)
+	require.Equal(t, "502", handoff.Summary)
+	text := handoff.Markdown()
+	require.Contains(t, text, "### Already tried\n\nnothing yet\n\nAn earlier session of tier 2, 4f2b7c1e,")
+	require.Contains(t, text, "after 7 turns without a verdict")
+	require.Contains(t, text, "check that before anything that changes something is repeated")
+}
+
 func TestHandoffMarkdown(t *testing.T) {
 	t.Parallel()
 	handoff := escalation.NewHandoff(2, 3, &escalation.Verdict{

@@ -26,9 +26,6 @@ import (
 // between two saves, and what a save and the call under way take on a busy host.
 const mostMissing = 20 * time.Second
 
-// interruptedPrompt is in the prompt of an attempt that finds a conversation.
-const interruptedPrompt = "ended before its work was done"
-
 func forRealCLIs(t *testing.T, test func(t *testing.T, version claudesim.Version, cli string)) {
 	t.Parallel()
 	for _, version := range simtest.Versions() {

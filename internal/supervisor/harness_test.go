@@ -20,6 +20,9 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
+// interruptedPrompt is in the prompt of an attempt that finds a conversation.
+const interruptedPrompt = "ended before its work was done"
+
 // testTimeout bounds a test on the real server.
 const testTimeout = 2 * time.Minute
 
