@@ -3,8 +3,11 @@
 package supervisor_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -19,22 +22,38 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// disk is a file system of a few megabytes.
-type disk struct{ dir string }
+// disk is a file system of a few megabytes, and how it was made.
+type disk struct{ dir, how string }
 
-// smallDisk mounts one, which takes a superuser. Where there is none the test fails if CI is "true" in
-// the environment, and is skipped otherwise: no other limit gives the error of a full disk.
+// smallDisk mounts one, which takes a superuser, or sudo without a password. Where there is neither
+// the test fails if CI is "true" in the environment, and is skipped otherwise: no other limit gives the
+// error of a full disk.
 func smallDisk(t *testing.T) disk {
 	t.Helper()
-	d := disk{dir: t.TempDir()}
-	if err := unix.Mount("tmpfs", d.dir, "tmpfs", 0, "size=4m,mode=0700"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("cannot mount a small disk, which the faults of full disks need: %v; run the tests as root", err)
-		}
-		t.Skipf("NOT TESTED, a full disk: cannot mount a small one: %v; run the tests as root", err)
+	dir, options := t.TempDir(), fmt.Sprintf("size=4m,mode=0700,uid=%d,gid=%d", os.Getuid(), os.Getgid())
+	refused := unix.Mount("tmpfs", dir, "tmpfs", 0, options)
+	if refused == nil {
+		t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+		return disk{dir, "tmpfs"}
 	}
-	t.Cleanup(func() { require.NoError(t, unix.Unmount(d.dir, unix.MNT_DETACH)) })
-	return d
+	said, err := sudo("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir)
+	if err == nil {
+		t.Cleanup(func() {
+			said, err := sudo("umount", "-l", dir)
+			require.NoError(t, err, "%s", said)
+		})
+		return disk{dir, "tmpfs by sudo"}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("cannot mount a small disk: %v; nor with sudo: %v: %s; run the tests as root", refused, err, said)
+	}
+	t.Skipf("NOT TESTED: a full disk. Cannot mount a small one: %v; nor with sudo: %v: %s; run the tests as root", refused, err, said)
+	return disk{}
+}
+
+// sudo runs a program as the superuser, and asks nobody for a password.
+func sudo(arguments ...string) (said []byte, err error) {
+	return exec.CommandContext(context.Background(), "sudo", append([]string{"-n"}, arguments...)...).CombinedOutput()
 }
 
 // fill leaves no room on the disk.
@@ -99,8 +118,8 @@ func TestFaultDiskFullForTheArchive(t *testing.T) {
 	_, err = s.finish(s.startAs("with-room", nil))
 	require.NoError(t, err)
 	require.Len(t, objects(archive), lost+2, "there is an archive again")
-	t.Logf("faults: disk full (tmpfs) for the archive: chain %s in 2 attempts, %d conversations archived, %d warnings; with room again 2 of 2",
-		chain.Outcome, lost, warnings)
+	t.Logf("faults: disk full (%s) for the archive: chain %s in 2 attempts, %d conversations archived, %d warnings; with room again 2 of 2",
+		d.how, chain.Outcome, lost, warnings)
 }
 
 // TestFaultDiskFullForTheCLI fills the disk of the CLI's own directory, where its transcripts are. The
@@ -132,7 +151,7 @@ func TestFaultDiskFullForTheCLI(t *testing.T) {
 	again, err := s.finish(s.startAs("with-room", nil))
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeResolved, again.Outcome, again.Reason)
-	t.Logf("faults: disk full (tmpfs) for the CLI: chain %s after 1 attempt, told to make room; with room again %s", chain.Outcome, again.Outcome)
+	t.Logf("faults: disk full (%s) for the CLI: chain %s after 1 attempt, told to make room; with room again %s", d.how, chain.Outcome, again.Outcome)
 }
 
 // TestFaultDiskFullForTheRecords fills the disk of the database while Tier 1 is at work. Its end waits
@@ -165,8 +184,8 @@ func TestFaultDiskFullForTheRecords(t *testing.T) {
 	require.Len(t, chain.Sessions, 2)
 	require.Len(t, simtest.Launches(t, claude), 2, "each tier ran once")
 	requireRecorded(t, s, chain)
-	t.Logf("faults: disk full (tmpfs) for the records: waited %.1f s (%s), chain %s, 2 tiers in 2 processes",
-		waited.Seconds(), said, chain.Outcome)
+	t.Logf("faults: disk full (%s) for the records: waited %.1f s (%s), chain %s, 2 tiers in 2 processes",
+		d.how, waited.Seconds(), said, chain.Outcome)
 }
 
 // lastFailure returns why the pending activity of a run failed last.
@@ -177,4 +196,3 @@ func lastFailure(t *testing.T, s *site, run client.WorkflowRun) string {
 	require.Len(t, described.GetPendingActivities(), 1)
 	return described.GetPendingActivities()[0].GetLastFailure().GetMessage()
 }
-
