@@ -117,7 +117,7 @@ e2e: clis ## Repair a real broken service with the real CLI on a real Temporal s
 .PHONY: faults
 faults: ## Kill and cut off what chains depend on, many times, and print the figures
 	$(GO) test -count=1 -v -timeout 40m -run '^TestFault' ./internal/supervisor \
-		-faults.chains=200 -faults.kills=20 -faults.long $(FAULTS)
+		-faults.chains=200 -faults.kills=20 -faults.long -faults.away=60s -faults.line=100 $(FAULTS)
 
 .PHONY: histories
 histories: ## Record the histories of the present shape for the replay test

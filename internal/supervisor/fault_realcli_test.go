@@ -44,7 +44,7 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 		api := simtest.StartAPI(t, claudesim.Play(
 			claudesim.On(claudesim.Match{Prompt: interruptedPrompt}, claudesim.Conclude(resolved())),
 			claudesim.Always(claudesim.Bash(command))))
-		c, address := startTemporalServer(t)
+		c, address := startTemporalAt(t)
 		environ := environment(t, cli, append(toolsAllowed(), "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key")...)
 		s := siteOf(t, c, environ)
 		first := startWorkerProcess(t, environ, address)
@@ -84,7 +84,7 @@ func TestFaultRealCLIHostLostBetweenTiers(t *testing.T) {
 			claudesim.On(claudesim.Match{Model: "haiku"},
 				claudesim.Bash("touch "+marker+"; sleep 2; echo seen by tier 1"), claudesim.Conclude(asksFor(2))),
 			claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Conclude(resolved()))))
-		c, address := startTemporalServer(t)
+		c, address := startTemporalAt(t)
 		here := newHost(t, cli, "file://"+t.TempDir())
 		keys := []string{"ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key"}
 		environ := here.environ(t, append(keys, "CLAUDEOPS_DRAIN_TIMEOUT=1m")...)
@@ -136,7 +136,7 @@ func TestFaultRealCLIHostLostInATier(t *testing.T) {
 		}
 		api := simtest.StartAPI(t, claudesim.Play(
 			claudesim.On(claudesim.Match{Prompt: interruptedPrompt}, claudesim.Conclude(resolved())), claudesim.Always(calls...)))
-		c, address := startTemporalServer(t)
+		c, address := startTemporalAt(t)
 		archive := filepath.Join(t.TempDir(), "archive")
 		here := newHost(t, cli, "file://"+archive)
 		keys := []string{"ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key", "CLAUDEOPS_TIER1_BUDGET_USD=0", "CLAUDEOPS_TIER1_MAX_TURNS=0"}

@@ -1,7 +1,10 @@
 package supervisor_test
 
 import (
+	"flag"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
@@ -23,6 +26,10 @@ func TestMain(m *testing.M) {
 	}
 	if name := os.Getenv(roleVariable); name != "" {
 		playRole(name)
+	}
+	// Most of these tests wait: for Temporal's timers, for a database that is away. The command line wins.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
