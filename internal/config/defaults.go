@@ -20,7 +20,7 @@ func defaults() Config {
 			Path:             "claude",
 			FirstByteTimeout: 2 * time.Minute,  // a second or two, but for a loaded host and a large transcript
 			IdleTimeout:      31 * time.Minute, // the CLI is silent while a command runs, and a playbook takes up to half an hour
-			StopGrace:        3 * time.Second,  // the CLI takes one; a cancelled agent is to be gone within five, heartbeat and kill included
+			StopGrace:        3 * time.Second,  // the CLI takes one; cancelled agents have to be gone within five, heartbeat included
 			Containment:      ContainmentAuto,
 			APIRetries:       5, // well under a minute of backoff; longer waits are Temporal's
 		},
