@@ -14,9 +14,9 @@ type Agent interface {
 	// returns, with the status escalation.SessionStopped. It returns an error if and only if the same invocation may go better
 	// later; what is known, the cost among it, is in the report even then.
 	Run(ctx context.Context, run AgentRun, observe func(AgentProgress)) (AgentReport, error)
-	// HasConversation reports whether there is a conversation that can be resumed, on this host
-	// or in an archive. An error means that this cannot be told now.
-	HasConversation(ctx context.Context, sessionID string) (bool, error)
+	// HasConversation reports whether there is a conversation of agents in directory that can be
+	// resumed, on this host or in an archive. An error means that this cannot be told now.
+	HasConversation(ctx context.Context, directory, sessionID string) (bool, error)
 }
 
 // AgentRun is one invocation of the claude CLI for a tier.
@@ -27,6 +27,8 @@ type AgentRun struct {
 	Policy escalation.TierPolicy
 	// SessionID is the id of the conversation to write.
 	SessionID string
+	// Directory is where the agent works; empty for the usual place.
+	Directory string
 	// Resume is the conversation to start from: empty for none, SessionID to go on with
 	// it, any other to fork it.
 	Resume string

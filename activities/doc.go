@@ -8,5 +8,7 @@
 //
 //	Settings  policy snapshot          workflow task queue
 //	Records   sessions and events      workflow task queue
+//	Notifications  messages to people  workflow task queue
+//	Schedules what was left out        workflow task queue
 //	Tiers     agents' processes        agents' task queue
 package activities

@@ -83,6 +83,19 @@ func (r *Records) WithdrawSession(ctx context.Context, input CloseSessionInput) 
 	return nil
 }
 
+// RecordEventsInput is events that go with no record.
+type RecordEventsInput struct {
+	Events []escalation.Event `json:"events"`
+}
+
+// RecordEvents stores events that no session's record takes along.
+func (r *Records) RecordEvents(ctx context.Context, input RecordEventsInput) error {
+	if err := r.Store.AppendEvents(ctx, input.Events); err != nil {
+		return r.translate(fmt.Errorf("record events: %w", err))
+	}
+	return nil
+}
+
 // translate decides whether Temporal should try the activity again.
 func (r *Records) translate(err error) error {
 	if r.IsPermanent != nil && r.IsPermanent(err) {

@@ -51,8 +51,9 @@ func TestRecords(t *testing.T) {
 	require.NoError(t, records.CloseSession(t.Context(), activities.CloseSessionInput{
 		SessionID: ownID, Events: []escalation.Event{event},
 	}))
+	require.NoError(t, records.RecordEvents(t.Context(), activities.RecordEventsInput{Events: []escalation.Event{event}}))
 	require.Equal(t, []string{ownID}, store.closed)
-	require.Equal(t, []escalation.Event{event, event}, store.events)
+	require.Equal(t, []escalation.Event{event, event, event}, store.events)
 }
 
 func TestRecordsErrors(t *testing.T) {
@@ -69,7 +70,8 @@ func TestRecordsErrors(t *testing.T) {
 			}
 			_, openErr := records.OpenSession(t.Context(), activities.OpenSessionInput{})
 			closeErr := records.CloseSession(t.Context(), activities.CloseSessionInput{})
-			for _, err := range []error{openErr, closeErr} {
+			eventErr := records.RecordEvents(t.Context(), activities.RecordEventsInput{})
+			for _, err := range []error{openErr, closeErr, eventErr} {
 				require.ErrorIs(t, err, tt.err)
 				var application *temporal.ApplicationError
 				isPermanent := errors.As(err, &application) && application.NonRetryable()

@@ -57,6 +57,8 @@ type RunTierInput struct {
 	// ParentTier and ParentSessionID are the tier and the conversation that came before; empty if none.
 	ParentTier      escalation.Tier `json:"parent_tier,omitempty"`
 	ParentSessionID string          `json:"parent_session_id,omitempty"`
+	// Directory is where the agent works; empty for the usual place.
+	Directory string `json:"directory,omitempty"`
 	// Handoff is what the tier gets in place of the conversation, with escalation.ContinuityHandoff.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
 }
@@ -99,7 +101,7 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 
 // attempt runs the agent, from where the attempt before left the conversation.
 func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgress, pulse *pulse) (AgentReport, error) {
-	known, err := t.Agent.HasConversation(ctx, input.SessionID)
+	known, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
 	if err != nil {
 		return AgentReport{}, err
 	}
@@ -149,6 +151,7 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bo
 		Tier:      input.Tier,
 		Policy:    input.Policy.For(input.Tier),
 		SessionID: input.SessionID,
+		Directory: input.Directory,
 		Schema:    escalation.VerdictSchema,
 	}
 	switch {

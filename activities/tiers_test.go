@@ -49,7 +49,7 @@ func (f *fakeAgent) Run(
 	return reply.report, reply.err
 }
 
-func (f *fakeAgent) HasConversation(_ context.Context, sessionID string) (bool, error) {
+func (f *fakeAgent) HasConversation(_ context.Context, _, sessionID string) (bool, error) {
 	return f.conversations[sessionID], f.unreachable
 }
 

@@ -118,7 +118,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Contains(t, got.stdout, "✓ containment")
 	require.Contains(t, got.stdout, "✗ claude")
 	require.Contains(t, got.stdout, "✗ temporal")
-	require.Contains(t, got.stderr, "2 of 7 checks failed")
+	require.Contains(t, got.stderr, "2 of 8 checks failed")
 
 	blocked := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
@@ -126,9 +126,9 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Equal(t, exitFailure, got.code)
 	var findings []finding
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &findings))
-	require.Equal(t, "state directory", findings[1].Check)
-	require.False(t, findings[1].OK)
-	require.Contains(t, findings[1].Detail, "CLAUDEOPS_STATE_DIR")
+	require.Equal(t, "state directory", findings[2].Check)
+	require.False(t, findings[2].OK)
+	require.Contains(t, findings[2].Detail, "CLAUDEOPS_STATE_DIR")
 }
 
 // startInstallation runs a server and a worker that plays scenario and returns the
@@ -140,7 +140,13 @@ func startInstallation(t *testing.T, scenario claudesim.Scenario) []string {
 	}
 	claude, err := claudesim.Install(t.TempDir(), scenario)
 	require.NoError(t, err)
-	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude)
+	return startInstalled(t, claude)
+}
+
+// startInstalled does the same with a claude that is installed.
+func startInstalled(t *testing.T, claude string, more ...string) []string {
+	t.Helper()
+	environ := append(bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude), more...)
 	environ[0] = "PATH=" + os.Getenv("PATH")
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)

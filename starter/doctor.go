@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/workflowservice/v1"
@@ -56,7 +57,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	if err != nil {
 		return []finding{failed("configuration", err)}
 	}
-	findings := []finding{passed("configuration", "valid")}
+	findings := []finding{passed("configuration", "valid"), checkNotifications(cfg.Notify)}
 	if err := cfg.MakeDirs(); err != nil {
 		findings = append(findings, failed("state directory", err))
 	} else {
@@ -94,6 +95,24 @@ func checkTranscripts(ctx context.Context, cfg config.Config) finding {
 		return failed(check, err)
 	}
 	return passed(check, "archived at "+cfg.State.Transcripts)
+}
+
+// checkNotifications looks whether the places are spelled right, which the configuration has seen
+// to, and tells how many there are. Trying them would notify people.
+func checkNotifications(settings config.Notify) finding {
+	const check = "notifications"
+	targets, err := settings.Targets()
+	if err != nil {
+		return failed(check, err)
+	}
+	if len(targets) == 0 {
+		return passed(check, "nobody is notified: CLAUDEOPS_NOTIFY_URLS is not set")
+	}
+	services := make([]string, len(targets))
+	for i, target := range targets {
+		services[i] = target.Service()
+	}
+	return passed(check, strings.Join(services, ", ")+"; try them with: starter notify test")
 }
 
 func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -21,13 +20,8 @@ import (
 
 // runOptions are the flags of `run`.
 type runOptions struct {
+	chainOptions
 	id         string
-	tier       int
-	maxTier    int
-	prompt     string
-	promptFile string
-	services   []string
-	dryRun     bool
 	trigger    string
 	resumeFrom string
 	wait       bool
@@ -43,13 +37,8 @@ func (a *app) runCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), o, cmd.Flags().Changed) },
 	}
 	flags := cmd.Flags()
+	o.register(flags)
 	flags.StringVar(&o.id, "id", "", "workflow ID of the chain (default: one with the time in it)")
-	flags.IntVar(&o.tier, "tier", 0, "tier to start with: 1, 2 or 3 (default 1)")
-	flags.IntVar(&o.maxTier, "max-tier", 0, "highest tier that may run (default: the worker's)")
-	flags.StringVarP(&o.prompt, "prompt", "p", "", "what to look at or to do, in your words")
-	flags.StringVar(&o.promptFile, "prompt-file", "", "file to read the prompt from; - is standard input")
-	flags.StringSliceVarP(&o.services, "service", "s", nil, "service to limit the chain to; can be repeated")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "look and report only: nothing escalates, nothing is changed")
 	flags.StringVar(&o.trigger, "trigger", string(escalation.TriggerManual), "what started the chain, for lists")
 	flags.StringVar(&o.resumeFrom, "resume-from", "", "id of a conversation to start from")
 	flags.BoolVarP(&o.wait, "wait", "w", false, "follow the chain until it has ended")
@@ -63,7 +52,7 @@ type started struct {
 }
 
 func (a *app) run(ctx context.Context, o runOptions, given func(flag string) bool) error {
-	input, err := a.chainInput(o, given)
+	input, err := a.runInput(o, given)
 	if err != nil {
 		return misuse(err)
 	}
@@ -91,56 +80,21 @@ func (a *app) run(ctx context.Context, o runOptions, given func(flag string) boo
 	return errorOf(chain)
 }
 
-// chainInput makes the workflow's input from the flags and checks it, so that a mistake
-// is told here and starts nothing.
-func (a *app) chainInput(o runOptions, given func(flag string) bool) (workflows.ChainInput, error) {
-	input := workflows.ChainInput{
-		Trigger:   escalation.Trigger(o.trigger),
-		StartTier: escalation.Tier(o.tier),
-		MaxTier:   escalation.Tier(o.maxTier),
-		Prompt:    o.prompt,
-		Services:  o.services,
-		DryRun:    o.dryRun,
-	}
-	for flag, tier := range map[string]int{"tier": o.tier, "max-tier": o.maxTier} {
-		if given(flag) && !escalation.Tier(tier).Valid() {
-			return input, fmt.Errorf("--%s %d is not a tier: it must be 1, 2 or 3", flag, tier)
-		}
-	}
+// runInput makes the workflow's input from the flags and checks it, so that a mistake is told
+// here and starts nothing.
+func (a *app) runInput(o runOptions, given func(flag string) bool) (workflows.ChainInput, error) {
 	if _, err := strconv.Atoi(o.id); err == nil {
-		return input, fmt.Errorf("--id %s would be taken for the number of a session", o.id)
+		return workflows.ChainInput{}, fmt.Errorf("--id %s would be taken for the number of a session", o.id)
 	}
-	if o.prompt != "" && o.promptFile != "" {
-		return input, errors.New("--prompt and --prompt-file exclude each other")
+	input, err := a.chainInput(o.chainOptions, given)
+	if err != nil {
+		return input, err
 	}
-	if o.promptFile != "" {
-		prompt, err := a.readPrompt(o.promptFile)
-		if err != nil {
-			return input, err
-		}
-		input.Prompt = prompt
-	}
+	input.Trigger = escalation.Trigger(o.trigger)
 	if o.resumeFrom != "" {
 		input.ResumeFrom = &workflows.ResumeFrom{SessionID: o.resumeFrom}
 	}
 	return input, input.Validate()
-}
-
-func (a *app) readPrompt(file string) (string, error) {
-	var data []byte
-	var err error
-	if file == "-" {
-		data, err = io.ReadAll(a.stdin)
-	} else {
-		data, err = os.ReadFile(file) //nolint:gosec // the operator names the file
-	}
-	if err != nil {
-		return "", fmt.Errorf("read the prompt: %w", err)
-	}
-	if strings.TrimSpace(string(data)) == "" {
-		return "", fmt.Errorf("the prompt file %s is empty", file)
-	}
-	return string(data), nil
 }
 
 // startChain starts a chain under id, or under a new one if id is empty.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/google/uuid"
 
@@ -39,6 +40,11 @@ type ChainInput struct {
 	MaxTier escalation.Tier `json:"max_tier,omitempty"`
 	// ResumeFrom is a conversation to start from.
 	ResumeFrom *ResumeFrom `json:"resume_from,omitempty"`
+	// Models takes the place of the configured models of some tiers: {"2":"sonnet"}.
+	Models map[escalation.Tier]string `json:"models,omitempty"`
+	// Repository is the directory in which the agents work: one that the workers' configuration
+	// lists, by its path or by the last part of it; the usual one if empty.
+	Repository string `json:"repository,omitempty"`
 
 	// problem is what is wrong with the JSON that this was read from. A decoding error
 	// would be retried by Temporal for ever; a problem fails the chain once, in Validate.
@@ -97,8 +103,42 @@ func (in ChainInput) Validate() error {
 	if err := escalation.CheckServices(in.Services); err != nil {
 		return fmt.Errorf("services: %w", err)
 	}
-	return in.validateResume()
+	return cmp.Or(in.validateModels(), in.validateRepository(), in.validateResume())
 }
+
+// maxModelBytes is far more than any model's name has.
+const maxModelBytes = 200
+
+func (in ChainInput) validateModels() error {
+	known := 0
+	for _, tier := range escalation.Tiers() {
+		model, given := in.Models[tier]
+		if !given {
+			continue
+		}
+		known++
+		if model == "" || len(model) > maxModelBytes || model[0] == '-' || strings.ContainsFunc(model, notGraphic) {
+			return fmt.Errorf("models: %q for %s is not the name of a model", clip(model), tier)
+		}
+	}
+	if known < len(in.Models) {
+		return errors.New("models must be an object whose keys are tiers (1, 2 or 3)")
+	}
+	return nil
+}
+
+// maxRepositoryBytes is the length of the longest path that Linux takes.
+const maxRepositoryBytes = 4096
+
+func (in ChainInput) validateRepository() error {
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	if len(in.Repository) > maxRepositoryBytes || strings.ContainsFunc(in.Repository, unprintable) {
+		return fmt.Errorf("repository %q is not the path of a directory", clip(in.Repository))
+	}
+	return nil
+}
+
+func notGraphic(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 
 func (in ChainInput) validateResume() error {
 	if in.ResumeFrom == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -22,9 +23,10 @@ func TestChainInputAccepts(t *testing.T) {
 		"surrounding ws": {" {\"max_tier\": 1}\n", workflows.ChainInput{MaxTier: 1}},
 		"everything": {
 			`{"trigger":"manual","start_tier":2,"prompt":"look","services":["jellyfin"],"dry_run":true,"max_tier":2,
-			  "resume_from":{"session_id":"4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11"}}`,
+			  "models":{"2":"sonnet"},"repository":"infra","resume_from":{"session_id":"4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11"}}`,
 			workflows.ChainInput{
 				Trigger: "manual", StartTier: 2, Prompt: "look", Services: []string{"jellyfin"}, DryRun: true, MaxTier: 2,
+				Models: map[escalation.Tier]string{2: "sonnet"}, Repository: "infra",
 				ResumeFrom: &workflows.ResumeFrom{SessionID: "4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11"},
 			},
 		},
@@ -63,7 +65,14 @@ func TestChainInputRefuses(t *testing.T) {
 		"too many services": {
 			`{"services":["a"` + strings.Repeat(`,"a"`, 100) + `]}`, `services: 101 services, and at most 100 are allowed`,
 		},
-		"not a UUID": {`{"resume_from":{"session_id":"last"}}`, `resume_from.session_id "last" is not a UUID`},
+		"model of no tier":   {`{"models":{"4":"opus"}}`, `models must be an object whose keys are tiers (1, 2 or 3)`},
+		"models by name":     {`{"models":{"sonnet":"opus"}}`, `models must not be a number sonnet`},
+		"models as a list":   {`{"models":["opus"]}`, `models must not be a array`},
+		"no model":           {`{"models":{"1":""}}`, `models: "" for tier 1 is not the name of a model`},
+		"an option as model": {`{"models":{"1":"--print"}}`, `models: "--print" for tier 1 is not the name of a model`},
+		"two words as model": {`{"models":{"3":"opus 4"}}`, `models: "opus 4" for tier 3 is not the name of a model`},
+		"odd repository":     {`{"repository":"a\u0000b"}`, `repository "a\x00b" is not the path of a directory`},
+		"not a UUID":         {`{"resume_from":{"session_id":"last"}}`, `resume_from.session_id "last" is not a UUID`},
 		"UUID in braces": {
 			`{"resume_from":{"session_id":"{4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11}"}}`,
 			`resume_from.session_id "{4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11}" is not a UUID`,

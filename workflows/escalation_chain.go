@@ -2,6 +2,9 @@ package workflows
 
 import (
 	"cmp"
+	"fmt"
+	"path"
+	"slices"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -27,10 +30,16 @@ type ChainResult = escalation.Chain
 type chainRun struct {
 	input  ChainInput
 	policy escalation.Policy
+	// directory is where the agents work; empty for the usual one.
+	directory string
 	// state is what people see.
 	state escalation.Chain
 	// unrecorded are the events that the next record takes along.
 	unrecorded []escalation.Event
+	// notifications are those that people were, or are being, sent.
+	notifications []pendingNotification
+	// detached says that whoever started the chain does not wait for it any more.
+	detached bool
 }
 
 // EscalationChain runs one chain: Tier 1, and whatever it escalates to, until an outcome.
@@ -39,18 +48,22 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 	if err != nil {
 		return ChainResult{}, err
 	}
-	return chain.run(ctx)
+	_, err = chain.run(ctx)
+	chain.announce(ctx, err)
+	return chain.state, err
 }
 
 // setUpChain registers the handlers, checks the input and takes the snapshot of the policy.
 func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	chain := newChainRun(ctx, input)
-	if err := workflow.SetQueryHandler(ctx, ChainQuery, chain.query); err != nil {
+	err := workflow.SetQueryHandler(ctx, ChainQuery, chain.query)
+	if err != nil {
 		return nil, err
 	}
 	if err := input.Validate(); err != nil {
 		return nil, chain.refuse(ctx, err)
 	}
+	chain.relayWaiting(ctx)
 	var settings *activities.Settings
 	var loaded activities.LoadPolicyResult
 	policyCtx := withRecords(ctx, "policy snapshot")
@@ -63,6 +76,9 @@ func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	}
 	chain.policy = narrow(loaded.Policy, input)
 	chain.state.DryRun, chain.state.MaxTier = chain.policy.DryRun, chain.policy.MaxTier
+	if chain.directory, err = findRepository(chain.policy.Repositories, input.Repository); err != nil {
+		return nil, chain.refuse(ctx, err)
+	}
 	if err := checkStart(chain.policy, chain.firstStep().tier); err != nil {
 		return nil, chain.refuse(ctx, err)
 	}
@@ -126,11 +142,39 @@ func (c *chainRun) run(ctx workflow.Context) (ChainResult, error) {
 	}
 }
 
-// narrow applies what the input asks for, which can only be less than the policy allows.
+// narrow applies what the input asks for, which can only be less than the policy allows; a
+// model is a choice among what costs money, and the budgets stay.
 func narrow(policy escalation.Policy, input ChainInput) escalation.Policy {
 	policy.DryRun = policy.DryRun || input.DryRun
 	if input.MaxTier != 0 {
 		policy.MaxTier = min(policy.MaxTier, input.MaxTier)
 	}
+	policy.Tiers = slices.Clone(policy.Tiers)
+	for _, tier := range escalation.Tiers() {
+		own := &policy.Tiers[tier-1]
+		if model, given := input.Models[tier]; given && model != own.Model {
+			own.Model, own.ContextWindow = model, 0 // unknown until the CLI reports it
+		}
+	}
 	return policy
+}
+
+// findRepository returns the one of the repositories that agents may run in which has that
+// path, or that last part of it; "" for the usual directory.
+func findRepository(allowed []string, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	if cleaned := path.Clean(name); slices.Contains(allowed, cleaned) {
+		return cleaned, nil
+	}
+	named := slices.DeleteFunc(slices.Clone(allowed), func(directory string) bool { return path.Base(directory) != name })
+	switch len(named) {
+	case 1:
+		return named[0], nil
+	case 0:
+		return "", fmt.Errorf("repository %q is none that CLAUDEOPS_REPOSITORIES lists for the workers", name)
+	default:
+		return "", fmt.Errorf("repository %q is the name of %d directories: give the path of one", name, len(named))
+	}
 }

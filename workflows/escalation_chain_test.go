@@ -57,7 +57,8 @@ func newWorld(t *testing.T, tiers ...tierScript) *world {
 	w.env.RegisterActivity(&activities.Settings{})
 	w.env.RegisterActivity(&activities.Records{})
 	w.env.RegisterActivity(&activities.Tiers{})
-
+	w.env.RegisterActivity(&activities.Notifications{})
+	w.env.RegisterActivity(&activities.Schedules{})
 	return w
 }
 

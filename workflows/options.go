@@ -42,6 +42,34 @@ func withOneTry(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithRetryPolicy(withRecords(ctx, summary), temporal.RetryPolicy{MaximumAttempts: 1})
 }
 
+// withSchedule is for asking Temporal about a schedule, which is worth little time: a cycle
+// does without the answer.
+func withSchedule(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout:    10 * time.Second, // one call of Temporal's own service
+		ScheduleToCloseTimeout: time.Minute,      // also when no worker is there
+		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 3},
+		Summary:                summary,
+	})
+}
+
+// withNotification is for telling people. A service that is away is tried again for an hour,
+// because a network that is down is what people are told about; after that the message is
+// no news any more, and the chain must end.
+func withNotification(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout:    time.Minute, // all services at once, each has some seconds
+		ScheduleToCloseTimeout: time.Hour,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval:    2 * time.Second,
+			BackoffCoefficient: 2,
+			MaximumInterval:    2 * time.Minute,
+			MaximumAttempts:    50, // some 40 fit into the hour; this bounds attempts that fail at once
+		},
+		Summary: summary,
+	})
+}
+
 const (
 	// tierOverhead is what an attempt needs beyond the agent's own limit: start, the
 	// repair turn for a missing verdict, and stopping the process tree.

@@ -1,11 +1,14 @@
 package workflows_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -25,7 +28,22 @@ func TestReplay(t *testing.T) {
 			t.Parallel()
 			replayer := worker.NewWorkflowReplayer()
 			replayer.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
-			require.NoError(t, replayer.ReplayWorkflowHistoryFromJSONFile(nil, file))
+			replayer.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
+			// Under its own ID, from which a workflow may make those of others.
+			history := readHistory(t, file)
+			original := workflow.Execution{ID: history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()}
+			require.NotEmpty(t, original.ID)
+			require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{OriginalExecution: original}))
 		})
 	}
+}
+
+func readHistory(t *testing.T, file string) *historypb.History {
+	t.Helper()
+	opened, err := os.Open(file)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, opened.Close()) }()
+	history, err := client.HistoryFromJSON(opened, client.HistoryJSONOptions{})
+	require.NoError(t, err)
+	return history
 }

@@ -76,6 +76,7 @@ func (c *chainRun) runTier(ctx workflow.Context, step step) (escalation.Session,
 		Services:   c.input.Services, // the operator's limit, which no verdict moves
 		Request:    c.input.Prompt,
 		Continuity: session.Continuity,
+		Directory:  c.directory,
 	}
 	if step.parent != nil {
 		input.ParentTier, input.ParentSessionID = step.parent.Tier, step.parent.SessionID

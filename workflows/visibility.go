@@ -37,8 +37,8 @@ func (c *chainRun) publish(ctx workflow.Context) error {
 		TierAttribute.ValueSet(int64(c.state.Tier())),
 		CostAttribute.ValueSet(c.state.CostUSD),
 	}
-	if len(listed(c.state.Services)) > 0 {
-		updates = append(updates, ServicesAttribute.ValueSet(listed(c.state.Services)))
+	if services := listed(c.state.Services); len(services) > 0 {
+		updates = append(updates, ServicesAttribute.ValueSet(services))
 	}
 	if c.state.Outcome != "" {
 		updates = append(updates, OutcomeAttribute.ValueSet(string(c.state.Outcome)))
@@ -52,12 +52,14 @@ const maxListedBytes = 1_900
 
 // listed returns the first services, as many as fit into a search attribute.
 func listed(services []string) []string {
-	for n := len(services); n > 0; n-- {
-		if encoded, err := json.Marshal(services[:n]); err == nil && len(encoded) <= maxListedBytes {
-			return services[:n]
+	size := len("[]")
+	for i, service := range services {
+		encoded, err := json.Marshal(service)
+		if size += len(encoded) + len(","); err != nil || size > maxListedBytes {
+			return services[:i]
 		}
 	}
-	return nil
+	return services
 }
 
 // note adds an event to the visible state and to what the next record takes along. It

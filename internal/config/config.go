@@ -1,10 +1,12 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/notify"
 	"github.com/claudeops/claudeops/prompts"
 )
 
@@ -18,6 +20,7 @@ type Config struct {
 	Claude  Claude  `group:"The claude command line"`
 	Tiers   Tiers   `group:"Tiers"`
 	Prompts Prompts `group:"Prompts"`
+	Notify  Notify  `group:"Notifications"`
 	Worker  Worker  `group:"Worker"`
 	Log     Log     `group:"Log"`
 
@@ -50,6 +53,7 @@ type Claude struct {
 	Login            bool          `env:"-"`
 	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of further environment variables that agents get, comma-separated (AWS_* stands for all that begin so), beside the built-in list of what they need to run and of the providers' credentials."`
 	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run; the default rules confine the file tools to it. A path of your own must exist, and must not contain the state directory."`
+	Repositories     PathList      `env:"REPOSITORIES" desc:"Further directories, comma-separated, in which a chain may have its agents run: its input names one by its path or by the last part of it. Each must be an absolute path that exists, and must not contain the state directory."`
 	Environment      string        `env:"ENVIRONMENT" desc:"Description of the infrastructure for the agents, free text: what runs where, how to reach it, what to keep in mind. Goes into every launch."`
 	FirstByteTimeout time.Duration `env:"FIRST_BYTE_TIMEOUT" desc:"Time within which a started agent must give the first sign of life."`
 	IdleTimeout      time.Duration `env:"IDLE_TIMEOUT" desc:"Time without any output after which an agent counts as stalled. The CLI is silent while a command runs, so this bounds the longest command, too."`
@@ -99,6 +103,25 @@ type Prompts struct {
 // Overrides returns p as prompts.Load takes it.
 func (p Prompts) Overrides() prompts.Overrides {
 	return prompts.Overrides{Tier1: p.Tier1, Tier2: p.Tier2, Tier3: p.Tier3}
+}
+
+// Notify is how people are told that something needs them, or was repaired.
+type Notify struct {
+	URLs  SecretList `env:"NOTIFY_URLS" secret:"true" desc:"Where people are notified when a chain needs a person, failed, or was resolved by tier 2 or 3, when an escalation was blocked or a budget is spent, and when cycles of a schedule were missed: URLs as shoutrrr spells them (discord://, slack://, telegram://, smtp://, ntfy://, generic:// and others), or apprise://host:port/key (apprises:// for HTTPS) for what an Apprise API has stored under a key. Separated by commas or blanks. starter notify test tries them."`
+	UIURL string     `env:"UI_URL" desc:"Address of the Temporal Web UI as people reach it, such as https://temporal.example.org. Notifications then hold a link to the chain."`
+}
+
+// Targets returns where notifications go.
+func (n Notify) Targets() ([]notify.Target, error) {
+	targets := make([]notify.Target, 0, len(n.URLs))
+	for i, rawURL := range n.URLs {
+		target, err := notify.Parse(rawURL)
+		if err != nil {
+			return nil, fmt.Errorf("URL %d must %w", i+1, err)
+		}
+		targets = append(targets, target)
+	}
+	return targets, nil
 }
 
 // Worker is how a worker process takes part in Temporal. The connection itself follows
@@ -158,6 +181,8 @@ func (c Config) Policy() escalation.Policy {
 		DryRun:          c.Chain.DryRun,
 		Continuity:      c.Chain.Continuity,
 		ResumeThreshold: c.Chain.ResumeThreshold,
+		Notify:          len(c.Notify.URLs) > 0,
+		Repositories:    c.Claude.Repositories,
 	}
 	for _, named := range c.Tiers.named() {
 		policy.Tiers = append(policy.Tiers, named.tier.policy())

@@ -69,6 +69,8 @@ func parsers(explain func(value string, err error) error) map[reflect.Type]env.P
 		reflect.TypeFor[time.Duration](): of(parseDuration),
 		reflect.TypeFor[RuleList]():      of(func(v string) (any, error) { return parseRules(v) }),
 		reflect.TypeFor[NameList]():      of(func(v string) (any, error) { return parseNames(v) }),
+		reflect.TypeFor[PathList]():      of(func(v string) (any, error) { return parsePaths(v) }),
+		reflect.TypeFor[SecretList]():    of(func(v string) (any, error) { return parseSecrets(v), nil }),
 
 		reflect.TypeFor[escalation.Tier](): of(parseTier),
 		reflect.TypeFor[escalation.ContinuityMode](): of(

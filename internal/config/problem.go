@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -72,11 +73,11 @@ func (p *problems) err() error {
 }
 
 // mustSentence says that variable, which has value, must do what. It shows no value of
-// secretVariable, and no more than the beginning of a long one.
+// secretVariables, and no more than the beginning of a long one.
 func mustSentence(variable, value, what string) string {
 	const shown = 120
 	switch {
-	case variable == secretVariable:
+	case slices.Contains(secretVariables, variable):
 		return fmt.Sprintf("%s (value not shown): it must %s.", variable, what)
 	case value == "":
 		return fmt.Sprintf("%s is not set; it must %s.", variable, what)

@@ -62,6 +62,16 @@ func TestProblems(t *testing.T) {
 		"missing prompt": {[]string{"CLAUDEOPS_PROMPT=" + dir + "/none.md"}, `CLAUDEOPS_PROMPT is "` + dir + `/none.md"; it must name a file that can be used: open ` + dir + `/none.md: no such file or directory.`},
 		"broken prompt":  {[]string{"CLAUDEOPS_TIER2_PROMPT=" + broken}, broken + ":2:2"},
 
+		"pigeon":         {[]string{"CLAUDEOPS_NOTIFY_URLS=ntfy://h/a pigeon://hunter2"}, `CLAUDEOPS_NOTIFY_URLS (value not shown): it must name services by URLs: URL 2 must begin with the scheme of a service, and pigeon:// is none; there are apprise,`},
+		"no target":      {[]string{"CLAUDEOPS_NOTIFY_URLS=hunter2"}, `CLAUDEOPS_NOTIFY_URLS (value not shown): it must name services by URLs: URL 1 must be a URL that begins with the scheme of a service`},
+		"half a target":  {[]string{"CLAUDEOPS_NOTIFY_URLS=discord://hunter2"}, `URL 1 must be a complete discord URL`},
+		"target twice":   {[]string{"CLAUDEOPS_NOTIFY_URLS=ntfy://hunter2/a,ntfy://hunter2/a"}, `it must name each place once, and URLs 1 and 2 are the same.`},
+		"no Web UI":      {[]string{"CLAUDEOPS_UI_URL=temporal.example.org"}, `CLAUDEOPS_UI_URL is "temporal.example.org"; it must be the address of a web site`},
+		"no repository":  {[]string{"CLAUDEOPS_REPOSITORIES=" + dir + "," + dir + "/none"}, `it must list existing directories, and ` + dir + `/none is none.`},
+		"near directory": {[]string{"CLAUDEOPS_REPOSITORIES=./x"}, `CLAUDEOPS_REPOSITORIES is "./x"; it must be a comma-separated list of absolute paths, and "./x" is none.`},
+		"inside state":   {[]string{"CLAUDEOPS_REPOSITORIES=" + dir, "CLAUDEOPS_STATE_DIR=" + filepath.Dir(dir)}, `it must list nothing in the state directory`},
+		"state inside":   {[]string{"CLAUDEOPS_REPOSITORIES=" + dir, "CLAUDEOPS_STATE_DIR=" + dir + "/state"}, `it must not contain the state directory ` + dir + `/state, which agents must not touch.`},
+
 		"queue":  {[]string{"CLAUDEOPS_TASK_QUEUE=my queue"}, `CLAUDEOPS_TASK_QUEUE is "my queue"; it must be a name without spaces, of at most 200 bytes.`},
 		"agents": {[]string{"CLAUDEOPS_MAX_CONCURRENT_AGENTS=0"}, `CLAUDEOPS_MAX_CONCURRENT_AGENTS is "0"; it must be at least 1.`},
 		"level":  {[]string{"CLAUDEOPS_LOG_LEVEL=verbose"}, `CLAUDEOPS_LOG_LEVEL is "verbose"; it must be debug, info, warn or error.`},

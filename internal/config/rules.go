@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -26,6 +27,24 @@ type NameList []string
 
 // String formats n as text.
 func (n NameList) String() string { return strings.Join(n, ",") }
+
+// PathList is a list of absolute paths, separated by commas.
+type PathList []string
+
+// String formats p as text that parses back into p.
+func (p PathList) String() string { return strings.Join(p, ",") }
+
+// SecretList is a list of URLs that hold credentials, separated by blanks, or by commas in
+// front of the next URL: a comma inside a URL belongs to it.
+type SecretList []string
+
+// String tells how many there are, and nothing of them.
+func (s SecretList) String() string {
+	if len(s) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("(%d, not shown)", len(s))
+}
 
 const noItems = "none"
 
@@ -100,6 +119,30 @@ func parseNames(text string) (NameList, error) {
 		names = append(names, name)
 	}
 	return names, nil
+}
+
+// parsePaths reads a PathList. Its errors complete "it must".
+func parsePaths(text string) (PathList, error) {
+	var paths PathList
+	for part := range strings.SplitSeq(text, ",") {
+		path := strings.TrimSpace(part)
+		if path == "" {
+			continue
+		}
+		if !filepath.IsAbs(path) {
+			return nil, fmt.Errorf("be a comma-separated list of absolute paths, and %q is none", path)
+		}
+		paths = append(paths, filepath.Clean(path))
+	}
+	return paths, nil
+}
+
+// nextURL is the comma between two URLs.
+var nextURL = regexp.MustCompile(`,\s*([A-Za-z][A-Za-z0-9+.-]*://)`)
+
+// parseSecrets reads a SecretList.
+func parseSecrets(text string) SecretList {
+	return strings.Fields(nextURL.ReplaceAllString(strings.TrimSuffix(text, ","), " $1"))
 }
 
 // toolOf returns the tool that a rule is about: "Bash" for "Bash(docker ps:*)".

@@ -25,9 +25,12 @@ type Setting struct {
 	FromEnv bool `json:"from_env"`
 }
 
-// secretVariable is the one variable whose value may hold a credential. A test holds
-// it to the secret tags.
-const secretVariable = Prefix + "DATABASE_URL"
+// databaseVariable is the one secret whose value may be harmless.
+const databaseVariable = Prefix + "DATABASE_URL"
+
+// secretVariables are the variables whose values may hold credentials. A test holds them to
+// the secret tags.
+var secretVariables = []string{databaseVariable, Prefix + "NOTIFY_URLS"}
 
 // Settings lists every setting of c, in the order in which they are declared.
 func (c Config) Settings() []Setting {
@@ -46,7 +49,7 @@ func (c Config) Settings() []Setting {
 		if derived := leaf.tag.Get("default"); derived != "" {
 			setting.Default = derived
 		}
-		if setting.Secret {
+		if leaf.name == databaseVariable {
 			setting.Value = mask(c.State)
 		}
 		settings = append(settings, setting)
@@ -96,6 +99,10 @@ func format(value reflect.Value) string {
 	case RuleList:
 		return typed.String()
 	case NameList:
+		return typed.String()
+	case PathList:
+		return typed.String()
+	case SecretList:
 		return typed.String()
 	}
 	switch value.Kind() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestEverySettingIsDescribed(t *testing.T) {
 		require.NotEmpty(t, setting.Group, setting.Name)
 		require.Regexp(t, `\.$`, setting.Meaning, setting.Name)
 		require.False(t, setting.FromEnv, setting.Name)
-		require.Equal(t, setting.Secret, setting.Name == secretVariable, setting.Name)
+		require.Equal(t, setting.Secret, slices.Contains(secretVariables, setting.Name), setting.Name)
 	}
 }
 
@@ -94,10 +95,36 @@ func TestNoCredentialIsListed(t *testing.T) {
 		cfg := load(t)
 		cfg.State.DatabaseURL = text
 		for _, setting := range cfg.Settings() {
-			if setting.Name == secretVariable {
+			if setting.Name == databaseVariable {
 				require.Equal(t, want, setting.Value)
 			}
 		}
+	}
+}
+
+func TestNoNotificationURLIsListed(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, "CLAUDEOPS_NOTIFY_URLS=generic://hunter2.example.org/hunter2 apprise://hunter2@host/key")
+	require.Len(t, cfg.Notify.URLs, 2)
+	for _, setting := range cfg.Settings() {
+		require.NotContains(t, fmt.Sprintf("%+v", setting), "hunter2")
+		if setting.Name == Prefix+"NOTIFY_URLS" {
+			require.Equal(t, "(2, not shown)", setting.Value)
+		}
+	}
+	require.NotContains(t, cfg.Notify.URLs.String(), "hunter2")
+}
+
+func TestNotificationURLs(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]SecretList{
+		"ntfy://h/a":                           {"ntfy://h/a"},
+		"ntfy://h/a,ntfy://h/b,":               {"ntfy://h/a", "ntfy://h/b"},
+		"ntfy://h/a , ntfy://h/b\nntfy://h/c":  {"ntfy://h/a", "ntfy://h/b", "ntfy://h/c"},
+		"smtp://h/?from=a@b.c&to=d@e.f,g@h.i":  {"smtp://h/?from=a@b.c&to=d@e.f,g@h.i"},
+		"apprise://h/k?tags=a,b,generic://h/x": {"apprise://h/k?tags=a,b", "generic://h/x"},
+	} {
+		require.Equal(t, want, parseSecrets(text), text)
 	}
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"math"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ func (c Config) validate(p *problems) {
 		named.tier.validate(named.prefix, c.Claude.FirstByteTimeout, p)
 	}
 	c.Prompts.validate(p)
+	c.Notify.validate(p)
 	p.must("TASK_QUEUE", isWord(c.Worker.TaskQueue) && len(c.Worker.TaskQueue) <= 200, "be a name without spaces, of at most 200 bytes")
 	p.must("MAX_CONCURRENT_AGENTS", c.Worker.MaxConcurrentAgents >= 1, "be at least 1")
 	p.must("DRAIN_TIMEOUT", c.Worker.DrainTimeout > 0, positive)
@@ -52,26 +54,52 @@ func (c Config) validateClaude(p *problems) {
 	p.must("API_RETRIES", c.Claude.APIRetries >= 0 && c.Claude.APIRetries <= 10, "be between 0 and 10")
 }
 
-// validatePlaces checks the directories that the operator chose. What lies in the working
-// directory is the agents' to read, and from tier 2 on to write, so nothing of ours may.
+// validatePlaces checks the directories that the operator chose. What lies where agents work is
+// theirs to read, and from tier 2 on to write, so nothing of ours may.
 func (c Config) validatePlaces(p *problems) {
 	const exist = "be an existing directory"
-	const ours = "which agents must not touch"
 	if c.Claude.Login {
 		p.must("CLAUDE_CONFIG_DIR", isDir(c.Claude.ConfigDir), "be a path, because there is no login in %s", c.Claude.ConfigDir)
 	} else if p.given("CLAUDE_CONFIG_DIR") {
 		p.must("CLAUDE_CONFIG_DIR", isDir(c.Claude.ConfigDir), "%s, or %s", exist, userLogin)
 	}
-	if !p.given("WORK_DIR") {
+	if p.given("WORK_DIR") {
+		p.must("WORK_DIR", isDir(c.Claude.WorkDir), exist)
+		c.validatePlace("WORK_DIR", c.Claude.WorkDir, p)
+	}
+	for _, repository := range c.Claude.Repositories {
+		p.must("REPOSITORIES", isDir(repository), "list existing directories, and %s is none", repository)
+		p.must("REPOSITORIES", !contains(c.State.Dir, repository), "list nothing in the state directory %s", c.State.Dir)
+		c.validatePlace("REPOSITORIES", repository, p)
+	}
+}
+
+// validatePlace checks that a directory in which agents run holds nothing of ours.
+func (c Config) validatePlace(name, dir string, p *problems) {
+	const ours = "which agents must not touch"
+	p.must(name, !contains(dir, c.State.Dir), "not contain the state directory %s, %s", c.State.Dir, ours)
+	p.must(name, !contains(dir, c.Claude.ConfigDir), "not contain the CLI's directory %s, %s", c.Claude.ConfigDir, ours)
+	archive := c.State.TranscriptsDir()
+	p.must(name, archive == "" || !contains(dir, archive), "not contain the transcript archive %s, %s", archive, ours)
+	file := c.State.DatabaseFile()
+	p.must(name, file == "" || !contains(dir, file), "not contain the database %s, %s", file, ours)
+}
+
+func (n Notify) validate(p *problems) {
+	_, err := n.Targets()
+	p.must("NOTIFY_URLS", err == nil, "name services by URLs: %s", errorText(err))
+	seen := map[string]int{}
+	for i, rawURL := range n.URLs {
+		p.must("NOTIFY_URLS", seen[rawURL] == 0, "name each place once, and URLs %d and %d are the same", seen[rawURL], i+1)
+		seen[rawURL] = i + 1
+	}
+	if n.UIURL == "" {
 		return
 	}
-	p.must("WORK_DIR", isDir(c.Claude.WorkDir), exist)
-	p.must("WORK_DIR", !contains(c.Claude.WorkDir, c.State.Dir), "not contain the state directory %s, %s", c.State.Dir, ours)
-	p.must("WORK_DIR", !contains(c.Claude.WorkDir, c.Claude.ConfigDir), "not contain the CLI's directory %s, %s", c.Claude.ConfigDir, ours)
-	archive := c.State.TranscriptsDir()
-	p.must("WORK_DIR", archive == "" || !contains(c.Claude.WorkDir, archive), "not contain the transcript archive %s, %s", archive, ours)
-	file := c.State.DatabaseFile()
-	p.must("WORK_DIR", file == "" || !contains(c.Claude.WorkDir, file), "not contain the database %s, %s", file, ours)
+	parsed, err := url.Parse(n.UIURL)
+	p.must("UI_URL", err == nil && parsed.Host != "" && (parsed.Scheme == "http" || parsed.Scheme == "https") &&
+		parsed.User == nil && parsed.RawQuery == "" && parsed.Fragment == "",
+		"be the address of a web site, without credentials and parameters, such as https://temporal.example.org")
 }
 
 func (t Tier) validate(prefix string, firstByte time.Duration, p *problems) {

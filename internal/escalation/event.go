@@ -36,4 +36,5 @@ const (
 	EventSessionEnded   EventKind = "session_ended"
 	EventDecision       EventKind = "decision"
 	EventChainEnded     EventKind = "chain_ended"
+	EventNotNotified    EventKind = "notification_failed"
 )

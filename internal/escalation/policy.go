@@ -15,6 +15,10 @@ type Policy struct {
 	// ResumeThreshold is the share of the next model's context window (0 to 1) that
 	// a conversation may fill and still be resumed.
 	ResumeThreshold float64 `json:"resume_threshold"`
+	// Notify says that there is somebody to notify.
+	Notify bool `json:"notify,omitempty"`
+	// Repositories are the directories, beside the usual one, in which agents may run.
+	Repositories []string `json:"repositories,omitempty"`
 }
 
 // TierPolicy is what one tier may do and spend.

@@ -21,6 +21,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"events":     selectEvents + " WHERE chain_id = $1 ORDER BY id",
 		"window":     windowQuery,
 		"running":    runningQuery,
+		"delivered":  deliveredQuery,
 		"replaced":   selectReplaced + " WHERE session_id = $1 ORDER BY id",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +33,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 			var step string
 			for rows.Next() {
 				require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
-				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports)|AUTOMATIC", step)
+				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications)|AUTOMATIC", step)
 			}
 			require.NoError(t, rows.Err())
 			require.NotEmpty(t, step)

@@ -40,6 +40,7 @@ func testBackend(t *testing.T, database backend) {
 		"the window reported last":                  testContextWindow,
 		"events keep their order and come once":     testEvents,
 		"events are all recorded or none":           testEventsAtomic,
+		"what was delivered":                        testDeliveries,
 		"two stores, many goroutines":               testConcurrentSessions,
 		"one session opened by everyone":            testConcurrentSameSession,
 		"an ended context":                          testEndedContext,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claude"
@@ -28,7 +29,7 @@ var _ activities.Agent = (*agent)(nil)
 
 // Run implements activities.Agent.
 func (a *agent) Run(
-	ctx context.Context, run activities.AgentRun, observe func(activities.AgentProgress),
+	ctx context.Context, order activities.AgentRun, observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -36,12 +37,16 @@ func (a *agent) Run(
 	defer unhook()
 	// An earlier attempt's processes may have outlived their worker. Two agents must never
 	// work on one conversation.
-	if _, err := claude.EndSession(run.SessionID); err != nil {
-		return activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed, Error: err.Error()}}, err
+	if _, err := claude.EndSession(order.SessionID); err != nil {
+		return notStarted(err)
+	}
+	run, err := a.place(order)
+	if err != nil {
+		return notStarted(err)
 	}
 	found, end, err := a.open(ctx, run)
 	if err != nil {
-		return activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed, Error: err.Error()}}, err
+		return notStarted(err)
 	}
 	result, err := a.cli.Run(ctx, a.invocation(run), func(p claude.Progress) { observe(progressOf(p)) })
 	end()
@@ -75,18 +80,34 @@ func (a *agent) Run(
 	return report, nil
 }
 
+// notStarted is the end of a run that may begin better later.
+func notStarted(err error) (activities.AgentReport, error) {
+	return activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed, Error: err.Error()}}, err
+}
+
+// place returns run with the directory that it works in. A chain names it, and this host's own
+// configuration says whether it may: another worker may have what this one lacks.
+func (a *agent) place(run activities.AgentRun) (activities.AgentRun, error) {
+	if run.Directory == "" {
+		run.Directory = a.settings.WorkDir
+	} else if !slices.Contains(a.settings.Repositories, run.Directory) {
+		return run, fmt.Errorf("%s is not in %sREPOSITORIES of this worker", run.Directory, config.Prefix)
+	}
+	return run, nil
+}
+
 // open gets the conversation that the run starts from, reports whether there is one, and
 // begins to archive the one that the run writes, until end is called.
 //
 // A conversation that is not found is not the end: the CLI looks in more places.
 func (a *agent) open(ctx context.Context, run activities.AgentRun) (found bool, end func(), err error) {
-	own, err := a.conversations.copyOf(run.SessionID)
+	own, err := a.conversations.copyOf(run.Directory, run.SessionID)
 	if err != nil {
 		return false, nil, err
 	}
 	origin := own
 	if run.Resume != "" && run.Resume != run.SessionID {
-		if origin, err = a.conversations.copyOf(run.Resume); err != nil {
+		if origin, err = a.conversations.copyOf(run.Directory, run.Resume); err != nil {
 			return false, nil, err
 		}
 	}
@@ -108,15 +129,19 @@ func (a *agent) open(ctx context.Context, run activities.AgentRun) (found bool, 
 
 // HasConversation implements activities.Agent. A conversation that is in the archive only is
 // on this host afterwards.
-func (a *agent) HasConversation(ctx context.Context, sessionID string) (bool, error) {
-	local, err := a.conversations.copyOf(sessionID)
+func (a *agent) HasConversation(ctx context.Context, directory, sessionID string) (bool, error) {
+	run, err := a.place(activities.AgentRun{Directory: directory})
+	if err != nil {
+		return false, err
+	}
+	local, err := a.conversations.copyOf(run.Directory, sessionID)
 	if err != nil {
 		return false, err
 	}
 	if _, err := a.conversations.restore(ctx, sessionID, local); err != nil && ctx.Err() == nil {
 		return false, err
 	}
-	return a.cli.HasTranscript(a.settings.WorkDir, sessionID)
+	return a.cli.HasTranscript(run.Directory, sessionID)
 }
 
 func (a *agent) invocation(run activities.AgentRun) claude.Invocation {
@@ -138,7 +163,7 @@ func (a *agent) invocation(run activities.AgentRun) claude.Invocation {
 			Idle:      a.settings.IdleTimeout,
 			Grace:     a.settings.StopGrace,
 		},
-		Dir: a.settings.WorkDir,
+		Dir: run.Directory,
 		// With the driver's own variable, what the agent starts can tell which chain and session it belongs to.
 		Env: map[string]string{
 			"CLAUDEOPS_CHAIN_ID": run.ChainID,

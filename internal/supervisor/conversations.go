@@ -25,14 +25,13 @@ const (
 // conversations gets the transcripts that runs go on from, and keeps those that they write.
 type conversations struct {
 	cli     *claude.CLI
-	workDir string
 	archive *transcripts.Archive
 	logger  *slog.Logger
 }
 
-// copyOf returns this host's copy of a conversation's transcript.
-func (c conversations) copyOf(sessionID string) (*transcripts.Copy, error) {
-	path, err := c.cli.TranscriptPath(c.workDir, sessionID)
+// copyOf returns this host's copy of the transcript of a conversation in directory.
+func (c conversations) copyOf(directory, sessionID string) (*transcripts.Copy, error) {
+	path, err := c.cli.TranscriptPath(directory, sessionID)
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,8 @@ type Supervisor struct {
 	claims   claims
 	settings activities.Settings
 	records  activities.Records
+	// notifications tell people what a chain came to.
+	notifications activities.Notifications
 	// interrupt ends the agents that run.
 	interrupt context.CancelFunc
 	tiers     activities.Tiers
@@ -72,6 +74,10 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if warning := cli.Warning(); warning != "" {
 		env.Logger.Warn(warning)
 	}
+	targets, err := NotifyTargets(cfg.Notify)
+	if err != nil {
+		return nil, err
+	}
 	running, err := newClaims(cfg.State.Dir, env.Logger)
 	if err != nil {
 		return nil, err
@@ -87,16 +93,19 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	runner := &agent{
 		cli: cli, settings: cfg.Claude, logger: env.Logger, draining: draining,
-		conversations: conversations{cli: cli, workDir: cfg.Claude.WorkDir, archive: archive, logger: env.Logger},
+		conversations: conversations{cli: cli, archive: archive, logger: env.Logger},
 	}
 	return &Supervisor{
-		config:    cfg,
-		logger:    env.Logger,
-		store:     records,
-		archive:   archive,
-		claims:    running,
-		settings:  activities.Settings{Policy: cfg.Policy(), Windows: records},
-		records:   activities.Records{Store: records, IsPermanent: isPermanent, IsUnknown: isUnknown},
+		config:   cfg,
+		logger:   env.Logger,
+		store:    records,
+		archive:  archive,
+		claims:   running,
+		settings: activities.Settings{Policy: cfg.Policy(), Windows: records},
+		records:  activities.Records{Store: records, IsPermanent: isPermanent, IsUnknown: isUnknown},
+		notifications: activities.Notifications{
+			Targets: targets, Deliveries: records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
+		},
 		interrupt: interrupt,
 		tiers:     activities.Tiers{Agent: runner, Prompts: texts, Host: env.Host},
 	}, nil
@@ -161,8 +170,11 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 		Interceptors:                 claim,
 	})
 	chains.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	chains.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
 	chains.RegisterActivity(&s.settings)
 	chains.RegisterActivity(&s.records)
+	chains.RegisterActivity(&s.notifications)
+	chains.RegisterActivity(&activities.Schedules{Reader: scheduleReader{c}})
 
 	agents := worker.New(c, workflows.AgentsTaskQueue(queue), worker.Options{
 		DisableWorkflowWorker:              true,

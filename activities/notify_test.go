@@ -1,0 +1,114 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// fakeTarget fails as often as it is told to.
+type fakeTarget struct {
+	id    string
+	fails int
+	got   []escalation.Notification
+}
+
+var _ activities.NotifyTarget = (*fakeTarget)(nil)
+
+func (f *fakeTarget) ID() string { return f.id }
+
+func (f *fakeTarget) Send(_ context.Context, notification escalation.Notification) error {
+	f.got = append(f.got, notification)
+	if len(f.got) <= f.fails {
+		return errors.New(f.id + ": 502 Bad Gateway")
+	}
+	return nil
+}
+
+// fakeDeliveries remembers in memory.
+type fakeDeliveries struct {
+	mu              sync.Mutex
+	delivered       []string
+	failRead, failW error
+}
+
+var _ activities.DeliveryLog = (*fakeDeliveries)(nil)
+
+func (f *fakeDeliveries) Delivered(context.Context, string) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.delivered), f.failRead
+}
+
+func (f *fakeDeliveries) RecordDelivery(_ context.Context, _, target string, _ time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.delivered = append(f.delivered, target)
+	return f.failW
+}
+
+func runNotify(t *testing.T, notifications *activities.Notifications) error {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(notifications)
+	_, err := env.ExecuteActivity(notifications.Notify, activities.NotifyInput{Notification: escalation.Notification{
+		Key: "run/1", Kind: escalation.NotifyResolved, Title: "a title", Text: "a text",
+	}})
+	return err
+}
+
+func TestNotifyRepeatsOnlyWhatFailed(t *testing.T) {
+	t.Parallel()
+	down, up, also := &fakeTarget{id: "ntfy-1", fails: 2}, &fakeTarget{id: "generic-2"}, &fakeTarget{id: "apprise-3", fails: 1}
+	notifications := &activities.Notifications{
+		Targets: []activities.NotifyTarget{down, up, also}, Deliveries: &fakeDeliveries{}, UIURL: "https://ui.example.org/",
+	}
+	require.ErrorContains(t, runNotify(t, notifications),
+		"2 of 3 places were not notified: ntfy-1: 502 Bad Gateway; apprise-3: 502 Bad Gateway")
+	require.ErrorContains(t, runNotify(t, notifications), "1 of 3 places were not notified: ntfy-1")
+	require.NoError(t, runNotify(t, notifications))
+	require.NoError(t, runNotify(t, notifications), "once more changes nothing")
+	require.Len(t, down.got, 3)
+	require.Len(t, up.got, 1)
+	require.Len(t, also.got, 2)
+	require.Equal(t, "a title", up.got[0].Title)
+	require.Contains(t, up.got[0].Text, "a text\nWeb UI: https://ui.example.org/namespaces/")
+}
+
+func TestNotifyWithoutItsLog(t *testing.T) {
+	t.Parallel()
+	away, refused := errors.New("the database is away"), errors.New("the record is invalid")
+	target := &fakeTarget{id: "ntfy-1"}
+	log := &fakeDeliveries{failRead: away}
+	notifications := &activities.Notifications{
+		Targets: []activities.NotifyTarget{target}, Deliveries: log, IsPermanent: func(err error) bool { return errors.Is(err, refused) },
+	}
+	require.ErrorContains(t, runNotify(t, notifications), "the database is away")
+	require.Empty(t, target.got, "what cannot be remembered is not sent")
+
+	log.failRead, log.failW = nil, refused
+	err := runNotify(t, notifications)
+	var application *temporal.ApplicationError
+	require.ErrorAs(t, err, &application)
+	require.True(t, application.NonRetryable(), "else each attempt would send it again")
+}
+
+func TestOmittedCycles(t *testing.T) {
+	t.Parallel()
+	now := activities.OmittedCycles{Overlapped: 3, Late: 2}
+	require.Equal(t, activities.OmittedCycles{Overlapped: 2, Late: 2}, now.Since(activities.OmittedCycles{Overlapped: 1}))
+	require.Zero(t, now.Since(now).Total())
+	require.Equal(t, activities.OmittedCycles{Overlapped: 1}, activities.OmittedCycles{Overlapped: 1}.Since(now), "it was created anew")
+	require.Equal(t, "cycles that did not take place: 3 skipped because the one before still ran, 2 missed while Temporal was away", now.String())
+}

@@ -1,0 +1,76 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+
+	"github.com/nicholas-fedor/shoutrrr/pkg/router"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/matrix"
+	"github.com/nicholas-fedor/shoutrrr/pkg/types"
+)
+
+const (
+	// matrixService is the one service that logs in when it is set up.
+	matrixService = "matrix"
+	// loggerService sends nothing to anybody.
+	loggerService = "logger"
+)
+
+// shoutrrrServices lists the schemes of shoutrrr that reach people.
+var shoutrrrServices = sync.OnceValue(func() []string {
+	all := slices.DeleteFunc((&router.ServiceRouter{}).ListServices(), func(name string) bool { return name == loggerService })
+	slices.Sort(all)
+	return slices.Clip(all)
+})
+
+// titled are the services that show a title of its own. To the others it is the first line.
+var titled = []string{
+	"bark", "discord", "gotify", "join", "lark", "notifiarr", "ntfy", "opsgenie", "pushbullet", "pushover", "slack", "smtp", "teams",
+}
+
+func parseShoutrrr(service, rawURL string) (func(context.Context, Message) error, error) {
+	if err := checkShoutrrr(service, rawURL); err != nil { // the library's words can hold the URL
+		return nil, fmt.Errorf("be a complete %s URL as https://shoutrrr.nickfedor.com describes it", service)
+	}
+	return func(_ context.Context, m Message) error { return sendShoutrrr(service, rawURL, m) }, nil
+}
+
+// checkShoutrrr checks the URL without asking anybody.
+func checkShoutrrr(service, rawURL string) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the driver failed on it")
+		}
+	}()
+	if service != matrixService {
+		_, err = (&router.ServiceRouter{}).Locate(rawURL)
+		return err
+	}
+	parsed, err := url.Parse(rawURL)
+	if err != nil {
+		return err
+	}
+	if parsed.Host == "" || parsed.User == nil {
+		return errors.New("it names no server or no user")
+	}
+	return new(matrix.Config).SetURL(parsed)
+}
+
+// sendShoutrrr sets the service up anew for each message, because sending changes it.
+func sendShoutrrr(service, rawURL string, m Message) error {
+	sender, err := (&router.ServiceRouter{}).Locate(rawURL)
+	if err != nil {
+		return err
+	}
+	params := types.Params{}
+	if slices.Contains(titled, service) {
+		params.SetTitle(m.Title)
+	} else {
+		m.Text = m.Title + "\n\n" + m.Text
+	}
+	return sender.Send(m.Text, &params)
+}

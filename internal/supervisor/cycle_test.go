@@ -1,0 +1,86 @@
+package supervisor_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// cycle has a schedule start a cycle now, and returns its run.
+func (s *site) cycle(schedule string, input any) client.WorkflowRun {
+	s.t.Helper()
+	handle, err := s.client.ScheduleClient().Create(s.t.Context(), client.ScheduleOptions{
+		ID: schedule, Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 24 * time.Hour}}}, TriggerImmediately: true,
+		Action: &client.ScheduleWorkflowAction{
+			ID: workflows.CycleWorkflowID(schedule), Workflow: workflows.CycleWorkflow, Args: []any{input}, TaskQueue: s.cfg.Worker.TaskQueue,
+		},
+	})
+	require.NoError(s.t, err)
+	var id string
+	require.Eventually(s.t, func() bool {
+		described, err := handle.Describe(s.t.Context())
+		if err == nil && len(described.Info.RecentActions) > 0 {
+			id = described.Info.RecentActions[0].StartWorkflowResult.WorkflowID
+		}
+		return id != ""
+	}, testTimeout, 100*time.Millisecond, "the schedule started nothing")
+	return s.client.GetWorkflow(s.t.Context(), id, "")
+}
+
+// chainOf is the run of a cycle's chain.
+func (s *site) chainOf(cycle client.WorkflowRun) client.WorkflowRun {
+	return s.client.GetWorkflow(s.t.Context(), "chain-"+cycle.GetID()[len("cycle-"):], "")
+}
+
+// TestChainsOfCycles runs cycles of schedules on the real server: one that ends with its chain,
+// one that lets go of a chain that waits, and one whose chain works in a repository.
+func TestChainsOfCycles(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	repository := t.TempDir()
+	claude := simtest.Install(t, claudesim.Play(
+		claudesim.On(claudesim.Match{Prompt: "take long"}, claudesim.Bash("while [ -e hold ]; do sleep 0.1; done"), claudesim.Conclude(allWell())),
+		concluding("haiku", allWell())))
+	s := startSite(t, temporalServer, environment(t, claude,
+		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_REPOSITORIES="+repository))
+
+	run := s.cycle("well", map[string]any{"repository": filepath.Base(repository)})
+	var result workflows.CycleResult
+	require.NoError(t, run.Get(t.Context(), &result))
+	require.Equal(t, escalation.OutcomeHealthy, result.Outcome)
+	require.Equal(t, s.chainOf(run).GetID(), result.ChainID)
+	launches := simtest.Launches(t, claude)
+	require.Len(t, launches, 1)
+	require.Equal(t, repository, launches[0].Dir, "the agent works in the repository")
+	recordHistory(t, s, run, "cycle")
+
+	hold := filepath.Join(s.cfg.Claude.WorkDir, "hold")
+	require.NoError(t, os.WriteFile(hold, nil, 0o600))
+	run = s.cycle("waiting", map[string]any{"prompt": "take long"})
+	require.Eventually(t, func() bool { return len(simtest.Launches(t, claude)) == 2 }, testTimeout, 50*time.Millisecond)
+	waiting := s.chainOf(run)
+	require.NoError(t, s.client.SignalWorkflow(t.Context(), waiting.GetID(), "", workflows.WaitingSignal, nil))
+	require.NoError(t, run.Get(t.Context(), &result))
+	require.True(t, result.Waiting)
+	require.Empty(t, s.query(waiting).Outcome, "the chain goes on")
+	require.NoError(t, os.Remove(hold))
+	chain, err := s.finish(waiting)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeHealthy, chain.Outcome)
+	recordHistory(t, s, run, "cycle_waiting")
+	recordHistory(t, s, waiting, "detached")
+
+	run = s.cycle("refused", map[string]any{"repository": "/etc"})
+	require.ErrorContains(t, run.Get(t.Context(), nil), `failed: repository "/etc" is none that CLAUDEOPS_REPOSITORIES lists`)
+	require.Len(t, simtest.Launches(t, claude), 2)
+	recordHistory(t, s, run, "cycle_failed")
+}

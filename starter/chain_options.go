@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// chainOptions are the flags that say what a chain does, whether it is started now or by a schedule.
+type chainOptions struct {
+	tier       int
+	maxTier    int
+	prompt     string
+	promptFile string
+	services   []string
+	dryRun     bool
+	models     map[string]string
+	repository string
+}
+
+func (o *chainOptions) register(flags *pflag.FlagSet) {
+	flags.IntVar(&o.tier, "tier", 0, "tier to start with: 1, 2 or 3 (default 1)")
+	flags.IntVar(&o.maxTier, "max-tier", 0, "highest tier that may run (default: the worker's)")
+	flags.StringVarP(&o.prompt, "prompt", "p", "", "what to look at or to do, in your words")
+	flags.StringVar(&o.promptFile, "prompt-file", "", "file to read the prompt from; - is standard input")
+	flags.StringSliceVarP(&o.services, "service", "s", nil, "service to limit the chain to; can be repeated")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "look and report only: nothing escalates, nothing is changed")
+	flags.StringToStringVar(&o.models, "model", nil, "another model for a tier, such as tier2=opus; can be repeated")
+	flags.StringVar(&o.repository, "repository", "", "directory to work in: one that CLAUDEOPS_REPOSITORIES of the workers lists")
+}
+
+// chainInput makes the workflow's input from the flags and checks it. given tells which flags
+// were.
+func (a *app) chainInput(o chainOptions, given func(flag string) bool) (workflows.ChainInput, error) {
+	input := workflows.ChainInput{
+		StartTier:  escalation.Tier(o.tier),
+		MaxTier:    escalation.Tier(o.maxTier),
+		Prompt:     o.prompt,
+		Services:   o.services,
+		DryRun:     o.dryRun,
+		Repository: o.repository,
+	}
+	for flag, tier := range map[string]int{"tier": o.tier, "max-tier": o.maxTier} {
+		if given(flag) && !escalation.Tier(tier).Valid() {
+			return input, fmt.Errorf("--%s %d is not a tier: it must be 1, 2 or 3", flag, tier)
+		}
+	}
+	if o.prompt != "" && o.promptFile != "" {
+		return input, errors.New("--prompt and --prompt-file exclude each other")
+	}
+	var err error
+	if o.promptFile != "" {
+		if input.Prompt, err = a.readPrompt(o.promptFile); err != nil {
+			return input, err
+		}
+	}
+	if input.Models, err = modelsOf(o.models); err != nil {
+		return input, err
+	}
+	return input, input.Validate()
+}
+
+// modelsOf reads the values of --model.
+func modelsOf(given map[string]string) (map[escalation.Tier]string, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	models := make(map[escalation.Tier]string, len(given))
+	for name, model := range given {
+		number, err := strconv.Atoi(strings.TrimPrefix(name, "tier"))
+		if err != nil || !escalation.Tier(number).Valid() {
+			return nil, fmt.Errorf("--model %s=%s names no tier: write tier1, tier2 or tier3 before the =", name, model)
+		}
+		models[escalation.Tier(number)] = model
+	}
+	return models, nil
+}
+
+func (a *app) readPrompt(file string) (string, error) {
+	var data []byte
+	var err error
+	if file == "-" {
+		data, err = io.ReadAll(a.stdin)
+	} else {
+		data, err = os.ReadFile(file) //nolint:gosec // the operator names the file
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the prompt: %w", err)
+	}
+	if strings.TrimSpace(string(data)) == "" {
+		return "", fmt.Errorf("the prompt file %s is empty", file)
+	}
+	return string(data), nil
+}

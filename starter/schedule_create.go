@@ -1,0 +1,224 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+const (
+	// defaultCatchup is how late a cycle may begin after an outage of Temporal. A look at the
+	// infrastructure is about now: those that were missed for longer are not made up for, or an
+	// outage of a night would be followed by a burst of them.
+	defaultCatchup = time.Minute
+	// leastCatchup is the shortest window that Temporal keeps to.
+	leastCatchup = 10 * time.Second
+)
+
+// scheduleOptions are the flags of `schedule create`.
+type scheduleOptions struct {
+	chainOptions
+	every, offset  time.Duration
+	cron           []string
+	timezone       string
+	jitter         time.Duration
+	overlap        string
+	catchup        time.Duration
+	pauseOnFailure bool
+	paused         bool
+	note           string
+}
+
+func (a *app) scheduleCreateCommand() *cobra.Command {
+	var o scheduleOptions
+	cmd := &cobra.Command{
+		Use:   "create ID",
+		Short: "Create a schedule",
+		Long: "Create makes a schedule that starts a chain every so often (--every) or at the times of a cron expression (--cron).\n" +
+			"What a chain does is said with the same flags as for `starter run`. Each has a conversation of its own.",
+		Example: "  starter schedule create hourly --every 1h --jitter 5m\n" +
+			"  starter schedule create nightly --cron '30 2 * * *' --timezone Europe/Berlin --service nas --max-tier 2",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.createSchedule(cmd.Context(), args[0], o, cmd.Flags().Changed)
+		},
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&o.every, "every", 0, "time from one cycle to the next, such as 30m or 1h")
+	flags.DurationVar(&o.offset, "offset", 0, "with --every: how long after the full interval, such as 10m for ten past each hour")
+	flags.StringArrayVar(&o.cron, "cron", nil, "cron expression with 5 to 7 fields, or @daily and its like; can be repeated")
+	flags.StringVar(&o.timezone, "timezone", "", "with --cron: time zone, such as Europe/Berlin (default UTC)")
+	flags.DurationVar(&o.jitter, "jitter", 0, "start each cycle up to this much later, by chance")
+	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+overlapNames()+
+		". terminate_other ends the cycle, and not its chain: prefer cancel_other")
+	flags.DurationVar(&o.catchup, "catchup-window", defaultCatchup, "how late a cycle may still start after an outage of Temporal")
+	flags.BoolVar(&o.pauseOnFailure, "pause-on-failure", false, "pause the schedule when a cycle's chain ends failed")
+	flags.BoolVar(&o.paused, "paused", false, "create it paused")
+	flags.StringVar(&o.note, "note", "", "what it is for, for others to read")
+	o.register(flags)
+	return cmd
+}
+
+func (a *app) createSchedule(ctx context.Context, id string, o scheduleOptions, given func(flag string) bool) error {
+	input, err := a.chainInput(o.chainOptions, given)
+	if err == nil {
+		err = o.check(id, given)
+	}
+	if err != nil {
+		return misuse(err)
+	}
+	c, cfg, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	options, err := o.schedule(id, cfg.Worker.TaskQueue, input)
+	if err != nil {
+		return misuse(err)
+	}
+	schedule, err := c.ScheduleClient().Create(ctx, options)
+	if err != nil {
+		return scheduleProblem(id, err)
+	}
+	described, err := schedule.Describe(ctx)
+	if err != nil {
+		return scheduleProblem(id, err)
+	}
+	created := describeSchedule(id, described)
+	return a.print(created, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "Created schedule %s, %s.\n", id, created.When)
+		if len(created.Next) > 0 && !created.Paused {
+			_, _ = fmt.Fprintf(w, "The next cycle is at %s.\n", created.Next[0].Local().Format(time.DateTime))
+		}
+	})
+}
+
+// scheduleID is what the ID of a schedule may look like: it becomes a part of workflow IDs,
+// and people type it.
+var scheduleID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
+
+// check reports the first thing that is wrong with the flags. What only Temporal knows, such
+// as time zones, is left to it.
+func (o scheduleOptions) check(id string, given func(flag string) bool) error {
+	switch {
+	case !scheduleID.MatchString(id):
+		return fmt.Errorf("schedule ID %q must begin with a letter or digit and consist of letters, digits and . _ : -", id)
+	case given("every") == given("cron"):
+		return errors.New("give either --every or --cron")
+	case given("every") && (o.every < time.Second || o.every%time.Second != 0):
+		return fmt.Errorf("--every %s must be one or more whole seconds", o.every)
+	case given("offset") && !given("every"):
+		return errors.New("--offset goes with --every only")
+	case o.offset < 0 || o.offset > 0 && o.offset >= o.every || o.offset%time.Second != 0:
+		return fmt.Errorf("--offset %s must be whole seconds, and less than --every", o.offset)
+	case given("timezone") && !given("cron"):
+		return errors.New("--timezone goes with --cron only")
+	case o.jitter < 0:
+		return fmt.Errorf("--jitter %s must not be negative", o.jitter)
+	case o.catchup < leastCatchup:
+		return fmt.Errorf("--catchup-window %s must be at least %s, which is the shortest that Temporal knows", o.catchup, leastCatchup)
+	}
+	for _, expression := range o.cron {
+		if strings.TrimSpace(expression) == "" {
+			return errors.New("--cron must not be empty")
+		}
+	}
+	_, err := overlapPolicy(o.overlap)
+	return err
+}
+
+// schedule is what Temporal is asked to create.
+func (o scheduleOptions) schedule(id, queue string, input workflows.ChainInput) (client.ScheduleOptions, error) {
+	overlap, err := overlapPolicy(o.overlap)
+	if err != nil {
+		return client.ScheduleOptions{}, err
+	}
+	spec := client.ScheduleSpec{TimeZoneName: o.timezone, Jitter: o.jitter}
+	if o.every > 0 {
+		spec.Intervals = []client.ScheduleIntervalSpec{{Every: o.every, Offset: o.offset}}
+	}
+	for _, expression := range o.cron {
+		spec.CronExpressions = append(spec.CronExpressions, commented(expression))
+	}
+	input.Trigger = escalation.TriggerScheduled
+	return client.ScheduleOptions{
+		ID:   id,
+		Spec: spec,
+		Action: &client.ScheduleWorkflowAction{
+			ID:            workflows.CycleWorkflowID(id),
+			Workflow:      workflows.CycleWorkflow,
+			Args:          []any{input},
+			TaskQueue:     queue,
+			StaticSummary: "cycle of schedule " + id,
+		},
+		Overlap:        overlap,
+		CatchupWindow:  o.catchup,
+		PauseOnFailure: o.pauseOnFailure,
+		Paused:         o.paused,
+		Note:           o.note,
+	}, nil
+}
+
+// commented keeps a cron expression readable: Temporal translates it, and keeps the comment.
+func commented(expression string) string {
+	if strings.Contains(expression, "#") {
+		return expression
+	}
+	return expression + " # " + expression
+}
+
+// overlap is a policy of Temporal and its name.
+type overlap struct {
+	name   string
+	policy enumspb.ScheduleOverlapPolicy
+}
+
+// overlaps lists the policies for a cycle that is due while another one runs.
+func overlaps() []overlap {
+	return []overlap{
+		{"skip", enumspb.SCHEDULE_OVERLAP_POLICY_SKIP},
+		{"buffer_one", enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE},
+		{"buffer_all", enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL},
+		{"cancel_other", enumspb.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER},
+		{"terminate_other", enumspb.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER},
+		{"allow_all", enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL},
+	}
+}
+
+func overlapNames() string {
+	var names []string
+	for _, known := range overlaps() {
+		names = append(names, known.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func overlapPolicy(name string) (enumspb.ScheduleOverlapPolicy, error) {
+	for _, known := range overlaps() {
+		if known.name == name {
+			return known.policy, nil
+		}
+	}
+	return 0, fmt.Errorf("--overlap %q is none of %s", name, overlapNames())
+}
+
+func overlapName(policy enumspb.ScheduleOverlapPolicy) string {
+	for _, known := range overlaps() {
+		if known.policy == cmp.Or(policy, enumspb.SCHEDULE_OVERLAP_POLICY_SKIP) {
+			return known.name
+		}
+	}
+	return policy.String()
+}

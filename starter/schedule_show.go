@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// scheduleRow is one schedule in a list.
+type scheduleRow struct {
+	ID     string    `json:"schedule_id"`
+	When   string    `json:"when"`
+	Paused bool      `json:"paused"`
+	Note   string    `json:"note,omitempty"`
+	LastAt time.Time `json:"last_at,omitzero"`
+	// Next are the times of the next cycles, soonest first; empty if there are none.
+	Next []time.Time `json:"next"`
+}
+
+// scheduleDetail is all about one schedule.
+type scheduleDetail struct {
+	scheduleRow
+
+	Jitter         escalation.Duration `json:"jitter"`
+	Overlap        string              `json:"overlap"`
+	CatchupWindow  escalation.Duration `json:"catchup_window"`
+	PauseOnFailure bool                `json:"pause_on_failure"`
+	// Input is what each chain is started with.
+	Input json.RawMessage `json:"input,omitempty"`
+	// Cycles is how many were started; Skipped and Missed are those that were not, because one
+	// still ran or Temporal was away.
+	Cycles  int `json:"cycles"`
+	Skipped int `json:"skipped"`
+	Missed  int `json:"missed"`
+	// Running and Recent are workflow IDs of cycles, oldest first.
+	Running []string `json:"running"`
+	Recent  []string `json:"recent"`
+}
+
+func (a *app) scheduleListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List schedules",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.listSchedules(cmd.Context()) },
+	}
+}
+
+func (a *app) listSchedules(ctx context.Context) error {
+	c, _, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	listed, err := c.ScheduleClient().List(ctx, client.ScheduleListOptions{})
+	if err != nil {
+		return fmt.Errorf("list schedules: %w", err)
+	}
+	rows := []scheduleRow{} // an empty list is [] in JSON
+	for listed.HasNext() {
+		entry, err := listed.Next()
+		if err != nil {
+			return fmt.Errorf("list schedules: %w", err)
+		}
+		if entry.WorkflowType.Name == workflows.CycleWorkflow { // a namespace may hold those of others
+			rows = append(rows, rowOfEntry(entry))
+		}
+	}
+	return a.print(rows, func(w io.Writer) { writeSchedules(w, rows) })
+}
+
+func rowOfEntry(entry *client.ScheduleListEntry) scheduleRow {
+	row := scheduleRow{
+		ID: entry.ID, When: whenOf(entry.Spec), Paused: entry.Paused, Note: entry.Note, Next: upcoming(entry.NextActionTimes, entry.Paused),
+	}
+	if recent := entry.RecentActions; len(recent) > 0 {
+		row.LastAt = recent[len(recent)-1].ActualTime
+	}
+	return row
+}
+
+// upcoming are the times of the next cycles. Temporal computes them for a paused schedule, too.
+func upcoming(times []time.Time, paused bool) []time.Time {
+	if paused || times == nil {
+		return []time.Time{}
+	}
+	return times
+}
+
+func (a *app) scheduleDescribeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe ID",
+		Short: "Show a schedule, what it has started and what comes next",
+		Args:  cobra.ExactArgs(1),
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.showSchedule(cmd.Context(), args[0]) },
+	}
+}
+
+func (a *app) showSchedule(ctx context.Context, id string) error {
+	c, _, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	described, err := c.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
+	if err != nil {
+		return scheduleProblem(id, err)
+	}
+	detail := describeSchedule(id, described)
+	return a.print(detail, func(w io.Writer) { writeSchedule(w, detail) })
+}
+
+func describeSchedule(id string, described *client.ScheduleDescription) scheduleDetail {
+	schedule, info := described.Schedule, described.Info
+	detail := scheduleDetail{
+		scheduleRow: scheduleRow{
+			ID: id, When: whenOf(schedule.Spec), Paused: schedule.State.Paused, Note: schedule.State.Note,
+			Next: upcoming(info.NextActionTimes, schedule.State.Paused),
+		},
+		Jitter:         escalation.Duration(schedule.Spec.Jitter),
+		Overlap:        overlapName(schedule.Policy.Overlap),
+		CatchupWindow:  escalation.Duration(schedule.Policy.CatchupWindow),
+		PauseOnFailure: schedule.Policy.PauseOnFailure,
+		Input:          inputOf(schedule.Action),
+		Cycles:         info.NumActions,
+		Skipped:        info.NumActionsSkippedOverlap,
+		Missed:         info.NumActionsMissedCatchupWindow,
+		Running:        []string{},
+		Recent:         []string{},
+	}
+	for _, running := range info.RunningWorkflows {
+		detail.Running = append(detail.Running, running.WorkflowID)
+	}
+	for _, action := range info.RecentActions {
+		detail.LastAt = action.ActualTime
+		if started := action.StartWorkflowResult; started != nil {
+			detail.Recent = append(detail.Recent, started.WorkflowID)
+		}
+	}
+	return detail
+}
+
+// inputOf is the input of the chains; empty if it is not ours to read.
+func inputOf(action client.ScheduleAction) json.RawMessage {
+	started, ok := action.(*client.ScheduleWorkflowAction)
+	if !ok || len(started.Args) == 0 {
+		return nil
+	}
+	payload, ok := started.Args[0].(*commonpb.Payload)
+	if !ok || !json.Valid(payload.GetData()) {
+		return nil
+	}
+	return payload.GetData()
+}
+
+// whenOf says in words when a schedule starts cycles.
+func whenOf(spec *client.ScheduleSpec) string {
+	if spec == nil {
+		return ""
+	}
+	var parts []string
+	for _, interval := range spec.Intervals {
+		part := "every " + interval.Every.String()
+		if interval.Offset > 0 {
+			part += " with an offset of " + interval.Offset.String()
+		}
+		parts = append(parts, part)
+	}
+	for _, calendar := range spec.Calendars {
+		if calendar.Comment == "" {
+			calendar.Comment = "at times of a calendar"
+		}
+		parts = append(parts, calendar.Comment)
+	}
+	text := strings.Join(parts, " and ")
+	if spec.TimeZoneName != "" {
+		text += " (" + spec.TimeZoneName + ")"
+	}
+	return text
+}
+
+func writeSchedules(w io.Writer, rows []scheduleRow) {
+	if len(rows) == 0 {
+		_, _ = fmt.Fprintln(w, "No schedules.")
+		return
+	}
+	lines := [][]string{{"SCHEDULE", "WHEN", "NEXT", "LAST", "NOTE"}}
+	for _, row := range rows {
+		next := "-"
+		switch {
+		case row.Paused:
+			next = "paused"
+		case len(row.Next) > 0:
+			next = localTime(row.Next[0])
+		}
+		lines = append(lines, []string{row.ID, printable(row.When, 60), next, localTime(row.LastAt), printable(row.Note, 60)})
+	}
+	table(w, lines)
+}
+
+func writeSchedule(w io.Writer, s scheduleDetail) {
+	state := "active"
+	if s.Paused {
+		state = "paused"
+	}
+	if s.Note != "" {
+		state += " (" + printable(s.Note, 200) + ")"
+	}
+	lines := [][]string{
+		{"Schedule", s.ID},
+		{"State", state},
+		{"When", printable(s.When, 200)},
+		{"Jitter", s.Jitter.String()},
+		{"Overlap", s.Overlap},
+		{"Catch-up window", s.CatchupWindow.String()},
+		{"Pause on failure", fmt.Sprint(s.PauseOnFailure)},
+		{"Input", printable(string(s.Input), 400)},
+		{"Cycles", fmt.Sprintf("%d started, %d skipped because one still ran, %d missed", s.Cycles, s.Skipped, s.Missed)},
+		{"Running", strings.Join(s.Running, ", ")},
+		{"Last", localTime(s.LastAt)},
+	}
+	for i, next := range s.Next {
+		if i == 3 {
+			break
+		}
+		lines = append(lines, []string{"Next", localTime(next)})
+	}
+	table(w, lines)
+}
+
+// localTime is a time for people; - for none.
+func localTime(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format(time.DateTime)
+}

@@ -1,0 +1,166 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// audience is who is notified in a test.
+type audience struct {
+	got  []escalation.Notification
+	fail error
+}
+
+// listen makes the world one in which people are notified.
+func (w *world) listen() *audience {
+	a := &audience{}
+	w.policy.Notify = true
+	w.env.OnActivity("Notify", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, input activities.NotifyInput) error {
+			a.got = append(a.got, input.Notification)
+			return a.fail
+		})
+	w.env.OnActivity("RecordEvents", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, input activities.RecordEventsInput) error {
+			w.events = append(w.events, input.Events...)
+			return nil
+		})
+	return a
+}
+
+func TestPeopleAreToldHowAChainEnded(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		tiers []tierScript
+		input workflows.ChainInput
+		want  escalation.NotificationKind
+	}{
+		"a person is needed":  {tiers: []tierScript{concludes(escalation.VerdictNeedsHuman, 0.03)}, want: escalation.NotifyNeedsHuman},
+		"time is up":          {tiers: []tierScript{ends(escalation.SessionTimedOut)}, want: escalation.NotifyNeedsHuman},
+		"a tier failed":       {tiers: []tierScript{concludes(escalation.VerdictFailed, 0.03)}, want: escalation.NotifyFailed},
+		"tier 2 resolved it":  {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.4)}, want: escalation.NotifyResolved},
+		"tier 1 resolved it":  {tiers: []tierScript{concludes(escalation.VerdictResolved, 0.03)}},
+		"all is well":         {tiers: []tierScript{concludes(escalation.VerdictHealthy, 0.03)}},
+		"a dry run":           {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03)}, input: workflows.ChainInput{DryRun: true}},
+		"it was stopped":      {tiers: []tierScript{ends(escalation.SessionStopped)}},
+		"beyond the top tier": {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03)}, input: workflows.ChainInput{MaxTier: 1}, want: escalation.NotifyNeedsHuman},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tt.tiers...)
+			people := w.listen()
+			result, err := w.run(t, tt.input)
+			require.NoError(t, err)
+			if tt.want == "" {
+				require.Empty(t, people.got)
+				return
+			}
+			require.Len(t, people.got, 1)
+			told := people.got[0]
+			require.Equal(t, tt.want, told.Kind)
+			require.Equal(t, tt.want.Severity(), told.Severity)
+			require.Equal(t, result.ID, told.ChainID)
+			require.NotEmpty(t, told.Key)
+			require.Contains(t, told.Title, "Claude Ops: "+tt.want.Headline())
+			require.Contains(t, told.Text, result.Reason)
+			require.Contains(t, told.Text, "tier 1 (haiku)")
+			require.Contains(t, told.Text, "Cost so far: $")
+			require.Contains(t, told.Text, "Look at it with: starter chain "+result.ID)
+		})
+	}
+}
+
+func TestNobodyToTellIsNoActivity(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	people := w.listen()
+	w.policy.Notify = false
+	_, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Empty(t, people.got)
+}
+
+// TestANotificationThatFailsForGood leaves an event and changes nothing else.
+func TestANotificationThatFailsForGood(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	people := w.listen()
+	people.fail = errors.New("1 of 2 places were not notified: ntfy: connection refused")
+	began := w.env.Now()
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome)
+	require.Greater(t, len(people.got), 20, "it is tried for a long time")
+	for _, again := range people.got {
+		require.Equal(t, people.got[0], again, "a repeated attempt has the same key and text")
+	}
+	require.LessOrEqual(t, w.env.Now().Sub(began), 2*time.Hour, "and not for ever")
+	last := result.Events[len(result.Events)-1]
+	require.Equal(t, escalation.EventNotNotified, last.Kind)
+	require.Equal(t, escalation.SeverityWarning, last.Severity)
+	require.Contains(t, last.Message, "a person is needed: 1 of 2 places were not notified: ntfy: connection refused")
+	require.Equal(t, result.Events, w.events, "the event is recorded, too")
+}
+
+// TestCancellingEndsTheWait: somebody who cancels a chain that only waits for a chat service
+// does not wait with it.
+func TestCancellingEndsTheWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	w.listen().fail = errors.New("nobody answers")
+	began := w.env.Now()
+	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 10*time.Minute)
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome, "it had ended before")
+	require.Less(t, w.env.Now().Sub(began), 20*time.Minute)
+	require.Contains(t, result.Events[len(result.Events)-1].Message, "the chain was cancelled before it was told")
+	require.Equal(t, result.Events, w.events)
+}
+
+func TestAChainThatBreaksOffIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictHealthy, 0.03))
+	people := w.listen()
+	w.env.OnActivity("OpenSession", mock.Anything, mock.Anything).Return(activities.OpenSessionResult{},
+		temporal.NewNonRetryableApplicationError("the record is refused", activities.ErrorTypeRecords, nil))
+	_, err := w.run(t, workflows.ChainInput{})
+	require.Error(t, err)
+	require.Len(t, people.got, 1)
+	require.Equal(t, escalation.NotifyFailed, people.got[0].Kind)
+	require.Contains(t, people.got[0].Text, "the chain broke off: the record is refused")
+}
+
+// TestAgentsWordsStayWords: what an agent says may come from a log line that somebody else wrote.
+func TestAgentsWordsStayWords(t *testing.T) {
+	t.Parallel()
+	hostile := "all [well](https://evil.example/x) <https://evil.example|here> @everyone\x1b[31m\u202e `rm` *now*\n\n# Resolved " + strings.Repeat("x", 5_000)
+	w := newWorld(t, func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		return escalation.Report{
+			Status: escalation.SessionCompleted, ReportedSessionID: input.SessionID,
+			Verdict: &escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: hostile, Services: []string{"[a](http://evil.example)", "b", "c", "d"}},
+		}, nil
+	})
+	people := w.listen()
+	_, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	told := people.got[0]
+	for _, text := range []string{told.Title, strings.ReplaceAll(told.Text, "\n", "")} {
+		require.NotContains(t, text, "://")
+		require.False(t, strings.ContainsAny(text, "[]<>@`*#|\x1b\u202e\n"), text)
+	}
+	require.Contains(t, told.Title, "and 1 more")
+	require.Less(t, len(told.Text), 1_500)
+	require.Equal(t, 4, strings.Count(told.Text, "\n"), told.Text)
+}
