@@ -16,6 +16,7 @@ const Prefix = "CLAUDEOPS_"
 // Config is every setting of Claude Ops, validated. Load makes it; paths in it are absolute.
 type Config struct {
 	Chain   Chain   `group:"Chain"`
+	Limits  Limits  `group:"Budgets and cooldowns"`
 	State   State   `group:"State and records"`
 	Claude  Claude  `group:"The claude command line"`
 	Tiers   Tiers   `group:"Tiers"`
@@ -34,6 +35,19 @@ type Chain struct {
 	DryRun          bool                      `env:"DRY_RUN" desc:"true: look and report only. Nothing escalates, and whatever tier runs has the permissions of tier 1."`
 	Continuity      escalation.ContinuityMode `env:"CONTINUITY" desc:"How a tier gets the context of the one before: auto resumes the conversation where that is possible, handoff always passes on a summary."`
 	ResumeThreshold float64                   `env:"RESUME_CONTEXT_THRESHOLD" desc:"Share of the next model's context window, above 0 and at most 1, that a conversation may fill and still be resumed; a fuller one is handed over as a summary."`
+	ResumeMaxTokens int                       `env:"RESUME_MAX_TOKENS" desc:"Tokens that a conversation may hold and still be resumed, whatever the window; 0 is no such cap. A resumed conversation is paid for again with every tier, at the higher tier's price."`
+}
+
+// Limits are what chains may spend and how often they may repair.
+type Limits struct {
+	ChainBudgetUSD    float64       `env:"CHAIN_BUDGET_USD" desc:"What one chain may spend over all its sessions, in US dollars; 0 is no cap. A session gets the rest as its own limit, and none starts once nothing is left."`
+	DayBudgetUSD      float64       `env:"DAY_BUDGET_USD" desc:"What all chains together may spend on one day (UTC), in US dollars; 0 is no cap. What a running session may still spend is reserved."`
+	Escalations       Limit         `env:"ESCALATION_LIMIT" desc:"How many chains may start repairs (tier 2 or 3) within a span of time, as number/duration; none is no limit, 0/1h forbids it. The default lets one cycle repair three independent problems; a fourth within the hour is no routine fault any more, and a person is asked before more is spent."`
+	Restarts          Limit         `env:"RESTART_LIMIT" desc:"How often one service may be restarted within a span of time, over all chains, as number/duration; none is no limit."`
+	Redeployments     Limit         `env:"REDEPLOYMENT_LIMIT" desc:"How often one service may be redeployed within a span of time, over all chains, as number/duration; none is no limit."`
+	Overrides         Overrides     `env:"COOLDOWN_OVERRIDES" desc:"Services that have limits of their own, as service:restart=number/duration or service:redeployment=number/duration, separated by semicolons or line breaks: jellyfin:restart=4/4h; postgres:redeployment=0/24h."`
+	MaxWait           time.Duration `env:"COOLDOWN_MAX_WAIT" desc:"How long a chain may wait, altogether, for a cooldown to pass or for another chain to leave a service, before a person is asked instead; 0s is not at all."`
+	MaxParallelIssues int           `env:"MAX_PARALLEL_ISSUES" desc:"How many of the independent problems that one look has found are repaired at a time, each by a chain of its own; 1 to 20."`
 }
 
 // State is where Claude Ops keeps its own files.
@@ -89,7 +103,7 @@ type Tier struct {
 	DisallowedTools RuleList      `env:"DISALLOWED_TOOLS" desc:"Permission rules that deny, whatever else grants; none for no such rule. A second line of defence and no boundary: a command can be spelled in many ways."`
 	Timeout         time.Duration `env:"TIMEOUT" desc:"Wall-clock limit of one attempt."`
 	MaxTurns        int           `env:"MAX_TURNS" desc:"Cap on the agent's turns; 0 is no cap."`
-	BudgetUSD       float64       `env:"BUDGET_USD" desc:"Cap on what one attempt may spend, in US dollars; 0 is no cap. Checked after each call, so the last one can overshoot."`
+	BudgetUSD       float64       `env:"BUDGET_USD" desc:"Cap on what one session may spend over all its attempts, in US dollars; 0 is no cap. Checked after each call, so the last one can overshoot."`
 }
 
 // Prompts are the paths of files that replace the built-in instructions of a tier;
@@ -183,6 +197,13 @@ func (c Config) Policy() escalation.Policy {
 		ResumeThreshold: c.Chain.ResumeThreshold,
 		Notify:          len(c.Notify.URLs) > 0,
 		Repositories:    c.Claude.Repositories,
+		ResumeMaxTokens: c.Chain.ResumeMaxTokens,
+
+		ChainBudgetUSD:    c.Limits.ChainBudgetUSD,
+		DayBudgetUSD:      c.Limits.DayBudgetUSD,
+		Cooldowns:         c.Limits.cooldowns(),
+		EscalationLimit:   escalation.Limit(c.Limits.Escalations),
+		MaxParallelIssues: c.Limits.MaxParallelIssues,
 	}
 	for _, named := range c.Tiers.named() {
 		policy.Tiers = append(policy.Tiers, named.tier.policy())

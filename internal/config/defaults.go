@@ -16,6 +16,7 @@ func defaults() Config {
 			Continuity:      escalation.ContinuityAuto,
 			ResumeThreshold: 0.80, // leaves a fifth of the window to the tier's own work
 		},
+		Limits: limits(),
 		Claude: Claude{
 			Path:             "claude",
 			FirstByteTimeout: 2 * time.Minute,  // a second or two, but for a loaded host and a large transcript
@@ -31,6 +32,17 @@ func defaults() Config {
 			DrainTimeout:        20 * time.Second, // with StopGrace it fits into the 30 seconds that Kubernetes gives
 		},
 		Log: Log{Level: LogInfo, Format: LogText},
+	}
+}
+
+func limits() Limits {
+	within := func(times int, span time.Duration) Limit { return Limit{Max: times, Window: escalation.Duration(span)} }
+	return Limits{
+		Escalations:       within(3, time.Hour),    // as many as MaxParallelIssues: one bad cycle
+		Restarts:          within(2, 4*time.Hour),  // a third would hide a fault that restarts do not mend
+		Redeployments:     within(1, 24*time.Hour), // a second on one day repeats what did not help
+		MaxWait:           6 * time.Hour,           // outlasts a restart's cooldown; a day is too late to ask a person
+		MaxParallelIssues: 3,                       // agents are few (MaxConcurrentAgents), and mend what others depend on
 	}
 }
 

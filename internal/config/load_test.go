@@ -47,6 +47,14 @@ func TestAnEmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	require.False(t, policy.DryRun)
 	require.Equal(t, escalation.ContinuityAuto, policy.Continuity)
 	require.InDelta(t, 0.80, policy.ResumeThreshold, 0)
+	require.Zero(t, policy.ResumeMaxTokens)
+	require.Zero(t, policy.ChainBudgetUSD)
+	require.Zero(t, policy.DayBudgetUSD)
+	require.Equal(t, limit(t, "3/1h"), policy.EscalationLimit)
+	require.Equal(t, escalation.Cooldowns{
+		Restarts: limit(t, "2/4h"), Redeployments: limit(t, "1/24h"), MaxWait: escalation.Duration(6 * time.Hour),
+	}, policy.Cooldowns)
+	require.Equal(t, 3, policy.MaxParallelIssues)
 	var models []string
 	for _, tier := range policy.Tiers {
 		models = append(models, tier.Model)
@@ -100,6 +108,9 @@ func TestSettingsReachThePolicy(t *testing.T) {
 		"CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_DRY_RUN=True", "CLAUDEOPS_CONTINUITY=handoff", "CLAUDEOPS_RESUME_CONTEXT_THRESHOLD=1",
 		"CLAUDEOPS_TIER2_MODEL=claude-sonnet[1m]", "CLAUDEOPS_TIER2_CONTEXT_WINDOW=1000000",
 		"CLAUDEOPS_TIER2_TOOLS=Bash, Read", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash(docker compose -p a,b ps:*),\n Read(./**) ,",
+		"CLAUDEOPS_RESUME_MAX_TOKENS=150000", "CLAUDEOPS_CHAIN_BUDGET_USD=12.5", "CLAUDEOPS_DAY_BUDGET_USD=40", "CLAUDEOPS_ESCALATION_LIMIT=5/2h",
+		"CLAUDEOPS_RESTART_LIMIT=3/30m", "CLAUDEOPS_REDEPLOYMENT_LIMIT=none", "CLAUDEOPS_COOLDOWN_OVERRIDES=db:restart=0/24h",
+		"CLAUDEOPS_COOLDOWN_MAX_WAIT=0s", "CLAUDEOPS_MAX_PARALLEL_ISSUES=20",
 		"CLAUDEOPS_TIER2_DISALLOWED_TOOLS=none", "CLAUDEOPS_TIER2_TIMEOUT=90s", "CLAUDEOPS_TIER2_MAX_TURNS=7", "CLAUDEOPS_TIER2_BUDGET_USD=1.5",
 	).Policy()
 	require.Equal(t, escalation.TierPolicy{
@@ -111,6 +122,22 @@ func TestSettingsReachThePolicy(t *testing.T) {
 	require.True(t, policy.DryRun)
 	require.Equal(t, escalation.ContinuityHandoffOnly, policy.Continuity)
 	require.InDelta(t, 1, policy.ResumeThreshold, 0)
+	require.Equal(t, 150_000, policy.ResumeMaxTokens)
+	require.InDelta(t, 12.5, policy.ChainBudgetUSD, 0)
+	require.InDelta(t, 40, policy.DayBudgetUSD, 0)
+	require.Equal(t, limit(t, "5/2h"), policy.EscalationLimit)
+	never := limit(t, "0/24h")
+	require.Equal(t, escalation.Cooldowns{
+		Restarts: limit(t, "3/30m"), Services: map[string]escalation.ServiceCooldowns{"db": {Restarts: &never}},
+	}, policy.Cooldowns)
+	require.Equal(t, 20, policy.MaxParallelIssues)
+}
+
+func limit(t *testing.T, text string) escalation.Limit {
+	t.Helper()
+	parsed, err := escalation.ParseLimit(text)
+	require.NoError(t, err)
+	return parsed
 }
 
 func TestOneTakenToolTakesItsDefaultRulesAlong(t *testing.T) {

@@ -71,6 +71,8 @@ func parsers(explain func(value string, err error) error) map[reflect.Type]env.P
 		reflect.TypeFor[NameList]():      of(func(v string) (any, error) { return parseNames(v) }),
 		reflect.TypeFor[PathList]():      of(func(v string) (any, error) { return parsePaths(v) }),
 		reflect.TypeFor[SecretList]():    of(func(v string) (any, error) { return parseSecrets(v), nil }),
+		reflect.TypeFor[Overrides]():     of(func(v string) (any, error) { return parseOverrides(v) }),
+		reflect.TypeFor[Limit]():         of(parseLimit),
 
 		reflect.TypeFor[escalation.Tier](): of(parseTier),
 		reflect.TypeFor[escalation.ContinuityMode](): of(

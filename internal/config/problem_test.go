@@ -43,6 +43,18 @@ func TestProblems(t *testing.T) {
 		"retries": {[]string{"CLAUDEOPS_API_RETRIES=11"}, `CLAUDEOPS_API_RETRIES is "11"; it must be between 0 and 10.`},
 		"passed":  {[]string{"CLAUDEOPS_PASS_ENV=KUBECONFIG,*"}, `CLAUDEOPS_PASS_ENV is "KUBECONFIG,*"; it must be a comma-separated list of variable names, and "*" is none.`},
 
+		"threshold tokens":  {[]string{"CLAUDEOPS_RESUME_MAX_TOKENS=-1"}, `CLAUDEOPS_RESUME_MAX_TOKENS is "-1"; it must be 0 (no cap) or more.`},
+		"chain budget":      {[]string{"CLAUDEOPS_CHAIN_BUDGET_USD=-1"}, `CLAUDEOPS_CHAIN_BUDGET_USD is "-1"; it must be 0 (no cap) or more.`},
+		"day budget":        {[]string{"CLAUDEOPS_DAY_BUDGET_USD=NaN"}, `CLAUDEOPS_DAY_BUDGET_USD is "NaN"; it must be 0 (no cap) or more.`},
+		"day budget text":   {[]string{"CLAUDEOPS_DAY_BUDGET_USD=$20"}, `CLAUDEOPS_DAY_BUDGET_USD is "$20"; it must be a number such as 0.8.`},
+		"escalations":       {[]string{"CLAUDEOPS_ESCALATION_LIMIT=3"}, `CLAUDEOPS_ESCALATION_LIMIT is "3"; it must be a number and a duration, such as 3/1h (three within any hour) or 0/1h (never), or be none.`},
+		"negative limit":    {[]string{"CLAUDEOPS_RESTART_LIMIT=-1/1h"}, `CLAUDEOPS_RESTART_LIMIT is "-1/1h"; it must be a number and a duration`},
+		"limit without end": {[]string{"CLAUDEOPS_REDEPLOYMENT_LIMIT=1/0h"}, `CLAUDEOPS_REDEPLOYMENT_LIMIT is "1/0h"; it must be a number and a duration`},
+		"wait":              {[]string{"CLAUDEOPS_COOLDOWN_MAX_WAIT=-1h"}, `CLAUDEOPS_COOLDOWN_MAX_WAIT is "-1h"; it must be 0s (no waiting) or more.`},
+		"no issue":          {[]string{"CLAUDEOPS_MAX_PARALLEL_ISSUES=0"}, `CLAUDEOPS_MAX_PARALLEL_ISSUES is "0"; it must be between 1 and 20.`},
+		"too many issues":   {[]string{"CLAUDEOPS_MAX_PARALLEL_ISSUES=21"}, `CLAUDEOPS_MAX_PARALLEL_ISSUES is "21"; it must be between 1 and 20.`},
+		"an override":       {[]string{"CLAUDEOPS_COOLDOWN_OVERRIDES=jellyfin=4/4h"}, `CLAUDEOPS_COOLDOWN_OVERRIDES is "jellyfin=4/4h"; it must be items such as jellyfin:restart=4/4h, separated by semicolons; "jellyfin=4/4h" has no colon between the service and restart or redeployment.`},
+
 		"model":        {[]string{"CLAUDEOPS_TIER3_MODEL=--help"}, `CLAUDEOPS_TIER3_MODEL is "--help"; it must be the name of a model, without spaces.`},
 		"window":       {[]string{"CLAUDEOPS_TIER1_CONTEXT_WINDOW=0"}, `CLAUDEOPS_TIER1_CONTEXT_WINDOW is "0"; it must be above 0.`},
 		"window text":  {[]string{"CLAUDEOPS_TIER1_CONTEXT_WINDOW=200k"}, `CLAUDEOPS_TIER1_CONTEXT_WINDOW is "200k"; it must be a whole number.`},

@@ -3,8 +3,9 @@ package config
 import (
 	"reflect"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
 )
 
 // Setting describes one variable: what it is for, and what it is now.
@@ -95,12 +96,16 @@ func leaves(cfg Config) []leaf {
 func format(value reflect.Value) string {
 	switch typed := value.Interface().(type) {
 	case time.Duration:
-		return formatDuration(typed)
+		return escalation.ShortDuration(typed)
 	case RuleList:
 		return typed.String()
 	case NameList:
 		return typed.String()
 	case PathList:
+		return typed.String()
+	case Overrides:
+		return typed.String()
+	case Limit:
 		return typed.String()
 	case SecretList:
 		return typed.String()
@@ -115,18 +120,6 @@ func format(value reflect.Value) string {
 	default:
 		return value.String()
 	}
-}
-
-// formatDuration is d without the zero units that Duration.String adds: "15m", not "15m0s".
-func formatDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // mask hides what could be a credential in the URL of a database: all of it, unless it is

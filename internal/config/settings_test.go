@@ -49,6 +49,8 @@ func TestListedValuesCanBeSet(t *testing.T) {
 	settings := []string{
 		"CLAUDEOPS_STATE_DIR=" + t.TempDir(), "CLAUDEOPS_WORK_DIR=" + dir, "CLAUDEOPS_CLAUDE_CONFIG_DIR=" + t.TempDir(),
 		"CLAUDEOPS_DRY_RUN=true", "CLAUDEOPS_TIER1_TIMEOUT=5400s", "CLAUDEOPS_TIER1_DISALLOWED_TOOLS=none", "CLAUDEOPS_PASS_ENV=A,B_*",
+		"CLAUDEOPS_DAY_BUDGET_USD=19.99", "CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_RESTART_LIMIT=2/90m", "CLAUDEOPS_COOLDOWN_MAX_WAIT=0s",
+		"CLAUDEOPS_COOLDOWN_OVERRIDES=shop:web=1:restart=4/4h\nb:redeployment = none; a:restart=0/90m;a:redeployment=2/1h;",
 	}
 	first := load(t, settings...)
 	var listed []string
@@ -57,6 +59,7 @@ func TestListedValuesCanBeSet(t *testing.T) {
 	}
 	second := load(t, listed...)
 	require.Equal(t, first.Policy(), second.Policy())
+	require.Equal(t, first.Limits, second.Limits)
 	require.Equal(t, first.Claude, second.Claude)
 	require.Equal(t, first.State, second.State)
 	require.Equal(t, first.Worker, second.Worker)

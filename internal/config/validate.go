@@ -8,12 +8,15 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/prompts"
 )
 
 // validate records what is out of range, and what contradicts itself.
 func (c Config) validate(p *problems) {
 	p.must("RESUME_CONTEXT_THRESHOLD", c.Chain.ResumeThreshold > 0 && c.Chain.ResumeThreshold <= 1, "be above 0 and at most 1")
+	p.must("RESUME_MAX_TOKENS", c.Chain.ResumeMaxTokens >= 0, noCap)
+	c.Limits.validate(p)
 	c.validateDatabase(p)
 	validateTranscripts(c.State.Transcripts, p)
 	c.validateClaude(p)
@@ -28,7 +31,10 @@ func (c Config) validate(p *problems) {
 	p.must("DRAIN_TIMEOUT", c.Worker.DrainTimeout > 0, positive)
 }
 
-const positive = "be longer than nothing, such as 30s"
+const (
+	positive = "be longer than nothing, such as 30s"
+	noCap    = "be 0 (no cap) or more"
+)
 
 func (c Config) validateDatabase(p *problems) {
 	if !p.given("DATABASE_URL") {
@@ -50,7 +56,7 @@ func (c Config) validateClaude(p *problems) {
 	p.must("IDLE_TIMEOUT", c.Claude.IdleTimeout > 0, positive)
 	p.must("STOP_GRACE", c.Claude.StopGrace > 0, positive)
 	p.must("STOP_GRACE", c.Claude.StopGrace <= longestGrace, "be at most %s, so that a worker that Temporal has given up for lost "+
-		"has stopped its agent before another worker starts one", formatDuration(longestGrace))
+		"has stopped its agent before another worker starts one", escalation.ShortDuration(longestGrace))
 	p.must("API_RETRIES", c.Claude.APIRetries >= 0 && c.Claude.APIRetries <= 10, "be between 0 and 10")
 }
 
@@ -106,11 +112,11 @@ func (t Tier) validate(prefix string, firstByte time.Duration, p *problems) {
 	p.must(prefix+"MODEL", isWord(t.Model) && !strings.HasPrefix(t.Model, "-"), "be the name of a model, without spaces")
 	p.must(prefix+"CONTEXT_WINDOW", t.ContextWindow > 0, "be above 0")
 	p.must(prefix+"TIMEOUT", t.Timeout > 0, positive)
-	p.must(prefix+"MAX_TURNS", t.MaxTurns >= 0, "be 0 (no cap) or more")
-	p.must(prefix+"BUDGET_USD", t.BudgetUSD >= 0 && !math.IsInf(t.BudgetUSD, 0), "be 0 (no cap) or more")
+	p.must(prefix+"MAX_TURNS", t.MaxTurns >= 0, noCap)
+	p.must(prefix+"BUDGET_USD", isBudget(t.BudgetUSD), noCap)
 	if p.given("FIRST_BYTE_TIMEOUT") && t.Timeout > 0 {
 		p.must("FIRST_BYTE_TIMEOUT", firstByte <= t.Timeout,
-			"be at most %s%sTIMEOUT, which is %s", Prefix, prefix, formatDuration(t.Timeout))
+			"be at most %s%sTIMEOUT, which is %s", Prefix, prefix, escalation.ShortDuration(t.Timeout))
 	}
 	t.validateTools(prefix, p)
 }
@@ -157,6 +163,9 @@ func (p Prompts) validate(found *problems) {
 		found.must(file.name, err == nil, "name a file that can be used: %s", strings.TrimPrefix(errorText(err), "prompt file: "))
 	}
 }
+
+// isBudget reports whether usd is an amount that can be spent; 0 is no cap.
+func isBudget(usd float64) bool { return usd >= 0 && !math.IsInf(usd, 0) }
 
 // isWord reports whether text is there and has neither spaces nor control characters.
 func isWord(text string) bool {

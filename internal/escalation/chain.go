@@ -22,6 +22,31 @@ type Chain struct {
 	// Sessions are in the order in which they ran; the last may still be running.
 	Sessions []Session `json:"sessions"`
 	Events   []Event   `json:"events"`
+	// Wait is what the chain waits for; nil if it does not.
+	Wait *Wait `json:"wait,omitempty"`
+	// Issues are the chains into which this one has split, one for each independent problem.
+	Issues []IssueChain `json:"issues,omitempty"`
+}
+
+// Wait is a pause of a chain.
+type Wait struct {
+	Rule   Rule   `json:"rule"`
+	Reason string `json:"reason"`
+	// Since is when the chain began to wait, and Until when it looks again.
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+}
+
+// IssueChain is a chain that repairs one of several issues, as the chain that found it sees it.
+type IssueChain struct {
+	// ChainID is the Temporal workflow ID; empty if the issue never got a chain.
+	ChainID  string   `json:"chain_id,omitempty"`
+	Services []string `json:"services"`
+	Summary  string   `json:"summary"`
+	// Outcome is empty while the chain runs.
+	Outcome Outcome `json:"outcome,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
+	CostUSD float64 `json:"cost_usd"`
 }
 
 // Last returns the session that runs, or ran last; nil before the first.

@@ -36,6 +36,15 @@ const (
 	RuleTranscriptLost Rule = "transcript_lost" // the conversation is gone: its host is lost, and it was not archived
 	RuleDryRun         Rule = "dry_run"         // a dry run escalates nothing
 	RuleMaxTier        Rule = "max_tier"        // the next tier is higher than allowed
+	RuleOperator       Rule = "operator"        // a person asked for it
+
+	RuleAdmitted        Rule = "admitted"         // nothing objects to the start of a session
+	RuleChainBudget     Rule = "chain_budget"     // the chain has spent what it may
+	RuleDayBudget       Rule = "day_budget"       // all chains together have spent what they may on this day
+	RuleCooldown        Rule = "cooldown"         // the services were repaired too often lately
+	RuleServiceBusy     Rule = "service_busy"     // another chain repairs one of the services
+	RuleEscalationLimit Rule = "escalation_limit" // too many chains have escalated lately
+	RuleHandoffInvalid  Rule = "handoff_invalid"  // the tier before wrote a handoff that cannot be used
 )
 
 // Severity ranks the event that a decision leaves behind.

@@ -65,6 +65,17 @@ func (v Verdict) problems() []string {
 	}
 	must(v.RecommendedTier == 0 || v.RecommendedTier.Valid(),
 		"recommended_tier is %d, and must be 1, 2 or 3, or 0 to leave it open", int(v.RecommendedTier))
+	must(len(v.Issues) <= MaxIssues, "issues has %d entries, and at most %d are allowed", len(v.Issues), MaxIssues)
+	for i, issue := range v.Issues {
+		must(!blank(issue.Summary), "issues[%d].summary is empty", i)
+		must(len(issue.Services) > 0, "issues[%d].services is empty", i)
+		if err := CheckServices(issue.Services); err != nil {
+			must(false, "issues[%d].services: %s", i, err)
+		}
+		must(knownSeverity(issue.Severity), "issues[%d].severity is %q, and must be info, warning or critical", i, issue.Severity)
+		must(issue.RecommendedTier == 0 || issue.RecommendedTier.Valid(),
+			"issues[%d].recommended_tier is %d, and must be 1, 2 or 3, or 0 to leave it open", i, int(issue.RecommendedTier))
+	}
 	for i, action := range v.Actions {
 		must(knownActionKind(action.Kind), "actions[%d].kind is %q, and must be restart, redeployment or other", i, action.Kind)
 		must(!blank(action.Service), "actions[%d].service is empty", i)
@@ -84,6 +95,15 @@ func knownVerdictStatus(s VerdictStatus) bool {
 func knownCheckStatus(s CheckStatus) bool {
 	switch s {
 	case CheckHealthy, CheckDegraded, CheckDown:
+		return true
+	default:
+		return false
+	}
+}
+
+func knownSeverity(s Severity) bool {
+	switch s {
+	case SeverityInfo, SeverityWarning, SeverityCritical:
 		return true
 	default:
 		return false

@@ -2,6 +2,7 @@ package escalation
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -26,4 +27,17 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	}
 	*d = Duration(parsed)
 	return nil
+}
+
+// ShortDuration spells d without the zero units that Duration.String adds: "15m", not "15m0s".
+// It still reads back as d.
+func ShortDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }

@@ -37,4 +37,10 @@ const (
 	EventDecision       EventKind = "decision"
 	EventChainEnded     EventKind = "chain_ended"
 	EventNotNotified    EventKind = "notification_failed"
+	EventWaitStarted    EventKind = "wait_started"
+	EventWaitEnded      EventKind = "wait_ended"
+	EventIssueStarted   EventKind = "issue_started"
+	EventIssueEnded     EventKind = "issue_ended"
+	EventSignal         EventKind = "signal"  // a person intervened
+	EventHandoff        EventKind = "handoff" // what became of a handoff document
 )

@@ -19,6 +19,19 @@ type Policy struct {
 	Notify bool `json:"notify,omitempty"`
 	// Repositories are the directories, beside the usual one, in which agents may run.
 	Repositories []string `json:"repositories,omitempty"`
+	// ResumeMaxTokens is how many tokens a conversation may hold and still be resumed,
+	// whatever the window; 0 is no such cap.
+	ResumeMaxTokens int `json:"resume_max_tokens,omitempty"`
+	// ChainBudgetUSD is what one chain may spend, in US dollars; 0 is no cap.
+	ChainBudgetUSD float64 `json:"chain_budget_usd,omitempty"`
+	// DayBudgetUSD is what all chains together may spend on one day (UTC); 0 is no cap.
+	DayBudgetUSD float64 `json:"day_budget_usd,omitempty"`
+	// Cooldowns limit how often a service may be repaired.
+	Cooldowns Cooldowns `json:"cooldowns"`
+	// EscalationLimit is how many chains may escalate within a window.
+	EscalationLimit Limit `json:"escalation_limit"`
+	// MaxParallelIssues is how many of the issues of one cycle are worked on at a time.
+	MaxParallelIssues int `json:"max_parallel_issues,omitempty"`
 }
 
 // TierPolicy is what one tier may do and spend.
@@ -37,7 +50,7 @@ type TierPolicy struct {
 	Timeout Duration `json:"timeout"`
 	// MaxTurns caps the agent's turns; 0 is no cap.
 	MaxTurns int `json:"max_turns,omitempty"`
-	// BudgetUSD caps what one attempt may spend, in US dollars; 0 is no cap.
+	// BudgetUSD caps what one session may spend, over all its attempts, in US dollars; 0 is no cap.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 }
 

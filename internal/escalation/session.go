@@ -20,6 +20,16 @@ const (
 	SessionStopped         SessionStatus = "stopped"          // a person cancelled it
 )
 
+// Purpose is what a session is for.
+type Purpose string
+
+// The purposes.
+const (
+	PurposeTier    Purpose = ""        // the work of its tier
+	PurposeRecheck Purpose = "recheck" // look again, after a wait, before a better model is paid for
+	PurposeHandoff Purpose = "handoff" // write down what the next tier has to know
+)
+
 // Trigger is what started a chain.
 type Trigger string
 
@@ -27,6 +37,7 @@ type Trigger string
 const (
 	TriggerManual    Trigger = "manual"
 	TriggerScheduled Trigger = "scheduled"
+	TriggerIssue     Trigger = "issue" // one of several issues that another chain found
 )
 
 // Session is one claude process and its record: one tier, one model, one cost.
@@ -49,6 +60,14 @@ type Session struct {
 
 	Continuity       Continuity       `json:"continuity"`
 	ContinuityReason ContinuityReason `json:"continuity_reason"`
+
+	// Purpose is what the session is for, beyond its tier's work.
+	Purpose Purpose `json:"purpose,omitempty"`
+	// BudgetUSD is what the session may spend, in US dollars; 0 is no cap. It is reserved from
+	// the budgets while the session runs.
+	BudgetUSD float64 `json:"budget_usd,omitempty"`
+	// Forced says that a person passed the cooldowns for this session.
+	Forced bool `json:"forced,omitempty"`
 
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`

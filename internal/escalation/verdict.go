@@ -30,7 +30,22 @@ type Verdict struct {
 	Remediation string `json:"remediation_attempted,omitempty"`
 	// Actions are the changes that were made.
 	Actions []Action `json:"actions,omitempty"`
+	// Issues are the independent problems that were found, if there are several.
+	Issues []Issue `json:"issues,omitempty"`
 }
+
+// Issue is one of several independent problems, each of which can be repaired by itself.
+type Issue struct {
+	Summary string `json:"summary"`
+	// Services are the services that this problem affects.
+	Services []string `json:"services"`
+	Severity Severity `json:"severity"`
+	// RecommendedTier is the tier that the agent asks for; 0 leaves it open.
+	RecommendedTier Tier `json:"recommended_tier,omitempty"`
+}
+
+// MaxIssues is how many issues one verdict may name.
+const MaxIssues = 20
 
 // CheckResult is one health check of one service.
 type CheckResult struct {

@@ -45,6 +45,9 @@ func TestVerdictSchemaDescribesVerdict(t *testing.T) {
 	services := verdictSchema(t).Properties["services_affected"]
 	require.Equal(t, MaxServices, *services.MaxItems)
 	require.Equal(t, MaxServiceName, *services.Items.MaxLength)
+	issues := verdictSchema(t).Properties["issues"]
+	require.Equal(t, MaxIssues, *issues.MaxItems)
+	require.Equal(t, MaxServices, *issues.Items.Properties["services"].MaxItems)
 	requireSame(t, "verdict", reflect.TypeFor[Verdict](), verdictSchema(t))
 }
 
@@ -99,10 +102,8 @@ func requireSameFields(t *testing.T, path string, goType reflect.Type, described
 // is no other list that could not be forgotten.
 func constantsOf(t *testing.T, typeName string) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "verdict.go", nil, 0)
-	require.NoError(t, err)
 	var values []string
-	ast.Inspect(file, func(node ast.Node) bool {
+	collect := func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
 		if !ok {
 			return true
@@ -113,7 +114,12 @@ func constantsOf(t *testing.T, typeName string) []string {
 			values = append(values, value)
 		}
 		return true
-	})
+	}
+	for _, name := range []string{"verdict.go", "event.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, collect)
+	}
 	require.NotEmpty(t, values, typeName)
 	return values
 }
@@ -129,6 +135,9 @@ func TestEveryEnumOfTheSchemaIsDecoded(t *testing.T) {
 	}
 	for _, kind := range described["actions"].Items.Properties["kind"].Enum {
 		require.True(t, knownActionKind(ActionKind(kind)), kind)
+	}
+	for _, severity := range described["issues"].Items.Properties["severity"].Enum {
+		require.True(t, knownSeverity(Severity(severity)), severity)
 	}
 	tier := described["recommended_tier"]
 	require.InDelta(t, 0, *tier.Minimum, 0)

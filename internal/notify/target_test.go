@@ -234,5 +234,5 @@ func TestNoSecretInAnyError(t *testing.T) {
 			require.NotContains(t, said, secret[i:i+6], "of %s", rawURL)
 		}
 	})
-	require.Greater(t, len(used), 8, "too few URLs were valid: %v", used)
+	require.Greater(t, len(used), 3, "too few URLs were valid: %v", used)
 }

@@ -13,7 +13,7 @@ func BenchmarkSession(b *testing.B) {
 	ctx := b.Context()
 	for i := 0; b.Loop(); i++ {
 		name := fmt.Sprint(i)
-		_, err := s.OpenSession(ctx, opening(fmt.Sprint(i/3), name, 0))
+		_, err := openSession(ctx, s, opening(fmt.Sprint(i/3), name, 0))
 		require.NoError(b, err)
 		require.NoError(b, s.CloseSession(ctx, name, completed(0.01), noon))
 	}

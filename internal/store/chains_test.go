@@ -39,7 +39,7 @@ func testLines(t *testing.T, database backend) {
 		for i := range rapid.IntRange(1, 12).Draw(t, "sessions") {
 			parent := rapid.SampledFrom(append([]int64{0}, ids...)).Draw(t, "parent")
 			chain := fmt.Sprintf("tree %d chain %d", trees, rapid.IntRange(0, 1).Draw(t, "chain"))
-			record, err := s.OpenSession(ctx, opening(chain, fmt.Sprintf("tree %d session %d", trees, i), parent))
+			record, err := openSession(ctx, s, opening(chain, fmt.Sprintf("tree %d session %d", trees, i), parent))
 			require.NoError(t, err)
 			records[record.ID], ids = record, append(ids, record.ID)
 		}

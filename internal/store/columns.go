@@ -28,6 +28,9 @@ func sessionFields(s *escalation.Session) []field {
 		{"trigger", &s.Trigger},
 		{"continuity", &s.Continuity},
 		{"continuity_reason", &s.ContinuityReason},
+		{"purpose", &s.Purpose},
+		{"budget_usd", &s.BudgetUSD},
+		{"forced", &s.Forced},
 		{"started_at", millis{&s.StartedAt}},
 		{"ended_at", millis{&s.EndedAt}},
 	}, reportFields(&s.Report)...)
@@ -78,7 +81,30 @@ func replacedFields(r *ReplacedReport) []field {
 	return []field{
 		{"session_id", &r.SessionID},
 		{"ended_at", millis{&r.EndedAt}},
+		{"cost_usd", &r.Report.CostUSD}, // once more, so that SQL can add it up
 		{"report", jsonText[escalation.Report]{&r.Report}},
+	}
+}
+
+// ledgerFields lists the columns of ledger, but for the number that keeps their order.
+func ledgerFields(r *ledgerRow) []field {
+	return []field{
+		{"service", &r.Service},
+		{"kind", &r.Kind},
+		{"position", &r.position},
+		{"at", millis{&r.At}},
+		{"chain_id", &r.ChainID},
+		{"session_id", &r.SessionID},
+		{"succeeded", &r.Succeeded},
+	}
+}
+
+// lockFields lists the columns of service_locks.
+func lockFields(l *ServiceLock) []field {
+	return []field{
+		{"service", &l.Service},
+		{"chain_id", &l.ChainID},
+		{"since", millis{&l.Since}},
 	}
 }
 
@@ -102,12 +128,17 @@ func values(fields []field) []any {
 
 // insertInto returns the statement that inserts fields into table, and its arguments.
 func insertInto(table string, fields []field) (query string, args []any) {
-	marks := make([]string, len(fields))
-	for i := range fields {
-		marks[i] = fmt.Sprintf("$%d", i+1)
-	}
-	query = fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, columns(fields), strings.Join(marks, ", "))
+	query = fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, columns(fields), placeholders(1, len(fields)))
 	return query, values(fields)
+}
+
+// placeholders returns count placeholders, numbered from first: "$2, $3".
+func placeholders(first, count int) string {
+	marks := make([]string, count)
+	for i := range marks {
+		marks[i] = fmt.Sprintf("$%d", first+i)
+	}
+	return strings.Join(marks, ", ")
 }
 
 // assignments returns fields as an UPDATE sets them, numbered from $1: "a = $1, b = $2".

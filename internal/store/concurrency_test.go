@@ -43,7 +43,7 @@ func writeChain(ctx context.Context, s *store.Store, writer int) error {
 	var parent int64
 	for i := range sessionsByWriter {
 		name := fmt.Sprintf("writer %d session %d", writer, i)
-		session, err := s.OpenSession(ctx, opening("shared", name, parent))
+		session, err := openSession(ctx, s, opening("shared", name, parent))
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func testConcurrentSameSession(t *testing.T, database backend) {
 	group, ctx := errgroup.WithContext(bounded(t))
 	for i := range writers {
 		group.Go(func() (err error) {
-			recorded[i], err = stores[i%len(stores)].OpenSession(ctx, opening("chain", "session", 0))
+			recorded[i], err = openSession(ctx, stores[i%len(stores)], opening("chain", "session", 0))
 			return err
 		})
 	}
@@ -82,7 +82,7 @@ func testEndedContext(t *testing.T, database backend) {
 	s := database(t)()
 	ctx, cancel := context.WithCancel(bounded(t))
 	cancel()
-	_, err := s.OpenSession(ctx, opening("chain", "session", 0))
+	_, err := openSession(ctx, s, opening("chain", "session", 0))
 	require.ErrorIs(t, err, context.Canceled)
 	require.True(t, store.IsTransient(err), "a worker that stops must not fail the chain")
 	mustOpen(t, s, opening("chain", "session", 0))

@@ -1,9 +1,10 @@
-// Package store keeps the records of Claude Ops: one record per session, the events of
-// every chain, and the queries that follow a chain through its sessions.
+// Package store keeps the records of Claude Ops: one record per session, the events of every
+// chain, what was done to services and who works on them, and the queries that follow a
+// chain through its sessions.
 //
 //	OpenSession -> running -> CloseSession -> closed -+
-//	                                         ^        | a different report: it takes
-//	                                         +--------+ over, the old one is kept
+//	     |                                   ^        | a different report: it takes
+//	     +-> refused: nothing is written     +--------+ over, the old one is kept
 //
 // What the package promises:
 //
@@ -11,12 +12,14 @@
 //     retry or by another process, and changes nothing.
 //   - Nothing that was paid for is lost. A commit is on disk before a method returns, a
 //     record is never deleted, and a report that another one replaces is kept beside it.
+//   - No session is open that was not admitted, by facts that still held when its record
+//     was written.
 //   - Many goroutines and many processes may use one database at the same time.
 //
 // # Representation
 //
-// The queries are written once for every database: $1 placeholders, standard SQL, and
-// of the extensions only RETURNING and ON CONFLICT, which SQLite and PostgreSQL share.
+// The queries are written once for every database: $1 placeholders, standard SQL, and of
+// the extensions only RETURNING, ON CONFLICT and MATERIALIZED, which SQLite and PostgreSQL share.
 // What differs is a file per database (sqlite.go) and a directory of migrations.
 //
 //   - Times are integers, milliseconds since the Unix epoch in UTC. They sort and subtract

@@ -39,7 +39,7 @@ func writeUntilKilled(path string) error {
 	}
 	for i := 0; ; i++ {
 		name := fmt.Sprintf("process %d session %d", os.Getpid(), i)
-		if _, err := s.OpenSession(ctx, opening("shared", name, 0)); err != nil {
+		if _, err := openSession(ctx, s, opening("shared", name, 0)); err != nil {
 			return err
 		}
 		if err := s.CloseSession(ctx, name, completed(0.01), noon); err != nil {

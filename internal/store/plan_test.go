@@ -1,7 +1,9 @@
 package store
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,20 +25,38 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"running":    runningQuery,
 		"delivered":  deliveredQuery,
 		"replaced":   selectReplaced + " WHERE session_id = $1 ORDER BY id",
+
+		"what a day has cost":      daySpentQuery,
+		"other chains that repair": escalationsQuery,
+		"whether a chain repairs":  escalatedQuery,
+		"the ledger":               ledgerQuery(0),
+		"the ledger of services":   ledgerQuery(2),
+		"who repairs services":     busyQuery(2),
+		"the release of a chain":   releaseQuery,
+		"the release of one lock":  releaseLockQuery,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, 1)
+			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, []any{1, 2, 3, 4}[:arguments(query)]...)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, rows.Close()) }()
 			var id, parent, unused int
 			var step string
 			for rows.Next() {
 				require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
-				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications)|AUTOMATIC", step)
+				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks)|AUTOMATIC", step)
 			}
 			require.NoError(t, rows.Err())
 			require.NotEmpty(t, step)
 		})
 	}
+}
+
+// arguments returns how many arguments query takes.
+func arguments(query string) int {
+	var count int
+	for strings.Contains(query, fmt.Sprintf("$%d", count+1)) {
+		count++
+	}
+	return count
 }

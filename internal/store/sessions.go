@@ -13,32 +13,25 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// OpenSession records session before its process starts, and returns the record.
-//
-// The store gives out ID and Sequence; what session holds there is ignored. An empty
-// Status is SessionRunning. If SessionID is recorded already, that record is returned
-// as it is and nothing changes; if it belongs to another chain, the error is ErrConflict.
-// A ParentID that no record has is ErrNotFound. ChainID, SessionID and StartedAt
-// are required.
-func (s *Store) OpenSession(ctx context.Context, session escalation.Session) (escalation.Session, error) {
-	recorded, err := s.openSession(ctx, session)
-	if err != nil {
-		return escalation.Session{}, fmt.Errorf("record session %q: %w", session.SessionID, err)
-	}
-	return recorded, nil
-}
-
 // CloseSession records what a session came to and when it ended.
 //
 // A report that was recorded before changes nothing, not even the time of the end. A new
 // one for a session that is closed already takes over, because whoever reports
-// later knows more, and the one before is kept: see ReplacedReports. An unknown session is
+// later knows more, and the one before is kept: see ReplacedReports. What the report's verdict
+// says of restarts and redeployments goes into the ledger: see Ledger. An unknown session is
 // ErrNotFound; a report without a final status, or no endedAt, is ErrInvalid.
 func (s *Store) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
-	if err := s.closeSession(ctx, sessionID, report, endedAt); err != nil {
-		return fmt.Errorf("close session %q: %w", sessionID, err)
-	}
-	return nil
+	_, err := s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt})
+	return err
+}
+
+// SettleSession does what CloseSession does, unless the session is closed already: then nothing
+// changes, whatever report says. It reports whether it closed the session. It is for those who
+// close what others have left behind, and may be too late.
+func (s *Store) SettleSession(
+	ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time,
+) (settled bool, err error) {
+	return s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt, onlyOpen: true})
 }
 
 // Session returns the record with the number id, or ErrNotFound.
@@ -59,29 +52,29 @@ func (s *Store) BySessionID(ctx context.Context, sessionID string) (escalation.S
 	return session, nil
 }
 
-func (s *Store) openSession(ctx context.Context, session escalation.Session) (recorded escalation.Session, err error) {
-	if session, err = canonical(session); err != nil {
-		return recorded, err
-	}
-	if err := checkOpening(session); err != nil {
-		return recorded, err
-	}
-	err = s.write(ctx, func(tx *sql.Tx) (err error) {
-		recorded, err = recordOnce(ctx, tx, session)
-		return err
-	})
-	return recorded, err
+// closing is the end of a session.
+type closing struct {
+	sessionID string
+	report    escalation.Report
+	endedAt   time.Time
+	// onlyOpen leaves a session alone that is closed already.
+	onlyOpen bool
 }
 
-func (s *Store) closeSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
-	report, err := canonical(report)
+func (s *Store) closeSession(ctx context.Context, end closing) (closed bool, err error) {
+	if end.report, err = canonical(end.report); err == nil {
+		err = checkClosing(end)
+	}
+	if err == nil {
+		err = s.write(ctx, func(tx *sql.Tx) (err error) {
+			closed, err = closeOnce(ctx, tx, end)
+			return err
+		})
+	}
 	if err != nil {
-		return err
+		return false, fmt.Errorf("close session %q: %w", end.sessionID, err)
 	}
-	if err := checkClosing(report, endedAt); err != nil {
-		return err
-	}
-	return s.write(ctx, func(tx *sql.Tx) error { return closeOnce(ctx, tx, sessionID, report, endedAt) })
+	return closed, nil
 }
 
 func checkOpening(session escalation.Session) error {
@@ -97,28 +90,34 @@ func checkOpening(session escalation.Session) error {
 	}
 }
 
-func checkClosing(report escalation.Report, endedAt time.Time) error {
+func checkClosing(end closing) error {
 	switch {
-	case report.Status == "" || report.Status == escalation.SessionRunning:
-		return fmt.Errorf("%w: status %q does not say how the session ended", ErrInvalid, report.Status)
-	case endedAt.IsZero():
+	case end.report.Status == "" || end.report.Status == escalation.SessionRunning:
+		return fmt.Errorf("%w: status %q does not say how the session ended", ErrInvalid, end.report.Status)
+	case end.endedAt.IsZero():
 		return fmt.Errorf("%w: it has no end time", ErrInvalid)
 	default:
 		return nil
 	}
 }
 
-// recordOnce inserts session unless its SessionID is recorded, and returns the record.
-func recordOnce(ctx context.Context, tx *sql.Tx, session escalation.Session) (escalation.Session, error) {
+// recorded returns the record of session, by its SessionID; nil if there is none.
+func recorded(ctx context.Context, tx *sql.Tx, session escalation.Session) (*escalation.Session, error) {
 	existing, err := bySessionID(ctx, tx, session.SessionID)
 	switch {
-	case err == nil && existing.ChainID != session.ChainID:
-		return existing, fmt.Errorf("%w: chain %q has that session as record %d", ErrConflict, existing.ChainID, existing.ID)
-	case err == nil:
-		return existing, nil
-	case !errors.Is(err, ErrNotFound):
-		return existing, err
+	case errors.Is(err, ErrNotFound):
+		return nil, nil //nolint:nilnil // that there is none is an answer
+	case err != nil:
+		return nil, err
+	case existing.ChainID != session.ChainID:
+		return nil, fmt.Errorf("%w: chain %q has that session as record %d", ErrConflict, existing.ChainID, existing.ID)
+	default:
+		return &existing, nil
 	}
+}
+
+// recordSession inserts session, and returns the record.
+func recordSession(ctx context.Context, tx *sql.Tx, session escalation.Session) (_ escalation.Session, err error) {
 	session.Status = cmp.Or(session.Status, escalation.SessionRunning)
 	if session.Sequence, err = nextSequence(ctx, tx, session.ChainID); err != nil {
 		return session, err
@@ -149,22 +148,28 @@ func insertSession(ctx context.Context, tx *sql.Tx, session escalation.Session) 
 	return oneSession(ctx, tx, selectSessions+" WHERE id = $1", id)
 }
 
-// closeOnce fills in what a session came to, unless that report was recorded before.
-func closeOnce(ctx context.Context, tx *sql.Tx, sessionID string, report escalation.Report, endedAt time.Time) error {
-	current, err := bySessionID(ctx, tx, sessionID)
+// closeOnce fills in what a session came to, unless that report was recorded before. It reports
+// whether it did.
+func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err error) {
+	current, err := bySessionID(ctx, tx, end.sessionID)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !current.EndedAt.IsZero() {
-		known, err := keepReport(ctx, tx, current, report)
+		if end.onlyOpen {
+			return false, nil
+		}
+		known, err := keepReport(ctx, tx, current, end.report)
 		if known || err != nil {
-			return err
+			return false, err
 		}
 	}
-	fields := append(reportFields(&report), field{"ended_at", millis{&endedAt}})
+	fields := append(reportFields(&end.report), field{"ended_at", millis{&end.endedAt}})
 	query := fmt.Sprintf("UPDATE sessions SET %s WHERE id = $%d", assignments(fields), len(fields)+1) //nolint:gosec // our own column names
-	_, err = tx.ExecContext(ctx, query, append(values(fields), current.ID)...)
-	return err
+	if _, err := tx.ExecContext(ctx, query, append(values(fields), current.ID)...); err != nil {
+		return false, err
+	}
+	return true, recordActions(ctx, tx, current, end.report.Verdict, end.endedAt)
 }
 
 // keepReport prepares a closed session for another report. It reports whether that one is known,

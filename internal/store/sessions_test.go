@@ -20,9 +20,13 @@ func testEveryField(t *testing.T, database backend) {
 
 	var want escalation.Session
 	fill(t, reflect.ValueOf(&want).Elem(), new(int))
-	want.ParentID = parent.ID // the one field that refers to something
-	got := mustOpen(t, first, want)
-	want.ID, want.Sequence = got.ID, 1 // the two that the store gives out
+	want.ParentID, want.Tier = parent.ID, escalation.TierFullRepair // they refer to something
+	policy := lenient()
+	policy.Tiers[want.Tier-1].BudgetUSD = want.BudgetUSD
+	opened, err := first.OpenSession(bounded(t), want, escalation.AdmissionRequest{}, policy)
+	require.NoError(t, err)
+	got := opened.Session
+	want.ID, want.Sequence, want.Forced = got.ID, 1, false // what else the store gives out
 	require.Equal(t, want, got)
 
 	reread, err := open().Session(bounded(t), got.ID)
@@ -135,12 +139,13 @@ func testOpenRefuses(t *testing.T, database backend) {
 		"no session id":            {func(x *escalation.Session) { x.SessionID = "" }, store.ErrInvalid, "no session id"},
 		"no chain id":              {func(x *escalation.Session) { x.ChainID = "" }, store.ErrInvalid, "no chain id"},
 		"no start":                 {func(x *escalation.Session) { x.StartedAt = time.Time{} }, store.ErrInvalid, "no start time"},
+		"no tier":                  {func(x *escalation.Session) { x.Tier = 0 }, store.ErrInvalid, "tier 0 is none"},
 		"cost that is no number":   {func(x *escalation.Session) { x.CostUSD = math.NaN() }, store.ErrInvalid, "NaN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			session := opening("chain", "new", 0)
 			test.change(&session)
-			_, err := s.OpenSession(bounded(t), session)
+			_, err := openSession(bounded(t), s, session)
 			require.ErrorIs(t, err, test.want)
 			require.ErrorContains(t, err, test.message)
 			require.ErrorContains(t, err, fmt.Sprintf("record session %q", session.SessionID))

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// busyTimeout is how long a writer waits for another one's transaction, which takes
+	// busyTimeout is how long a writer waits for those of other processes, whose transactions take
 	// milliseconds, before it gives up with a transient error. SQLite does not look at
 	// the context while it waits, so this also bounds how late a cancellation is noticed.
-	busyTimeout = 5 * time.Second
+	busyTimeout = 10 * time.Second
 	// maxConns bounds the connections of one Store. SQLite has one writer at a time, so
 	// more would only wait; the others let reads go on beside it.
 	maxConns = 4

@@ -10,6 +10,9 @@ import (
 // Store is an open database of records. It is safe for concurrent use.
 type Store struct {
 	db *sql.DB
+	// writing is held by the one writer of this Store. SQLite lets those who wait for its lock poll,
+	// and the unlucky one starve; here they queue, and see at once that their context ends.
+	writing chan struct{}
 }
 
 // Open opens the SQLite database in the file at path, and brings its schema up to date.
@@ -22,7 +25,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: db}, nil
+	return &Store{db: db, writing: make(chan struct{}, 1)}, nil
 }
 
 // Close ends the use of the database. Methods that are called later fail.
@@ -36,12 +39,28 @@ func (s *Store) Close() error {
 // querier reads, inside a transaction or outside of one.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 // write runs fn in a transaction that no other writer's overlaps, and commits it if fn
 // succeeds. What fn reads therefore still holds when it writes.
 func (s *Store) write(ctx context.Context, fn func(tx *sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
+	select {
+	case s.writing <- struct{}{}:
+		defer func() { <-s.writing }()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for other writers: %w", ctx.Err())
+	}
+	return s.inTransaction(ctx, nil, fn)
+}
+
+// read runs fn in a transaction, so that all that fn reads was so at one moment.
+func (s *Store) read(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	return s.inTransaction(ctx, &sql.TxOptions{ReadOnly: true}, fn)
+}
+
+func (s *Store) inTransaction(ctx context.Context, options *sql.TxOptions, fn func(tx *sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, options)
 	if err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)
 	}

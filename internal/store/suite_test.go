@@ -41,6 +41,20 @@ func testBackend(t *testing.T, database backend) {
 		"events keep their order and come once":     testEvents,
 		"events are all recorded or none":           testEventsAtomic,
 		"what was delivered":                        testDeliveries,
+		"what is admitted is recorded":              testAdmitted,
+		"what is refused leaves nothing":            testRefused,
+		"a request that cannot be judged":           testOpenRefusesRequests,
+		"what a day has cost":                       testDaySpent,
+		"chains that repair within a window":        testEscalationsPerWindow,
+		"force passes a cooldown":                   testForced,
+		"a review decides as an opening":            testReview,
+		"many chains, one budget":                   testConcurrentAdmission,
+		"the ledger by time and service":            testLedger,
+		"the ledger of a session reported twice":    testLedgerOfReports,
+		"services are locked and released":          testServiceLocks,
+		"a lock that was claimed again stays":       testReleaseLock,
+		"a repeated opening claims again":           testRepetitionClaims,
+		"settling comes too late or not":            testSettle,
 		"two stores, many goroutines":               testConcurrentSessions,
 		"one session opened by everyone":            testConcurrentSameSession,
 		"an ended context":                          testEndedContext,
@@ -91,9 +105,18 @@ func opening(chainID, sessionID string, parent int64) escalation.Session {
 	}
 }
 
+// lenient is a policy without any limit.
+func lenient() escalation.Policy { return escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)} }
+
+// openSession opens a session to which nothing objects.
+func openSession(ctx context.Context, s *store.Store, session escalation.Session) (escalation.Session, error) {
+	opened, err := s.OpenSession(ctx, session, escalation.AdmissionRequest{}, lenient())
+	return opened.Session, err
+}
+
 func mustOpen(t testing.TB, s *store.Store, session escalation.Session) escalation.Session {
 	t.Helper()
-	recorded, err := s.OpenSession(bounded(t), session)
+	recorded, err := openSession(bounded(t), s, session)
 	require.NoError(t, err)
 	return recorded
 }

@@ -75,20 +75,23 @@ func single(t *testing.T, path string) *Store {
 
 func record(t *testing.T, s *Store, sessionID string) {
 	t.Helper()
-	_, err := s.OpenSession(t.Context(), session(sessionID))
+	_, err := s.OpenSession(t.Context(), session(sessionID), escalation.AdmissionRequest{}, lenient)
 	require.NoError(t, err)
 }
 
 func session(sessionID string) escalation.Session {
-	return escalation.Session{ChainID: "chain", SessionID: sessionID, StartedAt: time.UnixMilli(1)}
+	return escalation.Session{ChainID: "chain", SessionID: sessionID, Tier: escalation.TierObserve, StartedAt: time.UnixMilli(1)}
 }
+
+// lenient is a policy without any limit.
+var lenient = escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)}
 
 func provokeBusy(t *testing.T, s, other *Store) error {
 	must(t, s, "PRAGMA busy_timeout = 10")
 	tx, err := other.db.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, tx.Rollback()) }()
-	_, err = s.OpenSession(t.Context(), session("new"))
+	_, err = s.OpenSession(t.Context(), session("new"), escalation.AdmissionRequest{}, lenient)
 	return err
 }
 
@@ -96,13 +99,13 @@ func provokeFull(t *testing.T, s, _ *Store) error {
 	must(t, s, "PRAGMA max_page_count = 1") // SQLite makes that the pages there are
 	large := session("new")
 	large.Error = strings.Repeat("x", 1<<20)
-	_, err := s.OpenSession(t.Context(), large)
+	_, err := s.OpenSession(t.Context(), large, escalation.AdmissionRequest{}, lenient)
 	return err
 }
 
 func provokeClosed(t *testing.T, s, _ *Store) error {
 	require.NoError(t, s.Close())
-	_, err := s.OpenSession(t.Context(), session("new"))
+	_, err := s.OpenSession(t.Context(), session("new"), escalation.AdmissionRequest{}, lenient)
 	return err
 }
 

@@ -26,6 +26,9 @@ const interruptedPrompt = "ended before its work was done"
 // testTimeout bounds a test on the real server.
 const testTimeout = 2 * time.Minute
 
+// sweepInterval is short, so that every test shows that a sweep leaves alone what is in use.
+const sweepInterval = 500 * time.Millisecond
+
 // site is an installation under test: a state directory and a worker on a real Temporal server.
 type site struct {
 	t      *testing.T
@@ -91,7 +94,9 @@ func startLoggedSite(t *testing.T, c client.Client, environ []string, logger *sl
 	t.Helper()
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
-	s, err := supervisor.New(t.Context(), cfg, supervisor.Environment{Environ: environ, Host: "host-1", Logger: logger})
+	s, err := supervisor.New(t.Context(), cfg, supervisor.Environment{
+		Environ: environ, Host: "host-1", Logger: logger, SweepInterval: sweepInterval,
+	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

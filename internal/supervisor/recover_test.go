@@ -29,11 +29,11 @@ func TestStartSettlesAbandonedRecords(t *testing.T) {
 		data, err := os.ReadFile(marker)
 		return err == nil && len(data) == 2
 	}, testTimeout, 50*time.Millisecond, "both must be in their tool call")
-	_, err := first.records().OpenSession(t.Context(), escalation.Session{
-		ChainID: "unknown", SessionID: "0d9c7e0f-8b8e-4d53-9f0e-4f2b7c1e7a11", StartedAt: time.Now(), Tier: 1,
-	})
-	require.NoError(t, err)
 	require.NoError(t, first.stop())
+	_, err := first.records().OpenSession(t.Context(), escalation.Session{
+		ChainID: "unknown", SessionID: "0d9c7e0f-8b8e-4d53-9f0e-4f2b7c1e7a11", StartedAt: time.Now(), Tier: 2,
+	}, escalation.AdmissionRequest{Services: []string{"jellyfin"}}, first.cfg.Policy())
+	require.NoError(t, err)
 	require.NoError(t, temporalServer.TerminateWorkflow(t.Context(), terminated.GetID(), terminated.GetRunID(), "by the test"))
 
 	second := startSite(t, temporalServer, environ)
@@ -51,4 +51,55 @@ func TestStartSettlesAbandonedRecords(t *testing.T) {
 		require.True(t, sessions[0].CostEstimated)
 		require.False(t, sessions[0].EndedAt.IsZero())
 	}
+	locks, err := second.records().ServiceLocks(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, locks)
+}
+
+// TestTerminatedChainHoldsNothing terminates a chain in the middle of tier 2, while its worker goes
+// on: the service that it repairs and what was reserved for it are free soon after, and not before.
+func TestTerminatedChainHoldsNothing(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	marker := filepath.Join(t.TempDir(), "started")
+	claude := simtest.Install(t, claudesim.Play(
+		concluding("haiku", asksFor(2)),
+		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("touch "+marker+"; sleep 300"))))
+	s := startSite(t, temporalServer, environment(t, claude, "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash"))
+	run, records := s.start(nil), s.records()
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, testTimeout, 50*time.Millisecond)
+	sessions, err := records.Chain(t.Context(), run.GetID())
+	require.NoError(t, err)
+	require.Len(t, sessions, 2)
+	repairing := escalation.AdmissionRequest{Services: []string{"jellyfin"}}
+	_, err = records.OpenSession(t.Context(), sessions[1], repairing, s.cfg.Policy())
+	require.NoError(t, err)
+
+	review := func(dayBudget float64) escalation.Rule {
+		policy := s.cfg.Policy()
+		policy.DayBudgetUSD = dayBudget
+		request := escalation.AdmissionRequest{ChainID: "another", Tier: 2, At: sessions[1].StartedAt, Services: repairing.Services}
+		admission, err := records.Review(t.Context(), request, policy)
+		require.NoError(t, err)
+		return admission.Rule
+	}
+	reserved := sessions[1].BudgetUSD
+	time.Sleep(4 * sweepInterval)
+	require.Equal(t, escalation.RuleServiceBusy, review(0), "a chain that runs keeps its service")
+	require.Equal(t, escalation.RuleDayBudget, review(reserved), "and what is reserved for it")
+	running, err := records.Running(t.Context())
+	require.NoError(t, err)
+	require.Len(t, running, 1)
+
+	require.NoError(t, temporalServer.TerminateWorkflow(t.Context(), run.GetID(), run.GetRunID(), "by the test"))
+	require.Eventually(t, func() bool {
+		return review(0) == escalation.RuleAdmitted && review(reserved) == escalation.RuleAdmitted
+	}, testTimeout, 50*time.Millisecond)
+	settled, err := records.BySessionID(t.Context(), sessions[1].SessionID)
+	require.NoError(t, err)
+	require.Equal(t, escalation.SessionFailed, settled.Status)
+	require.Equal(t, "its chain ended without closing it: terminated", settled.Error)
+	first, err := records.BySessionID(t.Context(), sessions[0].SessionID)
+	require.NoError(t, err)
+	require.Equal(t, sessions[0], first, "what the chain closed itself stays as it is")
 }

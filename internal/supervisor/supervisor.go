@@ -1,10 +1,12 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -34,6 +36,8 @@ const stickyTimeout = time.Second
 type Supervisor struct {
 	config config.Config
 	logger *slog.Logger
+	// sweepInterval is how often it settles what ended chains have left behind.
+	sweepInterval time.Duration
 
 	store    *store.Store
 	archive  *transcripts.Archive
@@ -54,6 +58,9 @@ type Environment struct {
 	// Host names this machine in records.
 	Host   string
 	Logger *slog.Logger
+	// SweepInterval is how often sessions and services that ended chains have left behind are
+	// settled; 0 is once a minute.
+	SweepInterval time.Duration
 }
 
 // New makes a Supervisor. It fails if claude is missing, a prompt is broken or the
@@ -96,13 +103,16 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		conversations: conversations{cli: cli, archive: archive, logger: env.Logger},
 	}
 	return &Supervisor{
-		config:   cfg,
-		logger:   env.Logger,
+		config: cfg,
+		logger: env.Logger,
+
+		sweepInterval: cmp.Or(env.SweepInterval, sweepInterval),
+
 		store:    records,
 		archive:  archive,
 		claims:   running,
 		settings: activities.Settings{Policy: cfg.Policy(), Windows: records},
-		records:  activities.Records{Store: records, IsPermanent: isPermanent, IsUnknown: isUnknown},
+		records:  activities.Records{Store: recorder{records, cfg.Policy()}, IsPermanent: isPermanent, IsUnknown: isUnknown},
 		notifications: activities.Notifications{
 			Targets: targets, Deliveries: records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},
@@ -154,8 +164,8 @@ func (s *Supervisor) Close() error {
 // Run works until ctx ends or a worker fails for good. Then it drains: it takes nothing
 // new, lets running agents finish for the configured time, and interrupts the rest.
 func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
-	if err := s.settleAbandoned(ctx, c); err != nil {
-		return fmt.Errorf("settle the records that an earlier run left open: %w", err)
+	if err := s.sweep(ctx, c); err != nil {
+		return fmt.Errorf("settle what ended chains have left behind: %w", err)
 	}
 	s.handBack(ctx, c)
 	failed := make(chan error, 2) // one for each worker, so that neither blocks
@@ -193,6 +203,8 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 		chains.Stop()
 		return fmt.Errorf("start the worker on task queue %q: %w", workflows.AgentsTaskQueue(queue), err)
 	}
+	stopSweeping := inBackground(ctx, func(ctx context.Context) { s.keepSweeping(ctx, c) })
+	defer stopSweeping()
 	s.logger.Info("working", "task_queue", queue, "agents_task_queue", workflows.AgentsTaskQueue(queue))
 	var err error
 	select {
@@ -208,6 +220,17 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	agents.Stop()
 	chains.Stop()
 	return err
+}
+
+// inBackground runs fn until ctx ends or stop is called, which waits for it.
+func inBackground(ctx context.Context, fn func(ctx context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { fn(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 func isPermanent(err error) bool { return !store.IsTransient(err) }

@@ -1,0 +1,130 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// Limit is an escalation.Limit as a variable holds it. It is a type without UnmarshalText, which
+// the env package would prefer to our parser and its sentences.
+type Limit escalation.Limit
+
+// String formats l as text that parses back into l.
+func (l Limit) String() string { return escalation.Limit(l).String() }
+
+// Overrides are the limits of single services, by the service's name. As text they are items
+// such as jellyfin:restart=4/4h, separated by semicolons or line breaks.
+type Overrides map[string]escalation.ServiceCooldowns
+
+// String formats o as text that parses back into o.
+func (o Overrides) String() string {
+	var items []string
+	add := func(service string, kind escalation.ActionKind, limit *escalation.Limit) {
+		if limit != nil {
+			items = append(items, fmt.Sprintf("%s:%s=%s", service, kind, limit))
+		}
+	}
+	for _, service := range slices.Sorted(maps.Keys(o)) {
+		add(service, escalation.ActionRestart, o[service].Restarts)
+		add(service, escalation.ActionRedeployment, o[service].Redeployments)
+	}
+	return strings.Join(items, ";")
+}
+
+// parseOverrides reads Overrides. Its errors tell everything that is wrong, and complete "it must".
+func parseOverrides(text string) (Overrides, error) {
+	overrides := Overrides{}
+	var found []string
+	items := strings.FieldsFunc(text, func(r rune) bool { return r == ';' || r == '\n' })
+	for _, item := range items {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		if err := overrides.add(item); err != nil {
+			found = append(found, fmt.Sprintf("%q %s", item, err))
+		}
+	}
+	if len(found) > 0 {
+		return nil, fmt.Errorf("be items such as jellyfin:restart=4/4h, separated by semicolons; %s", strings.Join(found, "; "))
+	}
+	return overrides, nil
+}
+
+// add reads one item. The limit follows the last equals sign and the kind the last colon, because a
+// service's name may hold both. Its error follows the item.
+func (o Overrides) add(item string) error {
+	equals := strings.LastIndex(item, "=")
+	if equals < 0 {
+		return errors.New("has no limit after an equals sign")
+	}
+	subject, value := item[:equals], strings.TrimSpace(item[equals+1:])
+	colon := strings.LastIndex(subject, ":")
+	if colon < 0 {
+		return errors.New("has no colon between the service and restart or redeployment")
+	}
+	service, kind := strings.TrimSpace(subject[:colon]), strings.TrimSpace(subject[colon+1:])
+	if err := escalation.CheckServices([]string{service}); err != nil {
+		return fmt.Errorf("is about a service that cannot be: %w", err)
+	}
+	if value == "" {
+		return errors.New("has no limit after the equals sign")
+	}
+	limit, err := escalation.ParseLimit(value)
+	if err != nil {
+		return fmt.Errorf("has a limit that is none: %w", err)
+	}
+	return o.set(service, escalation.ActionKind(kind), limit)
+}
+
+func (o Overrides) set(service string, kind escalation.ActionKind, limit escalation.Limit) error {
+	own := o[service]
+	var place **escalation.Limit
+	switch kind {
+	case escalation.ActionRestart:
+		place = &own.Restarts
+	case escalation.ActionRedeployment:
+		place = &own.Redeployments
+	case escalation.ActionOther:
+		return errors.New("limits other actions, which have no cooldown")
+	default:
+		return fmt.Errorf("limits %q, which is neither restart nor redeployment", kind)
+	}
+	if *place != nil {
+		return errors.New("comes twice for its service")
+	}
+	*place = &limit
+	o[service] = own
+	return nil
+}
+
+// parseLimit reads a limit. Its errors complete "it must".
+func parseLimit(value string) (any, error) {
+	limit, err := escalation.ParseLimit(value)
+	if err != nil {
+		return nil, errors.New("be a number and a duration, such as 3/1h (three within any hour) or 0/1h (never), or be none")
+	}
+	return Limit(limit), nil
+}
+
+// validate records what is out of range.
+func (l Limits) validate(p *problems) {
+	p.must("CHAIN_BUDGET_USD", isBudget(l.ChainBudgetUSD), noCap)
+	p.must("DAY_BUDGET_USD", isBudget(l.DayBudgetUSD), noCap)
+	p.must("COOLDOWN_MAX_WAIT", l.MaxWait >= 0, "be 0s (no waiting) or more")
+	p.must("MAX_PARALLEL_ISSUES", l.MaxParallelIssues >= 1 && l.MaxParallelIssues <= escalation.MaxIssues,
+		"be between 1 and %d", escalation.MaxIssues)
+}
+
+func (l Limits) cooldowns() escalation.Cooldowns {
+	return escalation.Cooldowns{
+		Restarts:      escalation.Limit(l.Restarts),
+		Redeployments: escalation.Limit(l.Redeployments),
+		Services:      l.Overrides,
+		MaxWait:       escalation.Duration(l.MaxWait),
+	}
+}

@@ -1,0 +1,99 @@
+package escalation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func limit(text string) escalation.Limit {
+	parsed, err := escalation.ParseLimit(text)
+	if err != nil {
+		panic(err)
+	}
+	return parsed
+}
+
+// usual are cooldowns with exceptions for two services.
+func usual() escalation.Cooldowns {
+	often, never, unlimited := limit("4/30h"), limit("0/24h"), escalation.Limit{}
+	return escalation.Cooldowns{
+		Restarts: limit("2/4h"), Redeployments: limit("1/24h"), MaxWait: escalation.Duration(6 * time.Hour),
+		Services: map[string]escalation.ServiceCooldowns{
+			"jellyfin": {Restarts: &often},
+			"postgres": {Restarts: &unlimited, Redeployments: &never},
+		},
+	}
+}
+
+// entry is an action on a service, some hours before noon.
+func entry(service string, kind escalation.ActionKind, hours float64) escalation.LedgerEntry {
+	return escalation.LedgerEntry{Service: service, Kind: kind, At: noon.Add(-time.Duration(hours * float64(time.Hour)))}
+}
+
+func TestCooldownLimits(t *testing.T) {
+	t.Parallel()
+	for service, want := range map[string][2]string{
+		"nginx": {"2/4h", "1/24h"}, "jellyfin": {"4/30h", "1/24h"}, "postgres": {"none", "0/24h"},
+	} {
+		restarts, redeployments := usual().Limits(service)
+		require.Equal(t, want, [2]string{restarts.String(), redeployments.String()}, service)
+	}
+	require.Equal(t, 30*time.Hour, usual().Window())
+	require.Zero(t, escalation.Cooldowns{}.Window())
+}
+
+func TestStates(t *testing.T) {
+	t.Parallel()
+	states := usual().States([]escalation.LedgerEntry{
+		entry("nginx", escalation.ActionRestart, 1), entry("nginx", escalation.ActionRestart, 3), entry("nginx", escalation.ActionRestart, 5),
+		entry("nginx", escalation.ActionRedeployment, 25), entry("postgres", escalation.ActionRestart, 1), entry("apache", escalation.ActionOther, 1),
+	}, []string{"nginx", "caddy"}, noon)
+	var names []string
+	for _, state := range states {
+		names = append(names, state.Service)
+	}
+	require.Equal(t, []string{"apache", "caddy", "nginx", "postgres"}, names, "those named and those with an entry, by name")
+
+	nginx := states[2]
+	require.Equal(t, escalation.Use{Used: 2, Limit: limit("2/4h"), FreeAt: noon.Add(time.Hour), Last: noon.Add(-time.Hour)}, nginx.Restarts)
+	require.True(t, nginx.Redeployments.Free)
+	require.Equal(t, noon.Add(-25*time.Hour), nginx.Redeployments.Last)
+	require.True(t, states[3].Restarts.Free, "postgres has no limit on restarts")
+	require.False(t, states[3].Redeployments.Free)
+	require.Zero(t, states[3].Redeployments.FreeAt, "and is never redeployed")
+	for _, state := range states[:2] {
+		require.True(t, state.Restarts.Free && state.Redeployments.Free, "another action counts against nothing")
+	}
+}
+
+// TestWindowIsFarEnoughBack leaves out what lies before the window: no state may change by it but
+// for what is told of the last time.
+func TestWindowIsFarEnoughBack(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		cooldowns, services := usual(), []string{"nginx", "jellyfin", "postgres"}
+		var all, recent []escalation.LedgerEntry
+		for range rapid.IntRange(0, 15).Draw(t, "entries") {
+			entry := entry(rapid.SampledFrom(services).Draw(t, "service"),
+				rapid.SampledFrom([]escalation.ActionKind{escalation.ActionRestart, escalation.ActionRedeployment}).Draw(t, "kind"),
+				float64(rapid.IntRange(-2, 60).Draw(t, "hours")))
+			all = append(all, entry)
+			if entry.At.After(noon.Add(-cooldowns.Window())) {
+				recent = append(recent, entry)
+			}
+		}
+		whole, part := cooldowns.States(all, services, noon), cooldowns.States(recent, services, noon)
+		for i := range whole {
+			whole[i].Restarts.Last, whole[i].Redeployments.Last = time.Time{}, time.Time{}
+			part[i].Restarts.Last, part[i].Redeployments.Last = time.Time{}, time.Time{}
+		}
+		require.Equal(t, whole, part)
+	})
+}

@@ -1,0 +1,94 @@
+package escalation
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limit allows Max events within any span of Window. The zero value sets no limit.
+type Limit struct {
+	Max    int      `json:"max"`
+	Window Duration `json:"window"`
+}
+
+// noLimit is how the absence of a limit is spelled.
+const noLimit = "none"
+
+// ParseLimit reads a limit as a person writes it: "3/1h" is three within any hour, "0/1h"
+// forbids, "none" or nothing sets no limit.
+func ParseLimit(text string) (Limit, error) {
+	text = strings.TrimSpace(text)
+	if text == "" || text == noLimit {
+		return Limit{}, nil
+	}
+	count, window, found := strings.Cut(text, "/")
+	limit, err := strconv.Atoi(strings.TrimSpace(count))
+	span, spanErr := time.ParseDuration(strings.TrimSpace(window))
+	switch {
+	case !found || err != nil || spanErr != nil:
+		return Limit{}, fmt.Errorf("%q is not a limit: write a number, a slash and a duration, such as 3/1h, or %s", text, noLimit)
+	case limit < 0:
+		return Limit{}, fmt.Errorf("%q is not a limit: the number must not be negative", text)
+	case span <= 0:
+		return Limit{}, fmt.Errorf("%q is not a limit: the duration must be above zero", text)
+	}
+	return Limit{Max: limit, Window: Duration(span)}, nil
+}
+
+// IsSet reports whether l limits anything.
+func (l Limit) IsSet() bool { return l.Window > 0 }
+
+// String spells l as ParseLimit reads it.
+func (l Limit) String() string {
+	if !l.IsSet() {
+		return noLimit
+	}
+	return fmt.Sprintf("%d/%s", l.Max, ShortDuration(l.Window.Std()))
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (l Limit) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *Limit) UnmarshalText(text []byte) (err error) {
+	*l, err = ParseLimit(string(text))
+	return err
+}
+
+// Use is how far a limit is used up at some moment.
+type Use struct {
+	// Used counts the events within the window.
+	Used int `json:"used"`
+	// Limit is what is allowed.
+	Limit Limit `json:"limit"`
+	// Free says that one more is allowed now.
+	Free bool `json:"free"`
+	// FreeAt is when one more will be allowed; zero if Free, and zero if it never will.
+	FreeAt time.Time `json:"free_at,omitzero"`
+	// Last is the latest event of all that are known; zero if there is none.
+	Last time.Time `json:"last,omitzero"`
+}
+
+// use tells how far l is used up at now by the events at those times, in any order.
+func (l Limit) use(events []time.Time, now time.Time) Use {
+	events = slices.SortedFunc(slices.Values(events), time.Time.Compare)
+	use := Use{Limit: l, Free: true}
+	if len(events) > 0 {
+		use.Last = events[len(events)-1]
+	}
+	if !l.IsSet() {
+		return use
+	}
+	since := now.Add(-l.Window.Std())
+	recent := slices.DeleteFunc(events, func(at time.Time) bool { return !at.After(since) })
+	use.Used = len(recent)
+	use.Free = use.Used < l.Max
+	if !use.Free && l.Max > 0 {
+		// One more fits in as soon as all but Max-1 of them have left the window.
+		use.FreeAt = recent[use.Used-l.Max].Add(l.Window.Std())
+	}
+	return use
+}

@@ -1,0 +1,190 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// OpenSession decides whether session may start, and if so, records it before its process
+// starts, with what it may spend, and claims the services that it repairs for its chain. All of
+// that is one transaction: however many sessions are opened at once, on however many hosts, they
+// do not reserve more than there is, and no two chains get one service.
+//
+// The store gives out ID, Sequence, BudgetUSD and Forced; what session holds there is ignored. An
+// empty Status is SessionRunning. The request is completed from session: what it holds as
+// ChainID, Tier, Purpose and At is ignored. The time is that of session.StartedAt, which comes
+// from Temporal: hosts whose clocks differ agree on the day and on every window, and a
+// repetition, however late, asks the same as the first time.
+//
+// A refusal is no error, and nothing is written. If SessionID is recorded already, that record is
+// returned as it is, granted with its budget, and claims its services again if they are free; if
+// it belongs to another chain, the error is ErrConflict. A ParentID that no record has is
+// ErrNotFound. ChainID, SessionID, StartedAt and a Tier for which policy has an entry are required.
+func (s *Store) OpenSession(
+	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
+) (escalation.Opened, error) {
+	opened, err := s.openSession(ctx, session, request, policy)
+	if err != nil {
+		return escalation.Opened{}, fmt.Errorf("record session %q: %w", session.SessionID, err)
+	}
+	return opened, nil
+}
+
+// Review decides as OpenSession would, now, and changes nothing.
+func (s *Store) Review(
+	ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy,
+) (admission escalation.Admission, err error) {
+	if request, err = canonical(request); err == nil {
+		err = checkRequest(request, policy)
+	}
+	if err == nil {
+		err = s.read(ctx, func(tx *sql.Tx) error {
+			facts, err := readFacts(ctx, tx, request, policy)
+			admission = escalation.Admit(policy, request, facts)
+			return err
+		})
+	}
+	if err != nil {
+		return escalation.Admission{}, fmt.Errorf("review a session of %s for chain %q: %w", request.Tier, request.ChainID, err)
+	}
+	return admission, nil
+}
+
+func (s *Store) openSession(
+	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
+) (opened escalation.Opened, err error) {
+	if session, err = canonical(session); err != nil {
+		return opened, err
+	}
+	if request, err = canonical(request); err != nil {
+		return opened, err
+	}
+	if err := checkOpening(session); err != nil {
+		return opened, err
+	}
+	request.ChainID, request.Tier, request.Purpose, request.At = session.ChainID, session.Tier, session.Purpose, session.StartedAt
+	if err := checkRequest(request, policy); err != nil {
+		return opened, err
+	}
+	err = s.write(ctx, func(tx *sql.Tx) (err error) {
+		opened, err = openOnce(ctx, tx, session, request, policy)
+		return err
+	})
+	return opened, err
+}
+
+func checkRequest(request escalation.AdmissionRequest, policy escalation.Policy) error {
+	switch {
+	case request.At.IsZero():
+		return fmt.Errorf("%w: it has no time", ErrInvalid)
+	case !request.Tier.Valid():
+		return fmt.Errorf("%w: tier %d is none", ErrInvalid, int(request.Tier))
+	case int(request.Tier) > len(policy.Tiers):
+		return fmt.Errorf("%w: the policy has no %s", ErrInvalid, request.Tier)
+	default:
+		return nil
+	}
+}
+
+// openOnce records session if it is admitted, unless it is recorded already.
+func openOnce(
+	ctx context.Context, tx *sql.Tx, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
+) (opened escalation.Opened, err error) {
+	existing, err := recorded(ctx, tx, session)
+	if err != nil {
+		return opened, err
+	}
+	facts, err := readFacts(ctx, tx, request, policy)
+	if err != nil {
+		return opened, err
+	}
+	opened.Services = facts.Services
+	if existing != nil {
+		opened.Session = *existing
+		opened.Admission = escalation.Admission{
+			Granted: true, BudgetUSD: existing.BudgetUSD, Forced: existing.Forced, Rule: escalation.RuleAdmitted,
+		}
+	} else {
+		opened.Admission = escalation.Admit(policy, request, facts)
+		if !opened.Admission.Granted {
+			return opened, nil
+		}
+		session.BudgetUSD, session.Forced = opened.Admission.BudgetUSD, opened.Admission.Forced
+		if opened.Session, err = recordSession(ctx, tx, session); err != nil {
+			return opened, err
+		}
+	}
+	if request.Repairs(policy) {
+		err = claimServices(ctx, tx, request)
+	}
+	return opened, err
+}
+
+// readFacts reads what the admission of request depends on.
+func readFacts(
+	ctx context.Context, q querier, request escalation.AdmissionRequest, policy escalation.Policy,
+) (facts escalation.AdmissionFacts, err error) {
+	if facts.DaySpentUSD, err = daySpent(ctx, q, request.At); err != nil {
+		return facts, fmt.Errorf("add up what the day has cost: %w", err)
+	}
+	entries, err := ledger(ctx, q, request.At.Add(-policy.Cooldowns.Window()), nil)
+	if err != nil {
+		return facts, fmt.Errorf("read the ledger: %w", err)
+	}
+	facts.Services = policy.Cooldowns.States(entries, request.Services, request.At)
+	if facts.Escalations, facts.Escalated, err = escalations(ctx, q, request, policy.EscalationLimit); err != nil {
+		return facts, fmt.Errorf("count the chains that escalated: %w", err)
+	}
+	if facts.Busy, err = busyServices(ctx, q, request); err != nil {
+		return facts, fmt.Errorf("read who repairs the services: %w", err)
+	}
+	return facts, nil
+}
+
+// daySpentQuery counts an open session with what is reserved for it, and every report of a
+// closed one, because all of them were paid.
+const daySpentQuery = `
+SELECT COALESCE(SUM(CASE WHEN ended_at IS NULL AND budget_usd > cost_usd THEN budget_usd ELSE cost_usd END), 0) + (
+    SELECT COALESCE(SUM(replaced_reports.cost_usd), 0)
+    FROM sessions JOIN replaced_reports ON replaced_reports.session_id = sessions.session_id
+    WHERE started_at >= $1 AND started_at < $2
+) FROM sessions WHERE started_at >= $1 AND started_at < $2`
+
+// daySpent returns what the sessions that were started on the day of at (UTC) cost.
+func daySpent(ctx context.Context, q querier, at time.Time) (usd float64, err error) {
+	const day = 24 * time.Hour
+	morning := at.UTC().Truncate(day)
+	night := morning.Add(day)
+	err = q.QueryRowContext(ctx, daySpentQuery, morning.UnixMilli(), night.UnixMilli()).Scan(&usd)
+	return usd, err
+}
+
+const (
+	// Materialized, because SQLite would read all chains in order to see each of them once.
+	escalationsQuery = `
+WITH repairs AS MATERIALIZED (
+    SELECT chain_id FROM sessions WHERE started_at > $1 AND chain_id <> $2 AND tier >= $3 AND purpose = $4
+)
+SELECT COUNT(DISTINCT chain_id) FROM repairs`
+
+	escalatedQuery = `
+SELECT COUNT(*) > 0 FROM sessions WHERE chain_id = $1 AND tier >= $2 AND purpose = $3`
+)
+
+// escalations counts the other chains that have repaired within the window of limit, and
+// reports whether this one ever has.
+func escalations(
+	ctx context.Context, q querier, request escalation.AdmissionRequest, limit escalation.Limit,
+) (others int, own bool, err error) {
+	const tier, purpose = int(escalation.TierSafeRepair), string(escalation.PurposeTier)
+	since := request.At.Add(-limit.Window.Std())
+	err = q.QueryRowContext(ctx, escalationsQuery, since.UnixMilli(), request.ChainID, tier, purpose).Scan(&others)
+	if err == nil {
+		err = q.QueryRowContext(ctx, escalatedQuery, request.ChainID, tier, purpose).Scan(&own)
+	}
+	return others, own, err
+}

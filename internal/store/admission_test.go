@@ -1,0 +1,299 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"pgregory.net/rapid"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// strict is a policy with every limit set.
+func strict() escalation.Policy {
+	within := func(times int, span time.Duration) escalation.Limit {
+		return escalation.Limit{Max: times, Window: escalation.Duration(span)}
+	}
+	return escalation.Policy{
+		Tiers:        []escalation.TierPolicy{{BudgetUSD: 1}, {BudgetUSD: 4}, {BudgetUSD: 10}},
+		DayBudgetUSD: 10,
+		Cooldowns: escalation.Cooldowns{
+			Restarts:      within(2, 4*time.Hour),
+			Redeployments: within(1, 24*time.Hour),
+			MaxWait:       escalation.Duration(6 * time.Hour),
+		},
+		EscalationLimit: within(2, time.Hour),
+	}
+}
+
+// repair is a session of tier 2 that a chain opens at that time.
+func repair(chainID, sessionID string, at time.Time) escalation.Session {
+	session := opening(chainID, sessionID, 0)
+	session.Tier, session.StartedAt = escalation.TierSafeRepair, at
+	return session
+}
+
+func about(services ...string) escalation.AdmissionRequest {
+	return escalation.AdmissionRequest{Services: services}
+}
+
+// did is a report of that many restarts of a service.
+func did(service string, restarts int) escalation.Report {
+	report := completed(0.5)
+	for range restarts {
+		report.Verdict.Actions = append(report.Verdict.Actions,
+			escalation.Action{Kind: escalation.ActionRestart, Service: service, Succeeded: true})
+	}
+	return report
+}
+
+func admit(
+	t testing.TB, s *store.Store, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
+) escalation.Opened {
+	t.Helper()
+	opened, err := s.OpenSession(bounded(t), session, request, policy)
+	require.NoError(t, err)
+	return opened
+}
+
+func mustClose(t testing.TB, s *store.Store, sessionID string, report escalation.Report, at time.Time) {
+	t.Helper()
+	require.NoError(t, s.CloseSession(bounded(t), sessionID, report, at))
+}
+
+func locks(t testing.TB, s *store.Store) []store.ServiceLock {
+	t.Helper()
+	locks, err := s.ServiceLocks(bounded(t))
+	require.NoError(t, err)
+	return locks
+}
+
+func testAdmitted(t *testing.T, database backend) {
+	open := database(t)
+	s := open()
+	ignored := repair("chain", "session", noon)
+	ignored.BudgetUSD, ignored.Forced = 99, true
+	request := about("web", "db")
+	request.ChainID, request.Tier, request.At = "another", 3, noon.Add(-99*time.Hour) // the session's count
+
+	opened := admit(t, s, ignored, request, strict())
+	require.Equal(t, escalation.Admission{Granted: true, BudgetUSD: 4, Rule: escalation.RuleAdmitted}, opened.Admission)
+	require.InDelta(t, 4, opened.Session.BudgetUSD, 0)
+	require.False(t, opened.Session.Forced)
+	require.Len(t, opened.Services, 2)
+	want := []store.ServiceLock{{"db", "chain", noon}, {"web", "chain", noon}}
+	require.Equal(t, want, locks(t, s))
+
+	// Again, when nothing would be granted any more: by a retry of the activity, at another host.
+	never := strict()
+	never.DayBudgetUSD, never.EscalationLimit.Max = 0.01, 0
+	require.Equal(t, opened, admit(t, open(), repair("chain", "session", noon), about("web", "db"), never))
+	require.Equal(t, want, locks(t, s))
+}
+
+func testRefused(t *testing.T, database backend) {
+	s := database(t)()
+	policy := strict()
+	policy.DayBudgetUSD = 0
+	admit(t, s, repair("first", "a", noon), about("web"), policy)
+
+	opened := admit(t, s, repair("second", "b", noon.Add(time.Minute)), about("db", "web"), policy)
+	require.Equal(t, escalation.RuleServiceBusy, opened.Admission.Rule)
+	require.Contains(t, opened.Admission.Reason, "web now: chain first is at it")
+	require.Equal(t, noon.Add(2*time.Minute), opened.Admission.WaitUntil)
+	require.Zero(t, opened.Session)
+	require.Len(t, opened.Services, 2)
+	_, err := s.BySessionID(bounded(t), "b")
+	require.ErrorIs(t, err, store.ErrNotFound)
+	require.Equal(t, []store.ServiceLock{{"web", "first", noon}}, locks(t, s), "not even db, which was free")
+
+	require.NoError(t, s.ReleaseServices(bounded(t), "first"))
+	require.True(t, admit(t, s, repair("second", "b", noon.Add(2*time.Minute)), about("db", "web"), policy).Admission.Granted)
+}
+
+func testOpenRefusesRequests(t *testing.T, database backend) {
+	s := database(t)()
+	for message, change := range map[string]func(*escalation.Policy, *escalation.AdmissionRequest){
+		"the policy has no tier 2": func(p *escalation.Policy, _ *escalation.AdmissionRequest) { p.Tiers = p.Tiers[:1] },
+		"NaN":                      func(_ *escalation.Policy, r *escalation.AdmissionRequest) { r.ChainSpentUSD = math.NaN() },
+	} {
+		policy, request := strict(), about("web")
+		change(&policy, &request)
+		_, err := s.OpenSession(bounded(t), repair("chain", "session", noon), request, policy)
+		require.ErrorIs(t, err, store.ErrInvalid)
+		require.ErrorContains(t, err, message)
+		request.Tier, request.At = 2, noon
+		_, err = s.Review(bounded(t), request, policy)
+		require.ErrorIs(t, err, store.ErrInvalid)
+		require.ErrorContains(t, err, message)
+	}
+	_, err := s.Review(bounded(t), escalation.AdmissionRequest{Tier: 2}, strict())
+	require.ErrorContains(t, err, "it has no time")
+	require.Empty(t, locks(t, s))
+}
+
+// testDaySpent looks at the budget that is left, after each of the things that change it.
+func testDaySpent(t *testing.T, database backend) {
+	s := database(t)()
+	policy := strict()
+	rest := func(at time.Time) float64 {
+		policy.Tiers[0].BudgetUSD = 0
+		admission, err := s.Review(bounded(t), escalation.AdmissionRequest{Tier: 1, At: at}, policy)
+		require.NoError(t, err)
+		return admission.BudgetUSD
+	}
+	midnight := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	elsewhere := time.FixedZone("far east", 12*3600)
+	require.InDelta(t, 10, rest(noon), 1e-9)
+
+	admit(t, s, repair("chain", "a", noon), about(), policy)
+	require.InDelta(t, 6, rest(noon), 1e-9, "reserved")
+	admit(t, s, repair("chain", "late", midnight.Add(-time.Millisecond)), about(), policy)
+	require.InDelta(t, 2, rest(midnight.Add(-time.Hour).In(elsewhere)), 1e-9, "the day is that of UTC")
+	admit(t, s, repair("chain", "tomorrow", midnight), about(), policy)
+	require.InDelta(t, 2, rest(noon), 1e-9, "another day")
+	require.InDelta(t, 6, rest(midnight), 1e-9)
+
+	mustClose(t, s, "a", completed(0.5), noon.Add(20*time.Hour))
+	require.InDelta(t, 5.5, rest(noon), 1e-9, "paid, whenever it ended")
+	mustClose(t, s, "a", completed(1.25), noon)
+	mustClose(t, s, "a", completed(0.25), noon)
+	mustClose(t, s, "a", completed(0.5), noon)
+	require.InDelta(t, 4, rest(noon), 1e-9, "what was replaced was paid, too: 0.5 + 1.25 + 0.25, and 4 reserved")
+	mustClose(t, s, "late", completed(8.5), noon)
+	require.Zero(t, rest(noon), "overspent")
+	require.InDelta(t, 6, rest(midnight), 1e-9)
+}
+
+func testEscalationsPerWindow(t *testing.T, database backend) {
+	s := database(t)()
+	policy := strict()
+	policy.DayBudgetUSD = 0
+	rule := func(chainID string, at time.Time) escalation.Rule {
+		admission, err := s.Review(bounded(t), escalation.AdmissionRequest{ChainID: chainID, Tier: 2, At: at}, policy)
+		require.NoError(t, err)
+		return admission.Rule
+	}
+	admit(t, s, repair("one", "one/1", noon), about(), policy)
+	admit(t, s, repair("one", "one/2", noon.Add(time.Minute)), about(), policy)
+	looking := opening("looking", "looking", 0)
+	admit(t, s, looking, about(), policy)
+	writing := repair("writing", "writing", noon)
+	writing.Purpose = escalation.PurposeHandoff
+	admit(t, s, writing, about(), policy)
+	require.Equal(t, escalation.RuleAdmitted, rule("three", noon), "only one has repaired, however often")
+
+	admit(t, s, repair("two", "two/1", noon.Add(30*time.Minute)), about(), policy)
+	require.Equal(t, escalation.RuleEscalationLimit, rule("three", noon.Add(40*time.Minute)))
+	require.Equal(t, escalation.RuleEscalationLimit, rule("three", noon), "also by a clock that is behind")
+	require.Equal(t, escalation.RuleAdmitted, rule("one", noon.Add(40*time.Minute)), "it counts already")
+	require.Equal(t, escalation.RuleEscalationLimit, rule("three", noon.Add(61*time.Minute-time.Millisecond)))
+	require.Equal(t, escalation.RuleAdmitted, rule("three", noon.Add(61*time.Minute)))
+}
+
+func testForced(t *testing.T, database backend) {
+	s := database(t)()
+	admit(t, s, repair("chain", "a", noon), about("web"), strict())
+	mustClose(t, s, "a", did("web", 2), noon.Add(time.Minute))
+	request := about("web")
+	refused := admit(t, s, repair("chain", "b", noon.Add(time.Hour)), request, strict())
+	require.Equal(t, escalation.RuleCooldown, refused.Admission.Rule)
+	require.Equal(t, noon.Add(4*time.Hour+time.Minute), refused.Admission.WaitUntil)
+	require.Equal(t, 2, refused.Services[0].Restarts.Used)
+
+	request.Force = true
+	forced := admit(t, s, repair("chain", "b", noon.Add(time.Hour)), request, strict())
+	require.True(t, forced.Admission.Granted && forced.Admission.Forced && forced.Session.Forced)
+	require.Equal(t, forced, admit(t, s, repair("chain", "b", noon.Add(time.Hour)), about("web"), strict()), "a retry says so, too")
+	unneeded := admit(t, s, repair("chain", "c", noon.Add(5*time.Hour)), request, strict())
+	require.False(t, unneeded.Admission.Forced || unneeded.Session.Forced)
+}
+
+// testReview compares it with what OpenSession decides next, over random histories.
+func testReview(t *testing.T, database backend) {
+	s := database(t)()
+	ctx := bounded(t)
+	var opened int
+	rapid.Check(t, func(t *rapid.T) {
+		opened++
+		at := noon.Add(time.Duration(opened) * 7 * time.Minute)
+		chainID := fmt.Sprint("chain ", rapid.IntRange(0, 5).Draw(t, "chain"))
+		session := repair(chainID, fmt.Sprint("session ", opened), at)
+		session.Tier = rapid.SampledFrom(escalation.Tiers()).Draw(t, "tier")
+		request := escalation.AdmissionRequest{
+			ChainID: chainID, Tier: session.Tier, At: at, Force: rapid.Bool().Draw(t, "force"),
+			Services: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"web", "db", "tv"}), 0, 3, rapid.ID).Draw(t, "services"),
+		}
+		before, err := s.ServiceLocks(ctx)
+		require.NoError(t, err)
+		review, err := s.Review(ctx, request, strict())
+		require.NoError(t, err)
+		after, err := s.ServiceLocks(ctx)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+
+		result, err := s.OpenSession(ctx, session, request, strict())
+		require.NoError(t, err)
+		require.Equal(t, result.Admission, review)
+		require.Equal(t, review.Granted, result.Session.ID != 0)
+		if review.Granted && rapid.Bool().Draw(t, "ends") {
+			require.NoError(t, s.CloseSession(ctx, session.SessionID, did("web", rapid.IntRange(0, 1).Draw(t, "restarts")), at))
+			require.NoError(t, s.ReleaseServices(ctx, chainID))
+		}
+	})
+}
+
+// testConcurrentAdmission has many chains open sessions at once, on two stores: what they
+// reserve stays within the day's budget, and each service goes to one chain.
+func testConcurrentAdmission(t *testing.T, database backend) {
+	open := database(t)
+	stores := []*store.Store{open(), open()}
+	policy := strict()
+	policy.DayBudgetUSD, policy.EscalationLimit = 17.5, escalation.Limit{}
+	var granted [writers][]escalation.Opened
+	group, ctx := errgroup.WithContext(bounded(t))
+	for writer := range writers {
+		group.Go(func() (err error) {
+			granted[writer], err = grab(ctx, stores[writer%len(stores)], writer, policy)
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+
+	var reserved float64
+	owner := map[string]string{}
+	for _, lock := range locks(t, stores[0]) {
+		owner[lock.Service] = lock.ChainID
+	}
+	for _, all := range granted {
+		for _, opened := range all {
+			reserved += opened.Session.BudgetUSD
+			require.Equal(t, opened.Session.ChainID, owner[opened.Session.Model], "no two chains got it")
+		}
+	}
+	require.InDelta(t, policy.DayBudgetUSD, reserved, 1e-9, "all of it is given out, and no more")
+	require.Len(t, owner, 5, "four budgets of 4, and the rest")
+}
+
+// grab tries to open a session for each of ten services in turn, and returns those that were granted.
+func grab(ctx context.Context, s *store.Store, writer int, policy escalation.Policy) (granted []escalation.Opened, err error) {
+	for i := range sessionsByWriter {
+		service := fmt.Sprint("service ", i)
+		session := repair(fmt.Sprint("chain ", writer), fmt.Sprintf("writer %d session %d", writer, i), noon)
+		session.Model = service
+		opened, err := s.OpenSession(ctx, session, about(service), policy)
+		if err != nil {
+			return nil, err
+		}
+		if opened.Admission.Granted {
+			granted = append(granted, opened)
+		}
+	}
+	return granted, nil
+}
