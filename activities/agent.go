@@ -33,8 +33,21 @@ type AgentRun struct {
 	// it, any other to fork it.
 	Resume string
 	Prompt string
-	// Schema is the JSON schema of the output.
+	// Schema is the JSON schema of the output; empty asks for none.
 	Schema string
+	// Cooldowns are what the agent finds in its chain's directory, in CooldownFile.
+	Cooldowns []escalation.ServiceState
+	// LeavesHandoff says that the agent is asked to leave HandoffFile in that directory.
+	LeavesHandoff bool
+}
+
+// after returns the run with what is left of its budget after that spending, and false if nothing is.
+func (r AgentRun) after(spent escalation.Report) (AgentRun, bool) {
+	if r.Policy.BudgetUSD == 0 {
+		return r, true
+	}
+	r.Policy.BudgetUSD -= spent.CostUSD
+	return r, r.Policy.BudgetUSD > 0
 }
 
 // AgentReport is what an invocation came to.
@@ -44,6 +57,17 @@ type AgentReport struct {
 	Output json.RawMessage
 	// InFlight are the tool calls that had no result when the invocation ended.
 	InFlight []ToolCall
+	// Handoff is what the agent left, if it was asked to.
+	Handoff LeftFile
+}
+
+// LeftFile is a file that an agent left for the supervisor. It is removed when it is read.
+type LeftFile struct {
+	// Content is nil if there was no file; of a very large one it is the beginning, which is too
+	// large as well.
+	Content []byte
+	// Problem says why a file that there was is not read.
+	Problem string
 }
 
 // AgentProgress is how far an invocation has come.

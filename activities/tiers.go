@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,11 @@ type RunTierInput struct {
 	Directory string `json:"directory,omitempty"`
 	// Handoff is what the tier gets in place of the conversation, with escalation.ContinuityHandoff.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
+	// Cooldowns are what the agent is told about the services.
+	Cooldowns []escalation.ServiceState `json:"cooldowns,omitempty"`
+	// BudgetUSD is what the session may spend over all its attempts, in US dollars; 0 leaves that to
+	// the policy of the tier.
+	BudgetUSD float64 `json:"budget_usd,omitempty"`
 }
 
 // RunTierResult is what the tier came to.
@@ -75,12 +81,23 @@ type RunTierResult struct {
 // The error, of type ErrorTypeAgent, means that another attempt may do better; what the
 // attempts so far have spent is in its details.
 func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult, error) {
+	report, err := t.supervise(ctx, input.SessionID, func(agent context.Context, past TierProgress, pulse *pulse) (AgentReport, error) {
+		return t.attempt(agent, input, past, pulse)
+	})
+	return RunTierResult{Report: report.Report}, err
+}
+
+// supervise lets work run an agent for a session, under a pulse, and accounts for what this attempt
+// and those before came to. If the error is not nil, it has the spending in its details.
+func (t *Tiers) supervise(
+	ctx context.Context, sessionID string, work func(context.Context, TierProgress, *pulse) (AgentReport, error),
+) (AgentReport, error) {
 	past := pastAttempts(ctx)
 	agent, pulse := startPulse(ctx, t.Heartbeats, TierProgress{
-		SessionID: input.SessionID, Host: t.Host, WorkerPID: os.Getpid(), Attempt: int(activity.GetInfo(ctx).Attempt),
+		SessionID: sessionID, Host: t.Host, WorkerPID: os.Getpid(), Attempt: int(activity.GetInfo(ctx).Attempt),
 		Spent: past.Spent, InFlight: past.InFlight, Failures: past.Failures,
 	})
-	report, err := t.attempt(agent, input, past, pulse)
+	report, err := work(agent, past, pulse)
 	if cause := context.Cause(agent); err == nil && report.Status == escalation.SessionStopped && errors.Is(cause, errFenced) {
 		err = cause
 	}
@@ -94,9 +111,9 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	pulse.settle(report, failures)
 	pulse.stop(ctx, err != nil)
 	if err != nil {
-		return RunTierResult{}, unjudged(err, report.Report, failures)
+		return AgentReport{}, unjudged(err, report.Report, failures)
 	}
-	return RunTierResult{Report: report.Report}, nil
+	return report, nil
 }
 
 // attempt runs the agent, from where the attempt before left the conversation.
@@ -111,7 +128,25 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	if err != nil {
 		return AgentReport{}, fmt.Errorf("%w of %s: %w", errPrompt, input.Tier, err)
 	}
+	launch, left := launch.after(past.Spent)
+	if !left {
+		return exhausted(past.Spent), nil
+	}
 	return t.converse(ctx, launch, pulse)
+}
+
+// budget returns what a session may spend over all its attempts: what was granted to it, else what
+// its tier may.
+func budget(granted float64, policy escalation.TierPolicy) float64 {
+	return cmp.Or(granted, policy.BudgetUSD)
+}
+
+// exhausted is what a session comes to that has nothing left to start another process with.
+func exhausted(spent escalation.Report) AgentReport {
+	return AgentReport{Report: escalation.Report{
+		Status: escalation.SessionBudgetExhausted,
+		Error:  fmt.Sprintf("what the session may spend is spent ($%.2f)", spent.CostUSD),
+	}}
 }
 
 // handsOver reports whether an attempt ended because of its worker, and says nothing of the next.
@@ -153,7 +188,9 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bo
 		SessionID: input.SessionID,
 		Directory: input.Directory,
 		Schema:    escalation.VerdictSchema,
+		Cooldowns: input.Cooldowns,
 	}
+	run.Policy.BudgetUSD = budget(input.BudgetUSD, run.Policy)
 	switch {
 	case known:
 		run.Resume = input.SessionID
@@ -185,7 +222,7 @@ func inFlight(past TierProgress) []prompts.Call {
 func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) (string, error) {
 	launch := prompts.Launch{
 		Tier: input.Tier, From: input.ParentTier, Policy: input.Policy,
-		Services: input.Services, Request: input.Request, CutOff: cutOff,
+		Services: input.Services, Request: input.Request, CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile),
 	}
 	switch input.Continuity {
 	case escalation.ContinuityFresh:
@@ -211,6 +248,12 @@ func (t *Tiers) converse(ctx context.Context, run AgentRun, pulse *pulse) (Agent
 	}
 	problem := judge(&report)
 	if problem == nil {
+		return report, nil
+	}
+	run, left := run.after(report.Report)
+	if !left {
+		spent := exhausted(report.Report)
+		report.Status, report.Error = spent.Status, fmt.Sprintf("%s, without a valid verdict: %s", spent.Error, problem)
 		return report, nil
 	}
 	run.Resume = run.SessionID
@@ -240,9 +283,14 @@ func (t *Tiers) converse(ctx context.Context, run AgentRun, pulse *pulse) (Agent
 // repairPolicy holds the turn that only asks for a verdict to that: no tools, and little time.
 func repairPolicy(policy escalation.TierPolicy) escalation.TierPolicy {
 	policy.Tools, policy.AllowedTools = nil, nil
-	policy.Timeout = min(policy.Timeout, repairTimeout)
-	if policy.MaxTurns == 0 || policy.MaxTurns > repairTurns {
-		policy.MaxTurns = repairTurns
+	return brief(policy, repairTimeout, repairTurns)
+}
+
+// brief returns policy with no more time and turns than that.
+func brief(policy escalation.TierPolicy, timeout escalation.Duration, turns int) escalation.TierPolicy {
+	policy.Timeout = min(policy.Timeout, timeout)
+	if policy.MaxTurns == 0 || policy.MaxTurns > turns {
+		policy.MaxTurns = turns
 	}
 	return policy
 }

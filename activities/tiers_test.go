@@ -114,7 +114,7 @@ func TestRunTierLaunches(t *testing.T) {
 	resumed.ParentTier, resumed.ParentSessionID = 1, parentID
 	handedOff := tierInput(2, escalation.ContinuityHandoff)
 	handedOff.ParentTier, handedOff.ParentSessionID = 1, parentID
-	handoff := escalation.NewHandoff(1, 2, &escalation.Verdict{Summary: "the proxy answers 502"})
+	handoff := escalation.NewHandoff(1, 2, &escalation.Verdict{Summary: "the proxy answers 502"}, nil)
 	handedOff.Handoff = &handoff
 
 	tests := map[string]struct {
@@ -278,6 +278,95 @@ func TestRunTierResultsWithoutAVerdict(t *testing.T) {
 			require.Len(t, agent.runs, 1, "there is nothing to repair")
 		})
 	}
+}
+
+func TestRunTierSpendsItsBudgetOnce(t *testing.T) {
+	t.Parallel()
+	attempt := func(spent float64) *activities.TierProgress {
+		return &activities.TierProgress{
+			Spent: escalation.Report{CostUSD: spent - 0.25, ReportedSessionID: ownID},
+			Now:   activities.AgentProgress{CostUSD: 0.25}, // of the process that was cut off
+		}
+	}
+	tests := map[string]struct {
+		granted, configured float64
+		past                *activities.TierProgress
+		costs               []float64 // of each process
+		valid               bool      // the last of them gives a verdict
+		want                []float64 // the budget of each process
+		status              escalation.SessionStatus
+		reason              string
+	}{
+		"no cap":                  {0, 0, attempt(5), []float64{0.1, 0.1}, true, []float64{0, 0}, escalation.SessionCompleted, ""},
+		"the tier's":              {0, 1, nil, []float64{0.1}, true, []float64{1}, escalation.SessionCompleted, ""},
+		"granted, not the tier's": {3, 1, nil, []float64{0.1}, true, []float64{3}, escalation.SessionCompleted, ""},
+		"less after an attempt":   {3, 0, attempt(1), []float64{0.1}, true, []float64{2}, escalation.SessionCompleted, ""},
+		"less for the repair turn": {
+			3, 0, attempt(1), []float64{0.5, 0.5}, true, []float64{2, 1.5}, escalation.SessionCompleted, "",
+		},
+		"nothing for another attempt": {
+			3, 0, attempt(3), nil, false, nil, escalation.SessionBudgetExhausted, "what the session may spend is spent ($3.00)",
+		},
+		"more than all is spent": {
+			0, 1, attempt(1.5), nil, false, nil, escalation.SessionBudgetExhausted, "what the session may spend is spent ($1.50)",
+		},
+		"nothing for the repair turn": {
+			1, 0, nil,
+			[]float64{1.25},
+			false,
+			[]float64{1},
+			escalation.SessionBudgetExhausted,
+			"what the session may spend is spent ($1.25), without a valid verdict: it ended without its structured verdict",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agent := &fakeAgent{}
+			total := 0.0
+			for i, cost := range tt.costs {
+				output := ""
+				if tt.valid && i == len(tt.costs)-1 {
+					output = healthy
+				}
+				agent.replies = append(agent.replies, finished(output, cost))
+				total += cost
+			}
+			if tt.past != nil {
+				total += tt.past.Spent.CostUSD + tt.past.Now.CostUSD
+			}
+			input := tierInput(1, escalation.ContinuityFresh)
+			input.BudgetUSD, input.Policy.Tiers[0].BudgetUSD = tt.granted, tt.configured
+			report, err := runTier(t, agent, input, tt.past)
+			require.NoError(t, err)
+			require.Equal(t, tt.status, report.Status)
+			require.Equal(t, tt.reason, report.Error)
+			require.InDelta(t, total, report.CostUSD, 1e-9)
+			var budgets []float64
+			for _, run := range agent.runs {
+				budgets = append(budgets, run.Policy.BudgetUSD)
+			}
+			require.InDeltaSlice(t, tt.want, budgets, 1e-9)
+			require.Len(t, budgets, len(tt.want))
+			if tt.past != nil {
+				require.NotEmpty(t, report.ReportedSessionID, "the conversation stays known")
+			}
+		})
+	}
+}
+
+func TestRunTierTellsCooldowns(t *testing.T) {
+	t.Parallel()
+	agent := &fakeAgent{replies: []agentReply{finished(healthy, 0.1)}}
+	input := tierInput(2, escalation.ContinuityFresh)
+	input.Cooldowns = []escalation.ServiceState{{Service: "jellyfin", Restarts: escalation.Use{Used: 1}}}
+	input.Policy.Cooldowns.Restarts = escalation.Limit{Max: 5, Window: escalation.Duration(time.Hour)}
+	_, err := runTier(t, agent, input, nil)
+	require.NoError(t, err)
+	require.Equal(t, input.Cooldowns, agent.runs[0].Cooldowns)
+	require.False(t, agent.runs[0].LeavesHandoff)
+	require.Contains(t, agent.runs[0].Prompt, "5 restarts in 1 hour")
+	require.Contains(t, agent.runs[0].Prompt, "`.claudeops/"+activities.ChainDirName("chain-1")+"/cooldown.json`")
 }
 
 func TestRunTierErrorCarriesTheSpending(t *testing.T) {

@@ -9,7 +9,8 @@
 // The complete form starts a conversation, from nothing or from a handoff. The resumed
 // form goes on with one: it says what has changed, and stays under 500 tokens, because
 // the conversation holds the rest; of one that is not known to be ours, limits.md assumes
-// that it was told no rules. interrupted.md and repair.md are prompts on their own.
+// that it was told no rules. interrupted.md, repair.md and handoff-request.md are prompts on their
+// own.
 //
 // An operator's file takes the place of tierN.md and of tierN-resumed.md. It is a
 // template as well, over the same values (see view), and may test .Resumed. The other

@@ -1,8 +1,12 @@
 package prompts
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
 )
 
 // workFiles is the scope of a rule about the files of the working directory.
@@ -120,4 +124,35 @@ func grantsCommand(rules []string, beginning string) bool {
 	return slices.ContainsFunc(rules, func(rule string) bool {
 		return strings.HasPrefix(rule, "Bash("+beginning) || (rule == "Bash" && beginning == "")
 	})
+}
+
+// howOften says in words how often a thing may be done.
+func howOften(limit escalation.Limit, thing string) string {
+	switch {
+	case !limit.IsSet():
+		return "any number of " + thing + "s"
+	case limit.Max == 0:
+		return "no " + thing
+	case limit.Max == 1:
+		return "1 " + thing + " in " + span(limit.Window)
+	default:
+		return fmt.Sprintf("%d %ss in %s", limit.Max, thing, span(limit.Window))
+	}
+}
+
+// span says a duration in its largest unit that leaves no rest.
+func span(d escalation.Duration) string {
+	for _, unit := range []struct {
+		length time.Duration
+		name   string
+	}{{time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
+		switch count := d.Std() / unit.length; {
+		case d.Std()%unit.length != 0:
+		case count == 1:
+			return "1 " + unit.name
+		default:
+			return fmt.Sprintf("%d %ss", count, unit.name)
+		}
+	}
+	return d.String()
 }

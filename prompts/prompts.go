@@ -24,6 +24,9 @@ type Launch struct {
 	Request string
 	// Guidance is what a person added when the chain was escalated or continued.
 	Guidance string
+	// CooldownFile is where the agent reads how far the cooldowns of Policy are used up; empty if
+	// there is no such file.
+	CooldownFile string
 	// Handoff is the summary of the session before, as markdown. FromHandoff needs it,
 	// and the others do not use it.
 	Handoff string
@@ -101,6 +104,28 @@ func (s *Set) Repair(reason string) (string, error) {
 	return join(struct{ Reason string }{reason}, s.builtIn.Lookup("repair.md"))
 }
 
+// HandoffRequest is what a tier is asked to write for the next one.
+type HandoffRequest struct {
+	// File is the path that the agent may write.
+	File string
+	// From is the tier that is asked, and Next the one that reads the handoff.
+	From, Next escalation.Tier
+	// Missing are the fields that the verdict lacks; none is known if empty.
+	Missing []string
+}
+
+// HandoffRequest returns the prompt that asks a tier that has concluded for its handoff.
+func (s *Set) HandoffRequest(request HandoffRequest) (string, error) {
+	return join(struct {
+		HandoffRequest
+		Tier     int
+		Repaired bool // the tier has made changes, and not only looked
+		Longest  int
+	}{
+		request, int(request.Next), request.From >= escalation.TierSafeRepair, escalation.MaxHandoffChars,
+	}, s.builtIn.Lookup("handoff-request.md"))
+}
+
 // view is what the templates of tiers see, those of operators among them.
 type view struct {
 	Tier    int  // 1, 2 or 3
@@ -118,6 +143,11 @@ type view struct {
 	Allowed []string // what the tier's rules grant, a phrase each
 	Denied  []string // what they refuse, the same
 
+	Restarts      string // how many restarts of a service are allowed; empty if nothing is limited
+	Redeployments string // how many redeployments
+	OwnLimits     bool   // some service has limits of its own
+	CooldownFile  string // where what is left of them stands; empty if nowhere
+
 	Commands bool // some command is granted
 	Curl     bool // curl is
 
@@ -131,7 +161,7 @@ func newView(launch Launch) (view, error) {
 		return view{}, fmt.Errorf("prompt for %s: the policy has no such tier", launch.Tier)
 	}
 	rules := launch.Policy.For(launch.Tier)
-	return view{
+	v := view{
 		Tier:     int(launch.Tier),
 		DryRun:   launch.Policy.DryRun,
 		Services: nonBlank(launch.Services),
@@ -143,7 +173,20 @@ func newView(launch Launch) (view, error) {
 		Denied:   phrases(rules.DisallowedTools),
 		Commands: grantsCommand(rules.AllowedTools, ""),
 		Curl:     grantsCommand(rules.AllowedTools, "curl "),
-	}, nil
+	}
+	v.limit(launch)
+	return v, nil
+}
+
+// limit fills in how often services may be repaired.
+func (v *view) limit(launch Launch) {
+	limits := launch.Policy.Cooldowns
+	v.OwnLimits = len(limits.Services) > 0
+	if !v.OwnLimits && !limits.Restarts.IsSet() && !limits.Redeployments.IsSet() {
+		return
+	}
+	v.Restarts, v.Redeployments = howOften(limits.Restarts, "restart"), howOften(limits.Redeployments, "redeployment")
+	v.CooldownFile = launch.CooldownFile
 }
 
 // compare fills in what changes in permissions from launch.From to launch.Tier. If it is not

@@ -82,7 +82,7 @@ func (c *chainRun) runTier(ctx workflow.Context, step step) (escalation.Session,
 		input.ParentTier, input.ParentSessionID = step.parent.Tier, step.parent.SessionID
 	}
 	if session.Continuity == escalation.ContinuityHandoff {
-		handoff := escalation.NewHandoff(step.parent.Tier, step.tier, step.parent.Verdict)
+		handoff := escalation.NewHandoff(step.parent.Tier, step.tier, step.parent.Verdict, nil)
 		if step.cutOff != nil {
 			handoff = handoff.After(*step.cutOff)
 		}

@@ -217,7 +217,7 @@ func textOf(content json.RawMessage) string {
 // gist keeps of the CLI's own words only what identifies them: nobody reads the rest.
 func gist(text string) string {
 	for _, prefix := range []string{
-		"Permission to use Bash", "<tool_use_error>Error: No such tool available: Write.",
+		"Permission to use Bash", "Permission to use Write", "<tool_use_error>Error: No such tool available: Write.",
 		"The user doesn't want to proceed with this tool use.", "File created successfully at: ", "File does not exist.",
 		"[Tool call interrupted: ", "Command running in background", "<task-notification>",
 		"API Error: 500", "API Error: 529", "Prompt is too long", "Failed to provide valid structured output after 5 attempts",

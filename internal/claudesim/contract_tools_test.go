@@ -14,6 +14,9 @@ import (
 // toolCases are about tool calls and who may make them.
 func toolCases() []contractCase {
 	write := map[string]any{"file_path": "out.txt", "content": "x"}
+	writes := func(path string) claudesim.Reply {
+		return claudesim.Call("Write", map[string]any{"file_path": path, "content": "x"})
+	}
 	return []contractCase{
 		{
 			name: "denied by the rules", launches: []launch{fresh("try", "--allowedTools", "Bash(echo:*)", "--disallowedTools", "Bash(echo bad:*)")},
@@ -55,6 +58,14 @@ func toolCases() []contractCase {
 			name: "tool that is not there", launches: []launch{fresh("try", "--allowedTools", "Bash", "Write")},
 			scenario: claudesim.Play(claudesim.Always(claudesim.Call("Write", write), claudesim.Say("done"))),
 			want:     func(t *testing.T, _ claudesim.Version, o []observation) { require.Empty(t, last(t, o).Denials) },
+		},
+		{
+			name:     "files by the rules",
+			launches: []launch{fresh("try", "--tools", "Write", "--allowedTools", "Edit(./out.txt)", "Edit(./sub/**)", "Write(./other.txt)")},
+			scenario: claudesim.Play(claudesim.Always(
+				claudesim.Call("Write", write), writes("sub/in.txt"), writes("other.txt"), writes("out.txt.bak"), writes("sub/../x"), claudesim.Say("done"),
+			)),
+			want: func(t *testing.T, _ claudesim.Version, o []observation) { require.Len(t, last(t, o).Denials, 3) },
 		},
 		{
 			name: "background work", launches: []launch{fresh("try", "--allowedTools", "Bash")},

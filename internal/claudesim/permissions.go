@@ -15,6 +15,8 @@ type permissions struct {
 	tools       []string
 	allow, deny []rule
 	mode        string
+	// dir is the working directory.
+	dir string
 }
 
 // rule is a permission rule, such as Bash(curl:*) or Read.
@@ -173,24 +175,43 @@ func readsOnly(command string) bool {
 	})
 }
 
-// grantsFile decides on the tools that take a path.
+// grantsFile decides on the tools that take a path. What the rules about Edit say holds for all
+// that write; a rule that says Write says nothing about any file.
 func (p permissions) grantsFile(call Block) bool {
 	var input struct {
 		Path string `json:"file_path"`
 	}
 	_ = json.Unmarshal(call.Input, &input) // a call without a path is covered by bare rules only
 	covers := func(r rule) bool {
-		return r.tool == call.Name && (r.pattern == "" || pathMatches(r.pattern, input.Path))
+		return r == rule{tool: call.Name} || (r.tool == ruledBy(call.Name) && p.matches(r.pattern, input.Path))
 	}
 	return !slices.ContainsFunc(p.deny, covers) && slices.ContainsFunc(p.allow, covers)
 }
 
-// pathMatches knows the two patterns in use: //dir/** for everything below, or a file.
-func pathMatches(pattern, path string) bool {
-	pattern = strings.TrimPrefix(pattern, "/")
-	if dir, below := strings.CutSuffix(pattern, "/**"); below {
-		relative, err := filepath.Rel(dir, path)
-		return err == nil && filepath.IsLocal(relative)
+// ruledBy returns the tool by whose name the rules about a tool's files go.
+func ruledBy(tool string) string {
+	if tool == "Write" {
+		return "Edit"
 	}
-	return pattern == path
+	return tool
+}
+
+// matches knows the patterns in use: a file or, with /** at its end, all below a directory. One
+// that begins with // is an absolute path, any other starts from the working directory.
+func (p permissions) matches(pattern, path string) bool {
+	absolute := func(name string) string {
+		if filepath.IsAbs(name) {
+			return filepath.Clean(name)
+		}
+		return filepath.Join(p.dir, name)
+	}
+	if pattern == "" {
+		return true
+	}
+	dir, below := strings.CutSuffix(strings.TrimPrefix(pattern, "/"), "/**")
+	if !below {
+		return absolute(dir) == absolute(path)
+	}
+	relative, err := filepath.Rel(absolute(dir), absolute(path))
+	return err == nil && filepath.IsLocal(relative)
 }

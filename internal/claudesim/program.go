@@ -58,6 +58,7 @@ func (p *program) main(args []string) int {
 
 // converse opens the conversation and runs the session in it.
 func (p *program) converse(o options) int {
+	o.permissions.dir = p.dir
 	store := transcripts{root: p.configDir(), dir: p.dir, release: p.release}
 	conversation, err := store.open(o)
 	if err != nil {

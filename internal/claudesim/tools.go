@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -180,13 +181,16 @@ func (s *session) readFile(call Block) (text string, isError bool) {
 	return strings.TrimSuffix(b.String(), "\n"), false
 }
 
-// writeFile is the Write tool.
+// writeFile is the Write tool. It makes the directories that it needs.
 func (s *session) writeFile(call Block) (text string, isError bool) {
 	var input struct {
 		Path    string `json:"file_path"`
 		Content string `json:"content"`
 	}
 	if err := json.Unmarshal(call.Input, &input); err != nil {
+		return err.Error(), true
+	}
+	if err := os.MkdirAll(filepath.Dir(input.Path), 0o700); err != nil {
 		return err.Error(), true
 	}
 	if err := os.WriteFile(input.Path, []byte(input.Content), 0o600); err != nil {

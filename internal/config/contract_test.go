@@ -180,7 +180,7 @@ func TestContractWriting(t *testing.T) {
 			}
 			calls := []claudesim.Reply{write(filepath.Join(work, "app.conf"))}
 			for _, name := range []string{
-				"compose.yaml", "docker-compose.override.yml", "sub/compose.yml", ".env", ".git/hooks/pre-commit", "sub/.git/config", "sub/.git", "../x", "../../x",
+				"compose.yaml", "docker-compose.override.yml", "sub/compose.yml", ".env", ".git/hooks/pre-commit", "sub/.git/config", "sub/.git", "../x", "../../x", ".claudeops", ".claudeops/chain/cooldown.json",
 			} {
 				calls = append(calls, write(filepath.Join(work, filepath.FromSlash(name))))
 			}

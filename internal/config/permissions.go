@@ -227,6 +227,8 @@ var neverRepaired = []grant{
 var neverWritten = slices.Concat(
 	notWritten("**/.git", "leads git to a directory of the agent's own"),
 	notWritten("**/.git/**", "hooks and settings there run as commands"),
+	notWritten("**/.claudeops", "the directories of chains: cooldowns and handoffs"),
+	notWritten("**/.claudeops/**", "what one chain is told is not for another to write"),
 	notWritten("**/*compose*.y*ml", "a privileged container is as good as root; with docker compose up it would be one step"),
 	notWritten("**/.env", "COMPOSE_FILE there names another file"),
 )

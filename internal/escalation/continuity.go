@@ -48,6 +48,8 @@ type Situation struct {
 	Window int
 	// Threshold is the share of Window that may be full, 0 to 1.
 	Threshold float64
+	// MaxTokens is how many tokens the conversation may hold, whatever the window; 0 is no cap.
+	MaxTokens int
 	Mode      ContinuityMode
 }
 
@@ -81,9 +83,12 @@ func ChooseContinuity(s Situation) ContinuityChoice {
 	}
 }
 
-// underPressure reports whether the parent's conversation fills more of the next model's
-// window than the threshold allows. An unknown window is no pressure: the CLI then says
-// for itself that the prompt is too long.
+// underPressure reports whether the parent's conversation holds more than the cap, or fills more of
+// the next model's window than the threshold allows. An unknown window is no pressure: the CLI then
+// says for itself that the prompt is too long.
 func underPressure(s Situation) bool {
+	if s.MaxTokens > 0 && s.Parent.ContextTokens > s.MaxTokens {
+		return true
+	}
 	return s.Window > 0 && float64(s.Parent.ContextTokens) > s.Threshold*float64(s.Window)
 }

@@ -50,6 +50,22 @@ func TestChooseContinuity(t *testing.T) {
 			escalation.Situation{Parent: parent(nil), Threshold: 0.8},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession},
 		},
+		"exactly at the cap": {
+			escalation.Situation{Parent: parent(nil), Window: 1_000_000, Threshold: 0.8, MaxTokens: 100_000},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession},
+		},
+		"one token over the cap": {
+			escalation.Situation{Parent: parent(nil), Window: 1_000_000, Threshold: 0.8, MaxTokens: 99_999},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonContextPressure},
+		},
+		"over the cap, unknown window": {
+			escalation.Situation{Parent: parent(nil), MaxTokens: 99_999},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonContextPressure},
+		},
+		"under the cap, over the threshold": {
+			escalation.Situation{Parent: parent(nil), Window: 100_000, Threshold: 0.8, MaxTokens: 200_000},
+			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonContextPressure},
+		},
 		"no id was reported": {
 			escalation.Situation{Parent: parent(func(s *escalation.Session) { s.ReportedSessionID = "" })},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonSessionIDMissing},
@@ -94,6 +110,7 @@ func TestChooseContinuityProperties(t *testing.T) {
 			TranscriptLost: rapid.Bool().Draw(t, "transcript lost"),
 			Window:         rapid.IntRange(0, 300_000).Draw(t, "window"),
 			Threshold:      rapid.Float64Range(0.01, 1).Draw(t, "threshold"),
+			MaxTokens:      rapid.IntRange(0, 300_000).Draw(t, "max tokens"),
 			Mode: rapid.SampledFrom([]escalation.ContinuityMode{
 				escalation.ContinuityAuto, escalation.ContinuityHandoffOnly,
 			}).Draw(t, "mode"),
@@ -116,6 +133,7 @@ func TestChooseContinuityProperties(t *testing.T) {
 			require.NotEmpty(t, parent.ReportedSessionID, "resumes a conversation without an id")
 			require.False(t, situation.ResumeFailed, "resumes what could not be resumed")
 			require.False(t, situation.TranscriptLost, "resumes what is gone")
+			require.False(t, situation.MaxTokens > 0 && parent.ContextTokens > situation.MaxTokens)
 			require.False(t, situation.Window > 0 && float64(parent.ContextTokens) > situation.Threshold*float64(situation.Window))
 		case escalation.ContinuityFresh:
 			require.Nil(t, parent, "forgets the parent")

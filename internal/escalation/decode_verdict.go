@@ -44,12 +44,8 @@ func DecodeVerdict(raw []byte) (Verdict, error) {
 
 // problems lists what is wrong with v, in the order of its fields.
 func (v Verdict) problems() []string {
-	var found []string
-	must := func(ok bool, format string, args ...any) {
-		if !ok {
-			found = append(found, fmt.Sprintf(format, args...))
-		}
-	}
+	var found problemList
+	must := found.must
 	must(knownVerdictStatus(v.Status), "status is %q, and must be healthy, resolved, escalate, needs_human or failed", v.Status)
 	must(!blank(v.Summary), "summary is empty")
 	if err := CheckServices(v.Services); err != nil {
@@ -57,12 +53,7 @@ func (v Verdict) problems() []string {
 	}
 	// Escalation is decided per service: cooldowns and limits cannot be looked up without one.
 	must(v.Status != VerdictEscalate || len(v.Services) > 0, "services_affected is empty, and status escalate needs at least one service")
-	for i, check := range v.Checks {
-		must(!blank(check.Service), "check_results[%d].service is empty", i)
-		must(!blank(check.CheckType), "check_results[%d].check_type is empty", i)
-		must(knownCheckStatus(check.Status), "check_results[%d].status is %q, and must be healthy, degraded or down", i, check.Status)
-		must(check.ResponseTimeMS >= 0, "check_results[%d].response_time_ms is negative", i)
-	}
+	found = append(found, checkProblems(v.Checks)...)
 	must(v.RecommendedTier == 0 || v.RecommendedTier.Valid(),
 		"recommended_tier is %d, and must be 1, 2 or 3, or 0 to leave it open", int(v.RecommendedTier))
 	must(len(v.Issues) <= MaxIssues, "issues has %d entries, and at most %d are allowed", len(v.Issues), MaxIssues)
@@ -76,11 +67,38 @@ func (v Verdict) problems() []string {
 		must(issue.RecommendedTier == 0 || issue.RecommendedTier.Valid(),
 			"issues[%d].recommended_tier is %d, and must be 1, 2 or 3, or 0 to leave it open", i, int(issue.RecommendedTier))
 	}
-	for i, action := range v.Actions {
-		must(knownActionKind(action.Kind), "actions[%d].kind is %q, and must be restart, redeployment or other", i, action.Kind)
-		must(!blank(action.Service), "actions[%d].service is empty", i)
+	return append(found, actionProblems(v.Actions)...)
+}
+
+// checkProblems lists what is wrong with the checks of a verdict or of a handoff.
+func checkProblems(checks []CheckResult) []string {
+	var found problemList
+	for i, check := range checks {
+		found.must(!blank(check.Service), "check_results[%d].service is empty", i)
+		found.must(!blank(check.CheckType), "check_results[%d].check_type is empty", i)
+		found.must(knownCheckStatus(check.Status), "check_results[%d].status is %q, and must be healthy, degraded or down", i, check.Status)
+		found.must(check.ResponseTimeMS >= 0, "check_results[%d].response_time_ms is negative", i)
 	}
 	return found
+}
+
+// actionProblems lists what is wrong with the actions of a verdict or of a handoff.
+func actionProblems(actions []Action) []string {
+	var found problemList
+	for i, action := range actions {
+		found.must(knownActionKind(action.Kind), "actions[%d].kind is %q, and must be restart, redeployment or other", i, action.Kind)
+		found.must(!blank(action.Service), "actions[%d].service is empty", i)
+	}
+	return found
+}
+
+// problemList collects what is wrong with a document.
+type problemList []string
+
+func (l *problemList) must(ok bool, format string, args ...any) {
+	if !ok {
+		*l = append(*l, fmt.Sprintf(format, args...))
+	}
 }
 
 func knownVerdictStatus(s VerdictStatus) bool {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// HandoffVersion is the version of the handoff document that this program writes.
+// HandoffVersion is the version of the handoff document that this program reads and writes.
 const HandoffVersion = 1
 
 // Handoff is the summary that a tier gets when it cannot have the conversation itself.
@@ -20,12 +20,36 @@ type Handoff struct {
 	Findings        string        `json:"investigation_findings,omitempty"`
 	Remediation     string        `json:"remediation_attempted,omitempty"`
 	Actions         []Action      `json:"actions,omitempty"`
+	Cooldowns       CooldownState `json:"cooldown_state"`
 }
 
-// NewHandoff builds the handoff to next from the verdict of the tier before. A nil
-// verdict gives a handoff that says that there is nothing to pass on.
-func NewHandoff(from, next Tier, verdict *Verdict) Handoff {
-	handoff := Handoff{SchemaVersion: HandoffVersion, FromTier: from, RecommendedTier: next}
+// CooldownState tells how far the cooldowns of services are used up, by their names. It comes from
+// the supervisor alone, in a handoff and in the file that agents read.
+type CooldownState struct {
+	Services map[string]ServiceUse `json:"services"`
+}
+
+// ServiceUse is a ServiceState without the name.
+type ServiceUse struct {
+	Restarts      Use `json:"restarts"`
+	Redeployments Use `json:"redeployments"`
+}
+
+// NewCooldownState returns states by the names of their services.
+func NewCooldownState(states []ServiceState) CooldownState {
+	services := make(map[string]ServiceUse, len(states))
+	for _, state := range states {
+		services[state.Service] = ServiceUse{Restarts: state.Restarts, Redeployments: state.Redeployments}
+	}
+	return CooldownState{Services: services}
+}
+
+// NewHandoff builds the handoff to next from the verdict of the tier before, and the cooldowns as
+// they are. A nil verdict gives a handoff that says that there is nothing to pass on.
+func NewHandoff(from, next Tier, verdict *Verdict, cooldowns []ServiceState) Handoff {
+	handoff := Handoff{
+		SchemaVersion: HandoffVersion, FromTier: from, RecommendedTier: next, Cooldowns: NewCooldownState(cooldowns),
+	}
 	if verdict == nil {
 		handoff.Summary = "The tier before left no verdict."
 		return handoff
@@ -49,58 +73,32 @@ func (h Handoff) After(cutOff Session) Handoff {
 	return h
 }
 
-// Markdown renders the handoff as a section of a prompt. It all came from an agent,
-// which may have copied it from hostile input: table cells are flattened to one line.
-func (h Handoff) Markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "## Handoff from %s\n\n%s\n", h.FromTier, h.Summary)
-	section(&b, "Affected services", bullets(h.Services))
-	section(&b, "Checks", checkTable(h.Checks))
-	section(&b, "Findings", h.Findings)
-	section(&b, "Already tried", h.Remediation)
-	section(&b, "Changes made", actionList(h.Actions))
-	return b.String()
+// MissingFields returns the names of the fields that a handoff from a tier needs and verdict does
+// not fill. A tier that repairs has to pass on what it found out and what it tried, too.
+func MissingFields(from Tier, verdict *Verdict) []string {
+	if verdict == nil {
+		verdict = &Verdict{}
+	}
+	return NewHandoff(from, from+1, verdict, nil).missing()
 }
 
-func section(b *strings.Builder, title, body string) {
-	if body = strings.TrimSpace(body); body != "" {
-		fmt.Fprintf(b, "\n### %s\n\n%s\n", title, body)
-	}
-}
-
-func bullets(items []string) string {
-	var b strings.Builder
-	for _, item := range items {
-		fmt.Fprintf(&b, "- %s\n", oneLine(item))
-	}
-	return b.String()
-}
-
-func checkTable(checks []CheckResult) string {
-	if len(checks) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("| Service | Check | Status | Error |\n|---|---|---|---|\n")
-	for _, c := range checks {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", oneLine(c.Service), oneLine(c.CheckType), c.Status, oneLine(c.Error))
-	}
-	return b.String()
-}
-
-func actionList(actions []Action) string {
-	var b strings.Builder
-	for _, a := range actions {
-		result := "succeeded"
-		if !a.Succeeded {
-			result = "failed"
+// missing returns the names of the required fields that are empty, in the order of the schema. An
+// agent that has nothing to say in one of them says that.
+func (h Handoff) missing() []string {
+	repaired := h.FromTier >= TierSafeRepair
+	var names []string
+	for _, field := range []struct {
+		name  string
+		empty bool
+	}{
+		{"services_affected", len(h.Services) == 0},
+		{"check_results", len(h.Checks) == 0},
+		{"investigation_findings", repaired && blank(h.Findings)},
+		{"remediation_attempted", repaired && blank(h.Remediation)},
+	} {
+		if field.empty {
+			names = append(names, field.name)
 		}
-		fmt.Fprintf(&b, "- %s of %s %s: %s\n", a.Kind, oneLine(a.Service), result, oneLine(a.Detail))
 	}
-	return b.String()
-}
-
-// oneLine makes text safe for a cell or a list item: no line breaks, no pipes.
-func oneLine(text string) string {
-	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", "\\|")
+	return names
 }

@@ -48,13 +48,15 @@ func (a *agent) Run(
 	if err != nil {
 		return notStarted(err)
 	}
-	result, err := a.cli.Run(ctx, a.invocation(run), func(p claude.Progress) { observe(progressOf(p)) })
+	desk := a.desk(run)
+	result, err := a.cli.Run(ctx, a.invocation(run, desk), func(p claude.Progress) { observe(progressOf(p)) })
 	end()
 	report := reportOf(result)
 	if report.Survivors > 0 {
 		a.logger.Warn("processes of an agent could not be ended and may still be at work: look for them by their environment",
 			"session_id", run.SessionID, "processes", report.Survivors, "variable", claude.SessionVariable)
 	}
+	report.Handoff = a.clear(desk, run)
 	if err == nil {
 		report.Status = escalation.SessionCompleted
 		return report, nil
@@ -144,7 +146,41 @@ func (a *agent) HasConversation(ctx context.Context, directory, sessionID string
 	return a.cli.HasTranscript(run.Directory, sessionID)
 }
 
-func (a *agent) invocation(run activities.AgentRun) claude.Invocation {
+// desk sets up the directory of the run's chain; nil if that cannot be done. Looking and repairing
+// go well without one, in a working directory that is read-only for example.
+func (a *agent) desk(run activities.AgentRun) *desk {
+	desk, err := openDesk(run.Directory, run.ChainID, run.Cooldowns)
+	if err != nil {
+		a.logger.Warn("the agent gets no file of cooldowns", "chain_id", run.ChainID, "session_id", run.SessionID, "error", err)
+		return nil
+	}
+	return desk
+}
+
+// clear takes what the agent was asked to leave, and removes the rest.
+func (a *agent) clear(desk *desk, run activities.AgentRun) (left activities.LeftFile) {
+	if desk == nil {
+		left.Problem = "there was no directory to leave it in"
+		return left
+	}
+	if run.LeavesHandoff {
+		left = desk.take(activities.HandoffFile, escalation.MaxHandoffBytes)
+	}
+	if err := desk.close(); err != nil {
+		a.logger.Warn("the chain's directory could not be removed", "chain_id", run.ChainID, "error", err)
+	}
+	return left
+}
+
+func (a *agent) invocation(run activities.AgentRun, desk *desk) claude.Invocation {
+	// With the driver's own variable, what the agent starts can tell which chain and session it belongs to.
+	env := map[string]string{
+		"CLAUDEOPS_CHAIN_ID": run.ChainID,
+		"CLAUDEOPS_TIER":     fmt.Sprint(int(run.Tier)),
+	}
+	if desk != nil {
+		env["CLAUDEOPS_CHAIN_DIR"] = desk.path
+	}
 	return claude.Invocation{
 		SessionID:       run.SessionID,
 		Resume:          run.Resume,
@@ -164,11 +200,7 @@ func (a *agent) invocation(run activities.AgentRun) claude.Invocation {
 			Grace:     a.settings.StopGrace,
 		},
 		Dir: run.Directory,
-		// With the driver's own variable, what the agent starts can tell which chain and session it belongs to.
-		Env: map[string]string{
-			"CLAUDEOPS_CHAIN_ID": run.ChainID,
-			"CLAUDEOPS_TIER":     fmt.Sprint(int(run.Tier)),
-		},
+		Env: env,
 	}
 }
 

@@ -1,11 +1,13 @@
 package supervisor_test
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -45,6 +47,7 @@ func TestLaunchCarriesTheConfiguration(t *testing.T) {
 	require.Equal(t, chain.Sessions[1].SessionID, second.Env["CLAUDEOPS_SESSION_ID"])
 	require.Equal(t, chain.ID, second.Env["CLAUDEOPS_CHAIN_ID"])
 	require.Equal(t, s.cfg.Claude.WorkDir, second.Dir)
+	require.Equal(t, filepath.Join(second.Dir, activities.ChainsDir, activities.ChainDirName(chain.ID)), second.Env["CLAUDEOPS_CHAIN_DIR"])
 	require.Contains(t, launches[0].Stdin, "jellyfin")
 	require.Contains(t, launches[0].Stdin, "be quick")
 }

@@ -1,0 +1,116 @@
+package escalation
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Markdown renders the handoff as a section of a prompt. Nearly all of it came from an agent, which
+// may have copied it from hostile input. So that none of it can pass for a heading or an entry of
+// ours, texts are quoted line by line, and all else is flattened to one line.
+func (h Handoff) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## Escalation Context (from Tier %d)\n", int(h.FromTier))
+	if summary := quoted(h.Summary); summary != "" {
+		fmt.Fprintf(&b, "\n%s\n", summary)
+	}
+	section(&b, "Affected Services", bullets(h.Services))
+	section(&b, "Check Results", checkTable(h.Checks))
+	section(&b, "Investigation Findings", quoted(h.Findings))
+	section(&b, "Remediation Attempted", quoted(h.Remediation))
+	section(&b, "Actions Taken", actionList(h.Actions))
+	section(&b, "Cooldown State", h.Cooldowns.markdown())
+	return b.String()
+}
+
+func section(b *strings.Builder, title, body string) {
+	if body = strings.TrimSpace(body); body != "" {
+		fmt.Fprintf(b, "\n### %s\n\n%s\n", title, body)
+	}
+}
+
+func bullets(items []string) string {
+	var b strings.Builder
+	for _, item := range items {
+		fmt.Fprintf(&b, "- %s\n", name(item))
+	}
+	return b.String()
+}
+
+func checkTable(checks []CheckResult) string {
+	if len(checks) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("| Service | Check Type | Status | Error |\n|---|---|---|---|\n")
+	for _, c := range checks {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name(c.Service), name(c.CheckType), name(string(c.Status)), oneLine(c.Error))
+	}
+	return b.String()
+}
+
+func actionList(actions []Action) string {
+	var b strings.Builder
+	for _, a := range actions {
+		result := "succeeded"
+		if !a.Succeeded {
+			result = "failed"
+		}
+		fmt.Fprintf(&b, "- %s of %s %s: %s\n", name(string(a.Kind)), name(a.Service), result, oneLine(a.Detail))
+	}
+	return b.String()
+}
+
+// markdown renders c as JSON, the form that agents know from their file; "" if it is empty. No
+// line of it can close the block: JSON writes every line break within a name as \n.
+func (c CooldownState) markdown() string {
+	if len(c.Services) == 0 {
+		return ""
+	}
+	text, err := json.MarshalIndent(c, "", " ")
+	if err != nil {
+		return "" // a time beyond the year 9999: nothing that a ledger holds
+	}
+	return "```json\n" + visible(string(text)) + "\n```"
+}
+
+// quoted puts "> " before every line of text; "" for blank text.
+func quoted(text string) string {
+	text = strings.TrimSpace(visible(text))
+	if text == "" {
+		return ""
+	}
+	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
+}
+
+// longestName is how much of a name is shown, in characters; far above any that means something.
+const longestName = 2 * MaxServiceName
+
+// name flattens a short text.
+func name(text string) string { return oneLine(cut(text, longestName)) }
+
+var inCell = strings.NewReplacer(`\`, `\\`, "|", `\|`)
+
+// oneLine makes text safe for a cell or a list item: no line breaks, no delimiters.
+func oneLine(text string) string {
+	return inCell.Replace(strings.Join(strings.Fields(visible(text)), " "))
+}
+
+// visible leaves nothing in text that a reader cannot see, such as characters that turn its
+// direction, and no line break but \n.
+func visible(text string) string {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "\uFFFD")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == '\r' || r == '\v' || r == '\f' || r == '\u0085' || unicode.In(r, unicode.Zl, unicode.Zp):
+			return '\n'
+		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, text)
+}
