@@ -8,12 +8,25 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Recorder keeps records. Every method is idempotent: a retry of the activity repeats
+// Admissions says which sessions may start, by what is recorded of all chains.
+type Admissions interface {
+	// OpenSession admits a session under policy and stores it, or does neither. A session that
+	// is already stored, by SessionID, is returned as it is. The time of the decision is the
+	// session's StartedAt.
+	OpenSession(ctx context.Context, session escalation.Session, request escalation.AdmissionRequest,
+		policy escalation.Policy) (escalation.Opening, error)
+	// Review tells what OpenSession would decide at the request's time, and changes nothing.
+	Review(ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy) (escalation.Admission, error)
+	// ReleaseServices lets other chains repair what this one has repaired.
+	ReleaseServices(ctx context.Context, chainID string) error
+}
+
+// Recorder keeps records. Every method that writes is idempotent: a retry of the activity repeats
 // the call and must change nothing more.
 type Recorder interface {
-	// OpenSession stores a session that is about to start and returns it with its ID and
-	// Sequence. A session that is already stored, by SessionID, is returned as it is.
-	OpenSession(ctx context.Context, session escalation.Session) (escalation.Session, error)
+	Admissions
+	// FindSession returns the session of a conversation; false if none is stored.
+	FindSession(ctx context.Context, sessionID string) (escalation.Session, bool, error)
 	// CloseSession stores what the session came to.
 	CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error
 	// AppendEvents stores events; those whose key is known are left out.
@@ -28,35 +41,63 @@ type Records struct {
 	IsPermanent, IsUnknown func(error) bool
 }
 
-// OpenSessionInput is a session that is about to start, and the events that led to it.
+// OpenSessionInput is a session that wants to start, and the events that led to it.
 type OpenSessionInput struct {
-	Session escalation.Session `json:"session"`
-	Events  []escalation.Event `json:"events,omitempty"`
+	Session escalation.Session          `json:"session"`
+	Request escalation.AdmissionRequest `json:"request"`
+	Policy  escalation.Policy           `json:"policy"`
+	Events  []escalation.Event          `json:"events,omitempty"`
 }
 
-// OpenSessionResult is the session as stored.
-type OpenSessionResult struct {
-	Session escalation.Session `json:"session"`
-}
-
-// OpenSession stores a session before its process starts.
-func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (OpenSessionResult, error) {
-	session, err := r.Store.OpenSession(ctx, input.Session)
+// OpenSession admits a session and stores it, before its process starts. The events are stored
+// whether it is admitted or not.
+func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (escalation.Opening, error) {
+	opening, err := r.Store.OpenSession(ctx, input.Session, input.Request, input.Policy)
 	if err != nil {
-		return OpenSessionResult{}, r.translate(fmt.Errorf("open the record of session %s: %w", input.Session.SessionID, err))
+		return escalation.Opening{}, r.translate(fmt.Errorf("open the record of session %s: %w", input.Session.SessionID, err))
 	}
-	if err := r.Store.AppendEvents(ctx, input.Events); err != nil {
-		return OpenSessionResult{}, r.translate(fmt.Errorf("record events of chain %s: %w", input.Session.ChainID, err))
+	return opening, r.appendEvents(ctx, input.Session.ChainID, input.Events)
+}
+
+// ReviewInput is a session that waits until it may start.
+type ReviewInput struct {
+	Request escalation.AdmissionRequest `json:"request"`
+	Policy  escalation.Policy           `json:"policy"`
+}
+
+// Review tells whether a session would be admitted.
+func (r *Records) Review(ctx context.Context, input ReviewInput) (escalation.Admission, error) {
+	admission, err := r.Store.Review(ctx, input.Request, input.Policy)
+	if err != nil {
+		return escalation.Admission{}, r.translate(fmt.Errorf("look whether chain %s may go on: %w", input.Request.ChainID, err))
 	}
-	return OpenSessionResult{Session: session}, nil
+	return admission, nil
+}
+
+// FindSessionResult is what is recorded about a conversation.
+type FindSessionResult struct {
+	Found   bool               `json:"found"`
+	Session escalation.Session `json:"session"`
+}
+
+// FindSession looks up the session of a conversation.
+func (r *Records) FindSession(ctx context.Context, sessionID string) (FindSessionResult, error) {
+	session, found, err := r.Store.FindSession(ctx, sessionID)
+	if err != nil {
+		return FindSessionResult{}, r.translate(fmt.Errorf("look up session %s: %w", sessionID, err))
+	}
+	return FindSessionResult{Found: found, Session: session}, nil
 }
 
 // CloseSessionInput is what a session came to, and what was decided on it.
 type CloseSessionInput struct {
+	ChainID   string             `json:"chain_id"`
 	SessionID string             `json:"session_id"`
 	EndedAt   time.Time          `json:"ended_at"`
 	Report    escalation.Report  `json:"report"`
 	Events    []escalation.Event `json:"events,omitempty"`
+	// Release says that the chain repairs nothing any more, for now or for good.
+	Release bool `json:"release,omitempty"`
 }
 
 // CloseSession stores how a session ended.
@@ -64,8 +105,30 @@ func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) err
 	if err := r.Store.CloseSession(ctx, input.SessionID, input.Report, input.EndedAt); err != nil {
 		return r.translate(fmt.Errorf("close the record of session %s: %w", input.SessionID, err))
 	}
-	if err := r.Store.AppendEvents(ctx, input.Events); err != nil {
-		return r.translate(fmt.Errorf("record events of session %s: %w", input.SessionID, err))
+	return r.RecordEvents(ctx, RecordEventsInput{ChainID: input.ChainID, Events: input.Events, Release: input.Release})
+}
+
+// RecordEventsInput is what happened to a chain outside of its sessions.
+type RecordEventsInput struct {
+	ChainID string             `json:"chain_id"`
+	Events  []escalation.Event `json:"events,omitempty"`
+	// Release says that the chain repairs nothing any more, for now or for good.
+	Release bool `json:"release,omitempty"`
+}
+
+// RecordEvents stores events of a chain.
+func (r *Records) RecordEvents(ctx context.Context, input RecordEventsInput) error {
+	if input.Release {
+		if err := r.Store.ReleaseServices(ctx, input.ChainID); err != nil {
+			return r.translate(fmt.Errorf("release the services of chain %s: %w", input.ChainID, err))
+		}
+	}
+	return r.appendEvents(ctx, input.ChainID, input.Events)
+}
+
+func (r *Records) appendEvents(ctx context.Context, chainID string, events []escalation.Event) error {
+	if err := r.Store.AppendEvents(ctx, events); err != nil {
+		return r.translate(fmt.Errorf("record events of chain %s: %w", chainID, err))
 	}
 	return nil
 }
@@ -77,23 +140,7 @@ func (r *Records) WithdrawSession(ctx context.Context, input CloseSessionInput) 
 	if err != nil && (r.IsUnknown == nil || !r.IsUnknown(err)) {
 		return r.translate(fmt.Errorf("withdraw the record of session %s: %w", input.SessionID, err))
 	}
-	if err := r.Store.AppendEvents(ctx, input.Events); err != nil {
-		return r.translate(fmt.Errorf("record events of session %s: %w", input.SessionID, err))
-	}
-	return nil
-}
-
-// RecordEventsInput is events that go with no record.
-type RecordEventsInput struct {
-	Events []escalation.Event `json:"events"`
-}
-
-// RecordEvents stores events that no session's record takes along.
-func (r *Records) RecordEvents(ctx context.Context, input RecordEventsInput) error {
-	if err := r.Store.AppendEvents(ctx, input.Events); err != nil {
-		return r.translate(fmt.Errorf("record events: %w", err))
-	}
-	return nil
+	return r.RecordEvents(ctx, RecordEventsInput{ChainID: input.ChainID, Events: input.Events, Release: input.Release})
 }
 
 // translate decides whether Temporal should try the activity again.

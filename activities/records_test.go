@@ -18,13 +18,37 @@ type fakeRecorder struct {
 	err    error
 	events []escalation.Event
 	closed []string
+	// refuse is why no session is admitted; empty admits all.
+	refuse   string
+	released []string
+	known    map[string]escalation.Session
 }
 
 var _ activities.Recorder = (*fakeRecorder)(nil)
 
-func (f *fakeRecorder) OpenSession(_ context.Context, session escalation.Session) (escalation.Session, error) {
+func (f *fakeRecorder) OpenSession(
+	_ context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
+) (escalation.Opening, error) {
 	session.ID, session.Sequence = 18, 1
-	return session, f.err
+	admission, err := f.Review(context.Background(), request, policy)
+	if !admission.Granted {
+		return escalation.Opening{Refusal: &admission}, err
+	}
+	return escalation.Opening{Session: session}, err
+}
+
+func (f *fakeRecorder) Review(context.Context, escalation.AdmissionRequest, escalation.Policy) (escalation.Admission, error) {
+	return escalation.Admission{Granted: f.refuse == "", Reason: f.refuse}, f.err
+}
+
+func (f *fakeRecorder) FindSession(_ context.Context, sessionID string) (escalation.Session, bool, error) {
+	session, found := f.known[sessionID]
+	return session, found, f.err
+}
+
+func (f *fakeRecorder) ReleaseServices(_ context.Context, chainID string) error {
+	f.released = append(f.released, chainID)
+	return f.err
 }
 
 func (f *fakeRecorder) CloseSession(_ context.Context, sessionID string, _ escalation.Report, _ time.Time) error {
@@ -53,7 +77,35 @@ func TestRecords(t *testing.T) {
 	}))
 	require.NoError(t, records.RecordEvents(t.Context(), activities.RecordEventsInput{Events: []escalation.Event{event}}))
 	require.Equal(t, []string{ownID}, store.closed)
+	require.Empty(t, store.released)
+	require.NoError(t, records.CloseSession(t.Context(), activities.CloseSessionInput{ChainID: "chain", SessionID: ownID, Release: true}))
+	require.NoError(t, records.RecordEvents(t.Context(), activities.RecordEventsInput{ChainID: "chain", Release: true}))
+	require.Equal(t, []string{"chain", "chain"}, store.released)
 	require.Equal(t, []escalation.Event{event, event, event}, store.events)
+}
+
+func TestRecordsOfARefusedSession(t *testing.T) {
+	t.Parallel()
+	store := &fakeRecorder{refuse: "all is spent"}
+	records := &activities.Records{Store: store}
+	opening, err := records.OpenSession(t.Context(), activities.OpenSessionInput{Events: []escalation.Event{{Key: "run/1"}}})
+	require.NoError(t, err, "a refusal is a result")
+	require.Equal(t, "all is spent", opening.Refusal.Reason)
+	require.Len(t, store.events, 1, "what led to it is recorded all the same")
+	admission, err := records.Review(t.Context(), activities.ReviewInput{})
+	require.NoError(t, err)
+	require.Equal(t, "all is spent", admission.Reason)
+}
+
+func TestFindSession(t *testing.T) {
+	t.Parallel()
+	records := &activities.Records{Store: &fakeRecorder{known: map[string]escalation.Session{ownID: {ID: 7}}}}
+	result, err := records.FindSession(t.Context(), ownID)
+	require.NoError(t, err)
+	require.Equal(t, activities.FindSessionResult{Found: true, Session: escalation.Session{ID: 7}}, result)
+	result, err = records.FindSession(t.Context(), "another")
+	require.NoError(t, err)
+	require.False(t, result.Found)
 }
 
 func TestRecordsErrors(t *testing.T) {
@@ -70,8 +122,10 @@ func TestRecordsErrors(t *testing.T) {
 			}
 			_, openErr := records.OpenSession(t.Context(), activities.OpenSessionInput{})
 			closeErr := records.CloseSession(t.Context(), activities.CloseSessionInput{})
-			eventErr := records.RecordEvents(t.Context(), activities.RecordEventsInput{})
-			for _, err := range []error{openErr, closeErr, eventErr} {
+			_, reviewErr := records.Review(t.Context(), activities.ReviewInput{})
+			_, findErr := records.FindSession(t.Context(), ownID)
+			releaseErr := records.RecordEvents(t.Context(), activities.RecordEventsInput{Release: true})
+			for _, err := range []error{openErr, closeErr, reviewErr, findErr, releaseErr} {
 				require.ErrorIs(t, err, tt.err)
 				var application *temporal.ApplicationError
 				isPermanent := errors.As(err, &application) && application.NonRetryable()

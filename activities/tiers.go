@@ -53,7 +53,11 @@ type RunTierInput struct {
 	Policy    escalation.Policy `json:"policy"`
 	Services  []string          `json:"services,omitempty"`
 	// Request is what the operator asked for.
-	Request    string                `json:"request,omitempty"`
+	Request string `json:"request,omitempty"`
+	// Guidance is what a person added when asking for this tier.
+	Guidance string `json:"guidance,omitempty"`
+	// Recheck says that the tier only looks at Services again, after a wait.
+	Recheck    bool                  `json:"recheck,omitempty"`
 	Continuity escalation.Continuity `json:"continuity"`
 	// ParentTier and ParentSessionID are the tier and the conversation that came before; empty if none.
 	ParentTier      escalation.Tier `json:"parent_tier,omitempty"`
@@ -222,7 +226,8 @@ func inFlight(past TierProgress) []prompts.Call {
 func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) (string, error) {
 	launch := prompts.Launch{
 		Tier: input.Tier, From: input.ParentTier, Policy: input.Policy,
-		Services: input.Services, Request: input.Request, CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile),
+		Services: input.Services, Request: input.Request, Guidance: input.Guidance, Recheck: input.Recheck,
+		CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile),
 	}
 	switch input.Continuity {
 	case escalation.ContinuityFresh:

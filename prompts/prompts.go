@@ -24,6 +24,8 @@ type Launch struct {
 	Request string
 	// Guidance is what a person added when the chain was escalated or continued.
 	Guidance string
+	// Recheck says that the session only looks again, after a wait, at Services.
+	Recheck bool
 	// CooldownFile is where the agent reads how far the cooldowns of Policy are used up; empty if
 	// there is no such file.
 	CooldownFile string
@@ -85,7 +87,11 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	}
 	v.Resumed = true
 	v.compare(launch)
-	sections := []*template.Template{s.role(launch.Tier, true)}
+	role := s.role(launch.Tier, true)
+	if launch.Recheck {
+		role = s.builtIn.Lookup("recheck.md")
+	}
+	sections := []*template.Template{role}
 	sections = append(sections, s.sections("cutoff.md", "request.md", "changed-permissions.md", "dryrun.md", "limits.md", "statuses.md")...)
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }

@@ -45,6 +45,10 @@ type ChainInput struct {
 	// Repository is the directory in which the agents work: one that the workers' configuration
 	// lists, by its path or by the last part of it; the usual one if empty.
 	Repository string `json:"repository,omitempty"`
+	// BudgetUSD lowers what the chain may spend, in US dollars; the configured budget if 0.
+	BudgetUSD float64 `json:"budget_usd,omitempty"`
+	// Force passes the cooldowns for the first tier.
+	Force bool `json:"force,omitempty"`
 
 	// problem is what is wrong with the JSON that this was read from. A decoding error
 	// would be retried by Temporal for ever; a problem fails the chain once, in Validate.
@@ -95,6 +99,8 @@ func (in ChainInput) Validate() error {
 		return tierProblem("max_tier", in.MaxTier)
 	case in.MaxTier != 0 && in.StartTier > in.MaxTier:
 		return fmt.Errorf("start_tier %d is higher than max_tier %d", in.StartTier, in.MaxTier)
+	case in.BudgetUSD < 0:
+		return fmt.Errorf("budget_usd %v must not be negative", in.BudgetUSD)
 	}
 	// What counts is its length in the history: JSON writes some characters as six bytes.
 	if encoded, err := json.Marshal(in.Prompt); err != nil || len(encoded) > maxPromptBytes {

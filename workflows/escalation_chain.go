@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -21,6 +22,13 @@ const (
 	ChainQuery = "chain"
 	// ErrorTypeInput is the type of the application error that refuses an input.
 	ErrorTypeInput = "InvalidInput"
+)
+
+// Changes of the workflow's shape since its first one, as workflow.GetVersion names them. A history
+// that was recorded before a change replays without it.
+const (
+	// changeLookUp looks up the record of the conversation that a chain starts from.
+	changeLookUp = "look-up-resumed-session"
 )
 
 // ChainResult is the chain as it ended.
@@ -40,6 +48,10 @@ type chainRun struct {
 	notifications []pendingNotification
 	// detached says that whoever started the chain does not wait for it any more.
 	detached bool
+	// order is the tier that a person asks for; nil if nobody does.
+	order *EscalateSignal
+	// waitingSince is when the chain first waited to be admitted; zero if it never did.
+	waitingSince time.Time
 }
 
 // EscalationChain runs one chain: Tier 1, and whatever it escalates to, until an outcome.
@@ -79,7 +91,7 @@ func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	if chain.directory, err = findRepository(chain.policy.Repositories, input.Repository); err != nil {
 		return nil, chain.refuse(ctx, err)
 	}
-	if err := checkStart(chain.policy, chain.firstStep().tier); err != nil {
+	if err := checkStart(chain.policy, max(input.StartTier, escalation.TierObserve)); err != nil {
 		return nil, chain.refuse(ctx, err)
 	}
 	return chain, nil
@@ -118,28 +130,36 @@ func (c *chainRun) abort(ctx workflow.Context, reason string) {
 
 // run is the story of a chain.
 func (c *chainRun) run(ctx workflow.Context) (ChainResult, error) {
+	next, err := c.firstStep(ctx)
+	if err != nil {
+		return c.state, err
+	}
 	c.note(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describeStart(c.state)})
-	for step := c.firstStep(); ; {
-		session, err := c.runTier(ctx, step)
+	for going := true; going; {
+		session, decision, err := c.runStep(ctx, next)
 		if err != nil {
-			return c.state, err
-		}
-		decision := escalation.Decide(c.policy, session)
-		if err := c.conclude(ctx, session, decision); err != nil {
 			return c.state, err
 		}
 		switch decision.Action {
 		case escalation.DecisionComplete:
-			if session.Status == escalation.SessionStopped {
-				return c.state, ctx.Err() // nil unless the chain was cancelled
-			}
-			return c.state, nil
+			going = false
 		case escalation.DecisionEscalate:
-			step = step.escalate(session, decision.Tier)
+			next = next.escalate(session, decision.Tier, c.takeOrder())
 		case escalation.DecisionHandoff:
-			step = step.handOff(session)
+			next = next.handOff(session)
+		case escalation.DecisionWait:
+			next, going, err = c.wait(ctx, next, decision)
+		case escalation.DecisionSplit:
+			going, err = false, c.split(ctx, session)
+		}
+		if err != nil {
+			return c.state, err
 		}
 	}
+	if c.state.Outcome == escalation.OutcomeAborted {
+		return c.state, ctx.Err() // nil unless the chain was cancelled
+	}
+	return c.state, nil
 }
 
 // narrow applies what the input asks for, which can only be less than the policy allows; a
@@ -155,6 +175,9 @@ func narrow(policy escalation.Policy, input ChainInput) escalation.Policy {
 		if model, given := input.Models[tier]; given && model != own.Model {
 			own.Model, own.ContextWindow = model, 0 // unknown until the CLI reports it
 		}
+	}
+	if input.BudgetUSD > 0 {
+		policy.ChainBudgetUSD = min(cmp.Or(policy.ChainBudgetUSD, input.BudgetUSD), input.BudgetUSD)
 	}
 	return policy
 }

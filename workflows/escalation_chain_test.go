@@ -14,11 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/workflows"
 )
+
+// underTest is the name of the chain's own workflow type here, so that the chains of issues, which
+// it starts by the real name, can be others.
+const underTest = "ChainUnderTest"
 
 // world is what a chain under test acts on: a policy, tiers that report what they are
 // told to, and the records that were kept.
@@ -37,11 +42,33 @@ type world struct {
 	// failClose makes the recording of a session's end fail that many times.
 	failClose int
 
-	opened []escalation.Session
-	closed []activities.CloseSessionInput
+	// facts is what admissions depend on; nil is nothing. The time is filled in.
+	facts func(request escalation.AdmissionRequest, now time.Time) escalation.AdmissionFacts
+	// issue stands in for the chains of issues; nil is that there are none.
+	issue func(workflow.Context, workflows.ChainInput) (escalation.Chain, error)
+	// known are the records of conversations.
+	known map[string]escalation.Session
+
+	requests []escalation.AdmissionRequest
+	opened   []escalation.Session
+	closed   []activities.CloseSessionInput
+	recorded []activities.RecordEventsInput
 	// withdrawn are the sessions whose records were closed without having been known to be open.
 	withdrawn []activities.CloseSessionInput
 	events    []escalation.Event
+}
+
+// admit decides as the store does.
+func (w *world) admit(request escalation.AdmissionRequest, policy escalation.Policy) escalation.Admission {
+	w.requests = append(w.requests, request)
+	var facts escalation.AdmissionFacts
+	if w.facts != nil {
+		facts = w.facts(request, request.At)
+	}
+	if facts.Services == nil {
+		facts.Services = policy.Cooldowns.States(nil, request.Services, request.At)
+	}
+	return escalation.Admit(policy, request, facts)
 }
 
 var errAway = errors.New("the database is away")
@@ -53,7 +80,10 @@ func newWorld(t *testing.T, tiers ...tierScript) *world {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	w := &world{env: suite.NewTestWorkflowEnvironment(), policy: testPolicy(), tiers: tiers}
-	w.env.RegisterWorkflow(workflows.EscalationChain)
+	w.env.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: underTest})
+	w.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, input workflows.ChainInput) (escalation.Chain, error) {
+		return w.issue(ctx, input)
+	}, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
 	w.env.RegisterActivity(&activities.Settings{})
 	w.env.RegisterActivity(&activities.Records{})
 	w.env.RegisterActivity(&activities.Tiers{})
@@ -73,15 +103,35 @@ func (w *world) answer(t *testing.T) {
 			return activities.LoadPolicyResult{Policy: w.policy}, nil
 		})
 	w.env.OnActivity("OpenSession", mock.Anything, mock.Anything).Maybe().After(w.openTakes).Return(
-		func(_ context.Context, input activities.OpenSessionInput) (activities.OpenSessionResult, error) {
+		func(_ context.Context, input activities.OpenSessionInput) (escalation.Opening, error) {
 			if w.failOpen {
-				return activities.OpenSessionResult{}, errAway
+				return escalation.Opening{}, errAway
+			}
+			w.events = append(w.events, input.Events...)
+			admission := w.admit(input.Request, input.Policy)
+			if !admission.Granted {
+				return escalation.Opening{Refusal: &admission}, nil
 			}
 			session := input.Session
 			session.ID, session.Sequence = int64(18+len(w.opened)), 1+len(w.opened)
+			session.BudgetUSD = admission.BudgetUSD
 			w.opened = append(w.opened, session)
+			return escalation.Opening{Session: session}, nil
+		})
+	w.env.OnActivity("Review", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, input activities.ReviewInput) (escalation.Admission, error) {
+			return w.admit(input.Request, input.Policy), nil
+		})
+	w.env.OnActivity("FindSession", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, sessionID string) (activities.FindSessionResult, error) {
+			session, found := w.known[sessionID]
+			return activities.FindSessionResult{Found: found, Session: session}, nil
+		})
+	w.env.OnActivity("RecordEvents", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, input activities.RecordEventsInput) error {
+			w.recorded = append(w.recorded, input)
 			w.events = append(w.events, input.Events...)
-			return activities.OpenSessionResult{Session: session}, nil
+			return nil
 		})
 	w.env.OnActivity("CloseSession", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.CloseSessionInput) error {
@@ -130,7 +180,7 @@ func testPolicy() escalation.Policy {
 func (w *world) run(t *testing.T, input workflows.ChainInput) (workflows.ChainResult, error) {
 	t.Helper()
 	w.answer(t)
-	w.env.ExecuteWorkflow(workflows.EscalationChain, input)
+	w.env.ExecuteWorkflow(underTest, input)
 	require.True(t, w.env.IsWorkflowCompleted())
 	var result workflows.ChainResult
 	if err := w.env.GetWorkflowError(); err != nil {

@@ -119,6 +119,22 @@ func (c *chainRun) awaitNotifications(ctx workflow.Context) {
 	c.recordRest(recording)
 }
 
+// blockedBy is the notification that people get when a rule of the policy ends a chain that would
+// have gone on.
+func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell bool) {
+	switch rule {
+	case escalation.RuleMaxTier, escalation.RuleCooldown, escalation.RuleServiceBusy, escalation.RuleEscalationLimit,
+		escalation.RuleHandoffInvalid:
+		return escalation.NotifyBlocked, true
+	case escalation.RuleChainBudget, escalation.RuleDayBudget:
+		return escalation.NotifyBudgetSpent, true
+	case escalation.RuleVerdict, escalation.RuleNoVerdict, escalation.RuleResumeFailed, escalation.RuleTranscriptLost,
+		escalation.RuleDryRun, escalation.RuleOperator, escalation.RuleCancelled, escalation.RuleIssues, escalation.RuleAdmitted:
+		return "", false
+	}
+	return "", false
+}
+
 // allTold reports whether nothing is on its way any more.
 func (c *chainRun) allTold() bool {
 	return !slices.ContainsFunc(c.notifications, func(pending pendingNotification) bool { return !pending.sent.IsReady() })
@@ -127,14 +143,10 @@ func (c *chainRun) allTold() bool {
 // recordRest stores the events that no record took along. A chain that has ended does not fail
 // for them: what they say is in its result, too.
 func (c *chainRun) recordRest(ctx workflow.Context) {
-	events := c.takeEvents()
-	if len(events) == 0 {
+	if len(c.unrecorded) == 0 {
 		return
 	}
-	var records *activities.Records
-	err := workflow.ExecuteActivity(withRecords(ctx, "record events"), records.RecordEvents,
-		activities.RecordEventsInput{Events: events}).Get(ctx, nil)
-	if err != nil {
+	if err := c.recordEvents(ctx, "record events", false); err != nil {
 		workflow.GetLogger(ctx).Error("events were not recorded", "error", err)
 	}
 }

@@ -54,7 +54,7 @@ func TestPeopleAreToldHowAChainEnded(t *testing.T) {
 		"all is well":         {tiers: []tierScript{concludes(escalation.VerdictHealthy, 0.03)}},
 		"a dry run":           {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03)}, input: workflows.ChainInput{DryRun: true}},
 		"it was stopped":      {tiers: []tierScript{ends(escalation.SessionStopped)}},
-		"beyond the top tier": {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03)}, input: workflows.ChainInput{MaxTier: 1}, want: escalation.NotifyNeedsHuman},
+		"beyond the top tier": {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03)}, input: workflows.ChainInput{MaxTier: 1}, want: escalation.NotifyBlocked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +133,7 @@ func TestAChainThatBreaksOffIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictHealthy, 0.03))
 	people := w.listen()
-	w.env.OnActivity("OpenSession", mock.Anything, mock.Anything).Return(activities.OpenSessionResult{},
+	w.env.OnActivity("OpenSession", mock.Anything, mock.Anything).Return(escalation.Opening{},
 		temporal.NewNonRetryableApplicationError("the record is refused", activities.ErrorTypeRecords, nil))
 	_, err := w.run(t, workflows.ChainInput{})
 	require.Error(t, err)

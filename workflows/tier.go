@@ -13,148 +13,120 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// step is one tier to run, and where its context comes from.
-type step struct {
-	tier escalation.Tier
-	// parent is the session whose context the tier continues; nil if none.
-	parent *escalation.Session
-	// resumeFailed and transcriptLost say why the parent's conversation is not tried again: it
-	// could not be loaded, or it is gone.
-	resumeFailed, transcriptLost bool
-	// cutOff is a session of this very tier that had begun its work and cannot go on; nil if none.
-	cutOff *escalation.Session
-}
-
-// firstStep is where the input says to begin.
-func (c *chainRun) firstStep() step {
-	first := step{tier: max(c.input.StartTier, escalation.TierObserve)}
-	if from := c.input.ResumeFrom; from != nil {
-		// The conversation is not a session of this chain: it has no record to link to,
-		// and nothing is known of it but its id.
-		first.parent = &escalation.Session{
-			SessionID: from.SessionID,
-			Report:    escalation.Report{ReportedSessionID: from.SessionID},
-		}
-	}
-	return first
-}
-
-// checkStart refuses a chain whose first tier its policy forbids.
-func checkStart(policy escalation.Policy, first escalation.Tier) error {
-	if first > policy.MaxTier {
-		return fmt.Errorf("start_tier %d is higher than the highest tier allowed, %d", int(first), int(policy.MaxTier))
-	}
-	return nil
-}
-
-// escalate is the step after session, to a higher tier.
-func (s step) escalate(session escalation.Session, tier escalation.Tier) step {
-	return step{tier: tier, parent: &session}
-}
-
-// handOff is the same step again, without the conversation that failed session was to go on from.
-func (s step) handOff(failed escalation.Session) step {
-	lost := failed.Status == escalation.SessionTranscriptLost
-	next := step{tier: s.tier, parent: s.parent, resumeFailed: !lost, transcriptLost: lost}
-	if failed.Attempts > 1 { // it was its own conversation that could not be loaded any more
-		next.cutOff = &failed
-	}
-	return next
-}
-
-// runTier opens the record of a session, runs its agent, and returns the session as it ended.
-func (c *chainRun) runTier(ctx workflow.Context, step step) (escalation.Session, error) {
-	session, err := c.open(ctx, step)
+// runStep runs a session, unless it is not admitted, and decides what follows. All of that is
+// recorded when it returns.
+func (c *chainRun) runStep(ctx workflow.Context, next step) (escalation.Session, escalation.Decision, error) {
+	opening, err := c.open(ctx, next)
 	if err != nil {
-		return session, err
+		return escalation.Session{}, escalation.Decision{}, err
 	}
+	if opening.Refusal != nil {
+		// What is refused has not run: a person may ask for just that tier, and pass what refused it.
+		c.receiveOrders(ctx, next.tier-1)
+		if c.order != nil {
+			return c.runStep(ctx, next.ordered(c.takeOrder()))
+		}
+		decision := escalation.DecideRefused(*opening.Refusal)
+		if decision.Action == escalation.DecisionComplete {
+			err = c.concludeRefusal(ctx, decision)
+		}
+		return escalation.Session{}, decision, err
+	}
+	session := c.runTier(ctx, next, opening)
+	decision := c.decide(ctx, next, session)
+	return session, decision, c.conclude(ctx, session, decision)
+}
+
+// runTier runs the agent of a session and returns the session as it ended.
+func (c *chainRun) runTier(ctx workflow.Context, next step, opening escalation.Opening) escalation.Session {
+	session := opening.Session
 	input := activities.RunTierInput{
 		ChainID:    c.state.ID,
 		SessionID:  session.SessionID,
-		Tier:       step.tier,
+		Tier:       next.tier,
 		Policy:     c.policy,
 		Services:   c.input.Services, // the operator's limit, which no verdict moves
 		Request:    c.input.Prompt,
 		Continuity: session.Continuity,
 		Directory:  c.directory,
+		Cooldowns:  opening.Services,
+		BudgetUSD:  session.BudgetUSD,
 	}
-	if step.parent != nil {
-		input.ParentTier, input.ParentSessionID = step.parent.Tier, step.parent.SessionID
+	if next.purpose == escalation.PurposeRecheck {
+		input.Recheck, input.Services = true, c.state.Services
+	}
+	if next.order != nil {
+		input.Guidance = next.order.Guidance
+	}
+	if next.parent != nil {
+		input.ParentTier, input.ParentSessionID = next.parent.Tier, next.parent.SessionID
 	}
 	if session.Continuity == escalation.ContinuityHandoff {
-		handoff := escalation.NewHandoff(step.parent.Tier, step.tier, step.parent.Verdict, nil)
-		if step.cutOff != nil {
-			handoff = handoff.After(*step.cutOff)
+		handoff := escalation.NewHandoff(next.parent.Tier, next.tier, next.parent.Verdict, nil)
+		if next.cutOff != nil {
+			handoff = handoff.After(*next.cutOff)
 		}
 		input.Handoff = &handoff
 	}
-	session.Report = c.runAgent(withTier(ctx, c.policy.For(step.tier), summarize(session)), input)
+	session.Report = c.runAgent(withTier(ctx, c.policy.For(next.tier), summarize(session)), input)
 	session.EndedAt = workflow.Now(ctx)
-	return session, nil
+	return session
 }
 
-// open chooses the continuity and the conversation's id and stores the record, so that
-// the session has a name before it has a process.
-func (c *chainRun) open(ctx workflow.Context, step step) (escalation.Session, error) {
-	policy := c.policy.For(step.tier)
-	choice := escalation.ChooseContinuity(escalation.Situation{
-		Parent:         step.parent,
-		ResumeFailed:   step.resumeFailed,
-		TranscriptLost: step.transcriptLost,
-		Window:         c.windowOf(policy),
-		Threshold:      c.policy.ResumeThreshold,
-		Mode:           c.policy.Continuity,
-	})
-	session := escalation.Session{
-		ChainID:          c.state.ID,
-		SessionID:        newSessionID(ctx),
-		Tier:             step.tier,
-		Model:            policy.Model,
-		Trigger:          c.state.Trigger,
-		Continuity:       choice.Continuity,
-		ContinuityReason: choice.Reason,
-		StartedAt:        workflow.Now(ctx),
-		Report:           escalation.Report{Status: escalation.SessionRunning},
+// decide says what follows a session that has ended. A person's order counts up to this moment.
+func (c *chainRun) decide(ctx workflow.Context, next step, session escalation.Session) escalation.Decision {
+	c.receiveOrders(ctx, session.Tier)
+	standing := escalation.Standing{
+		Floor: next.floor,
+		Whole: c.state.Trigger == escalation.TriggerIssue || next.purpose == escalation.PurposeRecheck,
 	}
-	if step.parent != nil {
-		session.ParentID = step.parent.ID
+	if c.order != nil {
+		standing.Order = c.order.ToTier
+	}
+	return escalation.Decide(c.policy, session, standing)
+}
+
+// open asks for admission, chooses the continuity and the conversation's id, and stores the record,
+// so that the session has a name before it has a process.
+func (c *chainRun) open(ctx workflow.Context, next step) (escalation.Opening, error) {
+	session := c.newSession(ctx, next)
+	opening, err := c.record(ctx, next, session)
+	if err != nil || opening.Refusal != nil {
+		return opening, err
 	}
 	c.note(ctx, escalation.Event{
-		Kind: escalation.EventSessionStarted, SessionID: session.SessionID, Message: describeSession(session),
+		Kind: escalation.EventSessionStarted, SessionID: session.SessionID, Message: describeSession(opening.Session),
 	})
-	recorded, err := c.record(ctx, session)
-	if err != nil {
-		return session, err
-	}
-	c.state.Sessions = append(c.state.Sessions, recorded)
-	return recorded, c.publish(ctx)
+	c.state.Sessions = append(c.state.Sessions, opening.Session)
+	return opening, c.publish(ctx)
 }
 
-// record has the record of a session opened. A chain that is cancelled before it is known to be
-// open ends there: nothing has run, so nothing that was paid for is forgotten.
-func (c *chainRun) record(ctx workflow.Context, session escalation.Session) (escalation.Session, error) {
+// record has a session admitted and its record opened. A chain that is cancelled before that is
+// known ends there: nothing has run, so nothing that was paid for is forgotten.
+func (c *chainRun) record(ctx workflow.Context, next step, session escalation.Session) (escalation.Opening, error) {
 	summary := "open record: " + summarize(session)
-	opening := withOpening(ctx, summary)
+	recording := withOpening(ctx, summary)
 	if !endsWhenCancelled(ctx) {
 		disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 		defer cancel()
-		opening = withRecords(disconnected, summary)
+		recording = withRecords(disconnected, summary)
 	}
 	events := c.takeEvents()
 	var records *activities.Records
-	var opened activities.OpenSessionResult
-	err := workflow.ExecuteActivity(opening, records.OpenSession,
-		activities.OpenSessionInput{Session: session, Events: events}).Get(opening, &opened)
-	if err != nil && opening.Err() != nil {
+	var opening escalation.Opening
+	err := workflow.ExecuteActivity(recording, records.OpenSession, activities.OpenSessionInput{
+		Session: session, Request: c.admissionRequest(ctx, next), Policy: c.policy, Events: events,
+	}).Get(recording, &opening)
+	if err != nil && recording.Err() != nil {
 		c.unrecorded = events // those of them that are recorded are known by their keys
-		return session, c.withdraw(ctx, session)
+		return opening, c.withdraw(ctx, session)
 	}
-	return opened.Session, err
+	return opening, err
 }
 
 // withdraw ends a chain that was cancelled before session began. The last try to open the record
 // may have done so, and failed after that, so the record is closed if there is one. A database
-// that is away is not waited for: what is left open then is settled by the next worker that starts.
+// that is away is not waited for: what is left open then is settled by the workers' sweep.
 func (c *chainRun) withdraw(ctx workflow.Context, session escalation.Session) error {
 	const reason = "the chain was cancelled before the session began"
 	c.abort(ctx, reason)
@@ -163,15 +135,60 @@ func (c *chainRun) withdraw(ctx workflow.Context, session escalation.Session) er
 	defer cancel()
 	err := workflow.ExecuteActivity(withOneTry(closing, "withdraw record: "+summarize(session)), records.WithdrawSession,
 		activities.CloseSessionInput{
+			ChainID:   c.state.ID,
 			SessionID: session.SessionID,
 			EndedAt:   workflow.Now(ctx),
 			Report:    escalation.Report{Status: escalation.SessionStopped, Error: reason},
 			Events:    c.takeEvents(),
+			Release:   true,
 		}).Get(closing, nil)
 	if err != nil {
 		workflow.GetLogger(ctx).Warn("the end of the chain could not be recorded", "session_id", session.SessionID, "error", err)
 	}
 	return cmp.Or(c.publish(ctx), ctx.Err())
+}
+
+func (c *chainRun) newSession(ctx workflow.Context, next step) escalation.Session {
+	policy := c.policy.For(next.tier)
+	choice := escalation.ChooseContinuity(escalation.Situation{
+		Parent:         next.parent,
+		ResumeFailed:   next.resumeFailed,
+		TranscriptLost: next.transcriptLost,
+		Window:         c.windowOf(policy),
+		Threshold:      c.policy.ResumeThreshold,
+		MaxTokens:      c.policy.ResumeMaxTokens,
+		Mode:           c.policy.Continuity,
+	})
+	session := escalation.Session{
+		ChainID:          c.state.ID,
+		SessionID:        newSessionID(ctx),
+		Tier:             next.tier,
+		Model:            policy.Model,
+		Trigger:          c.state.Trigger,
+		Continuity:       choice.Continuity,
+		ContinuityReason: choice.Reason,
+		Purpose:          next.purpose,
+		StartedAt:        workflow.Now(ctx),
+		Report:           escalation.Report{Status: escalation.SessionRunning},
+	}
+	if next.parent != nil {
+		session.ParentID = next.parent.ID
+	}
+	return session
+}
+
+// admissionRequest is what the admission of a step depends on.
+func (c *chainRun) admissionRequest(ctx workflow.Context, next step) escalation.AdmissionRequest {
+	return escalation.AdmissionRequest{
+		ChainID:       c.state.ID,
+		Tier:          next.tier,
+		Purpose:       next.purpose,
+		At:            workflow.Now(ctx),
+		Services:      c.state.Services,
+		ChainSpentUSD: c.state.CostUSD,
+		Force:         next.forced(),
+		WaitingSince:  c.waitingSince,
+	}
 }
 
 // runAgent runs the agent. It always gives a report: an agent that could not be judged
@@ -195,16 +212,19 @@ func (c *chainRun) runAgent(ctx workflow.Context, input activities.RunTierInput)
 
 // conclude stores what a session came to and what was decided on it.
 func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, decision escalation.Decision) error {
-	c.settle(ctx, session, decision)
+	c.settleSession(ctx, session)
+	c.settle(ctx, decision)
 	var records *activities.Records
 	recording, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	err := workflow.ExecuteActivity(withRecords(recording, "close record: "+summarize(session)), records.CloseSession,
 		activities.CloseSessionInput{
+			ChainID:   c.state.ID,
 			SessionID: session.SessionID,
 			EndedAt:   session.EndedAt,
 			Report:    session.Report,
 			Events:    c.takeEvents(),
+			Release:   decision.Action == escalation.DecisionComplete,
 		}).Get(recording, nil)
 	if err != nil {
 		return err
@@ -212,21 +232,50 @@ func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, de
 	return c.publish(ctx)
 }
 
-// settle brings the visible state up to date with a session that has ended.
-func (c *chainRun) settle(ctx workflow.Context, session escalation.Session, decision escalation.Decision) {
+// concludeRefusal stores a decision that follows no session.
+func (c *chainRun) concludeRefusal(ctx workflow.Context, decision escalation.Decision) error {
+	c.settle(ctx, decision)
+	return c.recordEvents(ctx, "record the decision", decision.Action == escalation.DecisionComplete)
+}
+
+// recordEvents stores the events that are not recorded yet, and with release lets other chains
+// repair the services of this one.
+func (c *chainRun) recordEvents(ctx workflow.Context, summary string, release bool) error {
+	var records *activities.Records
+	recording, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	err := workflow.ExecuteActivity(withRecords(recording, summary), records.RecordEvents, activities.RecordEventsInput{
+		ChainID: c.state.ID, Events: c.takeEvents(), Release: release,
+	}).Get(recording, nil)
+	if err != nil {
+		return err
+	}
+	return c.publish(ctx)
+}
+
+// settleSession brings the visible state up to date with a session that has ended.
+func (c *chainRun) settleSession(ctx workflow.Context, session escalation.Session) {
 	*c.state.Last() = session
 	c.state.CostUSD = escalation.TotalCostUSD(c.state.Sessions)
-	c.state.Reason = decision.Reason
 	if session.Verdict != nil && len(session.Verdict.Services) > 0 {
 		c.state.Services = session.Verdict.Services
 	}
 	c.note(ctx, escalation.Event{
 		Kind: escalation.EventSessionEnded, SessionID: session.SessionID, Message: describeEnd(session),
 	})
-	c.note(ctx, escalation.Event{
-		Kind: escalation.EventDecision, SessionID: session.SessionID,
-		Severity: decision.Severity(), Message: describeDecision(decision),
-	})
+}
+
+// settle brings the visible state up to date with a decision.
+func (c *chainRun) settle(ctx workflow.Context, decision escalation.Decision) {
+	event := escalation.Event{Kind: escalation.EventDecision, Severity: decision.Severity(), Message: describeDecision(decision)}
+	if last := c.state.Last(); last != nil {
+		event.SessionID = last.SessionID
+	}
+	c.state.Reason = decision.Reason
+	c.note(ctx, event)
+	if kind, tell := blockedBy(decision.Rule); tell && decision.Outcome == escalation.OutcomeNeedsHuman {
+		c.notify(ctx, kind, decision.Reason)
+	}
 	if decision.Action == escalation.DecisionComplete {
 		c.state.Outcome = decision.Outcome
 		c.state.EndedAt = workflow.Now(ctx)

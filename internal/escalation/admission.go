@@ -68,11 +68,12 @@ type Admission struct {
 	WaitUntil time.Time `json:"wait_until,omitzero"`
 }
 
-// Opened is what came of opening a session.
-type Opened struct {
+// Opening is what came of a session that asked to start.
+type Opening struct {
 	// Session is the session as it is recorded; zero if it was refused.
-	Session   Session   `json:"session,omitzero"`
-	Admission Admission `json:"admission"`
+	Session Session `json:"session,omitzero"`
+	// Refusal says why the session may not start; nil if it may.
+	Refusal *Admission `json:"refusal,omitempty"`
 	// Services holds the cooldowns of the services of the request, and of all others that were
 	// repaired lately, by name.
 	Services []ServiceState `json:"services,omitempty"`

@@ -1,14 +1,19 @@
 package escalation
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
-// Decision is what the supervisor does after a session has ended.
+// Decision is what the supervisor does after a session has ended, or was refused.
 type Decision struct {
 	Action DecisionAction `json:"action"`
-	// Tier is the tier to run next; 0 for ActionComplete.
+	// Tier is the tier to run next; 0 if none follows at once.
 	Tier Tier `json:"tier,omitempty"`
 	// Outcome is how the chain ends; empty unless Action is DecisionComplete.
 	Outcome Outcome `json:"outcome,omitempty"`
+	// Until is when to look again, with DecisionWait.
+	Until time.Time `json:"until,omitzero"`
 	// Rule is the rule that decided.
 	Rule Rule `json:"rule"`
 	// Reason explains the decision in a sentence.
@@ -23,6 +28,8 @@ const (
 	DecisionComplete DecisionAction = "complete" // end the chain
 	DecisionEscalate DecisionAction = "escalate" // run a higher tier
 	DecisionHandoff  DecisionAction = "handoff"  // run the same tier again, from a handoff
+	DecisionWait     DecisionAction = "wait"     // look again later
+	DecisionSplit    DecisionAction = "split"    // give each issue a chain of its own
 )
 
 // Rule names the rule of the policy that a decision rests on.
@@ -37,6 +44,8 @@ const (
 	RuleDryRun         Rule = "dry_run"         // a dry run escalates nothing
 	RuleMaxTier        Rule = "max_tier"        // the next tier is higher than allowed
 	RuleOperator       Rule = "operator"        // a person asked for it
+	RuleCancelled      Rule = "cancelled"       // a person cancelled the chain
+	RuleIssues         Rule = "issues"          // the chain ends as its issues did
 
 	RuleAdmitted        Rule = "admitted"         // nothing objects to the start of a session
 	RuleChainBudget     Rule = "chain_budget"     // the chain has spent what it may
@@ -57,21 +66,37 @@ func (d Decision) Severity() Severity {
 	case OutcomeHealthy, OutcomeResolved, OutcomeOverridden, OutcomeAborted:
 		return SeverityInfo
 	}
-	if d.Action == DecisionHandoff {
+	if d.Action == DecisionHandoff || d.Action == DecisionWait {
 		return SeverityWarning
 	}
 	return SeverityInfo
 }
 
+// Standing is what a decision rests on beside the session that has ended.
+type Standing struct {
+	// Floor is the tier that was asked for before the session looked again; 0 if none was.
+	Floor Tier
+	// Order is the tier that a person asks for; 0 if nobody does.
+	Order Tier
+	// Whole says that the chain must not split into its issues.
+	Whole bool
+}
+
 // Decide says what follows session, the one that ended last, under policy. It never
 // escalates past policy.MaxTier, never in a dry run, and never sideways or down.
-func Decide(policy Policy, session Session) Decision {
+func Decide(policy Policy, session Session, standing Standing) Decision {
+	if standing.Order != 0 && session.Status != SessionStopped && CheckOrder(policy, session.Tier, standing.Order) == nil {
+		return Decision{
+			Action: DecisionEscalate, Tier: standing.Order, Rule: RuleOperator,
+			Reason: fmt.Sprintf("a person asks for %s", standing.Order),
+		}
+	}
 	switch session.Status {
 	case SessionCompleted:
 		if session.Verdict == nil {
 			return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s ended without a verdict", session.Tier))
 		}
-		return decideVerdict(policy, session.Tier, *session.Verdict)
+		return decideVerdict(policy, session.Tier, *session.Verdict, standing)
 	case SessionResumeFailed:
 		return decideNoConversation(session, RuleResumeFailed, "could not resume the conversation")
 	case SessionTranscriptLost:
@@ -86,7 +111,37 @@ func Decide(policy Policy, session Session) Decision {
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier, session.Status))
 }
 
-func decideVerdict(policy Policy, tier Tier, verdict Verdict) Decision {
+// CheckOrder says in a sentence why a person cannot have tier after the tier that ran last, 0 if
+// none did; nil if it is possible. A person cannot pass the dry run or the highest tier.
+func CheckOrder(policy Policy, last, tier Tier) error {
+	switch {
+	case !tier.Valid():
+		return fmt.Errorf("to_tier %d is not a tier: it must be 1, 2 or 3", int(tier))
+	case policy.DryRun:
+		return fmt.Errorf("%s is not possible: this is a dry run", tier)
+	case tier > policy.MaxTier:
+		return fmt.Errorf("%s is not possible: %s is the highest allowed", tier, policy.MaxTier)
+	case tier <= last:
+		return fmt.Errorf("%s is no escalation: %s runs or has run already", tier, last)
+	default:
+		return nil
+	}
+}
+
+// DecideRefused says what follows when a session is not admitted.
+func DecideRefused(refused Admission) Decision {
+	if refused.WaitUntil.IsZero() {
+		return complete(OutcomeNeedsHuman, refused.Rule, refused.Reason)
+	}
+	return Decision{Action: DecisionWait, Until: refused.WaitUntil, Rule: refused.Rule, Reason: refused.Reason}
+}
+
+// Cancelled ends a chain that was cancelled while no session ran.
+func Cancelled() Decision {
+	return complete(OutcomeAborted, RuleCancelled, "the chain was cancelled")
+}
+
+func decideVerdict(policy Policy, tier Tier, verdict Verdict, standing Standing) Decision {
 	switch verdict.Status {
 	case VerdictHealthy:
 		return complete(OutcomeHealthy, RuleVerdict, fmt.Sprintf("%s found everything healthy", tier))
@@ -97,18 +152,23 @@ func decideVerdict(policy Policy, tier Tier, verdict Verdict) Decision {
 	case VerdictFailed:
 		return complete(OutcomeFailed, RuleVerdict, fmt.Sprintf("%s could not do its work", tier))
 	case VerdictEscalate:
-		return decideEscalation(policy, tier, verdict)
+		return decideEscalation(policy, tier, verdict, standing)
 	}
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s gave the unknown verdict %q", tier, verdict.Status))
 }
 
 // decideEscalation applies the policy to an escalation that tier asks for: dry run
 // first, then the highest tier.
-func decideEscalation(policy Policy, tier Tier, verdict Verdict) Decision {
-	next := max(verdict.RecommendedTier, tier+1)
+func decideEscalation(policy Policy, tier Tier, verdict Verdict, standing Standing) Decision {
+	next := max(verdict.RecommendedTier, tier+1, standing.Floor)
 	switch {
 	case policy.DryRun:
 		return complete(OutcomeSuppressed, RuleDryRun, fmt.Sprintf("%s asks for %s, and this is a dry run", tier, next))
+	case len(verdict.Issues) > 1 && tier == TierObserve && tier < policy.MaxTier && !standing.Whole:
+		return Decision{
+			Action: DecisionSplit, Rule: RuleVerdict,
+			Reason: fmt.Sprintf("%s found %d independent issues", tier, len(verdict.Issues)),
+		}
 	case !next.Valid():
 		return complete(OutcomeNeedsHuman, RuleMaxTier, fmt.Sprintf("%s could not resolve the problem, and no tier is higher", tier))
 	case next > policy.MaxTier:

@@ -2,6 +2,7 @@ package escalation_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -18,10 +19,11 @@ func TestDecide(t *testing.T) {
 		return &escalation.Verdict{Status: status}
 	}
 	tests := map[string]struct {
-		maxTier escalation.Tier
-		dryRun  bool
-		session escalation.Session
-		want    escalation.Decision
+		maxTier  escalation.Tier
+		dryRun   bool
+		session  escalation.Session
+		standing escalation.Standing
+		want     escalation.Decision
 	}{
 		"healthy": {
 			maxTier: 3, session: concluded(1, verdict(escalation.VerdictHealthy)),
@@ -47,6 +49,53 @@ func TestDecide(t *testing.T) {
 		},
 		"never escalates down": {
 			maxTier: 3, session: concluded(2, escalate(1)), want: escalates(3),
+		},
+		"never below the tier that was asked for before a recheck": {
+			maxTier: 3, session: concluded(1, escalate(0)), standing: escalation.Standing{Floor: 3}, want: escalates(3),
+		},
+		"splits into independent issues": {
+			maxTier: 2, session: concluded(1, severalIssues(3)),
+			want: escalation.Decision{Action: escalation.DecisionSplit, Rule: escalation.RuleVerdict},
+		},
+		"one issue is no reason to split": {
+			maxTier: 3, session: concluded(1, oneIssue()), want: escalates(2),
+		},
+		"an issue does not split": {
+			maxTier: 3, session: concluded(1, severalIssues(0)), standing: escalation.Standing{Whole: true}, want: escalates(2),
+		},
+		"only the observer splits": {
+			maxTier: 3, session: concluded(2, severalIssues(0)), want: escalates(3),
+		},
+		"a dry run does not split": {
+			maxTier: 3, dryRun: true, session: concluded(1, severalIssues(0)),
+			want: ended(escalation.OutcomeSuppressed, escalation.RuleDryRun),
+		},
+		"where nothing may repair, nothing splits": {
+			maxTier: 1, session: concluded(1, severalIssues(0)),
+			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleMaxTier),
+		},
+		"a person escalates what is healthy": {
+			maxTier: 3, session: concluded(1, verdict(escalation.VerdictHealthy)), standing: escalation.Standing{Order: 2},
+			want: ordered(2),
+		},
+		"a person escalates what failed": {
+			maxTier: 3, session: unconcluded(escalation.SessionFailed), standing: escalation.Standing{Order: 3}, want: ordered(3),
+		},
+		"a person cannot pass the highest tier": {
+			maxTier: 2, session: concluded(1, verdict(escalation.VerdictHealthy)), standing: escalation.Standing{Order: 3},
+			want: ended(escalation.OutcomeHealthy, escalation.RuleVerdict),
+		},
+		"a person cannot pass a dry run": {
+			maxTier: 3, dryRun: true, session: concluded(1, verdict(escalation.VerdictHealthy)), standing: escalation.Standing{Order: 2},
+			want: ended(escalation.OutcomeHealthy, escalation.RuleVerdict),
+		},
+		"a person cannot escalate downwards": {
+			maxTier: 3, session: concluded(3, verdict(escalation.VerdictResolved)), standing: escalation.Standing{Order: 2},
+			want: ended(escalation.OutcomeResolved, escalation.RuleVerdict),
+		},
+		"a chain that was stopped stays stopped": {
+			maxTier: 3, session: unconcluded(escalation.SessionStopped), standing: escalation.Standing{Order: 3},
+			want: ended(escalation.OutcomeAborted, escalation.RuleNoVerdict),
 		},
 		"a dry run escalates nothing": {
 			maxTier: 3, dryRun: true, session: concluded(1, escalate(2)),
@@ -116,7 +165,7 @@ func TestDecide(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := escalation.Decide(escalation.Policy{MaxTier: tt.maxTier, DryRun: tt.dryRun}, tt.session)
+			got := escalation.Decide(escalation.Policy{MaxTier: tt.maxTier, DryRun: tt.dryRun}, tt.session, tt.standing)
 			require.NotEmpty(t, got.Reason)
 			got.Reason = ""
 			require.Equal(t, tt.want, got)
@@ -132,8 +181,13 @@ func TestDecideProperties(t *testing.T) {
 			DryRun:  rapid.Bool().Draw(t, "dry run"),
 		}
 		session := anySession().Draw(t, "session")
+		standing := escalation.Standing{
+			Floor: escalation.Tier(rapid.IntRange(0, 3).Draw(t, "floor")),
+			Order: escalation.Tier(rapid.IntRange(-1, 5).Draw(t, "order")),
+			Whole: rapid.Bool().Draw(t, "whole"),
+		}
 
-		got := escalation.Decide(policy, session)
+		got := escalation.Decide(policy, session, standing)
 
 		require.NotEmpty(t, got.Reason)
 		require.NotEmpty(t, got.Rule)
@@ -142,8 +196,18 @@ func TestDecideProperties(t *testing.T) {
 			require.LessOrEqual(t, got.Tier, policy.MaxTier, "past the highest tier")
 			require.Greater(t, got.Tier, session.Tier, "not upwards")
 			require.False(t, policy.DryRun, "in a dry run")
-			require.Equal(t, escalation.VerdictEscalate, session.Verdict.Status, "not asked for")
+			require.NotEqual(t, escalation.SessionStopped, session.Status, "of a chain that was cancelled")
+			if got.Rule == escalation.RuleOperator {
+				require.Equal(t, standing.Order, got.Tier)
+			} else {
+				require.Equal(t, escalation.VerdictEscalate, session.Verdict.Status, "not asked for")
+				require.GreaterOrEqual(t, got.Tier, standing.Floor, "below what was asked for")
+			}
 			require.Empty(t, got.Outcome)
+		case escalation.DecisionSplit:
+			require.False(t, policy.DryRun || standing.Whole)
+			require.Greater(t, len(session.Verdict.Issues), 1)
+			require.Greater(t, policy.MaxTier, session.Tier)
 		case escalation.DecisionHandoff:
 			require.Equal(t, session.Tier, got.Tier)
 			require.Equal(t, escalation.ContinuityResume, session.Continuity, "would never end")
@@ -154,6 +218,8 @@ func TestDecideProperties(t *testing.T) {
 		case escalation.DecisionComplete:
 			require.NotEmpty(t, got.Outcome)
 			require.Zero(t, got.Tier)
+		case escalation.DecisionWait:
+			require.Fail(t, "only a refused session waits")
 		default:
 			require.Fail(t, "unknown action", got.Action)
 		}
@@ -187,6 +253,7 @@ func anySession() *rapid.Generator[escalation.Session] {
 					escalation.VerdictEscalate, escalation.VerdictNeedsHuman, escalation.VerdictFailed, "unheard of",
 				}).Draw(t, "verdict"),
 				RecommendedTier: escalation.Tier(rapid.IntRange(-1, 5).Draw(t, "recommended")),
+				Issues:          make([]escalation.Issue, rapid.IntRange(0, 3).Draw(t, "issues")),
 			}
 		}
 		return session
@@ -223,4 +290,47 @@ func ended(outcome escalation.Outcome, rule escalation.Rule) escalation.Decision
 
 func escalates(to escalation.Tier) escalation.Decision {
 	return escalation.Decision{Action: escalation.DecisionEscalate, Tier: to, Rule: escalation.RuleVerdict}
+}
+
+func severalIssues(recommended escalation.Tier) *escalation.Verdict {
+	return &escalation.Verdict{
+		Status: escalation.VerdictEscalate, RecommendedTier: recommended,
+		Issues: []escalation.Issue{{Summary: "one", Services: []string{"a"}}, {Summary: "two", Services: []string{"b"}}},
+	}
+}
+
+func oneIssue() *escalation.Verdict {
+	verdict := severalIssues(0)
+	verdict.Issues = verdict.Issues[:1]
+	return verdict
+}
+
+func ordered(to escalation.Tier) escalation.Decision {
+	return escalation.Decision{Action: escalation.DecisionEscalate, Tier: to, Rule: escalation.RuleOperator}
+}
+
+func TestDecideRefused(t *testing.T) {
+	t.Parallel()
+	until := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	waits := escalation.DecideRefused(escalation.Admission{Rule: escalation.RuleCooldown, Reason: "too often", WaitUntil: until})
+	require.Equal(t, escalation.Decision{
+		Action: escalation.DecisionWait, Until: until, Rule: escalation.RuleCooldown, Reason: "too often",
+	}, waits)
+	ends := escalation.DecideRefused(escalation.Admission{Rule: escalation.RuleDayBudget, Reason: "all spent"})
+	require.Equal(t, escalation.OutcomeNeedsHuman, ends.Outcome)
+	require.Equal(t, escalation.RuleDayBudget, ends.Rule)
+}
+
+func TestDecideIssues(t *testing.T) {
+	t.Parallel()
+	issue := func(outcome escalation.Outcome) escalation.IssueChain { return escalation.IssueChain{Outcome: outcome} }
+	for want, issues := range map[escalation.Outcome][]escalation.IssueChain{
+		escalation.OutcomeResolved:   {issue(escalation.OutcomeHealthy), issue(escalation.OutcomeResolved)},
+		escalation.OutcomeNeedsHuman: {issue(escalation.OutcomeNeedsHuman), issue(escalation.OutcomeResolved)},
+		escalation.OutcomeFailed:     {issue(escalation.OutcomeNeedsHuman), issue(escalation.OutcomeFailed)},
+	} {
+		decision := escalation.DecideIssues(issues)
+		require.Equal(t, want, decision.Outcome)
+		require.Equal(t, "1 of 2 issues ended "+string(want), decision.Reason)
+	}
 }

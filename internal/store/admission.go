@@ -11,7 +11,7 @@ import (
 
 // OpenSession decides whether session may start, and if so, records it before its process
 // starts, with what it may spend, and claims the services that it repairs for its chain. All of
-// that is one transaction: however many sessions are opened at once, on however many hosts, they
+// that is one transaction: however many sessions are opening at once, on however many hosts, they
 // do not reserve more than there is, and no two chains get one service.
 //
 // The store gives out ID, Sequence, BudgetUSD and Forced; what session holds there is ignored. An
@@ -26,12 +26,12 @@ import (
 // ErrNotFound. ChainID, SessionID, StartedAt and a Tier for which policy has an entry are required.
 func (s *Store) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (escalation.Opened, error) {
-	opened, err := s.openSession(ctx, session, request, policy)
+) (escalation.Opening, error) {
+	opening, err := s.openSession(ctx, session, request, policy)
 	if err != nil {
-		return escalation.Opened{}, fmt.Errorf("record session %q: %w", session.SessionID, err)
+		return escalation.Opening{}, fmt.Errorf("record session %q: %w", session.SessionID, err)
 	}
-	return opened, nil
+	return opening, nil
 }
 
 // Review decides as OpenSession would, now, and changes nothing.
@@ -56,25 +56,25 @@ func (s *Store) Review(
 
 func (s *Store) openSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (opened escalation.Opened, err error) {
+) (opening escalation.Opening, err error) {
 	if session, err = canonical(session); err != nil {
-		return opened, err
+		return opening, err
 	}
 	if request, err = canonical(request); err != nil {
-		return opened, err
+		return opening, err
 	}
 	if err := checkOpening(session); err != nil {
-		return opened, err
+		return opening, err
 	}
 	request.ChainID, request.Tier, request.Purpose, request.At = session.ChainID, session.Tier, session.Purpose, session.StartedAt
 	if err := checkRequest(request, policy); err != nil {
-		return opened, err
+		return opening, err
 	}
 	err = s.write(ctx, func(tx *sql.Tx) (err error) {
-		opened, err = openOnce(ctx, tx, session, request, policy)
+		opening, err = openOnce(ctx, tx, session, request, policy)
 		return err
 	})
-	return opened, err
+	return opening, err
 }
 
 func checkRequest(request escalation.AdmissionRequest, policy escalation.Policy) error {
@@ -93,35 +93,33 @@ func checkRequest(request escalation.AdmissionRequest, policy escalation.Policy)
 // openOnce records session if it is admitted, unless it is recorded already.
 func openOnce(
 	ctx context.Context, tx *sql.Tx, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (opened escalation.Opened, err error) {
+) (opening escalation.Opening, err error) {
 	existing, err := recorded(ctx, tx, session)
 	if err != nil {
-		return opened, err
+		return opening, err
 	}
 	facts, err := readFacts(ctx, tx, request, policy)
 	if err != nil {
-		return opened, err
+		return opening, err
 	}
-	opened.Services = facts.Services
+	opening.Services = facts.Services
 	if existing != nil {
-		opened.Session = *existing
-		opened.Admission = escalation.Admission{
-			Granted: true, BudgetUSD: existing.BudgetUSD, Forced: existing.Forced, Rule: escalation.RuleAdmitted,
-		}
+		opening.Session = *existing
 	} else {
-		opened.Admission = escalation.Admit(policy, request, facts)
-		if !opened.Admission.Granted {
-			return opened, nil
+		admission := escalation.Admit(policy, request, facts)
+		if !admission.Granted {
+			opening.Refusal = &admission
+			return opening, nil
 		}
-		session.BudgetUSD, session.Forced = opened.Admission.BudgetUSD, opened.Admission.Forced
-		if opened.Session, err = recordSession(ctx, tx, session); err != nil {
-			return opened, err
+		session.BudgetUSD, session.Forced = admission.BudgetUSD, admission.Forced
+		if opening.Session, err = recordSession(ctx, tx, session); err != nil {
+			return opening, err
 		}
 	}
 	if request.Repairs(policy) {
 		err = claimServices(ctx, tx, request)
 	}
-	return opened, err
+	return opening, err
 }
 
 // readFacts reads what the admission of request depends on.

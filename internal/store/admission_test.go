@@ -55,7 +55,7 @@ func did(service string, restarts int) escalation.Report {
 
 func admit(
 	t testing.TB, s *store.Store, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) escalation.Opened {
+) escalation.Opening {
 	t.Helper()
 	opened, err := s.OpenSession(bounded(t), session, request, policy)
 	require.NoError(t, err)
@@ -83,7 +83,8 @@ func testAdmitted(t *testing.T, database backend) {
 	request.ChainID, request.Tier, request.At = "another", 3, noon.Add(-99*time.Hour) // the session's count
 
 	opened := admit(t, s, ignored, request, strict())
-	require.Equal(t, escalation.Admission{Granted: true, BudgetUSD: 4, Rule: escalation.RuleAdmitted}, opened.Admission)
+	require.Nil(t, opened.Refusal)
+	require.InDelta(t, 4, opened.Session.BudgetUSD, 0)
 	require.InDelta(t, 4, opened.Session.BudgetUSD, 0)
 	require.False(t, opened.Session.Forced)
 	require.Len(t, opened.Services, 2)
@@ -104,9 +105,9 @@ func testRefused(t *testing.T, database backend) {
 	admit(t, s, repair("first", "a", noon), about("web"), policy)
 
 	opened := admit(t, s, repair("second", "b", noon.Add(time.Minute)), about("db", "web"), policy)
-	require.Equal(t, escalation.RuleServiceBusy, opened.Admission.Rule)
-	require.Contains(t, opened.Admission.Reason, "web now: chain first is at it")
-	require.Equal(t, noon.Add(2*time.Minute), opened.Admission.WaitUntil)
+	require.Equal(t, escalation.RuleServiceBusy, opened.Refusal.Rule)
+	require.Contains(t, opened.Refusal.Reason, "web now: chain first is at it")
+	require.Equal(t, noon.Add(2*time.Minute), opened.Refusal.WaitUntil)
 	require.Zero(t, opened.Session)
 	require.Len(t, opened.Services, 2)
 	_, err := s.BySessionID(bounded(t), "b")
@@ -114,7 +115,7 @@ func testRefused(t *testing.T, database backend) {
 	require.Equal(t, []store.ServiceLock{{"web", "first", noon}}, locks(t, s), "not even db, which was free")
 
 	require.NoError(t, s.ReleaseServices(bounded(t), "first"))
-	require.True(t, admit(t, s, repair("second", "b", noon.Add(2*time.Minute)), about("db", "web"), policy).Admission.Granted)
+	require.Nil(t, admit(t, s, repair("second", "b", noon.Add(2*time.Minute)), about("db", "web"), policy).Refusal)
 }
 
 func testOpenRefusesRequests(t *testing.T, database backend) {
@@ -203,16 +204,17 @@ func testForced(t *testing.T, database backend) {
 	mustClose(t, s, "a", did("web", 2), noon.Add(time.Minute))
 	request := about("web")
 	refused := admit(t, s, repair("chain", "b", noon.Add(time.Hour)), request, strict())
-	require.Equal(t, escalation.RuleCooldown, refused.Admission.Rule)
-	require.Equal(t, noon.Add(4*time.Hour+time.Minute), refused.Admission.WaitUntil)
+	require.Equal(t, escalation.RuleCooldown, refused.Refusal.Rule)
+	require.Equal(t, noon.Add(4*time.Hour+time.Minute), refused.Refusal.WaitUntil)
 	require.Equal(t, 2, refused.Services[0].Restarts.Used)
 
 	request.Force = true
 	forced := admit(t, s, repair("chain", "b", noon.Add(time.Hour)), request, strict())
-	require.True(t, forced.Admission.Granted && forced.Admission.Forced && forced.Session.Forced)
+	require.Nil(t, forced.Refusal)
+	require.True(t, forced.Session.Forced)
 	require.Equal(t, forced, admit(t, s, repair("chain", "b", noon.Add(time.Hour)), about("web"), strict()), "a retry says so, too")
 	unneeded := admit(t, s, repair("chain", "c", noon.Add(5*time.Hour)), request, strict())
-	require.False(t, unneeded.Admission.Forced || unneeded.Session.Forced)
+	require.False(t, unneeded.Session.Forced)
 }
 
 // testReview compares it with what OpenSession decides next, over random histories.
@@ -240,7 +242,12 @@ func testReview(t *testing.T, database backend) {
 
 		result, err := s.OpenSession(ctx, session, request, strict())
 		require.NoError(t, err)
-		require.Equal(t, result.Admission, review)
+		if review.Granted {
+			require.Nil(t, result.Refusal)
+			require.InDelta(t, review.BudgetUSD, result.Session.BudgetUSD, 0)
+		} else {
+			require.Equal(t, &review, result.Refusal)
+		}
 		require.Equal(t, review.Granted, result.Session.ID != 0)
 		if review.Granted && rapid.Bool().Draw(t, "ends") {
 			require.NoError(t, s.CloseSession(ctx, session.SessionID, did("web", rapid.IntRange(0, 1).Draw(t, "restarts")), at))
@@ -256,7 +263,7 @@ func testConcurrentAdmission(t *testing.T, database backend) {
 	stores := []*store.Store{open(), open()}
 	policy := strict()
 	policy.DayBudgetUSD, policy.EscalationLimit = 17.5, escalation.Limit{}
-	var granted [writers][]escalation.Opened
+	var granted [writers][]escalation.Opening
 	group, ctx := errgroup.WithContext(bounded(t))
 	for writer := range writers {
 		group.Go(func() (err error) {
@@ -282,7 +289,7 @@ func testConcurrentAdmission(t *testing.T, database backend) {
 }
 
 // grab tries to open a session for each of ten services in turn, and returns those that were granted.
-func grab(ctx context.Context, s *store.Store, writer int, policy escalation.Policy) (granted []escalation.Opened, err error) {
+func grab(ctx context.Context, s *store.Store, writer int, policy escalation.Policy) (granted []escalation.Opening, err error) {
 	for i := range sessionsByWriter {
 		service := fmt.Sprint("service ", i)
 		session := repair(fmt.Sprint("chain ", writer), fmt.Sprintf("writer %d session %d", writer, i), noon)
@@ -291,7 +298,7 @@ func grab(ctx context.Context, s *store.Store, writer int, policy escalation.Pol
 		if err != nil {
 			return nil, err
 		}
-		if opened.Admission.Granted {
+		if opened.Refusal == nil {
 			granted = append(granted, opened)
 		}
 	}

@@ -53,7 +53,7 @@ func testRepetitionClaims(t *testing.T, database backend) {
 	admit(t, s, repair("one", "one/1", noon), about("web", "db"), lenient())
 	require.NoError(t, s.ReleaseServices(bounded(t), "one"))
 	admit(t, s, repair("two", "two/1", noon), about("db"), lenient())
-	require.True(t, admit(t, s, repair("one", "one/1", noon), about("web", "db"), lenient()).Admission.Granted)
+	require.Nil(t, admit(t, s, repair("one", "one/1", noon), about("web", "db"), lenient()).Refusal)
 	require.Equal(t, []store.ServiceLock{{"db", "two", noon}, {"web", "one", noon}}, locks(t, s), "it takes nothing away")
 }
 

@@ -112,7 +112,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		archive:  archive,
 		claims:   running,
 		settings: activities.Settings{Policy: cfg.Policy(), Windows: records},
-		records:  activities.Records{Store: recorder{records, cfg.Policy()}, IsPermanent: isPermanent, IsUnknown: isUnknown},
+		records:  activities.Records{Store: recorder{records}, IsPermanent: isPermanent, IsUnknown: isUnknown},
 		notifications: activities.Notifications{
 			Targets: targets, Deliveries: records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},

@@ -1,0 +1,104 @@
+package workflows
+
+import (
+	"fmt"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// split gives each issue that observer found a chain of its own, which forks the observer's
+// conversation, and ends when they have ended. A few run at a time.
+func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) error {
+	issues := observer.Verdict.Issues
+	c.state.Issues = make([]escalation.IssueChain, len(issues))
+	for i, issue := range issues {
+		c.state.Issues[i] = escalation.IssueChain{Services: issue.Services, Summary: clip(issue.Summary)}
+	}
+	slots := workflow.NewSemaphore(ctx, int64(max(1, c.policy.MaxParallelIssues)))
+	all := workflow.NewWaitGroup(ctx)
+	for i := range issues {
+		all.Add(1)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			defer all.Done()
+			if slots.Acquire(ctx, 1) == nil {
+				defer slots.Release(1)
+				c.runIssue(ctx, observer, i)
+				return
+			}
+			c.endIssue(ctx, i, escalation.OutcomeAborted, "the chain was cancelled before its turn", 0)
+		})
+	}
+	// A cancelled chain waits, too: its issues end with it, and what they came to is told.
+	waiting, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	all.Wait(waiting)
+	return c.concludeRefusal(ctx, escalation.DecideIssues(c.state.Issues))
+}
+
+// runIssue runs the chain of one issue.
+func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, at int) {
+	issue := observer.Verdict.Issues[at]
+	first := issue.FirstTier(observer.Tier)
+	if first > c.policy.MaxTier {
+		c.endIssue(ctx, at, escalation.OutcomeNeedsHuman,
+			fmt.Sprintf("it asks for %s, and %s is the highest allowed", first, c.policy.MaxTier), 0)
+		return
+	}
+	mine := &c.state.Issues[at]
+	mine.ChainID = fmt.Sprintf("%s-issue-%d", c.state.ID, at+1)
+	c.note(ctx, escalation.Event{
+		Kind: escalation.EventIssueStarted, SessionID: observer.SessionID, Severity: issue.Severity,
+		Message: fmt.Sprintf("issue %d of %d goes to chain %s: %s", at+1, len(c.state.Issues), mine.ChainID, issue.Summary),
+	})
+	if err := c.publish(ctx); err != nil {
+		c.endIssue(ctx, at, escalation.OutcomeFailed, rootMessage(err), 0)
+		return
+	}
+	var ended ChainResult
+	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:            mine.ChainID,
+		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL, // who ends a cycle ends its repairs
+		WaitForCancellation:   true,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, // a reset runs it again
+		StaticSummary:         inline(issue.Summary),
+	})
+	err := workflow.ExecuteChildWorkflow(child, ChainWorkflow, c.issueInput(observer, issue)).Get(ctx, &ended)
+	switch {
+	case err == nil:
+		c.endIssue(ctx, at, ended.Outcome, ended.Reason, ended.CostUSD)
+	case ctx.Err() != nil:
+		c.endIssue(ctx, at, escalation.OutcomeAborted, "the chain was cancelled", 0)
+	default:
+		c.endIssue(ctx, at, escalation.OutcomeFailed, rootMessage(err), 0)
+	}
+}
+
+// issueInput starts the chain of an issue, with all limits of this one and its share of the money.
+func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issue) ChainInput {
+	input := ChainInput{
+		Trigger:    escalation.TriggerIssue,
+		StartTier:  issue.FirstTier(observer.Tier),
+		Prompt:     c.input.Prompt,
+		Services:   issue.Services,
+		DryRun:     c.policy.DryRun,
+		MaxTier:    c.policy.MaxTier,
+		ResumeFrom: &ResumeFrom{SessionID: observer.SessionID},
+	}
+	if c.policy.ChainBudgetUSD > 0 {
+		rest := max(0.01, c.policy.ChainBudgetUSD-c.state.CostUSD) // zero would be no limit
+		input.BudgetUSD = rest / float64(len(c.state.Issues))
+	}
+	return input
+}
+
+func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Outcome, reason string, costUSD float64) {
+	issue := &c.state.Issues[at]
+	issue.Outcome, issue.Reason, issue.CostUSD = outcome, reason, costUSD
+	c.note(ctx, escalation.Event{
+		Kind: escalation.EventIssueEnded, Severity: escalation.Decision{Outcome: outcome}.Severity(),
+		Message: fmt.Sprintf("issue %d of %d ended %s for $%.4f: %s", at+1, len(c.state.Issues), outcome, costUSD, reason),
+	})
+}

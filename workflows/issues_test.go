@@ -1,0 +1,163 @@
+package workflows_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// findsIssues reports independent issues, one for each tier that is asked for.
+func findsIssues(tiers ...escalation.Tier) tierScript {
+	return func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		report, err := concludes(escalation.VerdictEscalate, 0.04)(t, input)
+		for i, tier := range tiers {
+			report.Verdict.Issues = append(report.Verdict.Issues, escalation.Issue{
+				Summary: fmt.Sprintf("issue %d", i+1), Services: []string{fmt.Sprintf("service-%d", i+1)},
+				Severity: escalation.SeverityWarning, RecommendedTier: tier,
+			})
+		}
+		return report, err
+	}
+}
+
+// splitting is a world in which issues are found, and the chain of each takes an hour.
+type splitting struct {
+	*world
+	inputs       []workflows.ChainInput
+	now, mostNow int
+}
+
+func newSplitting(t *testing.T, outcome func(services string) (escalation.Chain, error), tiers ...escalation.Tier) *splitting {
+	t.Helper()
+	s := &splitting{world: newWorld(t, findsIssues(tiers...))}
+	s.policy.MaxParallelIssues = 2
+	s.issue = func(ctx workflow.Context, input workflows.ChainInput) (escalation.Chain, error) {
+		s.inputs = append(s.inputs, input)
+		s.now++
+		s.mostNow = max(s.mostNow, s.now)
+		defer func() { s.now-- }()
+		if err := workflow.Sleep(ctx, time.Hour); err != nil {
+			return escalation.Chain{}, err
+		}
+		return outcome(input.Services[0])
+	}
+	return s
+}
+
+func TestChainSplitsIntoItsIssues(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, func(service string) (escalation.Chain, error) {
+		if service == "service-2" {
+			return escalation.Chain{Outcome: escalation.OutcomeNeedsHuman, Reason: "the disk is full", CostUSD: 0.20}, nil
+		}
+		return escalation.Chain{Outcome: escalation.OutcomeResolved, Reason: "restarted", CostUSD: 0.10}, nil
+	}, 2, 3, 0, 2)
+	s.policy.ChainBudgetUSD = 4.04
+
+	result, err := s.run(t, workflows.ChainInput{Prompt: "be quick"})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome, "as the worst of its issues")
+	require.Equal(t, "1 of 4 issues ended needs_human", result.Reason)
+	require.Len(t, result.Sessions, 1, "the issues have chains of their own")
+	require.Equal(t, 2, s.mostNow, "as many at a time as allowed")
+	require.Len(t, result.Issues, 4)
+	require.Len(t, s.inputs, 4)
+	for i, issue := range result.Issues {
+		require.Equal(t, fmt.Sprintf("%s-issue-%d", result.ID, i+1), issue.ChainID)
+		require.NotEmpty(t, issue.Outcome)
+	}
+	require.InDelta(t, 0.20, result.Issues[1].CostUSD, 1e-9)
+	require.Equal(t, "the disk is full", result.Issues[1].Reason)
+	first := s.inputs[0]
+	require.Equal(t, escalation.TriggerIssue, first.Trigger)
+	require.Equal(t, escalation.TierSafeRepair, first.StartTier)
+	require.Equal(t, result.Sessions[0].SessionID, first.ResumeFrom.SessionID, "it forks the observer's conversation")
+	require.Equal(t, "be quick", first.Prompt)
+	require.InDelta(t, 1.00, first.BudgetUSD, 1e-9, "its share of what is left")
+	require.Equal(t, result.Events, s.events)
+}
+
+func TestIssueAboveTheHighestTierGetsNoChain(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, func(string) (escalation.Chain, error) {
+		return escalation.Chain{Outcome: escalation.OutcomeResolved}, nil
+	}, 3, 2)
+	s.policy.MaxTier = 2
+	result, err := s.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Len(t, s.inputs, 1)
+	require.Empty(t, result.Issues[0].ChainID)
+	require.Equal(t, escalation.OutcomeNeedsHuman, result.Issues[0].Outcome)
+	require.Equal(t, escalation.OutcomeResolved, result.Issues[1].Outcome)
+}
+
+func TestIssueWhoseChainFails(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, func(service string) (escalation.Chain, error) {
+		if service == "service-1" {
+			return escalation.Chain{}, temporal.NewNonRetryableApplicationError("the observer's conversation is gone", "Gone", nil)
+		}
+		return escalation.Chain{Outcome: escalation.OutcomeResolved}, nil
+	}, 2, 2)
+	result, err := s.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeFailed, result.Outcome)
+	require.Equal(t, "the observer's conversation is gone", result.Issues[0].Reason)
+	require.Equal(t, escalation.OutcomeResolved, result.Issues[1].Outcome, "the others are not held up")
+}
+
+func TestSplitChainCancelled(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, func(string) (escalation.Chain, error) {
+		return escalation.Chain{Outcome: escalation.OutcomeResolved}, nil
+	}, 2, 2, 2)
+	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, 30*time.Minute)
+	_, err := s.run(t, workflows.ChainInput{})
+	require.True(t, temporal.IsCanceledError(err), "got %v", err)
+	chain := s.query(t)
+	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
+	for _, issue := range chain.Issues {
+		require.Equal(t, escalation.OutcomeAborted, issue.Outcome)
+	}
+}
+
+// TestIssueChain is the other side: it continues the observer's record, and does not split again.
+func TestIssueChain(t *testing.T) {
+	t.Parallel()
+	const observer = "4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11"
+	known := escalation.Session{ID: 7, SessionID: observer, Tier: escalation.TierObserve}
+	known.Status, known.ReportedSessionID = escalation.SessionCompleted, observer
+	known.Verdict = &escalation.Verdict{Status: escalation.VerdictEscalate, Summary: "two things are broken", Services: []string{"a", "b"}}
+	w := newWorld(t, ends(escalation.SessionResumeFailed), concludes(escalation.VerdictResolved, 0.50))
+	w.known = map[string]escalation.Session{observer: known}
+	result, err := w.run(t, workflows.ChainInput{
+		Trigger: escalation.TriggerIssue, StartTier: 2, Services: []string{"a"}, BudgetUSD: 1,
+		ResumeFrom: &workflows.ResumeFrom{SessionID: observer},
+	})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+	require.Equal(t, []int64{7, 7}, []int64{result.Sessions[0].ParentID, result.Sessions[1].ParentID})
+	require.Equal(t, "two things are broken", w.ran[1].Handoff.Summary, "its verdict serves as a handoff")
+	require.Equal(t, []string{"a"}, w.requests[0].Services, "its cooldowns are those of its own services")
+	require.InDelta(t, 1.00, result.Sessions[0].BudgetUSD, 1e-9)
+}
+
+func TestChainDoesNotResumeWhatStillRuns(t *testing.T) {
+	t.Parallel()
+	const busy = "4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11"
+	running := escalation.Session{ID: 7, SessionID: busy, ChainID: "other"}
+	running.Status = escalation.SessionRunning
+	w := newWorld(t)
+	w.known = map[string]escalation.Session{busy: running}
+	_, err := w.run(t, workflows.ChainInput{ResumeFrom: &workflows.ResumeFrom{SessionID: busy}})
+	require.ErrorContains(t, err, "resume_from.session_id "+busy+" is still running in chain other")
+	require.Empty(t, w.ran)
+}
