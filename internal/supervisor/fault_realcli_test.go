@@ -42,7 +42,7 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 		marker := filepath.Join(t.TempDir(), "started")
 		command := "touch " + marker + "; sleep 300"
 		api := simtest.StartAPI(t, claudesim.Play(
-			claudesim.On(claudesim.Match{Prompt: interruptedPrompt}, claudesim.Conclude(resolved())),
+			claudesim.On(claudesim.Match{Prompt: startedAgain}, claudesim.Conclude(resolved())),
 			claudesim.Always(claudesim.Bash(command))))
 		c, address := startTemporalAt(t)
 		environ := environment(t, cli, append(toolsAllowed(), "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key")...)
@@ -135,7 +135,7 @@ func TestFaultRealCLIHostLostInATier(t *testing.T) {
 			calls = append(calls, claudesim.Bash(fmt.Sprintf("sleep 1; echo call %d", i)))
 		}
 		api := simtest.StartAPI(t, claudesim.Play(
-			claudesim.On(claudesim.Match{Prompt: interruptedPrompt}, claudesim.Conclude(resolved())), claudesim.Always(calls...)))
+			claudesim.On(claudesim.Match{Prompt: startedAgain}, claudesim.Conclude(resolved())), claudesim.Always(calls...)))
 		c, address := startTemporalAt(t)
 		archive := filepath.Join(t.TempDir(), "archive")
 		here := newHost(t, cli, "file://"+archive)
@@ -170,7 +170,7 @@ func TestFaultRealCLIHostLostInATier(t *testing.T) {
 		next := api.Requests()[asked]
 		require.Equal(t, api.Requests()[0].Prompts()[0], next.Prompts()[0], "the conversation goes on")
 		require.Contains(t, strings.Join(next.ToolResults(), "\n"), "call 5", "with what was saved of it")
-		require.Contains(t, next.Prompt(), "sleep 1; echo call", "it names the call that was in flight")
+		require.Contains(t, next.Prompt(), startedAgain, "and says that it was cut off, perhaps between two calls")
 		requireRecorded(t, s, chain)
 		t.Logf("faults: real CLI %s, host lost in a tier: %d of %d lines archived, %.1f s of conversation missing, %s elsewhere after %.0f s",
 			version, len(has), len(had), missing.Seconds(), chain.Outcome, time.Since(lost).Seconds())

@@ -20,7 +20,7 @@ func TestFaultWindowIsFullAfterAnInterruption(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "repaired")
 	claude := simtest.Install(t, claudesim.Play(
 		concluding("haiku", asksFor(2)),
-		claudesim.On(claudesim.Match{Model: "sonnet", Prompt: interruptedPrompt}, claudesim.Fail(http.StatusBadRequest, claudesim.PromptTooLong)),
+		claudesim.On(claudesim.Match{Model: "sonnet", Prompt: startedAgain}, claudesim.Fail(http.StatusBadRequest, claudesim.PromptTooLong)),
 		claudesim.On(claudesim.Match{Model: "sonnet", Prompt: "## Handoff"}, claudesim.Conclude(resolved())),
 		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("echo >> "+marker)).
 			Failing(claudesim.Fault{Crash: &claudesim.Crash{After: 1, Code: claudesim.KilledBySelf}})))

@@ -104,8 +104,6 @@ func TestFaultWorkerRestarted(t *testing.T) {
 	launches := simtest.Launches(t, f.claude)
 	require.Len(t, launches, 3, "Tier 1, Tier 2 and Tier 2 again")
 	require.Contains(t, launches[2].Stdin, startedAgain)
-	require.Equal(t, 2, (*chains)[0].Sessions[1].Attempts)
-	require.Less(t, took, 25*time.Second, "a heartbeat takes 30 s to time out")
 	t.Logf("faults: worker restarted: chain ended %s after it was ready; %s",
 		took.Round(100*time.Millisecond), f.requireUnharmed(t, *chains))
 }

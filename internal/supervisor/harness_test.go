@@ -20,11 +20,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// interruptedPrompt is in the prompt of an attempt that finds a conversation.
-const interruptedPrompt = "ended before its work was done"
-
 // testTimeout bounds a test on the real server.
-const testTimeout = 2 * time.Minute
+const testTimeout = 5 * time.Minute
 
 // sweepInterval is short, so that every test shows that a sweep leaves alone what is in use.
 const sweepInterval = 500 * time.Millisecond
