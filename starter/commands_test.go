@@ -195,6 +195,13 @@ func TestCommandsOnARealServer(t *testing.T) {
 	require.Equal(t, exitOK, taken.code, taken.stderr)
 	require.Contains(t, taken.stdout, "Started chain four")
 
+	misspelt := starter(t, environ, "escalate", "one", "--to", "7")
+	require.Equal(t, exitUsage, misspelt.code)
+	require.Contains(t, misspelt.stderr, "to_tier 7 is not a tier: it must be 1, 2 or 3")
+	over := starter(t, environ, "escalate", "one", "--to", "2")
+	require.Equal(t, exitFailure, over.code)
+	require.Contains(t, over.stderr, "chain one: no such chain is running")
+
 	require.Contains(t, starter(t, environ, "chain", "two").stdout, "Outcome: needs_human")
 	require.Contains(t, starter(t, environ, "chain", "2").stdout, "Backward: #2")
 	unknown := starter(t, environ, "chain", "nobody")

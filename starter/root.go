@@ -62,7 +62,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().VarP(&a.output, "output", "o", "how results are printed: text or json")
 	root.AddCommand(
 		a.demoCommand(), a.upCommand(),
-		a.runCommand(), a.chainCommand(), a.chainsCommand(), a.scheduleCommand(),
+		a.runCommand(), a.chainCommand(), a.chainsCommand(), a.escalateCommand(), a.scheduleCommand(),
 		a.configCommand(), a.doctorCommand(), a.notifyCommand(),
 	)
 	return root

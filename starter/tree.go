@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -31,6 +32,13 @@ func writeTree(w io.Writer, chain escalation.Chain) {
 			duration(durationOf(session)), mark(session.Status), session.Status, contextOf(session))
 	}
 	_ = columns.Flush()
+	for _, issue := range chain.Issues {
+		_, _ = fmt.Fprintf(w, "    Issue %s  %s  %s  %s\n", cmp.Or(issue.ChainID, "without a chain"),
+			printable(strings.Join(issue.Services, ", "), 80), dollars(issue.CostUSD), cmp.Or(string(issue.Outcome), "running"))
+	}
+	if chain.Wait != nil {
+		_, _ = fmt.Fprintf(w, "Waiting until %s: %s\n", chain.Wait.Until.Local().Format(time.RFC3339), printable(chain.Wait.Reason, 300))
+	}
 	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", dollars(chain.CostUSD), duration(total))
 	if chain.Outcome != "" {
 		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", chain.Outcome, printable(chain.Reason, 300))
@@ -40,6 +48,12 @@ func writeTree(w io.Writer, chain escalation.Chain) {
 // contextOf says where a session got its context, and what it concluded.
 func contextOf(session *escalation.Session) string {
 	text := string(session.Continuity)
+	if session.Purpose != escalation.PurposeTier {
+		text = string(session.Purpose) + ", " + text
+	}
+	if session.Forced {
+		text += ", forced"
+	}
 	if session.ParentID != 0 {
 		text += fmt.Sprintf(" of #%d", session.ParentID)
 	}

@@ -95,6 +95,15 @@ func TestEscalateSignal(t *testing.T) {
 	}
 }
 
+// TestEscalateSignalIsTheContract holds the payload to what clients type.
+func TestEscalateSignalIsTheContract(t *testing.T) {
+	t.Parallel()
+	var signal workflows.EscalateSignal
+	require.NoError(t, json.Unmarshal([]byte(`{"to_tier":3,"reason":"r","guidance":"g","force":true}`), &signal))
+	require.NoError(t, signal.Validate())
+	require.Equal(t, workflows.EscalateSignal{ToTier: 3, Reason: "r", Guidance: "g", Force: true}, signal)
+}
+
 // TestEscalateSignalThatIsNoJSON is dropped without harm.
 func TestEscalateSignalThatIsNoJSON(t *testing.T) {
 	t.Parallel()

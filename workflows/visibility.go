@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -100,6 +101,13 @@ func details(chain escalation.Chain) string {
 			s.Status, s.CostUSD, roundedDuration(s.DurationMS))
 	}
 	fmt.Fprintf(&b, "\nTotal: $%.2f\n", chain.CostUSD)
+	if chain.Wait != nil {
+		fmt.Fprintf(&b, "\nWaiting until %s: %s\n", chain.Wait.Until.UTC().Format(time.RFC3339), inline(chain.Wait.Reason))
+	}
+	for _, issue := range chain.Issues {
+		fmt.Fprintf(&b, "- issue %s (%s): %s, $%.2f\n", inline(issue.Summary), inline(strings.Join(issue.Services, ", ")),
+			cmp.Or(string(issue.Outcome), "running"), issue.CostUSD)
+	}
 	return b.String()
 }
 

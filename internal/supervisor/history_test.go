@@ -19,6 +19,9 @@ import (
 // was released is never replaced: record another one beside it.
 var update = flag.Bool("update", false, "record histories into workflows/testdata")
 
+// shape begins the names of the histories of the present shape. Those of earlier ones stay as they are.
+const shape = "v2_"
+
 // recordHistory keeps the history of a run under that name, when asked to.
 func recordHistory(t *testing.T, s *site, run client.WorkflowRun, name string) {
 	t.Helper()
@@ -34,7 +37,7 @@ func recordHistory(t *testing.T, s *site, run client.WorkflowRun, name string) {
 	}
 	encoded, err := protojson.MarshalOptions{Multiline: true, Indent: " "}.Marshal(&history)
 	require.NoError(t, err)
-	file := filepath.Join(simtest.ModuleRoot(t), "workflows", "testdata", "v1_"+name+".json")
+	file := filepath.Join(simtest.ModuleRoot(t), "workflows", "testdata", shape+name+".json")
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	require.NoError(t, os.WriteFile(file, append(encoded, '\n'), 0o600))
 }

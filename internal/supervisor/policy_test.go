@@ -1,0 +1,147 @@
+package supervisor_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// restarted is the verdict of a repair that restarted jellyfin.
+func restarted() escalation.Verdict {
+	verdict := resolved()
+	verdict.Actions = []escalation.Action{{Kind: escalation.ActionRestart, Service: "jellyfin", Succeeded: true}}
+	return verdict
+}
+
+// awaitWait waits until a chain waits, and returns it.
+func (s *site) awaitWait(id string) escalation.Chain {
+	s.t.Helper()
+	var chain escalation.Chain
+	require.Eventually(s.t, func() bool {
+		answer, err := s.client.QueryWorkflow(s.t.Context(), id, "", workflows.ChainQuery)
+		return err == nil && answer.Get(&chain) == nil && chain.Wait != nil
+	}, testTimeout, 50*time.Millisecond)
+	return chain
+}
+
+// TestChainWaitsForACooldownAcrossARestart uses a restart up, and lets a second chain wait for the
+// next one while its worker is stopped and another one started.
+func TestChainWaitsForACooldownAcrossARestart(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	claude := simtest.Install(t, claudesim.Play(
+		claudesim.On(claudesim.Match{Prompt: "The chain has waited"}, claudesim.Conclude(asksFor(2))).Named("recheck"),
+		concluding("haiku", asksFor(2)), concluding("sonnet", restarted())))
+	environ := environment(t, claude, "CLAUDEOPS_RESTART_LIMIT=1/20s", "CLAUDEOPS_COOLDOWN_MAX_WAIT=5m", "CLAUDEOPS_ESCALATION_LIMIT=none")
+	first := startSite(t, temporalServer, environ)
+	chain, err := first.finish(first.startAs("uses-it-up", nil))
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+	repairedAt := chain.Last().EndedAt
+
+	run := first.startAs("waits", nil)
+	waiting := first.awaitWait("waits")
+	require.Equal(t, escalation.RuleCooldown, waiting.Wait.Rule)
+	require.NoError(t, first.stop())
+
+	second := startSite(t, temporalServer, environ)
+	chain, err = second.finish(run)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+	require.Len(t, chain.Sessions, 3)
+	require.Equal(t, escalation.PurposeRecheck, chain.Sessions[1].Purpose)
+	require.False(t, chain.Sessions[1].StartedAt.Before(repairedAt.Add(20*time.Second)), "nothing ran before the slot")
+	requireRecorded(t, second, chain)
+	recordHistory(t, second, run, "cooldown")
+}
+
+// TestChainEscalatedByHand passes a cooldown of hours by the signal, as people type it.
+func TestChainEscalatedByHand(t *testing.T) {
+	t.Parallel()
+	claude := simtest.Install(t, claudesim.Play(concluding("haiku", asksFor(2)), concluding("sonnet", restarted()), concluding("opus", resolved())))
+	s := startSite(t, startTemporal(t), environment(t, claude,
+		"CLAUDEOPS_RESTART_LIMIT=0/4h", "CLAUDEOPS_COOLDOWN_OVERRIDES=jellyfin:restart=1/4h;jellyfin:redeployment=0/24h"))
+	_, err := s.finish(s.startAs("uses-it-up", nil))
+	require.NoError(t, err)
+	run := s.startAs("by-hand", nil)
+	s.awaitWait("by-hand")
+	for _, payload := range []string{`{"to_tier":9}`, `{"to_tier":3,"force":true,"reason":"users complain","guidance":"take the proxy down first"}`} {
+		require.NoError(t, s.client.SignalWorkflow(t.Context(), "by-hand", "", workflows.EscalateSignalName, json.RawMessage(payload)))
+	}
+	chain, err := s.finish(run)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+	require.Len(t, chain.Sessions, 2)
+	require.Equal(t, escalation.TierFullRepair, chain.Last().Tier)
+	require.True(t, chain.Last().Forced, "the record says so")
+	launches := simtest.Launches(t, claude)
+	require.Contains(t, launches[len(launches)-1].Stdin, "take the proxy down first")
+	requireRecorded(t, s, chain)
+	recordHistory(t, s, run, "escalated_by_hand")
+}
+
+// TestChainOfSeveralIssues splits, and each issue's chain forks the observer's conversation.
+func TestChainOfSeveralIssues(t *testing.T) {
+	t.Parallel()
+	found := asksFor(2)
+	found.Services = []string{"jellyfin", "nas"}
+	found.Issues = []escalation.Issue{
+		{Summary: "jellyfin answers 502", Services: []string{"jellyfin"}, Severity: escalation.SeverityCritical},
+		{Summary: "a disk of the nas is full", Services: []string{"nas"}, Severity: escalation.SeverityWarning},
+	}
+	claude := simtest.Install(t, claudesim.Play(concluding("haiku", found), concluding("sonnet", resolved())))
+	s := startSite(t, startTemporal(t), environment(t, claude))
+	run := s.startAs("several", nil)
+	chain, err := s.finish(run)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Issues)
+	require.Len(t, chain.Issues, 2)
+	records := s.records()
+	for _, issue := range chain.Issues {
+		require.Equal(t, escalation.OutcomeResolved, issue.Outcome)
+		sessions, err := records.Chain(t.Context(), issue.ChainID)
+		require.NoError(t, err)
+		require.Len(t, sessions, 1)
+		require.Equal(t, chain.Sessions[0].ID, sessions[0].ParentID)
+		require.Equal(t, escalation.ContinuityResume, sessions[0].Continuity)
+	}
+	line, err := records.Forward(t.Context(), chain.Sessions[0].ID)
+	require.NoError(t, err)
+	require.Len(t, line, 3, "the observer, and one repair for each issue")
+	locks, err := records.ServiceLocks(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, locks)
+	recordHistory(t, s, run, "issues")
+}
+
+// TestChainsReserveTheDaysBudget runs three chains at once on a day that is worth two.
+func TestChainsReserveTheDaysBudget(t *testing.T) {
+	t.Parallel()
+	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(allWell()).After(3*time.Second))))
+	s := startSite(t, startTemporal(t), environment(t, claude, "CLAUDEOPS_DAY_BUDGET_USD=1", "CLAUDEOPS_TIER1_BUDGET_USD=0.5"))
+	runs := []client.WorkflowRun{s.startAs("a", nil), s.startAs("b", nil), s.startAs("c", nil)}
+	var ran, refused int
+	for _, run := range runs {
+		chain, err := s.finish(run)
+		require.NoError(t, err)
+		if chain.Outcome == escalation.OutcomeHealthy {
+			ran++
+			require.InDelta(t, 0.5, chain.Sessions[0].BudgetUSD, 1e-9)
+			continue
+		}
+		refused++
+		require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
+		require.Empty(t, chain.Sessions)
+		require.Contains(t, chain.Reason, "the budget of all chains for this day (UTC) of $1.00 is spent or reserved ($1.00)")
+		recordHistory(t, s, run, "day_budget")
+	}
+	require.Equal(t, []int{2, 1}, []int{ran, refused})
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+func (a *app) escalateCommand() *cobra.Command {
+	var signal workflows.EscalateSignal
+	var tier int
+	cmd := &cobra.Command{
+		Use:   "escalate CHAIN",
+		Short: "Ask a running chain for a higher tier",
+		Long: "Escalate asks a running chain to go on with a higher tier at its next decision, or at once if it waits.\n" +
+			"The highest tier allowed and a dry run hold all the same. What became of it is among the chain's events.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			signal.ToTier = escalation.Tier(tier)
+			return a.escalate(cmd.Context(), args[0], signal)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&tier, "to", 0, "the tier to run: 2 or 3")
+	flags.StringVar(&signal.Reason, "reason", "", "why, for the record")
+	flags.StringVar(&signal.Guidance, "guidance", "", "what the tier is told")
+	flags.BoolVar(&signal.Force, "force", false, "pass the cooldowns; the record says so")
+	return cmd
+}
+
+// escalated is what the command prints.
+type escalated struct {
+	ChainID string          `json:"chain_id"`
+	ToTier  escalation.Tier `json:"to_tier"`
+}
+
+func (a *app) escalate(ctx context.Context, chainID string, signal workflows.EscalateSignal) error {
+	if err := signal.Validate(); err != nil {
+		return misuse(err)
+	}
+	c, _, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = c.SignalWorkflow(ctx, chainID, "", workflows.EscalateSignalName, signal)
+	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
+		return fmt.Errorf("chain %s: no such chain is running", chainID)
+	}
+	if err != nil {
+		return fmt.Errorf("signal chain %s: %w", chainID, err)
+	}
+	return a.print(escalated{chainID, signal.ToTier}, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "Asked chain %s for %s. See what becomes of it with: starter chain %s\n", chainID, signal.ToTier, chainID)
+	})
+}
