@@ -24,7 +24,7 @@ func (m Match) holds(r Request) bool {
 		}
 	}
 	return strings.Contains(r.Model, m.Model) && strings.Contains(r.Prompt(), m.Prompt) &&
-		strings.Contains(r.System, m.System) && !slices.ContainsFunc(m.NoTools, r.Offers)
+		strings.Contains(r.System, m.System) && strings.Contains(r.first(), m.First) && !slices.ContainsFunc(m.NoTools, r.Offers)
 }
 
 // play returns the reply to the attempt-th try, from 0, of request r. A request that the

@@ -73,6 +73,14 @@ func (r Request) Prompt() string {
 	return prompt
 }
 
+// first returns the first prompt of the conversation; "" if there is none.
+func (r Request) first() string {
+	if prompts := r.Prompts(); len(prompts) > 0 {
+		return prompts[0]
+	}
+	return ""
+}
+
 // Step returns the number of model calls since the prompt.
 func (r Request) Step() int {
 	_, step := r.position()

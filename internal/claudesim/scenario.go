@@ -39,6 +39,8 @@ type Match struct {
 	Model string `json:"model,omitempty"`
 	// Prompt is contained in the last prompt that a person (or supervisor) wrote.
 	Prompt string `json:"prompt,omitempty"`
+	// First is contained in the first prompt of the conversation.
+	First string `json:"first,omitempty"`
 	// System is contained in the system prompt. The stand-in's holds the appended text only.
 	System string `json:"system,omitempty"`
 	// Tools are all offered to the model.

@@ -177,7 +177,7 @@ func startCutSite(t *testing.T, c client.Client, address, name string, slots int
 	t.Helper()
 	started := filepath.Join(t.TempDir(), "started")
 	claude := simtest.Install(t, claudesim.Play(
-		claudesim.On(claudesim.Match{Prompt: startedAgain}, claudesim.Conclude(resolved())),
+		claudesim.On(claudesim.Match{Prompt: startedAgain}, claudesim.Conclude(resolved()).After(2*time.Second)), // long enough to be seen
 		claudesim.Always(claudesim.Bash("touch "+started+"; sleep 300"))))
 	environ := environment(t, claude, "CLAUDEOPS_TASK_QUEUE="+name,
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")

@@ -145,9 +145,9 @@ func (f *faultSite) runLanes(t *testing.T, over <-chan struct{}) (wait func() []
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	var chains []escalation.Chain
-	lane := func(name string) {
+	lane := func(name, service string) {
 		for i := 0; ; i++ {
-			chain, err := f.run(ctx, fmt.Sprintf("%s-%d", name, i))
+			chain, err := f.run(ctx, fmt.Sprintf("%s-%d", name, i), service)
 			if err != nil {
 				t.Error(err)
 				return
@@ -166,8 +166,8 @@ func (f *faultSite) runLanes(t *testing.T, over <-chan struct{}) (wait func() []
 	if *faultKills >= longOutageEvery {
 		names = append(names, slowChain+"a", slowChain+"b")
 	}
-	for _, name := range names {
-		running.Go(func() { lane(name) })
+	for i, name := range names {
+		running.Go(func() { lane(name, serviceOf(i)) })
 	}
 	return func() []escalation.Chain {
 		running.Wait()

@@ -79,7 +79,7 @@ func newFaultSite(t *testing.T, c client.Client, more ...string) *faultSite {
 	f.environ = environment(t, f.claude, append([]string{
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash",
 		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash",
-		"CLAUDEOPS_MAX_CONCURRENT_AGENTS=4", "CLAUDEOPS_PASS_ENV=FAULTS_MARK", f.mark,
+		"CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=4", "CLAUDEOPS_PASS_ENV=FAULTS_MARK", f.mark,
 	}, more...)...)
 	cfg, err := config.Load(f.environ)
 	require.NoError(t, err)
@@ -94,23 +94,33 @@ func repairingOnce(effects string) []claudesim.Turn {
 	file := `"` + effects + `/$CLAUDEOPS_CHAIN_ID"`
 	long := `case "$CLAUDEOPS_CHAIN_ID" in ` + longChain + `*) sleep 3;; ` + slowChain + `*) sleep 20;; esac`
 	act := long + `; sleep 0.3; echo "$CLAUDEOPS_SESSION_ID" >> ` + file + `; sleep 0.3`
-	return []claudesim.Turn{
-		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash("sleep 0.3"), claudesim.Conclude(asksFor(2))),
+	turns := []claudesim.Turn{
 		claudesim.On(claudesim.Match{Model: "sonnet", Prompt: startedAgain},
 			claudesim.Bash("test -s "+file+" || { "+act+"; }"), claudesim.Conclude(resolved())),
 		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash(act), claudesim.Conclude(resolved())),
 	}
+	// Each chain has a service of its own, or one would wait for the other.
+	for i := range max(*faultChains, 10) {
+		own := asksFor(2)
+		own.Services = []string{serviceOf(i)}
+		turns = append(turns, claudesim.On(claudesim.Match{Model: "haiku", First: "`" + serviceOf(i) + "`"},
+			claudesim.Bash("sleep 0.3"), claudesim.Conclude(own)))
+	}
+	return turns
 }
+
+// serviceOf is the service of the chains that run one after the other as the i-th.
+func serviceOf(i int) string { return fmt.Sprintf("service-%d", i) }
 
 // run starts a chain, or finds it started, and returns how it ended. It outlasts a Temporal
 // server that is away.
-func (f *faultSite) run(ctx context.Context, id string) (chain escalation.Chain, err error) {
+func (f *faultSite) run(ctx context.Context, id, service string) (chain escalation.Chain, err error) {
 	options := client.StartWorkflowOptions{
 		ID: id, TaskQueue: f.cfg.Worker.TaskQueue, WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 	}
 	for started := false; ; {
 		if !started {
-			_, err = f.client.ExecuteWorkflow(ctx, options, workflows.ChainWorkflow, nil)
+			_, err = f.client.ExecuteWorkflow(ctx, options, workflows.ChainWorkflow, map[string]any{"services": []string{service}})
 			started = err == nil || temporal.IsWorkflowExecutionAlreadyStartedError(err)
 		}
 		if started {

@@ -48,7 +48,7 @@ func (f *faultSite) runAll(t *testing.T, n int) (chains *[]escalation.Chain, ove
 			if i%3 == 1 {
 				id = longChain + id
 			}
-			chain, err := f.run(ctx, id)
+			chain, err := f.run(ctx, id, serviceOf(i))
 			if err != nil {
 				t.Error(err)
 			}
