@@ -2,7 +2,7 @@
 # Needs Go and a POSIX shell; written for GNU Make 3.81 and newer.
 
 GO           ?= go
-TEST_TIMEOUT ?= 8m
+TEST_TIMEOUT ?= 20m
 FUZZ_TIME    ?= 20s
 BENCH        ?= .
 FAULTS       ?=
