@@ -54,6 +54,9 @@ func tuned() settings {
 		dynamicconfig.TimerProcessorMaxPollRPS.Key(): pollsPerSecond,
 		// What lists and search attributes show.
 		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): pollsPerSecond,
+		// Payloads that are kept outside of the history are not used here, and the server counts them by
+		// writing to events that it may be sending at the same time (a data race of 1.32.1).
+		dynamicconfig.ExternalPayloadsEnabled.Key(): false,
 		// Callbacks and Nexus calls.
 		dynamicconfig.OutboundProcessorMaxPollRPS.Key(): pollsPerSecond,
 		// The clock difference between hosts that timers allow for: a timer that is due sooner after the
