@@ -83,12 +83,15 @@ func environment(t *testing.T, claude string, more ...string) []string {
 // startSite starts a worker that is configured by environ alone.
 func startSite(t *testing.T, c client.Client, environ []string) *site {
 	t.Helper()
-	return startLoggedSite(t, c, environ, quiet())
+	s, _ := startLoggedSite(t, c, environ)
+	return s
 }
 
-// startLoggedSite is startSite with a logger of the test's.
-func startLoggedSite(t *testing.T, c client.Client, environ []string, logger *slog.Logger) *site {
+// startLoggedSite is startSite with what the worker logs. A worker that ends by itself fails the test.
+func startLoggedSite(t *testing.T, c client.Client, environ []string) (*site, *logBook) {
 	t.Helper()
+	book := openLogBook(t)
+	logger := slog.New(slog.NewTextHandler(book, nil))
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	s, err := supervisor.New(t.Context(), cfg, supervisor.Environment{
@@ -97,7 +100,13 @@ func startLoggedSite(t *testing.T, c client.Client, environ []string, logger *sl
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx, c) }()
+	go func() {
+		err := s.Run(ctx, c)
+		if ctx.Err() == nil {
+			t.Errorf("the worker ended by itself: %v", err)
+		}
+		ended <- err
+	}()
 	stopped := false
 	stop := func() error {
 		if stopped {
@@ -111,7 +120,7 @@ func startLoggedSite(t *testing.T, c client.Client, environ []string, logger *sl
 		require.NoError(t, stop())
 		require.NoError(t, s.Close())
 	})
-	return &site{t: t, cfg: cfg, client: c, stop: stop}
+	return &site{t: t, cfg: cfg, client: c, stop: stop}, book
 }
 
 // start starts a chain with input, which is anything that encodes to JSON.

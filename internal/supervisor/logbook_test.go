@@ -2,7 +2,6 @@ package supervisor_test
 
 import (
 	"bytes"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,26 @@ import (
 type logBook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
+}
+
+// openLogBook opens a book that is printed if the test fails.
+func openLogBook(t *testing.T) *logBook {
+	t.Helper()
+	book := &logBook{}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("a worker logged:\n%s", book.last(8<<10))
+		}
+	})
+	return book
+}
+
+// last returns the last bytes of it, at most n.
+func (b *logBook) last(n int) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	text := b.text.Bytes()
+	return string(text[max(0, len(text)-n):])
 }
 
 // Write implements io.Writer.
@@ -35,8 +54,7 @@ func (b *logBook) count(what string) int {
 // startWorkingSite is startSite with a worker that is at work when it returns, and its log.
 func startWorkingSite(t *testing.T, c client.Client, environ []string) (*site, *logBook) {
 	t.Helper()
-	book := &logBook{}
-	s := startLoggedSite(t, c, environ, slog.New(slog.NewTextHandler(book, nil)))
+	s, book := startLoggedSite(t, c, environ)
 	require.Eventually(t, func() bool { return book.count("msg=working") > 0 }, testTimeout, 5*time.Millisecond)
 	return s, book
 }
