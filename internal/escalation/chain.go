@@ -26,6 +26,18 @@ type Chain struct {
 	Wait *Wait `json:"wait,omitempty"`
 	// Issues are the chains into which this one has split, one for each independent problem.
 	Issues []IssueChain `json:"issues,omitempty"`
+	// Actor is who started the chain, as far as its input says.
+	Actor string `json:"actor,omitempty"`
+	// Gates are the places where the chain waited for a person, in order; the last may be open.
+	Gates []Gate `json:"gates,omitempty"`
+}
+
+// OpenGate returns the gate at which the chain waits; nil if it does not.
+func (c *Chain) OpenGate() *Gate {
+	if len(c.Gates) == 0 || c.Gates[len(c.Gates)-1].Answer != nil {
+		return nil
+	}
+	return &c.Gates[len(c.Gates)-1]
 }
 
 // Wait is a pause of a chain.

@@ -32,6 +32,8 @@ type Policy struct {
 	EscalationLimit Limit `json:"escalation_limit"`
 	// MaxParallelIssues is how many of the issues of one cycle are worked on at a time.
 	MaxParallelIssues int `json:"max_parallel_issues,omitempty"`
+	// Gate is how the chain waits for people.
+	Gate GatePolicy `json:"gate,omitzero"`
 }
 
 // TierPolicy is what one tier may do and spend.
@@ -52,6 +54,9 @@ type TierPolicy struct {
 	MaxTurns int `json:"max_turns,omitempty"`
 	// BudgetUSD caps what one session may spend, over all its attempts, in US dollars; 0 is no cap.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
+	// AbortOnTimeout gives up the conversation of a session that a time limit ended: nobody is
+	// offered to go on with it.
+	AbortOnTimeout bool `json:"abort_on_timeout,omitempty"`
 }
 
 // For returns the policy that holds while tier runs: its own, with the tools and rules
