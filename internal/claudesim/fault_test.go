@@ -3,7 +3,9 @@ package claudesim_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,7 +130,7 @@ func TestHugeLinesReachTheirSize(t *testing.T) {
 	require.Greater(t, longest, 3<<20)
 }
 
-func TestFaultStrikesAsOftenAsToldThenPasses(t *testing.T) {
+func TestStrikesAsOftenAsToldThenPasses(t *testing.T) {
 	t.Parallel()
 	s := claudesim.Play(claudesim.Always(claudesim.Say("hi")).Failing(claudesim.Fault{Times: 2, Crash: &claudesim.Crash{Code: 3}}))
 	path, home := simtest.Install(t, s), t.TempDir()
@@ -231,6 +233,21 @@ func TestCostModeOverridesTheRelease(t *testing.T) {
 		o := sub.observe(t, []launch{fresh("hi"), {prompt: "again", args: []string{"--model", "haiku", "--resume", idA}}})
 		require.Equal(t, cumulative, o[1].Results[0].Total > o[0].Results[0].Total, mode)
 	}
+}
+
+// TestLaunchIsReadWhenItIsWhole reads while another process is writing.
+func TestLaunchIsReadWhenItIsWhole(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "claude.launches.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte("{\"pid\":1}\n{\"pi"), 0o600))
+	launches, err := claudesim.Launches(dir)
+	require.NoError(t, err)
+	require.Equal(t, []claudesim.Launch{{PID: 1}}, launches)
+
+	require.NoError(t, os.WriteFile(file, []byte("{\"pi\n{\"pid\":2}\n"), 0o600))
+	_, err = claudesim.Launches(dir)
+	require.ErrorContains(t, err, file)
 }
 
 func TestLaunchesAreRecorded(t *testing.T) {

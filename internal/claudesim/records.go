@@ -1,7 +1,7 @@
 package claudesim
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,20 +32,20 @@ func Requests(dir string) ([]Request, error) {
 	return readLines[Request](filepath.Join(dir, requestsFile))
 }
 
+// readLines decodes the whole lines of a file. One that is being written has no end yet, and is left out.
 func readLines[T any](path string) ([]T, error) {
-	file, err := os.Open(path)
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the stand-in's records: %w", err)
 	}
-	defer func() { _ = file.Close() }()
+	whole := data[:bytes.LastIndexByte(data, '\n')+1]
 	var items []T
-	decoder := json.NewDecoder(bufio.NewReader(file))
-	for decoder.More() {
+	for line := range bytes.Lines(whole) {
 		var item T
-		if err := decoder.Decode(&item); err != nil {
+		if err := json.Unmarshal(line, &item); err != nil {
 			return nil, fmt.Errorf("read the stand-in's records: %s: %w", path, err)
 		}
 		items = append(items, item)

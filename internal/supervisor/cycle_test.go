@@ -66,7 +66,7 @@ func TestChainsOfCycles(t *testing.T) {
 	hold := filepath.Join(s.cfg.Claude.WorkDir, "hold")
 	require.NoError(t, os.WriteFile(hold, nil, 0o600))
 	run = s.cycle("waiting", map[string]any{"prompt": "take long"})
-	require.Eventually(t, func() bool { return len(simtest.Launches(t, claude)) == 2 }, testTimeout, 50*time.Millisecond)
+	simtest.AwaitLaunches(t, claude, 2, testTimeout)
 	waiting := s.chainOf(run)
 	require.NoError(t, s.client.SignalWorkflow(t.Context(), waiting.GetID(), "", workflows.WaitingSignal, nil))
 	require.NoError(t, run.Get(t.Context(), &result))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -155,12 +156,12 @@ func requireWaiting(t *testing.T, s *site, run client.WorkflowRun, activity stri
 // requirePending waits until an activity of the run is as it is to be.
 func requirePending(t *testing.T, s *site, run client.WorkflowRun, activity string, is func(*workflowpb.PendingActivityInfo) bool) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	require.EventuallyWithT(t, func(now *assert.CollectT) {
 		described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
-		require.NoError(t, err)
-		return slices.ContainsFunc(described.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
+		require.NoError(now, err)
+		require.True(now, slices.ContainsFunc(described.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
 			return a.GetActivityType().GetName() == activity && is(a)
-		})
+		}))
 	}, testTimeout, 20*time.Millisecond, activity)
 }
 

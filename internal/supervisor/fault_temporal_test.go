@@ -133,7 +133,7 @@ func (f *faultSite) killTimes(t *testing.T, server *temporalProcess, times int, 
 func (f *faultSite) awaitLaunch(t *testing.T) {
 	t.Helper()
 	before := len(simtest.Launches(t, f.claude))
-	require.Eventually(t, func() bool { return len(simtest.Launches(t, f.claude)) > before }, testTimeout, 20*time.Millisecond)
+	simtest.AwaitLaunches(t, f.claude, before+1, testTimeout)
 }
 
 // runLanes runs chains, some at a time and one after another, until over. The function that it returns

@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
@@ -92,6 +94,16 @@ func Launches(t testing.TB, path string) []claudesim.Launch {
 	launches, err := claudesim.Launches(filepath.Dir(path))
 	require.NoError(t, err)
 	return launches
+}
+
+// AwaitLaunches returns when the stand-in at path was started at least that often.
+func AwaitLaunches(t testing.TB, path string, atLeast int, limit time.Duration) {
+	t.Helper()
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		launches, err := claudesim.Launches(filepath.Dir(path))
+		require.NoError(c, err)
+		require.GreaterOrEqual(c, len(launches), atLeast)
+	}, limit, 20*time.Millisecond)
 }
 
 // Requests returns the model calls of the stand-in at path, as Install returned it.
