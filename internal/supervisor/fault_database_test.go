@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -156,12 +155,11 @@ func requireWaiting(t *testing.T, s *site, run client.WorkflowRun, activity stri
 // requirePending waits until an activity of the run is as it is to be.
 func requirePending(t *testing.T, s *site, run client.WorkflowRun, activity string, is func(*workflowpb.PendingActivityInfo) bool) {
 	t.Helper()
-	require.EventuallyWithT(t, func(now *assert.CollectT) {
+	require.Eventually(t, func() bool {
 		described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
-		require.NoError(now, err)
-		require.True(now, slices.ContainsFunc(described.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
+		return err == nil && slices.ContainsFunc(described.GetPendingActivities(), func(a *workflowpb.PendingActivityInfo) bool {
 			return a.GetActivityType().GetName() == activity && is(a)
-		}))
+		})
 	}, testTimeout, 20*time.Millisecond, activity)
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
@@ -99,11 +98,10 @@ func Launches(t testing.TB, path string) []claudesim.Launch {
 // AwaitLaunches returns when the stand-in at path was started at least that often.
 func AwaitLaunches(t testing.TB, path string, atLeast int, limit time.Duration) {
 	t.Helper()
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
+	require.Eventually(t, func() bool {
 		launches, err := claudesim.Launches(filepath.Dir(path))
-		require.NoError(c, err)
-		require.GreaterOrEqual(c, len(launches), atLeast)
-	}, limit, 20*time.Millisecond)
+		return err == nil && len(launches) >= atLeast
+	}, limit, 20*time.Millisecond, "the stand-in was not started %d times", atLeast)
 }
 
 // Requests returns the model calls of the stand-in at path, as Install returned it.
