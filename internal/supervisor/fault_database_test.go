@@ -146,6 +146,23 @@ func TestFaultDatabaseAway(t *testing.T) {
 	}
 }
 
+// TestFaultDatabaseAwayAtTheStart has a worker begin while the database is away: it goes to work when
+// that is back, and need not be started again.
+func TestFaultDatabaseAwayAtTheStart(t *testing.T) {
+	t.Parallel()
+	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(allWell()))))
+	s, book := newSite(t, startTemporal(t), environment(t, claude))
+	back := unreachable(t, s)
+	s.begin()
+	require.Eventually(t, func() bool {
+		return book.count("cannot settle what ended chains have left behind") > 0 && book.count("msg=working") > 0
+	}, testTimeout, 20*time.Millisecond)
+	back()
+	chain, err := s.finish(s.start(nil))
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, chain.Reason)
+}
+
 // requireWaiting waits until an activity of the run is tried again after a failure.
 func requireWaiting(t *testing.T, s *site, run client.WorkflowRun, activity string) {
 	t.Helper()

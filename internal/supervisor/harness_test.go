@@ -31,6 +31,8 @@ type site struct {
 	t      *testing.T
 	cfg    config.Config
 	client client.Client
+	// begin lets the worker work.
+	begin func()
 	// stop drains the worker and returns how it ended.
 	stop func() error
 }
@@ -87,8 +89,16 @@ func startSite(t *testing.T, c client.Client, environ []string) *site {
 	return s
 }
 
-// startLoggedSite is startSite with what the worker logs. A worker that ends by itself fails the test.
+// startLoggedSite is startSite with what the worker logs.
 func startLoggedSite(t *testing.T, c client.Client, environ []string) (*site, *logBook) {
+	t.Helper()
+	s, book := newSite(t, c, environ)
+	s.begin()
+	return s, book
+}
+
+// newSite is startLoggedSite with a worker that has not begun yet. One that ends by itself fails the test.
+func newSite(t *testing.T, c client.Client, environ []string) (*site, *logBook) {
 	t.Helper()
 	book := openLogBook(t)
 	logger := slog.New(slog.NewTextHandler(book, nil))
@@ -100,19 +110,22 @@ func startLoggedSite(t *testing.T, c client.Client, environ []string) (*site, *l
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
-	go func() {
-		err := s.Run(ctx, c)
-		if ctx.Err() == nil {
-			t.Errorf("the worker ended by itself: %v", err)
-		}
-		ended <- err
-	}()
-	stopped := false
+	working := false
+	begin := func() {
+		working = true
+		go func() {
+			err := s.Run(ctx, c)
+			if ctx.Err() == nil {
+				t.Errorf("the worker ended by itself: %v", err)
+			}
+			ended <- err
+		}()
+	}
 	stop := func() error {
-		if stopped {
+		if !working {
 			return nil
 		}
-		stopped = true
+		working = false
 		cancel()
 		return <-ended
 	}
@@ -120,7 +133,7 @@ func startLoggedSite(t *testing.T, c client.Client, environ []string) (*site, *l
 		require.NoError(t, stop())
 		require.NoError(t, s.Close())
 	})
-	return &site{t: t, cfg: cfg, client: c, stop: stop}, book
+	return &site{t: t, cfg: cfg, client: c, begin: begin, stop: stop}, book
 }
 
 // start starts a chain with input, which is anything that encodes to JSON.

@@ -28,10 +28,15 @@ func (s *Supervisor) keepSweeping(ctx context.Context, c client.Client) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := s.sweep(ctx, c); err != nil && ctx.Err() == nil {
-				s.logger.Warn("cannot settle what ended chains have left behind; trying again", "interval", s.sweepInterval, "error", err)
-			}
+			s.trySweep(ctx, c)
 		}
+	}
+}
+
+// trySweep sweeps once. A worker whose records are away has chains to look after all the same.
+func (s *Supervisor) trySweep(ctx context.Context, c client.Client) {
+	if err := s.sweep(ctx, c); err != nil && ctx.Err() == nil {
+		s.logger.Warn("cannot settle what ended chains have left behind; trying again", "interval", s.sweepInterval, "error", err)
 	}
 }
 

@@ -164,9 +164,7 @@ func (s *Supervisor) Close() error {
 // Run works until ctx ends or a worker fails for good. Then it drains: it takes nothing
 // new, lets running agents finish for the configured time, and interrupts the rest.
 func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
-	if err := s.sweep(ctx, c); err != nil {
-		return fmt.Errorf("settle what ended chains have left behind: %w", err)
-	}
+	s.trySweep(ctx, c)
 	s.handBack(ctx, c)
 	failed := make(chan error, 2) // one for each worker, so that neither blocks
 	onFatal := func(err error) { failed <- err }
