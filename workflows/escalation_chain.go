@@ -29,6 +29,8 @@ const (
 const (
 	// changeLookUp looks up the record of the conversation that a chain starts from.
 	changeLookUp = "look-up-resumed-session"
+	// changeIssueAttributes brings the search attributes up to date whenever an issue has ended.
+	changeIssueAttributes = "issues-in-search-attributes"
 )
 
 // ChainResult is the chain as it ended.

@@ -101,4 +101,10 @@ func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Out
 		Kind: escalation.EventIssueEnded, Severity: escalation.Decision{Outcome: outcome}.Severity(),
 		Message: fmt.Sprintf("issue %d of %d ended %s for $%.4f: %s", at+1, len(c.state.Issues), outcome, costUSD, reason),
 	})
+	if workflow.GetVersion(ctx, changeIssueAttributes, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return
+	}
+	if err := c.publish(ctx); err != nil {
+		workflow.GetLogger(ctx).Error("the search attributes do not show what the issue cost", "issue", at+1, "error", err)
+	}
 }

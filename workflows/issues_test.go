@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -83,6 +84,32 @@ func TestChainSplitsIntoItsIssues(t *testing.T) {
 	require.Equal(t, "be quick", first.Prompt)
 	require.InDelta(t, 1.00, first.BudgetUSD, 1e-9, "its share of what is left")
 	require.Equal(t, result.Events, s.events)
+}
+
+// TestSplitChainIsListedWithItsIssues looks at the search attributes: what an issue has cost is in
+// them as soon as it has ended.
+func TestSplitChainIsListedWithItsIssues(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, func(string) (escalation.Chain, error) {
+		return escalation.Chain{Outcome: escalation.OutcomeResolved, CostUSD: 0.10}, nil
+	}, 2, 2, 2)
+	s.policy.MaxParallelIssues = 1
+	costs := make(map[time.Duration]float64)
+	var services []string
+	start := s.env.Now()
+	s.env.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
+		attributes, _ := args.Get(0).(temporal.SearchAttributes)
+		costs[s.env.Now().Sub(start).Round(time.Hour)], _ = attributes.GetFloat64(workflows.CostAttribute)
+		services, _ = attributes.GetKeywordList(workflows.ServicesAttribute)
+	}).Return(nil)
+	result, err := s.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	for hours, want := range []float64{0.04, 0.14, 0.24, 0.34} {
+		require.InDelta(t, want, costs[time.Duration(hours)*time.Hour], 1e-9, "after %d hours", hours)
+	}
+	require.Equal(t, []string{"jellyfin", "service-1", "service-2", "service-3"}, services)
+	require.InDelta(t, 0.04, result.CostUSD, 1e-9, "the chain's own cost is that of its sessions")
+	require.InDelta(t, 0.34, result.CostWithIssuesUSD(), 1e-9)
 }
 
 func TestIssueAboveTheHighestTierGetsNoChain(t *testing.T) {

@@ -36,9 +36,9 @@ func (c *chainRun) publish(ctx workflow.Context) error {
 	updates := []temporal.SearchAttributeUpdate{
 		TriggerAttribute.ValueSet(string(c.state.Trigger)),
 		TierAttribute.ValueSet(int64(c.state.Tier())),
-		CostAttribute.ValueSet(c.state.CostUSD),
+		CostAttribute.ValueSet(c.state.CostWithIssuesUSD()),
 	}
-	if services := listed(c.state.Services); len(services) > 0 {
+	if services := listed(c.state.AllServices()); len(services) > 0 {
 		updates = append(updates, ServicesAttribute.ValueSet(services))
 	}
 	if c.state.Outcome != "" {
@@ -100,7 +100,7 @@ func details(chain escalation.Chain) string {
 		fmt.Fprintf(&b, "| #%d | %d | %s | %s | %s | $%.2f | %s |\n", s.ID, s.Tier, s.Model, s.Continuity,
 			s.Status, s.CostUSD, roundedDuration(s.DurationMS))
 	}
-	fmt.Fprintf(&b, "\nTotal: $%.2f\n", chain.CostUSD)
+	fmt.Fprintf(&b, "\nTotal: $%.2f\n", chain.CostWithIssuesUSD())
 	if chain.Wait != nil {
 		fmt.Fprintf(&b, "\nWaiting until %s: %s\n", chain.Wait.Until.UTC().Format(time.RFC3339), inline(chain.Wait.Reason))
 	}

@@ -1,6 +1,9 @@
 package escalation
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Chain is an escalation chain as people see it: the answer to the `chain` query while
 // it runs, and the workflow's result once it has ended.
@@ -75,6 +78,28 @@ func (c *Chain) Tier() Tier {
 		return last.Tier
 	}
 	return 0
+}
+
+// CostWithIssuesUSD is what the chain and the chains of its issues cost, in US dollars.
+func (c *Chain) CostWithIssuesUSD() float64 {
+	total := c.CostUSD
+	for _, issue := range c.Issues {
+		total += issue.CostUSD
+	}
+	return total
+}
+
+// AllServices are the services of the chain and of its issues, each once.
+func (c *Chain) AllServices() []string {
+	all := c.Services
+	for _, issue := range c.Issues {
+		for _, service := range issue.Services {
+			if !slices.Contains(all, service) {
+				all = append(slices.Clip(all), service)
+			}
+		}
+	}
+	return all
 }
 
 // TotalCostUSD sums what the sessions cost, in US dollars.

@@ -103,17 +103,18 @@ func TestDecodeHandoffRejects(t *testing.T) {
 func TestHandoffRoundTrip(t *testing.T) {
 	t.Parallel()
 	text := rapid.StringMatching(`[^\p{C}\p{Z}][^\p{Cs}]{0,200}`)
+	service := rapid.StringMatching(`[\pL<|"]{1,100}`)
 	rapid.Check(t, func(t *rapid.T) {
 		from := rapid.SampledFrom([]escalation.Tier{1, 2}).Draw(t, "from")
 		handoff := escalation.NewHandoff(from, from+1, &escalation.Verdict{
 			Summary:  text.Draw(t, "summary"),
-			Services: rapid.SliceOfN(rapid.StringMatching(`[\pL<|"]{1,100}`), 1, 20).Draw(t, "services"),
+			Services: rapid.SliceOfN(service, 1, 20).Draw(t, "services"),
 			Checks: []escalation.CheckResult{{
 				Service: text.Draw(t, "service"), CheckType: text.Draw(t, "type"), Status: escalation.CheckDown,
 				Error: text.Draw(t, "error"), ResponseTimeMS: rapid.Float64Min(0).Draw(t, "time"),
 			}},
 			Findings: text.Draw(t, "findings"), Remediation: text.Draw(t, "remediation"),
-			Actions: []escalation.Action{{Kind: escalation.ActionOther, Service: text.Draw(t, "acted on"), Succeeded: true}},
+			Actions: []escalation.Action{{Kind: escalation.ActionOther, Service: service.Draw(t, "acted on"), Succeeded: true}},
 		}, nil)
 		written, err := json.Marshal(handoff)
 		require.NoError(t, err)

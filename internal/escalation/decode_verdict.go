@@ -82,12 +82,14 @@ func checkProblems(checks []CheckResult) []string {
 	return found
 }
 
-// actionProblems lists what is wrong with the actions of a verdict or of a handoff.
+// actionProblems lists what is wrong with the actions of a verdict or of a handoff. Their services go
+// into the ledger, by whose names cooldowns are looked up.
 func actionProblems(actions []Action) []string {
 	var found problemList
 	for i, action := range actions {
 		found.must(knownActionKind(action.Kind), "actions[%d].kind is %q, and must be restart, redeployment or other", i, action.Kind)
-		found.must(!blank(action.Service), "actions[%d].service is empty", i)
+		problem := nameProblem(action.Service)
+		found.must(problem == "", "actions[%d].service has %s", i, problem)
 	}
 	return found
 }

@@ -44,6 +44,11 @@ func TestDecodeVerdictTakesTheLeast(t *testing.T) {
 	}
 }
 
+// actionOn is a verdict of one restart of a service.
+func actionOn(service string) string {
+	return `{"status":"healthy","summary":"x","actions":[{"kind":"restart","service":"` + service + `","succeeded":true}]}`
+}
+
 func TestDecodeVerdictSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -66,7 +71,9 @@ func TestDecodeVerdictSaysWhatIsWrong(t *testing.T) {
 		"tier -1":             {`{"status":"healthy","summary":"x","recommended_tier":-1}`, []string{"recommended_tier is -1"}},
 		"tier as text":        {`{"status":"healthy","summary":"x","recommended_tier":"2"}`, []string{"cannot unmarshal string"}},
 		"bad check":           {`{"status":"healthy","summary":"x","check_results":[{"status":"up","response_time_ms":-1}]}`, []string{"check_results[0].service is empty", "check_results[0].check_type is empty", `check_results[0].status is "up"`, "response_time_ms is negative"}},
-		"bad action":          {`{"status":"healthy","summary":"x","actions":[{"kind":"reboot"}]}`, []string{`actions[0].kind is "reboot"`, "actions[0].service is empty"}},
+		"bad action":          {`{"status":"healthy","summary":"x","actions":[{"kind":"reboot"}]}`, []string{`actions[0].kind is "reboot"`, "actions[0].service has a blank name"}},
+		"long action":         {actionOn(strings.Repeat("a", MaxServiceName+1)), []string{"actions[0].service has a name of more than 100 characters"}},
+		"unprintable action":  {actionOn(`web\u0000`), []string{"actions[0].service has a name with characters that cannot be printed"}},
 		"everything at once":  {`{"status":"","summary":"","recommended_tier":9}`, []string{"status is", "summary is empty", "recommended_tier is 9"}},
 		"larger than allowed": {`{"status":"healthy","summary":"` + strings.Repeat("x", maxVerdictBytes) + `"}`, []string{"at most 65536"}},
 	} {

@@ -20,14 +20,23 @@ func CheckServices(services []string) error {
 		return fmt.Errorf("%d services, and at most %d are allowed", len(services), MaxServices)
 	}
 	for i, service := range services {
-		switch {
-		case blank(service):
-			return fmt.Errorf("service %d has a blank name", i+1)
-		case utf8.RuneCountInString(service) > MaxServiceName:
-			return fmt.Errorf("service %d has a name of more than %d characters", i+1, MaxServiceName)
-		case strings.ContainsFunc(service, func(r rune) bool { return !unicode.IsPrint(r) }):
-			return fmt.Errorf("service %d has a name with characters that cannot be printed", i+1)
+		if problem := nameProblem(service); problem != "" {
+			return fmt.Errorf("service %d has %s", i+1, problem)
 		}
 	}
 	return nil
+}
+
+// nameProblem says what kind of name a service must not have; "" if it may.
+func nameProblem(service string) string {
+	switch {
+	case blank(service):
+		return "a blank name"
+	case utf8.RuneCountInString(service) > MaxServiceName:
+		return fmt.Sprintf("a name of more than %d characters", MaxServiceName)
+	case strings.ContainsFunc(service, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return "a name with characters that cannot be printed"
+	default:
+		return ""
+	}
 }

@@ -68,6 +68,8 @@ type Session struct {
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 	// Forced says that a person passed the cooldowns for this session.
 	Forced bool `json:"forced,omitempty"`
+	// DryRun says that the session was held to looking, whatever its tier.
+	DryRun bool `json:"dry_run,omitempty"`
 
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`

@@ -45,6 +45,7 @@ func TestVerdictSchemaDescribesVerdict(t *testing.T) {
 	services := verdictSchema(t).Properties["services_affected"]
 	require.Equal(t, MaxServices, *services.MaxItems)
 	require.Equal(t, MaxServiceName, *services.Items.MaxLength)
+	require.Equal(t, MaxServiceName, *verdictSchema(t).Properties["actions"].Items.Properties["service"].MaxLength)
 	issues := verdictSchema(t).Properties["issues"]
 	require.Equal(t, MaxIssues, *issues.MaxItems)
 	require.Equal(t, MaxServices, *issues.Items.Properties["services"].MaxItems)

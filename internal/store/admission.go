@@ -14,7 +14,7 @@ import (
 // that is one transaction: however many sessions are opening at once, on however many hosts, they
 // do not reserve more than there is, and no two chains get one service.
 //
-// The store gives out ID, Sequence, BudgetUSD and Forced; what session holds there is ignored. An
+// The store gives out ID, Sequence, BudgetUSD, Forced and DryRun; what session holds there is ignored. An
 // empty Status is SessionRunning. The request is completed from session: what it holds as
 // ChainID, Tier, Purpose and At is ignored. The time is that of session.StartedAt, which comes
 // from Temporal: hosts whose clocks differ agree on the day and on every window, and a
@@ -111,7 +111,7 @@ func openOnce(
 			opening.Refusal = &admission
 			return opening, nil
 		}
-		session.BudgetUSD, session.Forced = admission.BudgetUSD, admission.Forced
+		session.BudgetUSD, session.Forced, session.DryRun = admission.BudgetUSD, admission.Forced, policy.DryRun
 		if opening.Session, err = recordSession(ctx, tx, session); err != nil {
 			return opening, err
 		}
@@ -162,15 +162,16 @@ func daySpent(ctx context.Context, q querier, at time.Time) (usd float64, err er
 }
 
 const (
+	// What repairs is what escalation.AdmissionRequest.Repairs says of a request.
 	// Materialized, because SQLite would read all chains in order to see each of them once.
 	escalationsQuery = `
 WITH repairs AS MATERIALIZED (
-    SELECT chain_id FROM sessions WHERE started_at > $1 AND chain_id <> $2 AND tier >= $3 AND purpose = $4
+    SELECT chain_id FROM sessions WHERE started_at > $1 AND chain_id <> $2 AND tier >= $3 AND purpose = $4 AND NOT dry_run
 )
 SELECT COUNT(DISTINCT chain_id) FROM repairs`
 
 	escalatedQuery = `
-SELECT COUNT(*) > 0 FROM sessions WHERE chain_id = $1 AND tier >= $2 AND purpose = $3`
+SELECT COUNT(*) > 0 FROM sessions WHERE chain_id = $1 AND tier >= $2 AND purpose = $3 AND NOT dry_run`
 )
 
 // escalations counts the other chains that have repaired within the window of limit, and

@@ -78,15 +78,15 @@ func testAdmitted(t *testing.T, database backend) {
 	open := database(t)
 	s := open()
 	ignored := repair("chain", "session", noon)
-	ignored.BudgetUSD, ignored.Forced = 99, true
+	ignored.BudgetUSD, ignored.Forced, ignored.DryRun = 99, true, true
 	request := about("web", "db")
 	request.ChainID, request.Tier, request.At = "another", 3, noon.Add(-99*time.Hour) // the session's count
 
 	opened := admit(t, s, ignored, request, strict())
 	require.Nil(t, opened.Refusal)
 	require.InDelta(t, 4, opened.Session.BudgetUSD, 0)
-	require.InDelta(t, 4, opened.Session.BudgetUSD, 0)
 	require.False(t, opened.Session.Forced)
+	require.False(t, opened.Session.DryRun)
 	require.Len(t, opened.Services, 2)
 	want := []store.ServiceLock{{"db", "chain", noon}, {"web", "chain", noon}}
 	require.Equal(t, want, locks(t, s))
@@ -188,11 +188,15 @@ func testEscalationsPerWindow(t *testing.T, database backend) {
 	writing := repair("writing", "writing", noon)
 	writing.Purpose = escalation.PurposeHandoff
 	admit(t, s, writing, about(), policy)
+	dry := policy
+	dry.DryRun = true
+	require.True(t, admit(t, s, repair("rehearsing", "rehearsing", noon), about(), dry).Session.DryRun)
 	require.Equal(t, escalation.RuleAdmitted, rule("three", noon), "only one has repaired, however often")
 
 	admit(t, s, repair("two", "two/1", noon.Add(30*time.Minute)), about(), policy)
 	require.Equal(t, escalation.RuleEscalationLimit, rule("three", noon.Add(40*time.Minute)))
 	require.Equal(t, escalation.RuleEscalationLimit, rule("three", noon), "also by a clock that is behind")
+	require.Equal(t, escalation.RuleEscalationLimit, rule("rehearsing", noon.Add(40*time.Minute)), "it has not repaired either")
 	require.Equal(t, escalation.RuleAdmitted, rule("one", noon.Add(40*time.Minute)), "it counts already")
 	require.Equal(t, escalation.RuleEscalationLimit, rule("three", noon.Add(61*time.Minute-time.Millisecond)))
 	require.Equal(t, escalation.RuleAdmitted, rule("three", noon.Add(61*time.Minute)))

@@ -31,6 +31,7 @@ func sessionFields(s *escalation.Session) []field {
 		{"purpose", &s.Purpose},
 		{"budget_usd", &s.BudgetUSD},
 		{"forced", &s.Forced},
+		{"dry_run", &s.DryRun},
 		{"started_at", millis{&s.StartedAt}},
 		{"ended_at", millis{&s.EndedAt}},
 	}, reportFields(&s.Report)...)

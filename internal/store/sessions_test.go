@@ -22,7 +22,7 @@ func testEveryField(t *testing.T, database backend) {
 	fill(t, reflect.ValueOf(&want).Elem(), new(int))
 	want.ParentID, want.Tier = parent.ID, escalation.TierFullRepair // they refer to something
 	policy := lenient()
-	policy.Tiers[want.Tier-1].BudgetUSD = want.BudgetUSD
+	policy.Tiers[want.Tier-1].BudgetUSD, policy.DryRun = want.BudgetUSD, want.DryRun
 	opened, err := first.OpenSession(bounded(t), want, escalation.AdmissionRequest{}, policy)
 	require.NoError(t, err)
 	got := opened.Session
