@@ -29,6 +29,10 @@ const (
 const (
 	// changeLookUp looks up the record of the conversation that a chain starts from.
 	changeLookUp = "look-up-resumed-session"
+	// changeAskForHandoff asks the tier before for a handoff where its verdict does not do.
+	changeAskForHandoff = "ask-for-handoff"
+	// changeReviewCancelled records the end of a chain that is cancelled while it asks for admission.
+	changeReviewCancelled = "review-cancelled"
 	// changeIssueAttributes brings the search attributes up to date whenever an issue has ended.
 	changeIssueAttributes = "issues-in-search-attributes"
 )

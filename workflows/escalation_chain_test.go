@@ -33,10 +33,13 @@ type world struct {
 	// tiers answers for the agents, in the order in which they run.
 	tiers []tierScript
 	ran   []activities.RunTierInput
+	// writes answers for the agents that are asked for a handoff, in order.
+	writes []handoffScript
+	asked  []activities.WriteHandoffInput
 	// tierTakes is how long a tier runs, in the test environment's time.
 	tierTakes time.Duration
 	// failPolicy and failOpen make those activities fail for as long as they are true.
-	failPolicy, failOpen bool
+	failPolicy, failOpen, failReview bool
 	// openTakes is how long the opening of a record takes.
 	openTakes time.Duration
 	// failClose makes the recording of a session's end fail that many times.
@@ -75,6 +78,9 @@ var errAway = errors.New("the database is away")
 
 // tierScript is what one run of a tier does: check its input, then report.
 type tierScript func(t *testing.T, input activities.RunTierInput) (escalation.Report, error)
+
+// handoffScript is what a tier does that is asked for its handoff.
+type handoffScript func(input activities.WriteHandoffInput) (activities.WriteHandoffResult, error)
 
 func newWorld(t *testing.T, tiers ...tierScript) *world {
 	t.Helper()
@@ -116,10 +122,15 @@ func (w *world) answer(t *testing.T) {
 			session.ID, session.Sequence = int64(18+len(w.opened)), 1+len(w.opened)
 			session.BudgetUSD = admission.BudgetUSD
 			w.opened = append(w.opened, session)
-			return escalation.Opening{Session: session}, nil
+			return escalation.Opening{
+				Session: session, Services: input.Policy.Cooldowns.States(nil, input.Request.Services, input.Request.At),
+			}, nil
 		})
 	w.env.OnActivity("Review", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.ReviewInput) (escalation.Admission, error) {
+			if w.failReview {
+				return escalation.Admission{}, errAway
+			}
 			return w.admit(input.Request, input.Policy), nil
 		})
 	w.env.OnActivity("FindSession", mock.Anything, mock.Anything).Maybe().Return(
@@ -160,6 +171,14 @@ func (w *world) answer(t *testing.T) {
 			w.ran = append(w.ran, input)
 			report, err := w.tiers[len(w.ran)-1](t, input)
 			return activities.RunTierResult{Report: report}, err
+		})
+	w.env.OnActivity("WriteHandoff", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
+		func(_ context.Context, input activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {
+			if len(w.asked) == len(w.writes) {
+				return activities.WriteHandoffResult{}, temporal.NewNonRetryableApplicationError("no handoff was expected", "Test", nil)
+			}
+			w.asked = append(w.asked, input)
+			return w.writes[len(w.asked)-1](input)
 		})
 }
 
@@ -368,6 +387,7 @@ func TestChainHandsOffUnderContextPressure(t *testing.T) {
 	crowded := func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 		report, err := concludes(escalation.VerdictEscalate, 0.03)(t, input)
 		report.ContextTokens = 160_001
+		report.Verdict.Checks = []escalation.CheckResult{{Service: "jellyfin", CheckType: "http", Status: escalation.CheckDown}}
 		return report, err
 	}
 	w := newWorld(t, crowded, concludes(escalation.VerdictResolved, 0.50))

@@ -20,6 +20,10 @@ type step struct {
 	resumeFailed, transcriptLost bool
 	// cutOff is a session of this very tier that had begun its work and cannot go on; nil if none.
 	cutOff *escalation.Session
+	// handoff is what the tier before has written for this one; nil if it was not asked.
+	handoff *escalation.Handoff
+	// asked says that the tier before was asked for its handoff.
+	asked bool
 	// floor is the tier that was to run before the chain waited and looks again; 0 if it did not.
 	floor escalation.Tier
 	// order is what a person said when asking for this step; nil if nobody did.

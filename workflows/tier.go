@@ -16,25 +16,35 @@ import (
 // runStep runs a session, unless it is not admitted, and decides what follows. All of that is
 // recorded when it returns.
 func (c *chainRun) runStep(ctx workflow.Context, next step) (escalation.Session, escalation.Decision, error) {
+	if missing := c.missingFromHandoff(ctx, next); len(missing) > 0 {
+		return c.runFromHandoff(ctx, next, missing)
+	}
 	opening, err := c.open(ctx, next)
 	if err != nil {
 		return escalation.Session{}, escalation.Decision{}, err
 	}
 	if opening.Refusal != nil {
-		// What is refused has not run: a person may ask for just that tier, and pass what refused it.
-		c.receiveOrders(ctx, next.tier-1)
-		if c.order != nil {
-			return c.runStep(ctx, next.ordered(c.takeOrder()))
-		}
-		decision := escalation.DecideRefused(*opening.Refusal)
-		if decision.Action == escalation.DecisionComplete {
-			err = c.concludeRefusal(ctx, decision)
-		}
-		return escalation.Session{}, decision, err
+		return c.refused(ctx, next, *opening.Refusal)
 	}
 	session := c.runTier(ctx, next, opening)
 	decision := c.decide(ctx, next, session)
 	return session, decision, c.conclude(ctx, session, decision)
+}
+
+// refused decides what follows a step that was not admitted.
+func (c *chainRun) refused(
+	ctx workflow.Context, next step, refusal escalation.Admission,
+) (escalation.Session, escalation.Decision, error) {
+	// What is refused has not run: a person may ask for just that tier, and pass what refused it.
+	c.receiveOrders(ctx, next.tier-1)
+	if c.order != nil {
+		return c.runStep(ctx, next.ordered(c.takeOrder()))
+	}
+	decision := escalation.DecideRefused(refusal)
+	if decision.Action == escalation.DecisionComplete {
+		return escalation.Session{}, decision, c.concludeRefusal(ctx, decision)
+	}
+	return escalation.Session{}, decision, nil
 }
 
 // runTier runs the agent of a session and returns the session as it ended.
@@ -62,11 +72,7 @@ func (c *chainRun) runTier(ctx workflow.Context, next step, opening escalation.O
 		input.ParentTier, input.ParentSessionID = next.parent.Tier, next.parent.SessionID
 	}
 	if session.Continuity == escalation.ContinuityHandoff {
-		handoff := escalation.NewHandoff(next.parent.Tier, next.tier, next.parent.Verdict, nil)
-		if next.cutOff != nil {
-			handoff = handoff.After(*next.cutOff)
-		}
-		input.Handoff = &handoff
+		input.Handoff = c.handoff(ctx, next, opening)
 	}
 	session.Report = c.runAgent(withTier(ctx, c.policy.For(next.tier), summarize(session)), input)
 	session.EndedAt = workflow.Now(ctx)
@@ -148,22 +154,29 @@ func (c *chainRun) withdraw(ctx workflow.Context, session escalation.Session) er
 	return cmp.Or(c.publish(ctx), ctx.Err())
 }
 
-func (c *chainRun) newSession(ctx workflow.Context, next step) escalation.Session {
-	policy := c.policy.For(next.tier)
-	choice := escalation.ChooseContinuity(escalation.Situation{
+// continuity is how a step gets its context.
+func (c *chainRun) continuity(next step) escalation.ContinuityChoice {
+	if next.purpose == escalation.PurposeHandoff { // only the conversation itself can be asked
+		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession}
+	}
+	return escalation.ChooseContinuity(escalation.Situation{
 		Parent:         next.parent,
 		ResumeFailed:   next.resumeFailed,
 		TranscriptLost: next.transcriptLost,
-		Window:         c.windowOf(policy),
+		Window:         c.windowOf(c.policy.For(next.tier)),
 		Threshold:      c.policy.ResumeThreshold,
 		MaxTokens:      c.policy.ResumeMaxTokens,
 		Mode:           c.policy.Continuity,
 	})
+}
+
+func (c *chainRun) newSession(ctx workflow.Context, next step) escalation.Session {
+	choice := c.continuity(next)
 	session := escalation.Session{
 		ChainID:          c.state.ID,
 		SessionID:        newSessionID(ctx),
 		Tier:             next.tier,
-		Model:            policy.Model,
+		Model:            c.policy.For(next.tier).Model,
 		Trigger:          c.state.Trigger,
 		Continuity:       choice.Continuity,
 		ContinuityReason: choice.Reason,
@@ -200,6 +213,11 @@ func (c *chainRun) runAgent(ctx workflow.Context, input activities.RunTierInput)
 	if err == nil {
 		return result.Report
 	}
+	return unjudged(err)
+}
+
+// unjudged is the report of an agent that ended with an error.
+func unjudged(err error) escalation.Report {
 	report := activities.SpentBefore(err)
 	report.Status = escalation.SessionFailed
 	report.Error = rootMessage(err)

@@ -97,7 +97,7 @@ func details(chain escalation.Chain) string {
 	b.WriteString("\n\n| Session | Tier | Model | Context | Status | Cost | Duration |\n|---|---|---|---|---|---|---|\n")
 	for i := range chain.Sessions {
 		s := &chain.Sessions[i]
-		fmt.Fprintf(&b, "| #%d | %d | %s | %s | %s | $%.2f | %s |\n", s.ID, s.Tier, s.Model, s.Continuity,
+		fmt.Fprintf(&b, "| #%d | %d | %s | %s | %s | $%.2f | %s |\n", s.ID, s.Tier, s.Model, contextOf(*s),
 			s.Status, s.CostUSD, roundedDuration(s.DurationMS))
 	}
 	fmt.Fprintf(&b, "\nTotal: $%.2f\n", chain.CostWithIssuesUSD())
@@ -149,7 +149,15 @@ func clip(text string) string {
 }
 
 func summarize(session escalation.Session) string {
-	return fmt.Sprintf("%s, %s, %s", session.Tier, session.Model, session.Continuity)
+	return fmt.Sprintf("%s, %s, %s", session.Tier, session.Model, contextOf(session))
+}
+
+// contextOf says what a session is for, if that is not its tier's work, and where its context is from.
+func contextOf(session escalation.Session) string {
+	if session.Purpose == escalation.PurposeTier {
+		return string(session.Continuity)
+	}
+	return fmt.Sprintf("%s, %s", session.Purpose, session.Continuity)
 }
 
 func describeStart(chain escalation.Chain) string {
@@ -161,7 +169,7 @@ func describeStart(chain escalation.Chain) string {
 }
 
 func describeSession(session escalation.Session) string {
-	return fmt.Sprintf("%s starts on %s, context: %s (%s)", session.Tier, session.Model, session.Continuity, session.ContinuityReason)
+	return fmt.Sprintf("%s starts on %s, context: %s (%s)", session.Tier, session.Model, contextOf(session), session.ContinuityReason)
 }
 
 func describeEnd(session escalation.Session) string {

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -81,7 +82,28 @@ func (c *chainRun) review(ctx workflow.Context, next step) (escalation.Admission
 	err := workflow.ExecuteActivity(withRecords(ctx, "may "+next.tier.String()+" start now?"), records.Review, activities.ReviewInput{
 		Request: c.admissionRequest(ctx, next), Policy: c.policy,
 	}).Get(ctx, &admission)
+	if err != nil && ctx.Err() != nil &&
+		workflow.GetVersion(ctx, changeReviewCancelled, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		return admission, c.giveUp(ctx)
+	}
 	return admission, err
+}
+
+// giveUp ends a chain that was cancelled while it asked whether it may go on. A database that is away
+// is not waited for.
+func (c *chainRun) giveUp(ctx workflow.Context) error {
+	c.state.Wait = nil
+	c.abort(ctx, "the chain was cancelled before the session began")
+	var records *activities.Records
+	closing, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	err := workflow.ExecuteActivity(withOneTry(closing, "record the end"), records.RecordEvents, activities.RecordEventsInput{
+		ChainID: c.state.ID, Events: c.takeEvents(), Release: true,
+	}).Get(closing, nil)
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("the end of the chain could not be recorded", "error", err)
+	}
+	return cmp.Or(c.publish(ctx), ctx.Err())
 }
 
 func (c *chainRun) endWait(ctx workflow.Context) {

@@ -111,6 +111,32 @@ func Decide(policy Policy, session Session, standing Standing) Decision {
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier, session.Status))
 }
 
+// DecideHandoff says what follows session, which was to write the handoff to next. problem says
+// what is wrong with what it left; "" if nothing is. A conversation that is gone leaves the handoff to
+// what the verdict says; what was left and cannot be used ends the chain, unless order, the tier that
+// a person asks for, is not 0.
+func DecideHandoff(session Session, problem string, next, order Tier) Decision {
+	onward := Decision{Action: DecisionEscalate, Tier: max(next, order), Rule: RuleVerdict}
+	switch {
+	case session.Status == SessionStopped:
+		return complete(OutcomeAborted, RuleCancelled, fmt.Sprintf("%s was to write its handoff: %s", session.Tier, session.Error))
+	case order != 0:
+		onward.Rule, onward.Reason = RuleOperator, fmt.Sprintf("a person asks for %s", order)
+		return onward
+	case problem == "":
+		onward.Reason = fmt.Sprintf("%s has written the handoff to %s", session.Tier, next)
+		return onward
+	case session.Status == SessionResumeFailed:
+		onward.Rule = RuleResumeFailed
+	case session.Status == SessionTranscriptLost:
+		onward.Rule = RuleTranscriptLost
+	default:
+		return complete(OutcomeNeedsHuman, RuleHandoffInvalid, problem)
+	}
+	onward.Reason = fmt.Sprintf("%s starts from what the verdict says: %s", next, problem)
+	return onward
+}
+
 // CheckOrder says in a sentence why a person cannot have tier after the tier that ran last, 0 if
 // none did; nil if it is possible. A person cannot pass the dry run or the highest tier.
 func CheckOrder(policy Policy, last, tier Tier) error {
