@@ -127,7 +127,7 @@ faults-short: $(TOOLS_BUILT) ## Run the fault suite at a tenth of its length
 
 .PHONY: histories
 histories: ## Record the histories of the present shape for the replay test
-	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(Chain|Drain|FaultDatabaseAwayCancelled)' ./internal/supervisor -update
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(Chain|Drain|HostLostBetweenTiers|FaultDatabaseAwayCancelled)' ./internal/supervisor -update
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_TIME

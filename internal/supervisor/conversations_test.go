@@ -50,6 +50,8 @@ func TestHostLostBetweenTiers(t *testing.T) {
 	temporalServer := startTemporal(t)
 	for name, tt := range map[string]struct {
 		archive func(t *testing.T) string
+		// history is the name under which the chain's history is kept; "" for none.
+		history string
 		check   func(t *testing.T, chain escalation.Chain, requests []claudesim.Request)
 	}{
 		"archived": {
@@ -65,7 +67,7 @@ func TestHostLostBetweenTiers(t *testing.T) {
 			},
 		},
 		"not_archived": {
-			archive: func(*testing.T) string { return "none" },
+			archive: func(*testing.T) string { return "none" }, history: "transcript_lost",
 			check: func(t *testing.T, chain escalation.Chain, requests []claudesim.Request) {
 				require.Len(t, chain.Sessions, 3)
 				lost, again := chain.Sessions[1], chain.Sessions[2]
@@ -102,6 +104,9 @@ func TestHostLostBetweenTiers(t *testing.T) {
 			require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
 			requireRecorded(t, second, chain)
 			tt.check(t, chain, simtest.Requests(t, claude))
+			if tt.history != "" {
+				recordHistory(t, second, run, tt.history)
+			}
 		})
 	}
 }
