@@ -1,0 +1,253 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+	"pgregory.net/rapid"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// trial is one chain, with those of its issues, under random policy, agents, records and signals.
+type trial struct {
+	policy  escalation.Policy
+	input   workflows.ChainInput
+	records *memoryRecords
+	// scripts are what the agents of the chain, and of the chain of each issue, do one after the other.
+	scripts [][]agentRun
+
+	mu    sync.Mutex
+	calls map[string]int
+	// told counts the notifications of a chain.
+	told map[string]int
+	// wrongs are what no agent should be asked for.
+	wrongs []string
+}
+
+// TestChainProperties holds whole chains to what must be true of each of them.
+func TestChainProperties(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		trial, env := drawTrial(rt)
+		env.ExecuteWorkflow(workflows.ChainWorkflow, trial.input)
+		require.True(rt, env.IsWorkflowCompleted())
+		require.NoError(rt, env.GetWorkflowError())
+		var chain escalation.Chain
+		require.NoError(rt, env.GetWorkflowResult(&chain))
+		requireChain(rt, trial, chain)
+		for _, branch := range branchesOf(chain) {
+			seen[branch]++
+		}
+	})
+	t.Logf("branches: %v", seen)
+}
+
+// drawTrial draws a chain and the world around it.
+func drawTrial(t *rapid.T) (*trial, *testsuite.TestWorkflowEnvironment) {
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	world := &trial{
+		policy: drawPolicy(t), records: newMemoryRecords(), calls: map[string]int{}, told: map[string]int{},
+	}
+	for range 1 + maxIssues {
+		world.scripts = append(world.scripts, rapid.SliceOfN(rapid.Custom(drawRun), 1, 8).Draw(t, "agents"))
+	}
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetStartTime(start)
+	env.SetTestTimeout(time.Minute)
+	world.register(env)
+	world.drawOthers(t, env, start)
+	world.input = world.drawInput(t)
+	for range rapid.IntRange(0, 3).Draw(t, "signals") {
+		payload := drawSignal(t)
+		env.RegisterDelayedCallback(func() {
+			env.SignalWorkflow(workflows.EscalateSignalName, json.RawMessage(payload))
+		}, time.Duration(rapid.IntRange(0, 300).Draw(t, "minutes"))*time.Minute)
+	}
+	return world, env
+}
+
+// tierTakes is how long an agent is at work.
+const tierTakes = 7 * time.Minute
+
+func (w *trial) register(env *testsuite.TestWorkflowEnvironment) {
+	env.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	env.RegisterActivity(&activities.Records{Store: w.records})
+	env.RegisterActivity(&activities.Settings{})
+	env.RegisterActivity(&activities.Tiers{})
+	env.RegisterActivity(&activities.Notifications{})
+	env.OnActivity("LoadPolicy", mock.Anything).Return(activities.LoadPolicyResult{Policy: w.policy}, nil)
+	env.OnActivity("RunTier", mock.Anything, mock.Anything).Maybe().After(tierTakes).Return(w.runTier)
+	env.OnActivity("WriteHandoff", mock.Anything, mock.Anything).Maybe().After(tierTakes).Return(w.writeHandoff)
+	env.OnActivity("Notify", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, input activities.NotifyInput) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.told[input.ChainID]++
+			return nil
+		})
+}
+
+// next is what the next agent of a chain does, after a look at what the chain has spent until then.
+func (w *trial) next(chainID string, policy escalation.Policy) agentRun {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var spent float64
+	w.records.mu.Lock()
+	for _, session := range w.records.of(chainID) {
+		spent += session.CostUSD
+	}
+	w.records.mu.Unlock()
+	if policy.ChainBudgetUSD > 0 && spent >= policy.ChainBudgetUSD {
+		w.wrongs = append(w.wrongs, fmt.Sprintf("a session of %s ran with $%v of $%v spent", chainID, spent, policy.ChainBudgetUSD))
+	}
+	script := w.scripts[issueNumber(chainID)]
+	call := w.calls[chainID]
+	w.calls[chainID]++
+	if call >= len(script) {
+		return agentRun{status: escalation.SessionCompleted, verdict: escalation.VerdictHealthy}
+	}
+	return script[call]
+}
+
+// issueNumber is 0 for the chain itself.
+func issueNumber(chainID string) (number int) {
+	if _, suffix, issue := strings.Cut(chainID, "-issue-"); issue {
+		_, _ = fmt.Sscan(suffix, &number)
+	}
+	return number
+}
+
+func (w *trial) runTier(_ context.Context, input activities.RunTierInput) (activities.RunTierResult, error) {
+	run := w.next(input.ChainID, input.Policy)
+	report := run.report(input)
+	if run.breaks {
+		return activities.RunTierResult{}, temporal.NewNonRetryableApplicationError(
+			"the model is not reachable", activities.ErrorTypeAgent, nil, escalation.Report{CostUSD: report.CostUSD})
+	}
+	if (input.Continuity == escalation.ContinuityHandoff) != (input.Handoff != nil) {
+		w.wrongs = append(w.wrongs, fmt.Sprintf("%s starts by %s, and its handoff is %v", input.Tier, input.Continuity, input.Handoff))
+	}
+	return activities.RunTierResult{Report: report}, nil
+}
+
+func (w *trial) writeHandoff(_ context.Context, input activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {
+	run := w.next(input.ChainID, input.Policy)
+	report := run.report(activities.RunTierInput{SessionID: input.SessionID, Tier: input.Tier})
+	report.Verdict = nil
+	if run.breaks || report.Status != escalation.SessionCompleted || run.verdict == escalation.VerdictFailed {
+		return activities.WriteHandoffResult{Report: report, Problem: "there is no handoff that can be used"}, nil
+	}
+	handoff := escalation.NewHandoff(input.Tier, input.Next, run.conclusion(input.Tier), nil)
+	return activities.WriteHandoffResult{Report: report, Handoff: &handoff}, nil
+}
+
+// requireChain holds a chain that has ended, and the chains of its issues, to the properties.
+func requireChain(t *rapid.T, w *trial, chain escalation.Chain) {
+	require.Empty(t, w.wrongs)
+	require.Empty(t, w.records.wrongs)
+	requireExplained(t, w, chain)
+	requireLinked(t, w, chain.ID)
+	sessions := w.records.of(chain.ID)
+	requireWithinPolicy(t, w, chain, sessions)
+	require.Len(t, chain.Sessions, len(sessions))
+	require.InDelta(t, escalation.TotalCostUSD(sessions), chain.CostUSD, 1e-9, "the cost is that of the records")
+	for _, issue := range chain.Issues {
+		require.NotEmpty(t, issue.Outcome)
+		require.NotEmpty(t, issue.Reason)
+		if issue.ChainID == "" {
+			require.Zero(t, issue.CostUSD)
+			continue
+		}
+		mine := w.records.of(issue.ChainID)
+		require.InDelta(t, escalation.TotalCostUSD(mine), issue.CostUSD, 1e-9)
+		requireWithinPolicy(t, w, chain, mine)
+		requireLinked(t, w, issue.ChainID)
+	}
+	for service, holder := range w.records.locks {
+		require.True(t, strings.HasPrefix(holder, "other"), "%s is still locked by %s", service, holder)
+	}
+}
+
+// requireExplained checks that a chain says why it ended, in its result, in its records and to people.
+func requireExplained(t *rapid.T, w *trial, chain escalation.Chain) {
+	require.NotEmpty(t, chain.Outcome)
+	require.NotEmpty(t, chain.Reason)
+	require.False(t, chain.EndedAt.IsZero())
+	require.Nil(t, chain.Wait)
+	require.Equal(t, chain.Events, w.records.eventsOf(chain.ID), "every event is recorded, in order")
+	ended := eventsOf(chain.Events, escalation.EventChainEnded)
+	require.Len(t, ended, 1)
+	require.Equal(t, chain.Events[len(chain.Events)-1], ended[0])
+	decisions := eventsOf(chain.Events, escalation.EventDecision)
+	require.NotEmpty(t, decisions)
+	require.Contains(t, decisions[len(decisions)-1].Message, chain.Reason)
+	for _, session := range chain.Sessions {
+		require.NotEqual(t, escalation.SessionRunning, session.Status)
+		decided := func(event escalation.Event) bool { return event.SessionID == session.SessionID }
+		require.True(t, slices.ContainsFunc(decisions, decided), "session %d was decided on", session.ID)
+	}
+	if chain.Outcome == escalation.OutcomeNeedsHuman || chain.Outcome == escalation.OutcomeFailed {
+		require.Positive(t, w.told[chain.ID], "a person was told")
+	}
+}
+
+// requireWithinPolicy checks the sessions of one chain.
+func requireWithinPolicy(t *rapid.T, w *trial, chain escalation.Chain, sessions []escalation.Session) {
+	highest := w.policy.MaxTier
+	if w.input.MaxTier != 0 {
+		highest = min(highest, w.input.MaxTier)
+	}
+	dryRun := w.policy.DryRun || w.input.DryRun
+	require.Equal(t, dryRun, chain.DryRun)
+	for _, session := range sessions {
+		require.False(t, isOpen(session), "session %d is closed", session.ID)
+		require.LessOrEqual(t, session.Tier, highest, "no tier above the highest")
+		require.Equal(t, dryRun, session.DryRun)
+		if dryRun {
+			require.Equal(t, max(w.input.StartTier, escalation.TierObserve), session.Tier, "a dry run escalates nothing")
+			require.Equal(t, escalation.PurposeTier, session.Purpose)
+		}
+		if session.Purpose == escalation.PurposeRecheck {
+			require.Equal(t, escalation.TierObserve, session.Tier)
+		}
+	}
+}
+
+// requireLinked checks that each session of a chain continues one before it, down to the one that
+// the chain started from, if any.
+func requireLinked(t *rapid.T, w *trial, chainID string) {
+	sessions := w.records.of(chainID)
+	if len(sessions) == 0 {
+		return
+	}
+	root := sessions[0].ParentID
+	if root != 0 {
+		require.Less(t, root, sessions[0].ID)
+		require.NotEqual(t, chainID, w.records.sessions[root-1].ChainID)
+	}
+	known := map[int64]bool{root: root != 0}
+	for i, session := range sessions {
+		require.Equal(t, i+1, session.Sequence)
+		require.True(t, i == 0 || known[session.ParentID], "session %d continues %d, which is none before it", session.ID, session.ParentID)
+		known[session.ID] = true
+	}
+}

@@ -1,0 +1,246 @@
+package workflows_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// memoryRecords keeps records in memory and admits as the store does, to which
+// TestMemoryRecordsAreLikeTheStore holds it.
+type memoryRecords struct {
+	mu       sync.Mutex
+	sessions []escalation.Session
+	entries  []escalation.LedgerEntry
+	// locks are the chains that have the services.
+	locks  map[string]string
+	events []escalation.Event
+	// wrongs are calls that no chain should make.
+	wrongs []string
+}
+
+var _ activities.Recorder = (*memoryRecords)(nil)
+
+func newMemoryRecords() *memoryRecords { return &memoryRecords{locks: make(map[string]string)} }
+
+func (m *memoryRecords) wrong(format string, args ...any) {
+	m.wrongs = append(m.wrongs, fmt.Sprintf(format, args...))
+}
+
+func (m *memoryRecords) OpenSession(
+	_ context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
+) (escalation.Opening, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	request.ChainID, request.Tier, request.Purpose, request.At = session.ChainID, session.Tier, session.Purpose, session.StartedAt
+	facts := m.facts(request, policy)
+	admission := escalation.Admit(policy, request, facts)
+	opening := escalation.Opening{Services: facts.Services}
+	if !admission.Granted {
+		opening.Refusal = &admission
+		return opening, nil
+	}
+	if request.Repairs(policy) {
+		for _, service := range request.Services {
+			m.locks[service] = request.ChainID // nobody else has it, or it would not be admitted
+		}
+	}
+	session.ID, session.Sequence = int64(len(m.sessions)+1), 1+len(m.of(session.ChainID))
+	session.BudgetUSD, session.Forced, session.DryRun = admission.BudgetUSD, admission.Forced, policy.DryRun
+	if slices.ContainsFunc(m.of(session.ChainID), isOpen) {
+		m.wrong("session %d of %s was opened while another one is open", session.ID, session.ChainID)
+	}
+	m.sessions = append(m.sessions, session)
+	opening.Session = session
+	return opening, nil
+}
+
+func (m *memoryRecords) Review(
+	_ context.Context, request escalation.AdmissionRequest, policy escalation.Policy,
+) (escalation.Admission, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return escalation.Admit(policy, request, m.facts(request, policy)), nil
+}
+
+func (m *memoryRecords) facts(request escalation.AdmissionRequest, policy escalation.Policy) escalation.AdmissionFacts {
+	var facts escalation.AdmissionFacts
+	chains := map[string]bool{}
+	for _, session := range m.sessions {
+		if session.StartedAt.UTC().Truncate(24 * time.Hour).Equal(request.At.UTC().Truncate(24 * time.Hour)) {
+			facts.DaySpentUSD += session.CostUSD
+			if isOpen(session) {
+				facts.DaySpentUSD += max(0, session.BudgetUSD-session.CostUSD)
+			}
+		}
+		repaired := session.Tier >= escalation.TierSafeRepair && session.Purpose == escalation.PurposeTier && !session.DryRun
+		switch {
+		case !repaired:
+		case session.ChainID == request.ChainID:
+			facts.Escalated = true
+		case session.StartedAt.After(request.At.Add(-policy.EscalationLimit.Window.Std())):
+			chains[session.ChainID] = true
+		}
+	}
+	facts.Escalations = len(chains)
+	recent := slices.DeleteFunc(slices.Clone(m.entries), func(entry escalation.LedgerEntry) bool {
+		return !entry.At.After(request.At.Add(-policy.Cooldowns.Window()))
+	})
+	facts.Services = policy.Cooldowns.States(recent, request.Services, request.At)
+	for _, service := range slices.Sorted(slices.Values(request.Services)) {
+		if chain := m.locks[service]; chain != "" && chain != request.ChainID {
+			facts.Busy = append(facts.Busy, escalation.BusyService{Service: service, ChainID: chain})
+		}
+	}
+	return facts
+}
+
+func (m *memoryRecords) ReleaseServices(_ context.Context, chainID string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for service, chain := range m.locks {
+		if chain == chainID {
+			delete(m.locks, service)
+		}
+	}
+	return nil
+}
+
+func (m *memoryRecords) FindSession(_ context.Context, sessionID string) (escalation.Session, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := m.find(sessionID)
+	if at < 0 {
+		return escalation.Session{}, false, nil
+	}
+	return m.sessions[at], true, nil
+}
+
+func (m *memoryRecords) CloseSession(_ context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := m.find(sessionID)
+	if at < 0 || !isOpen(m.sessions[at]) {
+		m.wrong("session %s was closed and is not open", sessionID)
+		return nil
+	}
+	session := &m.sessions[at]
+	session.Report, session.EndedAt = report, endedAt
+	if report.Verdict == nil {
+		return nil
+	}
+	for _, action := range report.Verdict.Actions {
+		if action.Kind.HasCooldown() {
+			m.entries = append(m.entries, escalation.LedgerEntry{
+				Service: action.Service, Kind: action.Kind, At: endedAt, ChainID: session.ChainID, SessionID: sessionID, Succeeded: action.Succeeded,
+			})
+		}
+	}
+	return nil
+}
+
+func (m *memoryRecords) AppendEvents(_ context.Context, events []escalation.Event) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, event := range events {
+		if slices.ContainsFunc(m.events, func(known escalation.Event) bool { return known.Key == event.Key }) {
+			m.wrong("event %s came twice", event.Key)
+			continue
+		}
+		m.events = append(m.events, event)
+	}
+	return nil
+}
+
+func isOpen(session escalation.Session) bool { return session.EndedAt.IsZero() }
+
+func (m *memoryRecords) find(sessionID string) int {
+	return slices.IndexFunc(m.sessions, func(session escalation.Session) bool { return session.SessionID == sessionID })
+}
+
+// of are the sessions of a chain.
+func (m *memoryRecords) of(chainID string) []escalation.Session {
+	return slices.DeleteFunc(slices.Clone(m.sessions), func(session escalation.Session) bool { return session.ChainID != chainID })
+}
+
+// eventsOf are the events of a chain.
+func (m *memoryRecords) eventsOf(chainID string) []escalation.Event {
+	return slices.DeleteFunc(slices.Clone(m.events), func(event escalation.Event) bool { return event.ChainID != chainID })
+}
+
+// TestMemoryRecordsAreLikeTheStore has both admit and close the same random sessions.
+func TestMemoryRecordsAreLikeTheStore(t *testing.T) {
+	t.Parallel()
+	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, records.Close()) })
+	memory := newMemoryRecords()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var number int
+	open := map[string]string{} // sessions by chain
+	rapid.Check(t, func(rt *rapid.T) {
+		number++
+		ctx := t.Context()
+		at = at.Add(rapid.SampledFrom([]time.Duration{time.Minute, time.Hour, 9 * time.Hour}).Draw(rt, "later"))
+		policy := drawPolicy(rt)
+		policy.MaxTier = escalation.TierFullRepair
+		chainID := fmt.Sprint("chain ", rapid.IntRange(0, 4).Draw(rt, "chain"))
+		if id := open[chainID]; id != "" {
+			report := drawRun(rt).report(activities.RunTierInput{SessionID: id, Tier: 2})
+			require.NoError(rt, records.CloseSession(ctx, id, report, at))
+			require.NoError(rt, memory.CloseSession(ctx, id, report, at))
+			delete(open, chainID)
+		}
+		if rapid.Bool().Draw(rt, "releases") {
+			require.NoError(rt, records.ReleaseServices(ctx, chainID))
+			require.NoError(rt, memory.ReleaseServices(ctx, chainID))
+		}
+		request := escalation.AdmissionRequest{
+			ChainID: chainID, Tier: rapid.SampledFrom(escalation.Tiers()).Draw(rt, "tier"), At: at, Services: drawServices(rt),
+			Force: rapid.Bool().Draw(rt, "force"), ChainSpentUSD: rapid.SampledFrom([]float64{0, 1}).Draw(rt, "spent"),
+			Purpose: rapid.SampledFrom([]escalation.Purpose{escalation.PurposeTier, escalation.PurposeTier, escalation.PurposeHandoff}).Draw(rt, "purpose"),
+		}
+		want, err := records.Review(ctx, request, policy)
+		require.NoError(rt, err)
+		got, err := memory.Review(ctx, request, policy)
+		require.NoError(rt, err)
+		require.Equal(rt, roundedReason(want), roundedReason(got))
+
+		session := escalation.Session{
+			ChainID: chainID, SessionID: fmt.Sprint("session ", number), Tier: request.Tier, Purpose: request.Purpose, StartedAt: at,
+			Report: escalation.Report{Status: escalation.SessionRunning},
+		}
+		stored, err := records.OpenSession(ctx, session, request, policy)
+		require.NoError(rt, err)
+		kept, err := memory.OpenSession(ctx, session, request, policy)
+		require.NoError(rt, err)
+		require.Equal(rt, stored.Services, kept.Services)
+		require.Equal(rt, stored.Session.ID, kept.Session.ID)
+		require.Equal(rt, stored.Session.Sequence, kept.Session.Sequence)
+		require.InDelta(rt, stored.Session.BudgetUSD, kept.Session.BudgetUSD, 1e-9)
+		if stored.Refusal == nil {
+			open[chainID] = session.SessionID
+		}
+	})
+	require.Empty(t, memory.wrongs)
+	require.Greater(t, len(memory.sessions), 5)
+}
+
+// roundedReason is an admission without the dust of sums that were added up in another order.
+func roundedReason(admission escalation.Admission) escalation.Admission {
+	admission.BudgetUSD = float64(int64(admission.BudgetUSD*1e6+0.5)) / 1e6
+	admission.Reason = strings.TrimSpace(admission.Reason)
+	return admission
+}
