@@ -196,14 +196,11 @@ func drawSignal(t *rapid.T) string {
 func branchesOf(chain escalation.Chain) []string {
 	var branches []string
 	for _, event := range chain.Events {
-		switch event.Kind {
-		case escalation.EventDecision:
-			action, rest, _ := strings.Cut(event.Message, " by rule ")
-			rule, _, _ := strings.Cut(rest, ":")
-			branches = append(branches, action+"/"+rule)
-		case escalation.EventWaitStarted, escalation.EventHandoff, escalation.EventSignal, escalation.EventIssueEnded:
-			branches = append(branches, string(event.Kind))
+		branch := string(event.Kind)
+		if event.Kind == escalation.EventDecision {
+			branch, _, _ = strings.Cut(event.Message, ":") // with its rule
 		}
+		branches = append(branches, branch)
 	}
 	for _, session := range chain.Sessions {
 		branches = append(branches, string(session.Purpose)+"/"+string(session.ContinuityReason))

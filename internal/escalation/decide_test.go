@@ -334,3 +334,59 @@ func TestDecideIssues(t *testing.T) {
 		require.Equal(t, "1 of 2 issues ended "+string(want), decision.Reason)
 	}
 }
+
+func TestDecideHandoff(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		status  escalation.SessionStatus
+		problem string
+		order   escalation.Tier
+		want    escalation.Decision
+	}{
+		"written": {
+			status: escalation.SessionCompleted,
+			want:   escalation.Decision{Action: escalation.DecisionEscalate, Tier: 2, Rule: escalation.RuleVerdict},
+		},
+		"written before a limit ended it": {
+			status: escalation.SessionBudgetExhausted,
+			want:   escalation.Decision{Action: escalation.DecisionEscalate, Tier: 2, Rule: escalation.RuleVerdict},
+		},
+		"written, and a person asks for more": {
+			status: escalation.SessionCompleted, order: 3,
+			want: escalation.Decision{Action: escalation.DecisionEscalate, Tier: 3, Rule: escalation.RuleOperator},
+		},
+		"invalid": {
+			status: escalation.SessionCompleted, problem: "schema_version is 2",
+			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleHandoffInvalid),
+		},
+		"invalid, and a person asks": {
+			status: escalation.SessionCompleted, problem: "schema_version is 2", order: 2,
+			want: escalation.Decision{Action: escalation.DecisionEscalate, Tier: 2, Rule: escalation.RuleOperator},
+		},
+		"not written": {
+			status: escalation.SessionFailed, problem: "the model is away",
+			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleHandoffInvalid),
+		},
+		"nobody to ask any more": {
+			status: escalation.SessionTranscriptLost, problem: "it is gone",
+			want: escalation.Decision{Action: escalation.DecisionEscalate, Tier: 2, Rule: escalation.RuleTranscriptLost},
+		},
+		"not to be asked any more": {
+			status: escalation.SessionResumeFailed, problem: "it cannot be loaded",
+			want: escalation.Decision{Action: escalation.DecisionEscalate, Tier: 2, Rule: escalation.RuleResumeFailed},
+		},
+		"cancelled, whoever asks": {
+			status: escalation.SessionStopped, problem: "the chain was cancelled", order: 3,
+			want: ended(escalation.OutcomeAborted, escalation.RuleCancelled),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			session := escalation.Session{Tier: 1, Report: escalation.Report{Status: tt.status, Error: "so it was"}}
+			got := escalation.DecideHandoff(session, tt.problem, 2, tt.order)
+			require.NotEmpty(t, got.Reason)
+			got.Reason = ""
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
