@@ -55,10 +55,10 @@ func requireRule(t *testing.T, chain escalation.Chain, rule escalation.Rule) {
 // TestChainBranchesOfHandoffs asks Tier 1 for what its verdict does not give.
 func TestChainBranchesOfHandoffs(t *testing.T) {
 	t.Parallel()
-	const whole = `{"schema_version": 1, "recommended_tier": 2, "summary": "the upstream is gone", "services_affected": ["jellyfin"],
+	const complete = `{"schema_version": 1, "recommended_tier": 2, "summary": "the upstream is gone", "services_affected": ["jellyfin"],
 		"check_results": [{"service": "jellyfin", "check_type": "http", "status": "down"}], "cooldown_state": {}}`
 	claude := simtest.Install(t, claudesim.Play(
-		writing("handoff_asked", whole), writing("handoff_invalid", `{"schema_version": 2}`),
+		writing("handoff_asked", complete), writing("handoff_invalid", `{"schema_version": 2}`),
 		concluding("haiku", asksFor(2)), concluding("sonnet", resolved())))
 	s := startSite(t, startTemporal(t), environment(t, claude, "CLAUDEOPS_CONTINUITY=handoff"))
 

@@ -33,6 +33,13 @@ func asksFor(tier escalation.Tier) escalation.Verdict {
 	}
 }
 
+// whole is verdict with all that a handoff needs.
+func whole(verdict escalation.Verdict) escalation.Verdict {
+	verdict.Checks = []escalation.CheckResult{{Service: "jellyfin", CheckType: "http", Status: escalation.CheckDown}}
+	verdict.Findings, verdict.Remediation = "the upstream is gone", "one restart, to no avail"
+	return verdict
+}
+
 func allWell() escalation.Verdict {
 	return escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}
 }
@@ -83,8 +90,12 @@ func TestChains(t *testing.T) {
 			check: func(t *testing.T, chain escalation.Chain) { require.Len(t, chain.Sessions, 2) },
 		},
 		"handoff": {
-			turns: climb, env: []string{"CLAUDEOPS_CONTINUITY=handoff"}, want: escalation.OutcomeResolved,
+			turns: []claudesim.Turn{
+				concluding("haiku", whole(asksFor(2))), concluding("sonnet", whole(asksFor(3))), concluding("opus", resolved()),
+			},
+			env: []string{"CLAUDEOPS_CONTINUITY=handoff"}, want: escalation.OutcomeResolved,
 			check: func(t *testing.T, chain escalation.Chain) {
+				require.Len(t, chain.Sessions, 3, "nobody is asked for what the verdicts say")
 				require.Equal(t, escalation.ContinuityHandoff, chain.Sessions[1].Continuity)
 				require.Equal(t, escalation.ReasonConfigured, chain.Sessions[1].ContinuityReason)
 			},
