@@ -7,7 +7,9 @@
 //	             +--> NewAPI:  a Messages API on loopback that plays it to the real CLI
 //
 // The contract tests of this package hold the stand-in to the real CLI: where they
-// differ in something that the driver relies on, the stand-in is wrong.
+// differ in something that the driver relies on, the stand-in is wrong. One thing it leaves out: when
+// the API says that a resumed conversation is too long, the CLI first asks the model to sum it up,
+// and gives up only if that fails, too.
 //
 // # Matching
 //
