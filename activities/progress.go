@@ -50,10 +50,13 @@ func SpentBefore(err error) escalation.Report {
 	var past TierProgress
 	timeout, ok := errors.AsType[*temporal.TimeoutError](err)
 	if ok && timeout.HasLastHeartbeatDetails() && timeout.LastHeartbeatDetails(&past) == nil {
-		return past.ended().Spent
+		return past.Total()
 	}
 	return escalation.Report{}
 }
+
+// Total is what all attempts have spent so far, the one that runs counted as an estimate.
+func (p TierProgress) Total() escalation.Report { return p.ended().Spent }
 
 // ended turns the progress of an invocation that was cut off into spending.
 func (p TierProgress) ended() TierProgress {

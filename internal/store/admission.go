@@ -144,9 +144,11 @@ func readFacts(
 }
 
 // daySpentQuery counts an open session with what is reserved for it, and every report of a
-// closed one, because all of them were paid.
+// closed one, because all of them were paid. A session that was closed by somebody who knows of no
+// attempt and so only estimates its cost may have spent all that was reserved for it, and counts so.
 const daySpentQuery = `
-SELECT COALESCE(SUM(CASE WHEN ended_at IS NULL AND budget_usd > cost_usd THEN budget_usd ELSE cost_usd END), 0) + (
+SELECT COALESCE(SUM(CASE WHEN (ended_at IS NULL OR cost_estimated AND attempts = 0) AND budget_usd > cost_usd
+    THEN budget_usd ELSE cost_usd END), 0) + (
     SELECT COALESCE(SUM(replaced_reports.cost_usd), 0)
     FROM sessions JOIN replaced_reports ON replaced_reports.session_id = sessions.session_id
     WHERE started_at >= $1 AND started_at < $2

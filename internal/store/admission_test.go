@@ -170,6 +170,15 @@ func testDaySpent(t *testing.T, database backend) {
 	mustClose(t, s, "late", completed(8.5), noon)
 	require.Zero(t, rest(noon), "overspent")
 	require.InDelta(t, 6, rest(midnight), 1e-9)
+
+	unknown := escalation.Report{Status: escalation.SessionFailed, CostEstimated: true}
+	_, err := s.SettleSession(bounded(t), "tomorrow", unknown, midnight)
+	require.NoError(t, err)
+	require.InDelta(t, 6, rest(midnight), 1e-9, "what nobody knows of may have cost all that was reserved")
+	estimated := unknown
+	estimated.CostUSD, estimated.Attempts = 0.75, 1
+	mustClose(t, s, "tomorrow", estimated, midnight)
+	require.InDelta(t, 9.25, rest(midnight), 1e-9, "an estimate takes its place")
 }
 
 func testEscalationsPerWindow(t *testing.T, database backend) {

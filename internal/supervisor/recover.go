@@ -9,8 +9,11 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
+	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/store"
 )
@@ -42,7 +45,8 @@ func (s *Supervisor) trySweep(ctx context.Context, c client.Client) {
 
 // sweep settles what nobody else will any more, because its chain was terminated, has run into a
 // time-out, or is unknown to Temporal: it closes sessions and releases services. Nothing is
-// deleted. What such a session has cost is not known; its record says so.
+// deleted. What such a session has cost is estimated by its last heartbeat. If there is none, it
+// is not known, and the day's budget counts all that was reserved for it.
 //
 // Chains go on meanwhile. So what they hold is read before they are looked at, and only what is
 // unchanged since then is settled: a session that was closed in between keeps its report, and a
@@ -56,7 +60,7 @@ func (s *Supervisor) sweep(ctx context.Context, c client.Client) error {
 	if err != nil {
 		return err
 	}
-	chains := &chainStates{client: c, reasons: map[string]string{}}
+	chains := &chainStates{client: c, endings: map[string]ending{}}
 	for i := range sessions {
 		if err := s.settleSession(ctx, chains, sessions[i]); err != nil {
 			return err
@@ -75,69 +79,95 @@ func (s *Supervisor) sweep(ctx context.Context, c client.Client) error {
 
 // settleSession closes session if its chain is gone.
 func (s *Supervisor) settleSession(ctx context.Context, chains *chainStates, session escalation.Session) error {
-	reason := chains.gone(ctx, session.ChainID)
-	if reason == "" {
+	end := chains.ending(ctx, session.ChainID)
+	if end.reason == "" {
 		return nil
 	}
 	report := session.Report
-	report.Status, report.Error, report.CostEstimated = escalation.SessionFailed, reason, true
+	if end.last.SessionID == session.SessionID {
+		report = end.last.Total()
+	}
+	report.Status, report.Error, report.CostEstimated = escalation.SessionFailed, end.reason, true
 	settled, err := s.store.SettleSession(ctx, session.SessionID, report, time.Now())
 	if settled {
-		s.logger.Warn("settled an abandoned session", "session", session.ID, "chain", session.ChainID, "reason", reason)
+		s.logger.Warn("settled an abandoned session", "session", session.ID, "chain", session.ChainID, "reason", end.reason)
 	}
 	return err
 }
 
 // settleLock releases a service if its chain is gone.
 func (s *Supervisor) settleLock(ctx context.Context, chains *chainStates, lock store.ServiceLock) error {
-	reason := chains.gone(ctx, lock.ChainID)
-	if reason == "" {
+	end := chains.ending(ctx, lock.ChainID)
+	if end.reason == "" {
 		return nil
 	}
 	released, err := s.store.ReleaseLock(ctx, lock)
 	if released {
-		s.logger.Warn("released an abandoned service", "service", lock.Service, "chain", lock.ChainID, "reason", reason)
+		s.logger.Warn("released an abandoned service", "service", lock.Service, "chain", lock.ChainID, "reason", end.reason)
 	}
 	return err
+}
+
+// ending is how a chain has ended that closes nothing any more.
+type ending struct {
+	// reason says why nobody will close what it has left open; "" if it will, or if nobody knows.
+	reason string
+	// last is the last heartbeat of the tier that ran then; zero if there is none.
+	last activities.TierProgress
 }
 
 // chainStates asks Temporal about chains, about each of them once.
 type chainStates struct {
 	client client.Client
-	// reasons holds why a chain will close nothing any more, by its ID; "" if it will, or if
-	// nobody knows.
-	reasons  map[string]string
+	// endings holds what is known of chains, by their IDs.
+	endings  map[string]ending
 	problems []error
 }
 
-// gone returns why nobody will close what a chain has left open; "" if it still runs, or may.
-func (s *chainStates) gone(ctx context.Context, chainID string) string {
-	reason, known := s.reasons[chainID]
+// ending returns how a chain has ended; zero if it still runs, or may.
+func (s *chainStates) ending(ctx context.Context, chainID string) ending {
+	end, known := s.endings[chainID]
 	if known {
-		return reason
+		return end
 	}
-	reason, err := abandoned(ctx, s.client, chainID)
+	end, err := endingOf(ctx, s.client, chainID)
 	if err != nil {
 		s.problems = append(s.problems, err)
 	}
-	s.reasons[chainID] = reason
-	return reason
+	s.endings[chainID] = end
+	return end
 }
 
-// abandoned returns why nobody will close what a chain has left open; "" if it still runs.
-func abandoned(ctx context.Context, c client.Client, chainID string) (string, error) {
+// endingOf asks Temporal how a chain has ended; zero if it still runs.
+func endingOf(ctx context.Context, c client.Client, chainID string) (ending, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, chainID, "")
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
-		return "its chain is unknown to Temporal", nil
+		return ending{reason: "its chain is unknown to Temporal"}, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("look at chain %s: %w", chainID, err)
+		return ending{}, fmt.Errorf("look at chain %s: %w", chainID, err)
 	}
 	status := described.GetWorkflowExecutionInfo().GetStatus()
 	switch status {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
-		return "", nil
+		return ending{}, nil
 	default:
-		return "its chain ended without closing it: " + strings.ToLower(status.String()), nil
+		return ending{
+			reason: "its chain ended without closing it: " + strings.ToLower(status.String()),
+			last:   lastHeartbeat(described.GetPendingActivities()),
+		}, nil
 	}
+}
+
+// lastHeartbeat returns what the tier among the activities told last; zero if there is none. Those
+// of a workflow that was terminated are still listed.
+func lastHeartbeat(activitiesLeft []*workflowpb.PendingActivityInfo) (last activities.TierProgress) {
+	for _, pending := range activitiesLeft {
+		var progress activities.TierProgress
+		details := pending.GetHeartbeatDetails()
+		if details != nil && converter.GetDefaultDataConverter().FromPayloads(details, &progress) == nil && progress.SessionID != "" {
+			last = progress
+		}
+	}
+	return last
 }

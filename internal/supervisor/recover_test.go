@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
 
+	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -30,8 +32,9 @@ func TestStartSettlesAbandonedRecords(t *testing.T) {
 		return err == nil && len(data) == 2
 	}, testTimeout, 50*time.Millisecond, "both must be in their tool call")
 	require.NoError(t, first.stop())
+	opened := time.Now()
 	_, err := first.records().OpenSession(t.Context(), escalation.Session{
-		ChainID: "unknown", SessionID: "0d9c7e0f-8b8e-4d53-9f0e-4f2b7c1e7a11", StartedAt: time.Now(), Tier: 2,
+		ChainID: "unknown", SessionID: "0d9c7e0f-8b8e-4d53-9f0e-4f2b7c1e7a11", StartedAt: opened, Tier: 2,
 	}, escalation.AdmissionRequest{Services: []string{"jellyfin"}}, first.cfg.Policy())
 	require.NoError(t, err)
 	require.NoError(t, temporalServer.TerminateWorkflow(t.Context(), terminated.GetID(), terminated.GetRunID(), "by the test"))
@@ -49,8 +52,14 @@ func TestStartSettlesAbandonedRecords(t *testing.T) {
 		require.Equal(t, escalation.SessionFailed, sessions[0].Status)
 		require.Equal(t, want, sessions[0].Error)
 		require.True(t, sessions[0].CostEstimated)
+		require.Equal(t, chainID == "terminated", sessions[0].CostUSD > 0, "what the last heartbeat told, if there is one")
 		require.False(t, sessions[0].EndedAt.IsZero())
 	}
+	policy := second.cfg.Policy()
+	policy.DayBudgetUSD = policy.For(2).BudgetUSD
+	admission, err := second.records().Review(t.Context(), escalation.AdmissionRequest{ChainID: "another", Tier: 1, At: opened}, policy)
+	require.NoError(t, err)
+	require.Equal(t, escalation.RuleDayBudget, admission.Rule, "nobody knows what the unknown chain has spent of what was reserved for it")
 	locks, err := second.records().ServiceLocks(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, locks)
@@ -91,6 +100,11 @@ func TestTerminatedChainHoldsNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, running, 1)
 
+	var spent float64
+	require.Eventually(t, func() bool {
+		spent = s.heartbeat(run.GetID()).Total().CostUSD
+		return spent > 0
+	}, testTimeout, 50*time.Millisecond)
 	require.NoError(t, temporalServer.TerminateWorkflow(t.Context(), run.GetID(), run.GetRunID(), "by the test"))
 	require.Eventually(t, func() bool {
 		return review(0) == escalation.RuleAdmitted && review(reserved) == escalation.RuleAdmitted
@@ -99,7 +113,23 @@ func TestTerminatedChainHoldsNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, escalation.SessionFailed, settled.Status)
 	require.Equal(t, "its chain ended without closing it: terminated", settled.Error)
+	require.True(t, settled.CostEstimated)
+	require.InDelta(t, spent, settled.CostUSD, 1e-9, "it is what the last heartbeat told")
+	require.Equal(t, []int{1, 1}, []int{settled.Attempts, settled.Turns})
 	first, err := records.BySessionID(t.Context(), sessions[0].SessionID)
 	require.NoError(t, err)
 	require.Equal(t, sessions[0], first, "what the chain closed itself stays as it is")
+}
+
+// heartbeat returns what the tier of a chain that runs told last.
+func (s *site) heartbeat(chainID string) (last activities.TierProgress) {
+	described, err := s.client.DescribeWorkflowExecution(s.t.Context(), chainID, "")
+	if err != nil || len(described.GetPendingActivities()) != 1 {
+		return last
+	}
+	details := described.GetPendingActivities()[0].GetHeartbeatDetails()
+	if converter.GetDefaultDataConverter().FromPayloads(details, &last) != nil {
+		return activities.TierProgress{}
+	}
+	return last
 }
