@@ -47,6 +47,9 @@ type NotifyInput struct {
 	escalation.Notification
 }
 
+// NotifyActivity is the name of Notify for Temporal.
+const NotifyActivity = "Notify"
+
 // Notify sends a notification to every target that has not got it, and fails if not all of
 // them took it: a repeated attempt goes to the others only. A target that took it while this
 // worker died gets it twice, which is better than not at all.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -20,6 +22,9 @@ const (
 	followInterval = 250 * time.Millisecond
 	// queryTimeout keeps a follower from hanging when no worker answers.
 	queryTimeout = 5 * time.Second
+	// notifyGrace is how long a chain whose outcome is known is followed for its notifications. A
+	// service that is well takes them within that; one that is away may keep the chain open for an hour.
+	notifyGrace = 5 * time.Second
 )
 
 // follower tells what a chain does, each thing once.
@@ -36,12 +41,16 @@ type follower struct {
 	// worker is the worker that was told last.
 	worker string
 	away   bool // no worker answered last time
+	// concluded is when it was first seen that nothing is left but notifications; zero if it was not.
+	concluded time.Time
 }
 
-// follow tells what the chain does until it has ended, and returns it as it ended. When
-// ctx ends first, the chain goes on without a spectator.
+// follow tells what the chain does until it has ended, but for notifications that take long, and
+// returns it as it ended. When ctx ends first, the chain goes on without a spectator.
 func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRun) (escalation.Chain, error) {
 	f := &follower{app: a, client: c, id: run.GetID(), runID: run.GetRunID()}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	ended := make(chan error, 1)
 	var chain escalation.Chain
 	go func() { ended <- run.Get(ctx, &chain) }()
@@ -56,7 +65,11 @@ func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRu
 			}
 			return f.conclude(ctx, chain, err)
 		case <-ticker.C:
-			f.look(ctx)
+			seen, err := f.look(ctx)
+			if err == nil && f.notifiesOnly(ctx, seen) {
+				a.say("The notifications of chain %s are still on their way. What becomes of them: starter chain %s", f.id, f.id)
+				return seen, nil
+			}
 		}
 	}
 }
@@ -83,8 +96,9 @@ func isRefusal(err error) bool {
 	return ok && refused.Type() == workflows.ErrorTypeInput
 }
 
-// look tells what is new. A worker or server that is away is told once and waited for.
-func (f *follower) look(ctx context.Context) {
+// look tells what is new, and returns the chain as it is. A worker or server that is away is told
+// once and waited for.
+func (f *follower) look(ctx context.Context) (escalation.Chain, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	chain, err := queryChain(ctx, f.client, f.id, f.runID)
@@ -93,11 +107,37 @@ func (f *follower) look(ctx context.Context) {
 			f.app.say("%s  no worker answers yet", clock(time.Now()))
 		}
 		f.away = true
-		return
+		return chain, err
 	}
 	f.away = false
 	f.tellEvents(chain)
 	f.tellTools(ctx, chain)
+	return chain, nil
+}
+
+// notifiesOnly reports whether the chain's outcome is known and recorded, and nothing has been left
+// to do for a while but to tell people.
+func (f *follower) notifiesOnly(ctx context.Context, chain escalation.Chain) bool {
+	if chain.Outcome == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	described, err := f.client.DescribeWorkflowExecution(ctx, f.id, f.runID)
+	if err != nil {
+		return false
+	}
+	pending := described.GetPendingActivities()
+	if len(pending) == 0 || slices.ContainsFunc(pending, func(activity *workflowpb.PendingActivityInfo) bool {
+		return activity.GetActivityType().GetName() != activities.NotifyActivity
+	}) {
+		f.concluded = time.Time{}
+		return false
+	}
+	if f.concluded.IsZero() {
+		f.concluded = time.Now()
+	}
+	return time.Since(f.concluded) > notifyGrace
 }
 
 func (f *follower) tellEvents(chain escalation.Chain) {

@@ -2,13 +2,20 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
 )
 
 func TestNotifyTest(t *testing.T) {
@@ -60,4 +67,45 @@ func TestNotifyMisuse(t *testing.T) {
 	require.Contains(t, unknown.stderr, "URL 1 must begin with the scheme of a service, and pigeon:// is none")
 	require.NotContains(t, unknown.stderr, "hunter2")
 	require.Equal(t, exitUsage, starter(t, bareEnvironment(t), "notify").code)
+}
+
+// TestWaitLeavesNotificationsOnTheirWay follows a chain whose people are told at once, and then one
+// whose people cannot be told for a while.
+func TestWaitLeavesNotificationsOnTheirWay(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	const onTheirWay = "The notifications of chain %s are still on their way. What becomes of them: starter chain %s\n"
+	var away atomic.Bool
+	var told atomic.Int32
+	people := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if away.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		told.Add(1)
+	}))
+	t.Cleanup(people.Close)
+	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(escalation.Verdict{
+		Status: escalation.VerdictNeedsHuman, Summary: "a disk is dying", Services: []string{"nas"},
+	}))))
+	environ := startInstalled(t, claude, "CLAUDEOPS_NOTIFY_URLS=generic+"+people.URL)
+
+	prompt := starter(t, environ, "run", "--id", "prompt", "--wait")
+	require.Equal(t, exitNeedsPerson, prompt.code, prompt.stderr)
+	require.NotContains(t, prompt.stdout, "on their way")
+	require.Equal(t, int32(1), told.Load())
+
+	away.Store(true)
+	late := starter(t, environ, "run", "--id", "late", "--wait", "-o", "json")
+	require.Equal(t, exitNeedsPerson, late.code, late.stderr)
+	require.Contains(t, late.stderr, fmt.Sprintf(onTheirWay, "late", "late"))
+	var chain escalation.Chain
+	require.NoError(t, json.Unmarshal([]byte(late.stdout), &chain))
+	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
+	require.False(t, chain.Sessions[0].EndedAt.IsZero())
+
+	away.Store(false)
+	require.Eventually(t, func() bool { return told.Load() == 2 }, 2*time.Minute, 100*time.Millisecond, "they arrive without a spectator, too")
 }

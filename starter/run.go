@@ -32,9 +32,10 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Start a chain",
-		Long:  "Run starts a chain and prints its ID. With --wait it shows what happens until the chain has ended.\n\n" + exitHelp,
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), o, cmd.Flags().Changed) },
+		Long: "Run starts a chain and prints its ID. With --wait it shows what happens until the chain has ended;\n" +
+			"notifications that take long are left on their way.\n\n" + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), o, cmd.Flags().Changed) },
 	}
 	flags := cmd.Flags()
 	o.register(flags)

@@ -61,8 +61,7 @@ func (a *app) scheduleCreateCommand() *cobra.Command {
 	flags.StringArrayVar(&o.cron, "cron", nil, "cron expression with 5 to 7 fields, or @daily and its like; can be repeated")
 	flags.StringVar(&o.timezone, "timezone", "", "with --cron: time zone, such as Europe/Berlin (default UTC)")
 	flags.DurationVar(&o.jitter, "jitter", 0, "start each cycle up to this much later, by chance")
-	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+overlapNames()+
-		". terminate_other ends the cycle, and not its chain: prefer cancel_other")
+	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+overlapNames())
 	flags.DurationVar(&o.catchup, "catchup-window", defaultCatchup, "how late a cycle may still start after an outage of Temporal")
 	flags.BoolVar(&o.pauseOnFailure, "pause-on-failure", false, "pause the schedule when a cycle's chain ends failed")
 	flags.BoolVar(&o.paused, "paused", false, "create it paused")
@@ -135,7 +134,10 @@ func (o scheduleOptions) check(id string, given func(flag string) bool) error {
 			return errors.New("--cron must not be empty")
 		}
 	}
-	_, err := overlapPolicy(o.overlap)
+	policy, err := overlapPolicy(o.overlap)
+	if err == nil && o.pauseOnFailure && policy == enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL {
+		return errors.New("--pause-on-failure is of no use with --overlap allow_all: Temporal does not watch what may overlap")
+	}
 	return err
 }
 
@@ -183,37 +185,50 @@ func commented(expression string) string {
 type overlap struct {
 	name   string
 	policy enumspb.ScheduleOverlapPolicy
+	// harm says why no schedule gets it; empty if one may.
+	harm string
 }
 
 // overlaps lists the policies for a cycle that is due while another one runs.
 func overlaps() []overlap {
 	return []overlap{
-		{"skip", enumspb.SCHEDULE_OVERLAP_POLICY_SKIP},
-		{"buffer_one", enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE},
-		{"buffer_all", enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL},
-		{"cancel_other", enumspb.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER},
-		{"terminate_other", enumspb.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER},
-		{"allow_all", enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL},
+		{name: "skip", policy: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP},
+		{name: "buffer_one", policy: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE},
+		{name: "buffer_all", policy: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL},
+		{name: "cancel_other", policy: enumspb.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER},
+		{name: "allow_all", policy: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL},
+		{
+			name: "terminate_other", policy: enumspb.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER,
+			harm: "would leave the chain of the terminated cycle at work beside the new one; cancel_other ends it with its cycle",
+		},
 	}
 }
 
 func overlapNames() string {
 	var names []string
 	for _, known := range overlaps() {
-		names = append(names, known.name)
+		if known.harm == "" {
+			names = append(names, known.name)
+		}
 	}
 	return strings.Join(names, ", ")
 }
 
+// overlapPolicy returns the policy of that name that a schedule may have.
 func overlapPolicy(name string) (enumspb.ScheduleOverlapPolicy, error) {
 	for _, known := range overlaps() {
-		if known.name == name {
+		switch {
+		case known.name != name:
+		case known.harm != "":
+			return 0, fmt.Errorf("--overlap %s %s", name, known.harm)
+		default:
 			return known.policy, nil
 		}
 	}
 	return 0, fmt.Errorf("--overlap %q is none of %s", name, overlapNames())
 }
 
+// overlapName names every policy: somebody else may have made the schedule.
 func overlapName(policy enumspb.ScheduleOverlapPolicy) string {
 	for _, known := range overlaps() {
 		if known.policy == cmp.Or(policy, enumspb.SCHEDULE_OVERLAP_POLICY_SKIP) {

@@ -44,8 +44,18 @@ func TestScheduleMisuse(t *testing.T) {
 		"lonely offset":      {create("--cron", "@daily", "--offset", "1m"), "--offset goes with --every only"},
 		"lonely zone":        {create("--every", "1h", "--timezone", "Europe/Berlin"), "--timezone goes with --cron only"},
 		"negative jitter":    {create("--every", "1h", "--jitter=-1s"), "--jitter -1s must not be negative"},
-		"unknown overlap":    {create("--every", "1h", "--overlap", "queue"), `--overlap "queue" is none of skip, buffer_one, buffer_all, cancel_other, terminate_other, allow_all`},
+		"unknown overlap":    {create("--every", "1h", "--overlap", "queue"), `--overlap "queue" is none of skip, buffer_one, buffer_all, cancel_other, allow_all` + "\n"},
 		"trigger overlap":    {[]string{"schedule", "trigger", "x", "--overlap", "queue"}, `--overlap "queue" is none of skip`},
+		"terminate":          {create("--every", "1h", "--overlap", "terminate_other"), "--overlap terminate_other would leave the chain of the terminated cycle at work beside the new one; cancel_other"},
+		"trigger terminate":  {[]string{"schedule", "trigger", "x", "--overlap", "terminate_other"}, "--overlap terminate_other would leave"},
+		"pause unwatched":    {create("--every", "1h", "--overlap", "allow_all", "--pause-on-failure"), "--pause-on-failure is of no use with --overlap allow_all"},
+		"no interval":        {create("--every", "0s"), "--every 0s must be one or more whole seconds"},
+		"part of a second":   {create("--every", "1500ms"), "--every 1.5s must be one or more whole seconds"},
+		"negative offset":    {create("--every", "1h", "--offset=-1m"), "--offset -1m0s must be whole seconds, and less than --every"},
+		"one empty cron":     {create("--cron", "@daily", "--cron", ""), "--cron must not be empty"},
+		"no jitter":          {create("--every", "1h", "--jitter", "some"), `invalid argument "some" for "--jitter"`},
+		"negative window":    {create("--every", "1h", "--catchup-window=-1h"), "--catchup-window -1h0m0s must be at least 10s"},
+		"no window":          {create("--every", "1h", "--catchup-window", "0s"), "--catchup-window 0s must be at least 10s"},
 		"short window":       {create("--every", "1h", "--catchup-window", "1s"), "--catchup-window 1s must be at least 10s"},
 		"tier":               {create("--every", "1h", "--tier", "4"), "--tier 4 is not a tier"},
 		"model of no tier":   {create("--every", "1h", "--model", "opus=2"), "--model opus=2 names no tier"},
@@ -226,10 +236,15 @@ func (b scheduleBench) requireOwnConversations(cycles int) int {
 
 // isWorking reports whether the chain of a cycle has a session that runs.
 func (b scheduleBench) isWorking(cycle string) bool {
+	chain, ok := b.chainOf(cycle)
+	return ok && chain.Last() != nil && chain.Last().Status == escalation.SessionRunning
+}
+
+// chainOf shows the chain of a cycle; false if it cannot be shown.
+func (b scheduleBench) chainOf(cycle string) (chain escalation.Chain, ok bool) {
 	shown := starter(b.t, b.environ, "chain", strings.Replace(cycle, "cycle-", "chain-", 1), "-o", "json")
-	var chain escalation.Chain
-	return shown.code == exitOK && json.Unmarshal([]byte(shown.stdout), &chain) == nil &&
-		chain.Last() != nil && chain.Last().Status == escalation.SessionRunning
+	ok = shown.code == exitOK && json.Unmarshal([]byte(shown.stdout), &chain) == nil
+	return chain, ok
 }
 
 // signal signals a workflow.
@@ -268,6 +283,7 @@ func TestSchedulesOnARealServer(t *testing.T) {
 		require.Equal(t, exitUsage, got.code, got.stderr)
 		require.Contains(t, got.stderr, want)
 		require.Equal(t, 1, strings.Count(got.stderr, "\n"), got.stderr)
+		require.Contains(t, starter(t, b.environ, "schedule", "describe", "x").stderr, "there is no schedule x", "nothing was made of it")
 	}
 	for _, command := range []string{"describe", "pause", "resume", "trigger", "delete"} {
 		got := starter(t, b.environ, "schedule", command, "nobody")
