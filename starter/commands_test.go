@@ -62,6 +62,14 @@ func TestMisuse(t *testing.T) {
 		"chain without ID":   {args: []string{"chain"}, want: "accepts 1 arg(s), received 0"},
 		"no chains wanted":   {args: []string{"chains", "--limit", "0"}, want: "--limit 0 is less than one chain"},
 		"odd tier in list":   {args: []string{"chains", "--tier", "9"}, want: "--tier 9 is not a tier"},
+		"negative budget": {
+			args: []string{"run", "--wait"}, env: []string{"CLAUDEOPS_DAY_BUDGET_USD=-1"},
+			want: `CLAUDEOPS_DAY_BUDGET_USD is "-1"; it must be 0 (no cap) or more.`,
+		},
+		"negative limit": {
+			args: []string{"schedule", "create", "x", "--every", "1h"}, env: []string{"CLAUDEOPS_ESCALATION_LIMIT=-1/1h"},
+			want: `CLAUDEOPS_ESCALATION_LIMIT is "-1/1h"; it must be a number and a duration`,
+		},
 		"invalid configuration": {
 			args: []string{"config"}, env: []string{"CLAUDEOPS_MAX_TIER=9", "CLAUDEOPS_DRYRUN=true"}, want: "CLAUDEOPS_DRYRUN",
 		},
