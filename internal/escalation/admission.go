@@ -33,8 +33,8 @@ func (r AdmissionRequest) Repairs(policy Policy) bool {
 
 // AdmissionFacts is what an admission depends on beyond the chain itself, all seen at one moment.
 type AdmissionFacts struct {
-	// DaySpentUSD is what all sessions of this day (UTC) have cost, and for those that run, what
-	// is reserved for them.
+	// DaySpentUSD is what all sessions of this day (UTC) have cost, and for those that run, or whose
+	// cost nobody knows, what is reserved for them.
 	DaySpentUSD float64 `json:"day_spent_usd"`
 	// Services holds the cooldowns of the services of the request, and of all others that
 	// were repaired lately.

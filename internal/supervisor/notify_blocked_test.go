@@ -1,0 +1,116 @@
+package supervisor_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// blockedCase is a chain that the policy ends, and what people are told of it.
+type blockedCase struct {
+	env []string
+	// before runs a chain that uses something up first.
+	before         bool
+	title, because string
+	rule           escalation.Rule
+}
+
+func blockedCases() map[string]blockedCase {
+	const blocked, spent = "Claude Ops: an escalation was blocked (jellyfin)", "Claude Ops: a budget is spent"
+	return map[string]blockedCase{
+		"max_tier": {
+			env:   []string{"CLAUDEOPS_MAX_TIER=1"},
+			title: blocked, because: "tier 1 asks for tier 2, and tier 1 is the highest allowed", rule: escalation.RuleMaxTier,
+		},
+		"escalation_limit": {
+			env:   []string{"CLAUDEOPS_ESCALATION_LIMIT=0/1h"},
+			title: blocked, because: "tier 2 cannot start: 0 chains have escalated within 1h, and 0 are allowed", rule: escalation.RuleEscalationLimit,
+		},
+		"chain_budget": {
+			env:   []string{"CLAUDEOPS_CHAIN_BUDGET_USD=0.0015"},
+			title: spent + " (jellyfin)", because: "tier 2 cannot start: the chain's budget", rule: escalation.RuleChainBudget,
+		},
+		"day_budget": {
+			env: []string{"CLAUDEOPS_DAY_BUDGET_USD=0.0015", "CLAUDEOPS_MAX_TIER=1"}, before: true,
+			title: spent, because: "tier 1 cannot start: the budget of all chains for this day (UTC)", rule: escalation.RuleDayBudget,
+		},
+	}
+}
+
+// TestBlockedChainNotifies ends chains by a rule of the policy while one of the two places is
+// away, and restarts the worker before it is back. Each place gets the message once.
+func TestBlockedChainNotifies(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	for name, tt := range blockedCases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.run(t, temporalServer, "blocked-"+name)
+		})
+	}
+}
+
+func (tt blockedCase) run(t *testing.T, temporalServer client.Client, queue string) {
+	logged := openLogBook(t)
+	logging, err := client.NewClientFromExisting(temporalServer, client.Options{
+		Logger: log.NewStructuredLogger(slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+	})
+	require.NoError(t, err)
+	away, well := startRecipient(t, 0), startRecipient(t, 0)
+	// What Tier 1 costs, $0.001, leaves of the budgets less than any call costs.
+	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(asksFor(2)).Using(claudesim.Usage{Input: 10_000}))))
+	environ := environment(t, claude, append(tt.env, "CLAUDEOPS_TASK_QUEUE="+queue, "CLAUDEOPS_NOTIFY_URLS="+
+		"generic://u:hunter2pass@"+away.host+"/hooks/hunter2token?disabletls=yes,apprise://ops:hunter2pass@"+well.host+"/hunter2key")...)
+	first, firstLog := startLoggedSite(t, logging, environ)
+	if tt.before {
+		_, err := first.finish(first.startAs(queue+"-before", nil))
+		require.NoError(t, err)
+	}
+	toldBefore := len(well.received())
+	away.leave()
+	run := first.startAs(queue, nil)
+	require.Eventually(t, func() bool { return away.refusals() > 1 && len(well.received()) == toldBefore+1 }, testTimeout, 20*time.Millisecond)
+	require.NoError(t, first.stop())
+	away.comeBack()
+
+	second, secondLog := startLoggedSite(t, logging, environ)
+	chain, err := second.finish(run)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
+	require.Contains(t, chain.Events[len(chain.Events)-2].Message, "by rule "+string(tt.rule))
+	requireRecorded(t, second, chain)
+
+	require.Len(t, well.received(), toldBefore+1, "once, whatever the other one and the workers did")
+	require.Len(t, away.received(), toldBefore+1, "once, when it was back")
+	var sent map[string]string
+	require.NoError(t, json.Unmarshal([]byte(well.received()[toldBefore]), &sent))
+	require.Equal(t, tt.title, sent["title"])
+	require.Contains(t, sent["body"], tt.because)
+	require.Contains(t, sent["body"], "starter chain "+queue)
+	require.Equal(t, sent["title"]+"\n\n"+sent["body"], away.received()[toldBefore])
+
+	delivered, err := second.records().Delivered(t.Context(), run.GetRunID()+"/notification/1")
+	require.NoError(t, err)
+	require.Len(t, delivered, 2)
+	again, err := second.records().Delivered(t.Context(), run.GetRunID()+"/notification/2")
+	require.NoError(t, err)
+	require.Empty(t, again, "nobody is told of the same twice, in other words")
+	require.NoError(t, second.stop())
+	require.Positive(t, logged.count("502 Bad Gateway"), "attempts that fail are logged")
+	for place, text := range map[string]string{
+		"log": logged.all() + firstLog.all() + secondLog.all(), "history": historyOf(t, second, run),
+		"records": strings.Join(delivered, " "), "message": sent["title"] + sent["body"],
+	} {
+		require.NotContains(t, text, "hunter2", place)
+	}
+}
