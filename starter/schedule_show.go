@@ -42,7 +42,8 @@ type scheduleDetail struct {
 	Cycles  int `json:"cycles"`
 	Skipped int `json:"skipped"`
 	Missed  int `json:"missed"`
-	// Running and Recent are workflow IDs of cycles, oldest first.
+	// Running and Recent are workflow IDs of cycles, oldest first. Of a schedule whose cycles may overlap
+	// (allow_all) Temporal does not tell which run.
 	Running []string `json:"running"`
 	Recent  []string `json:"recent"`
 }

@@ -28,7 +28,7 @@ func writeTree(w io.Writer, chain escalation.Chain) {
 		}
 		total += durationOf(session)
 		_, _ = fmt.Fprintf(columns, "%s Session #%d\tTier %d\t%s\t%s\t%s\t%s %s\t%s\n",
-			branch, session.ID, int(session.Tier), session.Model, dollars(session.CostUSD),
+			branch, session.ID, int(session.Tier), session.Model, costOf(session),
 			duration(durationOf(session)), mark(session.Status), session.Status, contextOf(session))
 	}
 	_ = columns.Flush()
@@ -95,6 +95,20 @@ func duration(d time.Duration) string {
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	}
 	return d.Round(time.Second).String()
+}
+
+// costOf is what a session has cost, and whether that is known.
+func costOf(session *escalation.Session) string {
+	switch {
+	case session.CostUnknown() && session.BudgetUSD > 0:
+		return "at most " + dollars(session.BudgetUSD)
+	case session.CostUnknown():
+		return "unknown"
+	case session.CostEstimated:
+		return "about " + dollars(session.CostUSD)
+	default:
+		return dollars(session.CostUSD)
+	}
 }
 
 // dollars shows cents, and more digits only where cents would show nothing.

@@ -75,6 +75,19 @@ func TestDollars(t *testing.T) {
 	}
 }
 
+func TestCost(t *testing.T) {
+	t.Parallel()
+	estimated := escalation.Report{CostUSD: 0.25, CostEstimated: true, Attempts: 1}
+	for want, session := range map[string]escalation.Session{
+		"$0.25":         {BudgetUSD: 2, Report: escalation.Report{CostUSD: 0.25}},
+		"about $0.25":   {BudgetUSD: 2, Report: estimated},
+		"at most $2.00": {BudgetUSD: 2, Report: escalation.Report{CostEstimated: true}},
+		"unknown":       {Report: escalation.Report{CostEstimated: true}},
+	} {
+		require.Equal(t, want, costOf(&session))
+	}
+}
+
 func TestPrintableDropsWhatATerminalObeys(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "red[31m and two lines", printable("red\x1b[31m and\ntwo\tlines\u202e", 80))

@@ -144,8 +144,8 @@ func readFacts(
 }
 
 // daySpentQuery counts an open session with what is reserved for it, and every report of a
-// closed one, because all of them were paid. A session that was closed by somebody who knows of no
-// attempt and so only estimates its cost may have spent all that was reserved for it, and counts so.
+// closed one, because all of them were paid. One that is closed although its cost is unknown (see
+// escalation.Session.CostUnknown) counts with what was reserved for it, too.
 const daySpentQuery = `
 SELECT COALESCE(SUM(CASE WHEN (ended_at IS NULL OR cost_estimated AND attempts = 0) AND budget_usd > cost_usd
     THEN budget_usd ELSE cost_usd END), 0) + (

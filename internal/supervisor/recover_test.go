@@ -53,6 +53,7 @@ func TestStartSettlesAbandonedRecords(t *testing.T) {
 		require.Equal(t, want, sessions[0].Error)
 		require.True(t, sessions[0].CostEstimated)
 		require.Equal(t, chainID == "terminated", sessions[0].CostUSD > 0, "what the last heartbeat told, if there is one")
+		require.Equal(t, chainID == "unknown", sessions[0].CostUnknown())
 		require.False(t, sessions[0].EndedAt.IsZero())
 	}
 	policy := second.cfg.Policy()
