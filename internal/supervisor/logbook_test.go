@@ -37,13 +37,6 @@ func (b *logBook) last(n int) string {
 	return string(text[max(0, len(text)-n):])
 }
 
-// all returns the whole of it.
-func (b *logBook) all() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // Write implements io.Writer.
 func (b *logBook) Write(p []byte) (int, error) {
 	b.mu.Lock()

@@ -2,14 +2,14 @@ package supervisor_test
 
 import (
 	"encoding/json"
-	"log/slog"
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
@@ -48,47 +48,56 @@ func blockedCases() map[string]blockedCase {
 }
 
 // TestBlockedChainNotifies ends chains by a rule of the policy while one of the two places is
-// away, and restarts the worker before it is back. Each place gets the message once.
+// away, and kills the worker before it is back. Each place gets the message once.
 func TestBlockedChainNotifies(t *testing.T) {
 	t.Parallel()
-	temporalServer := startTemporal(t)
+	temporalServer, address := startTemporalAt(t)
 	for name, tt := range blockedCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tt.run(t, temporalServer, "blocked-"+name)
+			tt.run(t, temporalServer, address, "blocked-"+name)
 		})
 	}
 }
 
-func (tt blockedCase) run(t *testing.T, temporalServer client.Client, queue string) {
-	logged := openLogBook(t)
-	logging, err := client.NewClientFromExisting(temporalServer, client.Options{
-		Logger: log.NewStructuredLogger(slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-	})
-	require.NoError(t, err)
+func (tt blockedCase) run(t *testing.T, temporalServer client.Client, address, queue string) {
 	away, well := startRecipient(t, 0), startRecipient(t, 0)
 	// What Tier 1 costs, $0.001, leaves of the budgets less than any call costs.
 	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(asksFor(2)).Using(claudesim.Usage{Input: 10_000}))))
-	environ := environment(t, claude, append(tt.env, "CLAUDEOPS_TASK_QUEUE="+queue, "CLAUDEOPS_NOTIFY_URLS="+
+	environ := environment(t, claude, append(tt.env, "CLAUDEOPS_TASK_QUEUE="+queue, "CLAUDEOPS_LOG_LEVEL=debug", "CLAUDEOPS_NOTIFY_URLS="+
 		"generic://u:hunter2pass@"+away.host+"/hooks/hunter2token?disabletls=yes,apprise://ops:hunter2pass@"+well.host+"/hunter2key")...)
-	first, firstLog := startLoggedSite(t, logging, environ)
+	s := siteOf(t, temporalServer, environ)
+	first := startWorkerProcess(t, environ, address)
 	if tt.before {
-		_, err := first.finish(first.startAs(queue+"-before", nil))
+		_, err := s.finish(s.startAs(queue+"-before", nil))
 		require.NoError(t, err)
 	}
 	toldBefore := len(well.received())
 	away.leave()
-	run := first.startAs(queue, nil)
-	require.Eventually(t, func() bool { return away.refusals() > 1 && len(well.received()) == toldBefore+1 }, testTimeout, 20*time.Millisecond)
-	require.NoError(t, first.stop())
+	run := s.startAs(queue, nil)
+	records := s.records()
+	delivered := func(number int) ([]string, error) {
+		return records.Delivered(t.Context(), fmt.Sprintf("%s/notification/%d", run.GetRunID(), number))
+	}
+	require.Eventually(t, func() bool {
+		places, err := delivered(1)
+		return err == nil && len(places) == 1 && away.refusals() > 1
+	}, testTimeout, 20*time.Millisecond)
+	first.end(syscall.SIGKILL)
 	away.comeBack()
 
-	second, secondLog := startLoggedSite(t, logging, environ)
-	chain, err := second.finish(run)
+	second := startWorkerProcess(t, environ, address)
+	chain, err := s.finish(run)
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
 	require.Contains(t, chain.Events[len(chain.Events)-2].Message, "by rule "+string(tt.rule))
-	requireRecorded(t, second, chain)
+	requireRecorded(t, s, chain)
+	places, err := delivered(1)
+	require.NoError(t, err)
+	require.Len(t, places, 2)
+	again, err := delivered(2)
+	require.NoError(t, err)
+	require.Empty(t, again, "nobody is told of the same twice, in other words")
 
 	require.Len(t, well.received(), toldBefore+1, "once, whatever the other one and the workers did")
 	require.Len(t, away.received(), toldBefore+1, "once, when it was back")
@@ -99,17 +108,10 @@ func (tt blockedCase) run(t *testing.T, temporalServer client.Client, queue stri
 	require.Contains(t, sent["body"], "starter chain "+queue)
 	require.Equal(t, sent["title"]+"\n\n"+sent["body"], away.received()[toldBefore])
 
-	delivered, err := second.records().Delivered(t.Context(), run.GetRunID()+"/notification/1")
-	require.NoError(t, err)
-	require.Len(t, delivered, 2)
-	again, err := second.records().Delivered(t.Context(), run.GetRunID()+"/notification/2")
-	require.NoError(t, err)
-	require.Empty(t, again, "nobody is told of the same twice, in other words")
-	require.NoError(t, second.stop())
-	require.Positive(t, logged.count("502 Bad Gateway"), "attempts that fail are logged")
+	logged := first.logged(t) + second.logged(t)
+	require.Contains(t, logged, "502 Bad Gateway", "attempts that fail are logged")
 	for place, text := range map[string]string{
-		"log": logged.all() + firstLog.all() + secondLog.all(), "history": historyOf(t, second, run),
-		"records": strings.Join(delivered, " "), "message": sent["title"] + sent["body"],
+		"log": logged, "history": historyOf(t, s, run), "records": strings.Join(places, " "), "message": sent["title"] + sent["body"],
 	} {
 		require.NotContains(t, text, "hunter2", place)
 	}

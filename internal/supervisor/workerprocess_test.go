@@ -63,6 +63,14 @@ func (w *workerProcess) end(sig os.Signal) {
 	_ = w.command.Wait()
 }
 
+// logged returns what the worker has logged.
+func (w *workerProcess) logged(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(w.log)
+	require.NoError(t, err)
+	return string(text)
+}
+
 // siteOf is an installation whose workers are processes of their own.
 func siteOf(t *testing.T, c client.Client, environ []string) *site {
 	t.Helper()
