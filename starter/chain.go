@@ -8,7 +8,9 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/claudeops/claudeops/internal/config"
@@ -47,6 +49,8 @@ func (a *app) chain(ctx context.Context, id string) error {
 	chain, err := queryChain(ctx, c, id, "")
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		chain, err = recordedChain(ctx, cfg, id)
+	} else if err == nil && chain.Outcome == "" && brokenOff(ctx, c, id) {
+		chain = settled(ctx, cfg, chain)
 	}
 	if _, late := errors.AsType[*serviceerror.DeadlineExceeded](err); late || errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no worker answered within %s; is one running on task queue %s?", queryTimeout, cfg.Worker.TaskQueue)
@@ -55,6 +59,25 @@ func (a *app) chain(ctx context.Context, id string) error {
 		return fmt.Errorf("chain %s: %w", id, err)
 	}
 	return a.print(chain, func(w io.Writer) { writeTree(w, chain) })
+}
+
+// brokenOff reports whether a chain was ended from outside, so that its workflow cannot tell what it
+// came to.
+func brokenOff(ctx context.Context, c client.Client, id string) bool {
+	described, err := c.DescribeWorkflowExecution(ctx, id, "")
+	status := described.GetWorkflowExecutionInfo().GetStatus()
+	return err == nil && (status == enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED || status == enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)
+}
+
+// settled is a chain that was broken off with its sessions as the workers have settled them. Where the
+// records are elsewhere, it is what its workflow knew.
+func settled(ctx context.Context, cfg config.Config, chain escalation.Chain) escalation.Chain {
+	recorded, err := recordedChain(ctx, cfg, chain.ID)
+	if err != nil {
+		return chain
+	}
+	chain.Sessions, chain.CostUSD, chain.Wait = recorded.Sessions, recorded.CostUSD, nil
+	return chain
 }
 
 // recordedChain puts a chain together from its records.

@@ -141,14 +141,14 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 
 // startInstallation runs a server and a worker that plays scenario and returns the
 // environment in which the program finds them.
-func startInstallation(t *testing.T, scenario claudesim.Scenario) []string {
+func startInstallation(t *testing.T, scenario claudesim.Scenario, more ...string) []string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a Temporal server; not with -short")
 	}
 	claude, err := claudesim.Install(t.TempDir(), scenario)
 	require.NoError(t, err)
-	return startInstalled(t, claude)
+	return startInstalled(t, claude, more...)
 }
 
 // startInstalled does the same with a claude that is installed.
@@ -160,7 +160,7 @@ func startInstalled(t *testing.T, claude string, more ...string) []string {
 	require.NoError(t, err)
 	logger := (&app{process: process{stderr: os.Stderr}}).quietLogger()
 	one, err := startAllInOne(t.Context(), cfg, embedded.Options{NoUI: true, Logger: logger},
-		supervisor.Environment{Environ: environ, Host: "host-1", Logger: logger})
+		supervisor.Environment{Environ: environ, Host: "host-1", Logger: logger, SweepInterval: time.Second})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, one.stop()) })
 	return append(environ, "TEMPORAL_ADDRESS="+one.server.Address())
