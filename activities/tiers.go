@@ -62,6 +62,10 @@ type RunTierInput struct {
 	// ParentTier and ParentSessionID are the tier and the conversation that came before; empty if none.
 	ParentTier      escalation.Tier `json:"parent_tier,omitempty"`
 	ParentSessionID string          `json:"parent_session_id,omitempty"`
+	// Continues says that the parent is an interrupted session of this very tier, which a person chose
+	// to go on with, and InFlight are the calls that it left without a result.
+	Continues bool       `json:"continues,omitempty"`
+	InFlight  []ToolCall `json:"in_flight,omitempty"`
 	// Directory is where the agent works; empty for the usual place.
 	Directory string `json:"directory,omitempty"`
 	// Handoff is what the tier gets in place of the conversation, with escalation.ContinuityHandoff.
@@ -76,7 +80,12 @@ type RunTierInput struct {
 // RunTierResult is what the tier came to.
 type RunTierResult struct {
 	Report escalation.Report `json:"report"`
+	// InFlight are the latest tool calls that had no result when the tier ended.
+	InFlight []ToolCall `json:"in_flight,omitempty"`
 }
+
+// maxInFlight keeps the result small: the input of a call can have a few KB.
+const maxInFlight = 10
 
 // RunTier runs a tier's agent until it has concluded or cannot. An agent that ends
 // without a valid verdict is asked for it once, in the same conversation. A repeated
@@ -88,7 +97,28 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	report, err := t.supervise(ctx, input.SessionID, func(agent context.Context, past TierProgress, pulse *pulse) (AgentReport, error) {
 		return t.attempt(agent, input, past, pulse)
 	})
-	return RunTierResult{Report: report.Report}, err
+	return RunTierResult{Report: report.Report, InFlight: report.InFlight[max(0, len(report.InFlight)-maxInFlight):]}, err
+}
+
+// FindTranscriptInput is a conversation of agents in a directory; empty for the usual place.
+type FindTranscriptInput struct {
+	SessionID string `json:"session_id"`
+	Directory string `json:"directory,omitempty"`
+}
+
+// FindTranscriptResult tells whether the conversation can be gone on with.
+type FindTranscriptResult struct {
+	Reachable bool `json:"reachable"`
+}
+
+// FindTranscript looks for the transcript of a conversation, on this host and in the archive. An
+// error means that this cannot be told now.
+func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (FindTranscriptResult, error) {
+	reachable, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
+	if err != nil {
+		return FindTranscriptResult{}, fmt.Errorf("look for the transcript of %s: %w", input.SessionID, err)
+	}
+	return FindTranscriptResult{Reachable: reachable}, nil
 }
 
 // supervise lets work run an agent for a session, under a pulse, and accounts for what this attempt
@@ -203,7 +233,7 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bo
 	}
 	var cutOff *prompts.Interruption
 	if repeated {
-		cutOff = &prompts.Interruption{Calls: inFlight(past), DryRun: input.Policy.DryRun}
+		cutOff = &prompts.Interruption{Calls: callsOf(past.InFlight), DryRun: input.Policy.DryRun}
 	}
 	var err error
 	if known && past.Spent.Turns > 0 {
@@ -214,10 +244,10 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bo
 	return run, err
 }
 
-// inFlight lists the calls that the attempt before left without a result.
-func inFlight(past TierProgress) []prompts.Call {
+// callsOf is the calls that something before left without a result, as prompts tell them.
+func callsOf(inFlight []ToolCall) []prompts.Call {
 	var calls []prompts.Call
-	for _, call := range past.InFlight {
+	for _, call := range inFlight {
 		calls = append(calls, prompts.Call{Tool: call.Name, Input: call.Input})
 	}
 	return calls
@@ -228,6 +258,9 @@ func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) 
 		Tier: input.Tier, From: input.ParentTier, Policy: input.Policy,
 		Services: input.Services, Request: input.Request, Guidance: input.Guidance, Recheck: input.Recheck,
 		CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile),
+	}
+	if input.Continues {
+		return t.Prompts.Continued(launch, callsOf(input.InFlight))
 	}
 	switch input.Continuity {
 	case escalation.ContinuityFresh:

@@ -96,6 +96,13 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
 
+// Continued returns the prompt that goes on with a session that was interrupted, because a person
+// chose to: the rest is in its conversation. calls are those that it left without a result.
+func (s *Set) Continued(launch Launch, calls []Call) (string, error) {
+	return join(view{Guidance: strings.TrimSpace(launch.Guidance), CutOff: launch.CutOff, DryRun: launch.Policy.DryRun, Left: calls},
+		s.builtIn.Lookup("continued.md"), s.sections("left.md", "cutoff.md", "request.md")...)
+}
+
 // Interrupted returns the prompt that goes on with a session whose process died under it.
 func (s *Set) Interrupted(interruption Interruption) (string, error) {
 	return join(interruption, s.builtIn.Lookup("interrupted.md"))
@@ -145,6 +152,7 @@ type view struct {
 	Guidance string
 	Handoff  string
 	CutOff   *Interruption
+	Left     []Call // what the session that is gone on with left without a result
 
 	Allowed []string // what the tier's rules grant, a phrase each
 	Denied  []string // what they refuse, the same

@@ -80,6 +80,13 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 				Calls: []prompts.Call{{Tool: "Bash", Input: "docker restart web"}, {Tool: "Bash", Input: "docker restart db"}}, DryRun: true,
 			})
 		},
+		"continued": func() (string, error) { return set.Continued(prompts.Launch{Tier: 2, Policy: normal}, nil) },
+		"continued-words": func() (string, error) {
+			return set.Continued(words, []prompts.Call{{Tool: "Bash", Input: "docker restart web"}})
+		},
+		"continued-cut-off": func() (string, error) {
+			return set.Continued(prompts.Launch{Tier: 2, Policy: dryRun, CutOff: &prompts.Interruption{}}, nil)
+		},
 		"handoff-request-tier1": func() (string, error) {
 			return set.HandoffRequest(prompts.HandoffRequest{File: ".claudeops/x/handoff.json", From: 1, Next: 2, Missing: []string{"check_results"}})
 		},

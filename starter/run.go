@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +26,7 @@ type runOptions struct {
 	id         string
 	trigger    string
 	resumeFrom string
+	actor      string
 	wait       bool
 }
 
@@ -42,6 +45,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVar(&o.id, "id", "", "workflow ID of the chain (default: one with the time in it)")
 	flags.StringVar(&o.trigger, "trigger", string(escalation.TriggerManual), "what started the chain, for lists")
 	flags.StringVar(&o.resumeFrom, "resume-from", "", "id of a conversation to start from")
+	flags.StringVar(&o.actor, "actor", "", "who starts the chain, for the record (default: the name of your user)")
 	flags.BoolVarP(&o.wait, "wait", "w", false, "follow the chain until it has ended")
 	return cmd
 }
@@ -91,11 +95,20 @@ func (a *app) runInput(o runOptions, given func(flag string) bool) (workflows.Ch
 	if err != nil {
 		return input, err
 	}
-	input.Trigger = escalation.Trigger(o.trigger)
+	input.Trigger, input.Actor = escalation.Trigger(o.trigger), cmp.Or(o.actor, userName())
 	if o.resumeFrom != "" {
 		input.ResumeFrom = &workflows.ResumeFrom{SessionID: o.resumeFrom}
 	}
 	return input, input.Validate()
+}
+
+// userName is the name of the user who runs this program; empty if it has none.
+func userName() string {
+	current, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return current.Username
 }
 
 // startChain starts a chain under id, or under a new one if id is empty.

@@ -49,6 +49,11 @@ type ChainInput struct {
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 	// Force passes the cooldowns for the first tier.
 	Force bool `json:"force,omitempty"`
+	// Actor is who starts the chain, as that person, or program, says.
+	Actor string `json:"actor,omitempty"`
+	// Carried is what a chain hands to itself when it goes on in a new run. It is refused from
+	// anybody else.
+	Carried *Carried `json:"carried,omitempty"`
 
 	// problem is what is wrong with the JSON that this was read from. A decoding error
 	// would be retried by Temporal for ever; a problem fails the chain once, in Validate.
@@ -101,6 +106,11 @@ func (in ChainInput) Validate() error {
 		return fmt.Errorf("start_tier %d is higher than max_tier %d", in.StartTier, in.MaxTier)
 	case in.BudgetUSD < 0:
 		return fmt.Errorf("budget_usd %v must not be negative", in.BudgetUSD)
+	}
+	if in.Actor != "" {
+		if err := escalation.CheckActor(in.Actor); err != nil {
+			return err
+		}
 	}
 	// What counts is its length in the history: JSON writes some characters as six bytes.
 	if encoded, err := json.Marshal(in.Prompt); err != nil || len(encoded) > maxPromptBytes {

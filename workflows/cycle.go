@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,6 +19,9 @@ const (
 	CycleWorkflow = "Cycle"
 	// ErrorTypeChainFailed is the type of the error with which a cycle ends whose chain failed.
 	ErrorTypeChainFailed = "ChainFailed"
+
+	// scheduleActor starts the chains of schedules.
+	scheduleActor = "schedule"
 
 	// cyclePrefix and chainPrefix begin the workflow IDs of a schedule's cycles and chains.
 	cyclePrefix = "cycle-"
@@ -65,10 +69,13 @@ func setUpCycle(ctx workflow.Context, input ChainInput) (*cycleRun, error) {
 	if err == nil && input.ResumeFrom != nil {
 		err = errors.New("a cycle has a conversation of its own: resume_from is not for schedules")
 	}
+	if err == nil && input.Carried != nil {
+		err = errors.New("carried is not for people: a chain gives it to itself when it goes on in a new run")
+	}
 	if err != nil {
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), ErrorTypeInput, nil)
 	}
-	input.Trigger = escalation.TriggerScheduled
+	input.Trigger, input.Actor = escalation.TriggerScheduled, cmp.Or(input.Actor, scheduleActor)
 	own := workflow.GetInfo(ctx).WorkflowExecution.ID
 	return &cycleRun{input: input, result: CycleResult{ChainID: chainPrefix + strings.TrimPrefix(own, cyclePrefix)}}, nil
 }

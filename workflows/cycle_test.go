@@ -96,7 +96,7 @@ func TestCycleRunsItsChain(t *testing.T) {
 		result, err := c.run(t, workflows.ChainInput{Services: []string{"nas"}, Trigger: "manual"})
 		require.NoError(t, err)
 		require.Equal(t, workflows.CycleResult{ChainID: "chain-hourly-2026-03-01T12:00:00Z", Outcome: outcome, CostUSD: 0.25}, result)
-		require.Equal(t, []workflows.ChainInput{{Services: []string{"nas"}, Trigger: escalation.TriggerScheduled}}, c.started)
+		require.Equal(t, []workflows.ChainInput{{Services: []string{"nas"}, Trigger: escalation.TriggerScheduled, Actor: "schedule"}}, c.started)
 	}
 }
 

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -52,10 +53,16 @@ type chainRun struct {
 	unrecorded []escalation.Event
 	// notifications are those that people were, or are being, sent.
 	notifications []pendingNotification
+	// toldBefore are the kinds of those that earlier runs of the chain have sent.
+	toldBefore []escalation.NotificationKind
 	// detached says that whoever started the chain does not wait for it any more.
 	detached bool
 	// order is the tier that a person asks for; nil if nobody does.
 	order *EscalateSignal
+	// inFlight are the tool calls that the session which ran last left without a result.
+	inFlight []activities.ToolCall
+	// reminded counts the reminders of the open gate that were due.
+	reminded int
 	// waitingSince is when the chain first waited to be admitted; zero if it never did.
 	waitingSince time.Time
 }
@@ -67,7 +74,10 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 		return ChainResult{}, err
 	}
 	_, err = chain.run(ctx)
-	chain.announce(ctx, err)
+	if !workflow.IsContinueAsNewError(err) {
+		chain.announce(ctx, err)
+		chain.refuseLateReplies(ctx)
+	}
 	return chain.state, err
 }
 
@@ -75,13 +85,19 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	chain := newChainRun(ctx, input)
 	err := workflow.SetQueryHandler(ctx, ChainQuery, chain.query)
+	if err == nil {
+		err = chain.handleGate(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := input.Validate(); err != nil {
+	if err := chain.checkInput(ctx); err != nil {
 		return nil, chain.refuse(ctx, err)
 	}
 	chain.relayWaiting(ctx)
+	if input.Carried != nil {
+		return chain, nil
+	}
 	var settings *activities.Settings
 	var loaded activities.LoadPolicyResult
 	policyCtx := withRecords(ctx, "policy snapshot")
@@ -97,13 +113,27 @@ func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	if chain.directory, err = findRepository(chain.policy.Repositories, input.Repository); err != nil {
 		return nil, chain.refuse(ctx, err)
 	}
-	if err := checkStart(chain.policy, max(input.StartTier, escalation.TierObserve)); err != nil {
+	if err := checkStart(chain.policy, input); err != nil {
 		return nil, chain.refuse(ctx, err)
 	}
 	return chain, nil
 }
 
+// checkInput reports what is wrong with the input, before anything is known of the policy.
+func (c *chainRun) checkInput(ctx workflow.Context) error {
+	if err := c.input.Validate(); err != nil {
+		return err
+	}
+	if c.input.Carried != nil && workflow.GetInfo(ctx).ContinuedExecutionRunID == "" {
+		return errors.New("carried is not for people: a chain gives it to itself when it goes on in a new run")
+	}
+	return nil
+}
+
 func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
+	if input.Carried != nil {
+		return input.Carried.chainRun(input)
+	}
 	return &chainRun{input: input, state: escalation.Chain{
 		ID:        workflow.GetInfo(ctx).WorkflowExecution.ID,
 		Trigger:   cmp.Or(input.Trigger, escalation.TriggerManual),
@@ -111,6 +141,7 @@ func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
 		DryRun:    input.DryRun,
 		MaxTier:   input.MaxTier,
 		StartedAt: workflow.Now(ctx),
+		Actor:     input.Actor,
 	}}
 }
 
@@ -136,13 +167,12 @@ func (c *chainRun) abort(ctx workflow.Context, reason string) {
 
 // run is the story of a chain.
 func (c *chainRun) run(ctx workflow.Context) (ChainResult, error) {
-	next, err := c.firstStep(ctx)
+	next, going, err := c.begin(ctx)
 	if err != nil {
 		return c.state, err
 	}
-	c.note(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describeStart(c.state)})
-	for going := true; going; {
-		session, decision, err := c.runStep(ctx, next)
+	for going {
+		session, decision, err := c.runStep(ctx, &next)
 		if err != nil {
 			return c.state, err
 		}
@@ -157,6 +187,8 @@ func (c *chainRun) run(ctx workflow.Context) (ChainResult, error) {
 			next, going, err = c.wait(ctx, next, decision)
 		case escalation.DecisionSplit:
 			going, err = false, c.split(ctx, session)
+		case escalation.DecisionGate:
+			next, going, err = c.holdGate(ctx, next, decision)
 		}
 		if err != nil {
 			return c.state, err
@@ -166,6 +198,19 @@ func (c *chainRun) run(ctx workflow.Context) (ChainResult, error) {
 		return c.state, ctx.Err() // nil unless the chain was cancelled
 	}
 	return c.state, nil
+}
+
+// begin returns the step to begin with: the first, or what follows the gate at which an earlier run
+// of the chain was. It returns false if the chain has ended there.
+func (c *chainRun) begin(ctx workflow.Context) (step, bool, error) {
+	if c.input.Carried != nil {
+		return c.attendGate(ctx, c.input.Carried.Step.step())
+	}
+	first, err := c.firstStep(ctx)
+	if err == nil {
+		c.note(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describeStart(c.state)})
+	}
+	return first, err == nil, err
 }
 
 // narrow applies what the input asks for, which can only be less than the policy allows; a

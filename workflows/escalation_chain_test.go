@@ -52,6 +52,13 @@ type world struct {
 	// known are the records of conversations.
 	known map[string]escalation.Session
 
+	// transcript tells whether a conversation is there; nil is that it is.
+	transcript func() (reachable bool, err error)
+	// inFlight are the calls that every tier leaves without a result.
+	inFlight []activities.ToolCall
+	// recordTakes is how long the recording of events takes.
+	recordTakes time.Duration
+
 	requests []escalation.AdmissionRequest
 	opened   []escalation.Session
 	closed   []activities.CloseSessionInput
@@ -138,7 +145,16 @@ func (w *world) answer(t *testing.T) {
 			session, found := w.known[sessionID]
 			return activities.FindSessionResult{Found: found, Session: session}, nil
 		})
-	w.env.OnActivity("RecordEvents", mock.Anything, mock.Anything).Maybe().Return(
+	w.env.OnActivity("FindTranscript", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, input activities.FindTranscriptInput) (activities.FindTranscriptResult, error) {
+			require.NotEmpty(t, input.SessionID)
+			if w.transcript == nil {
+				return activities.FindTranscriptResult{Reachable: true}, nil
+			}
+			reachable, err := w.transcript()
+			return activities.FindTranscriptResult{Reachable: reachable}, err
+		})
+	w.env.OnActivity("RecordEvents", mock.Anything, mock.Anything).Maybe().After(w.recordTakes).Return(
 		func(_ context.Context, input activities.RecordEventsInput) error {
 			w.recorded = append(w.recorded, input)
 			w.events = append(w.events, input.Events...)
@@ -170,7 +186,7 @@ func (w *world) answer(t *testing.T) {
 			}
 			w.ran = append(w.ran, input)
 			report, err := w.tiers[len(w.ran)-1](t, input)
-			return activities.RunTierResult{Report: report}, err
+			return activities.RunTierResult{Report: report, InFlight: w.inFlight}, err
 		})
 	w.env.OnActivity("WriteHandoff", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
 		func(_ context.Context, input activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {

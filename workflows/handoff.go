@@ -17,7 +17,7 @@ func (c *chainRun) missingFromHandoff(ctx workflow.Context, next step) []string 
 	choice := c.continuity(next)
 	reachable := choice.Reason == escalation.ReasonConfigured || choice.Reason == escalation.ReasonContextPressure
 	switch {
-	case next.asked, next.purpose != escalation.PurposeTier, choice.Continuity != escalation.ContinuityHandoff, !reachable:
+	case next.asked, next.continues != nil, next.purpose != escalation.PurposeTier, choice.Continuity != escalation.ContinuityHandoff, !reachable:
 		return nil
 	case next.parent.ReportedSessionID == "", next.resumeFailed, next.transcriptLost:
 		return nil
@@ -34,9 +34,9 @@ func (c *chainRun) missingFromHandoff(ctx workflow.Context, next step) []string 
 // runFromHandoff runs next after the tier before has been asked for the handoff, in a session of its
 // own. It is not asked for a step that would not be admitted.
 func (c *chainRun) runFromHandoff(
-	ctx workflow.Context, next step, missing []string,
+	ctx workflow.Context, next *step, missing []string,
 ) (escalation.Session, escalation.Decision, error) {
-	admission, err := c.review(ctx, next)
+	admission, err := c.review(ctx, *next)
 	if err != nil {
 		return escalation.Session{}, escalation.Decision{}, err
 	}
@@ -50,14 +50,19 @@ func (c *chainRun) runFromHandoff(
 	if opening.Refusal != nil {
 		return c.refused(ctx, next, *opening.Refusal)
 	}
-	session, written := c.askForHandoff(ctx, next, opening, missing)
-	decision := c.decideHandoff(ctx, next, session, written.Problem)
+	session, written := c.askForHandoff(ctx, *next, opening, missing)
+	decision := escalation.Gated(c.policy, c.decideHandoff(ctx, *next, session, written.Problem))
+	// Whoever takes the step after a handoff that cannot be used has it start from the verdict.
+	next.asked, next.handoff = true, written.Handoff
 	if err := c.conclude(ctx, session, decision); err != nil || decision.Action == escalation.DecisionComplete {
 		return session, decision, err
 	}
-	next.asked, next.handoff = true, written.Handoff
+	if decision.Action == escalation.DecisionGate {
+		next.refused = true
+		return session, decision, nil
+	}
 	if c.order != nil {
-		next = next.ordered(c.takeOrder())
+		*next = next.ordered(c.takeOrder())
 	}
 	return c.runStep(ctx, next)
 }

@@ -86,6 +86,7 @@ func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issu
 		DryRun:     c.policy.DryRun,
 		MaxTier:    c.policy.MaxTier,
 		ResumeFrom: &ResumeFrom{SessionID: observer.SessionID},
+		Actor:      c.input.Actor,
 	}
 	if c.policy.ChainBudgetUSD > 0 {
 		rest := max(0.01, c.policy.ChainBudgetUSD-c.state.CostUSD) // zero would be no limit

@@ -80,7 +80,8 @@ func (c *chainRun) ending() (kind escalation.NotificationKind, tell bool) {
 }
 
 func (c *chainRun) told(kind escalation.NotificationKind) bool {
-	return slices.ContainsFunc(c.notifications, func(pending pendingNotification) bool { return pending.kind == kind })
+	return slices.Contains(c.toldBefore, kind) ||
+		slices.ContainsFunc(c.notifications, func(pending pendingNotification) bool { return pending.kind == kind })
 }
 
 // notifyPatience is how long a chain that has ended waits for its notifications before it
@@ -105,9 +106,17 @@ func (c *chainRun) awaitNotifications(ctx workflow.Context) {
 	}
 	recording, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
+	c.settleNotifications(recording, err)
+	c.recordRest(recording)
+}
+
+// settleNotifications notes which notifications were not sent to everybody, and forgets them all.
+// unknown is why those are given up of which nothing is known.
+func (c *chainRun) settleNotifications(ctx workflow.Context, unknown error) {
 	for _, pending := range c.notifications {
+		err := unknown
 		if pending.sent.IsReady() {
-			err = pending.sent.Get(recording, nil)
+			err = pending.sent.Get(ctx, nil)
 		}
 		if err != nil {
 			c.note(ctx, escalation.Event{
@@ -115,8 +124,11 @@ func (c *chainRun) awaitNotifications(ctx workflow.Context) {
 				Message: fmt.Sprintf("not everybody was told that %s: %s", pending.kind.Headline(), notificationProblem(err)),
 			})
 		}
+		if !slices.Contains(c.toldBefore, pending.kind) {
+			c.toldBefore = append(c.toldBefore, pending.kind)
+		}
 	}
-	c.recordRest(recording)
+	c.notifications = nil
 }
 
 // blockedBy is the notification that people get when a rule of the policy ends a chain that would
@@ -129,7 +141,8 @@ func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell boo
 	case escalation.RuleChainBudget, escalation.RuleDayBudget:
 		return escalation.NotifyBudgetSpent, true
 	case escalation.RuleVerdict, escalation.RuleNoVerdict, escalation.RuleResumeFailed, escalation.RuleTranscriptLost,
-		escalation.RuleDryRun, escalation.RuleOperator, escalation.RuleCancelled, escalation.RuleIssues, escalation.RuleAdmitted:
+		escalation.RuleDryRun, escalation.RuleOperator, escalation.RuleCancelled, escalation.RuleIssues, escalation.RuleAdmitted,
+		escalation.RuleGateExpired:
 		return "", false
 	}
 	return "", false
@@ -180,10 +193,16 @@ func describeForPeople(chain escalation.Chain, message string) string {
 	if len(chain.Services) > 0 {
 		lines = append(lines, "Services: "+listForPeople(chain.Services, 10))
 	}
-	for i := range chain.Sessions {
-		lines = append(lines, describeTry(chain.Sessions[i]))
+	latest := max(0, len(chain.Sessions)-maxTried)
+	for i := range chain.Sessions[latest:] {
+		lines = append(lines, describeTry(chain.Sessions[latest+i]))
 	}
-	return strings.Join(append(lines, fmt.Sprintf("Cost so far: $%.2f", chain.CostUSD), lookAt(chain.ID)), "\n")
+	lines = append(lines, fmt.Sprintf("Cost so far: $%.2f", chain.CostUSD), lookAt(chain.ID))
+	if gate := chain.OpenGate(); gate != nil {
+		until := gate.ExpiresAt.UTC().Format(time.RFC3339)
+		lines = append(lines, fmt.Sprintf("Until %s, answer with: starter gate %s", until, shellWord(chain.ID)))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // describeTry is one session in a line. What its agent said of it is quoted.
@@ -198,12 +217,7 @@ func describeTry(session escalation.Session) string {
 // ordinaryID is an ID that a shell takes as it is.
 var ordinaryID = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
 
-func lookAt(chainID string) string {
-	if !ordinaryID.MatchString(chainID) {
-		chainID = "'" + strings.ReplaceAll(chainID, "'", `'\''`) + "'"
-	}
-	return "Look at it with: starter chain " + chainID
-}
+func lookAt(chainID string) string { return "Look at it with: starter chain " + shellWord(chainID) }
 
 // listForPeople lists the first services.
 func listForPeople(services []string, most int) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 // audience is who is notified in a test.
 type audience struct {
+	mu   sync.Mutex
 	got  []escalation.Notification
 	fail error
 }
@@ -28,6 +30,8 @@ func (w *world) listen() *audience {
 	w.policy.Notify = true
 	w.env.OnActivity("Notify", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.NotifyInput) error {
+			a.mu.Lock()
+			defer a.mu.Unlock()
 			a.got = append(a.got, input.Notification)
 			return a.fail
 		})

@@ -42,6 +42,18 @@ func withOneTry(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithRetryPolicy(withRecords(ctx, summary), temporal.RetryPolicy{MaximumAttempts: 1})
 }
 
+// withTranscript is for asking the agents' workers about a conversation. A gate waits for the answer
+// before it opens, and opens without it when nobody could tell.
+func withTranscript(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              AgentsTaskQueue(workflow.GetInfo(ctx).TaskQueueName),
+		StartToCloseTimeout:    150 * time.Second, // a transcript comes from an archive over a slow line
+		ScheduleToCloseTimeout: 5 * time.Minute,   // all slots may have agents; people answer later than that
+		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 3},
+		Summary:                summary,
+	})
+}
+
 // withSchedule is for asking Temporal about a schedule, which is worth little time: a cycle
 // does without the answer.
 func withSchedule(ctx workflow.Context, summary string) workflow.Context {

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	"go.temporal.io/sdk/workflow"
@@ -28,6 +30,11 @@ type step struct {
 	floor escalation.Tier
 	// order is what a person said when asking for this step; nil if nobody did.
 	order *EscalateSignal
+	// continues is the interrupted session of this very step that it goes on with; nil if none.
+	continues *escalation.Session
+	// refused says that the step has not run: it was not admitted, or the handoff to it cannot be
+	// used. approved says that a person has decided at a gate to take it all the same.
+	refused, approved bool
 }
 
 // firstStep is where the input says to begin.
@@ -70,9 +77,13 @@ func (c *chainRun) findSession(ctx workflow.Context, sessionID string) (activiti
 	return known, err
 }
 
-// checkStart refuses a chain whose first tier its policy forbids.
-func checkStart(policy escalation.Policy, first escalation.Tier) error {
-	if first > policy.MaxTier {
+// checkStart refuses a chain that its policy forbids to start.
+func checkStart(policy escalation.Policy, input ChainInput) error {
+	if policy.Gate.FourEyes && policy.Gate.Timeout > 0 && input.Actor == "" {
+		return errors.New("actor is empty: say who starts the chain, because CLAUDEOPS_GATE_FOUR_EYES " +
+			"lets somebody else answer at its gates")
+	}
+	if first := max(input.StartTier, escalation.TierObserve); first > policy.MaxTier {
 		return fmt.Errorf("start_tier %d is higher than the highest tier allowed, %d", int(first), int(policy.MaxTier))
 	}
 	return nil
@@ -109,4 +120,10 @@ func (s step) ordered(order *EscalateSignal) step {
 }
 
 // forced reports whether a person passed the cooldowns for this step.
-func (s step) forced() bool { return s.order != nil && s.order.Force }
+func (s step) forced() bool { return s.approved || s.order != nil && s.order.Force }
+
+// origin is the session whose conversation, or whose handoff, the step begins with; nil if none.
+func (s step) origin() *escalation.Session { return cmp.Or(s.continues, s.parent) }
+
+// hasRun reports whether last, the session that ran last, is one of this step.
+func (s step) hasRun(last *escalation.Session) bool { return !s.refused && last != nil }

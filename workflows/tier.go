@@ -15,36 +15,39 @@ import (
 
 // runStep runs a session, unless it is not admitted, and decides what follows. All of that is
 // recorded when it returns.
-func (c *chainRun) runStep(ctx workflow.Context, next step) (escalation.Session, escalation.Decision, error) {
-	if missing := c.missingFromHandoff(ctx, next); len(missing) > 0 {
+func (c *chainRun) runStep(ctx workflow.Context, next *step) (escalation.Session, escalation.Decision, error) {
+	if missing := c.missingFromHandoff(ctx, *next); len(missing) > 0 {
 		return c.runFromHandoff(ctx, next, missing)
 	}
-	opening, err := c.open(ctx, next)
+	opening, err := c.open(ctx, *next)
 	if err != nil {
 		return escalation.Session{}, escalation.Decision{}, err
 	}
 	if opening.Refusal != nil {
 		return c.refused(ctx, next, *opening.Refusal)
 	}
-	session := c.runTier(ctx, next, opening)
-	decision := c.decide(ctx, next, session)
+	next.refused = false
+	session := c.runTier(ctx, *next, opening)
+	decision := escalation.Gated(c.policy, c.decide(ctx, *next, session))
 	return session, decision, c.conclude(ctx, session, decision)
 }
 
 // refused decides what follows a step that was not admitted.
 func (c *chainRun) refused(
-	ctx workflow.Context, next step, refusal escalation.Admission,
+	ctx workflow.Context, next *step, refusal escalation.Admission,
 ) (escalation.Session, escalation.Decision, error) {
 	// What is refused has not run: a person may ask for just that tier, and pass what refused it.
 	c.receiveOrders(ctx, next.tier-1)
 	if c.order != nil {
-		return c.runStep(ctx, next.ordered(c.takeOrder()))
+		*next = next.ordered(c.takeOrder())
+		return c.runStep(ctx, next)
 	}
-	decision := escalation.DecideRefused(refusal)
-	if decision.Action == escalation.DecisionComplete {
-		return escalation.Session{}, decision, c.concludeRefusal(ctx, decision)
+	next.refused = true
+	decision := escalation.Gated(c.policy, escalation.DecideRefused(refusal))
+	if decision.Action == escalation.DecisionWait {
+		return escalation.Session{}, decision, nil
 	}
-	return escalation.Session{}, decision, nil
+	return escalation.Session{}, decision, c.concludeRefusal(ctx, decision)
 }
 
 // runTier runs the agent of a session and returns the session as it ended.
@@ -62,14 +65,17 @@ func (c *chainRun) runTier(ctx workflow.Context, next step, opening escalation.O
 		Cooldowns:  opening.Services,
 		BudgetUSD:  session.BudgetUSD,
 	}
-	if next.purpose == escalation.PurposeRecheck {
+	if next.purpose == escalation.PurposeRecheck && next.continues == nil {
 		input.Recheck, input.Services = true, c.state.Services
 	}
 	if next.order != nil {
 		input.Guidance = next.order.Guidance
 	}
-	if next.parent != nil {
-		input.ParentTier, input.ParentSessionID = next.parent.Tier, next.parent.SessionID
+	if origin := next.origin(); origin != nil {
+		input.ParentTier, input.ParentSessionID = origin.Tier, origin.SessionID
+	}
+	if next.continues != nil {
+		input.Continues, input.InFlight = true, c.inFlight
 	}
 	if session.Continuity == escalation.ContinuityHandoff {
 		input.Handoff = c.handoff(ctx, next, opening)
@@ -100,9 +106,11 @@ func (c *chainRun) open(ctx workflow.Context, next step) (escalation.Opening, er
 	if err != nil || opening.Refusal != nil {
 		return opening, err
 	}
-	c.note(ctx, escalation.Event{
-		Kind: escalation.EventSessionStarted, SessionID: session.SessionID, Message: describeSession(opening.Session),
-	})
+	kind := escalation.EventSessionStarted
+	if next.continues != nil {
+		kind = escalation.EventSessionReused
+	}
+	c.note(ctx, escalation.Event{Kind: kind, SessionID: session.SessionID, Message: describeSession(opening.Session, next.continues)})
 	c.state.Sessions = append(c.state.Sessions, opening.Session)
 	return opening, c.publish(ctx)
 }
@@ -184,8 +192,12 @@ func (c *chainRun) newSession(ctx workflow.Context, next step) escalation.Sessio
 		StartedAt:        workflow.Now(ctx),
 		Report:           escalation.Report{Status: escalation.SessionRunning},
 	}
-	if next.parent != nil {
-		session.ParentID = next.parent.ID
+	if next.continues != nil {
+		session.Purpose = escalation.PurposeContinuation
+		session.Continuity, session.ContinuityReason = escalation.ContinuityResume, escalation.ReasonContinued
+	}
+	if origin := next.origin(); origin != nil {
+		session.ParentID = origin.ID
 	}
 	return session
 }
@@ -200,6 +212,7 @@ func (c *chainRun) admissionRequest(ctx workflow.Context, next step) escalation.
 		Services:      c.state.Services,
 		ChainSpentUSD: c.state.CostUSD,
 		Force:         next.forced(),
+		Approved:      next.approved,
 		WaitingSince:  c.waitingSince,
 	}
 }
@@ -210,6 +223,7 @@ func (c *chainRun) runAgent(ctx workflow.Context, input activities.RunTierInput)
 	var tiers *activities.Tiers
 	var result activities.RunTierResult
 	err := workflow.ExecuteActivity(ctx, tiers.RunTier, input).Get(ctx, &result)
+	c.inFlight = result.InFlight
 	if err == nil {
 		return result.Report
 	}
@@ -242,7 +256,7 @@ func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, de
 			EndedAt:   session.EndedAt,
 			Report:    session.Report,
 			Events:    c.takeEvents(),
-			Release:   decision.Action == escalation.DecisionComplete,
+			Release:   releases(decision),
 		}).Get(recording, nil)
 	if err != nil {
 		return err
@@ -253,28 +267,37 @@ func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, de
 // concludeRefusal stores a decision that follows no session.
 func (c *chainRun) concludeRefusal(ctx workflow.Context, decision escalation.Decision) error {
 	c.settle(ctx, decision)
-	return c.recordEvents(ctx, "record the decision", decision.Action == escalation.DecisionComplete)
+	return c.recordEvents(ctx, "record the decision", releases(decision))
 }
 
-// recordEvents stores the events that are not recorded yet, and with release lets other chains
-// repair the services of this one.
+// releases reports whether the chain repairs nothing any more after decision, for now or for good.
+func releases(decision escalation.Decision) bool {
+	return decision.Action == escalation.DecisionComplete || decision.Action == escalation.DecisionGate
+}
+
+// recordEvents is storeEvents, and shows what has changed.
 func (c *chainRun) recordEvents(ctx workflow.Context, summary string, release bool) error {
-	var records *activities.Records
-	recording, cancel := workflow.NewDisconnectedContext(ctx)
-	defer cancel()
-	err := workflow.ExecuteActivity(withRecords(recording, summary), records.RecordEvents, activities.RecordEventsInput{
-		ChainID: c.state.ID, Events: c.takeEvents(), Release: release,
-	}).Get(recording, nil)
-	if err != nil {
+	if err := c.storeEvents(ctx, summary, release); err != nil {
 		return err
 	}
 	return c.publish(ctx)
 }
 
+// storeEvents stores the events that are not recorded yet, and with release lets other chains
+// repair the services of this one.
+func (c *chainRun) storeEvents(ctx workflow.Context, summary string, release bool) error {
+	var records *activities.Records
+	recording, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	return workflow.ExecuteActivity(withRecords(recording, summary), records.RecordEvents, activities.RecordEventsInput{
+		ChainID: c.state.ID, Events: c.takeEvents(), Release: release,
+	}).Get(recording, nil)
+}
+
 // settleSession brings the visible state up to date with a session that has ended.
 func (c *chainRun) settleSession(ctx workflow.Context, session escalation.Session) {
 	*c.state.Last() = session
-	c.state.CostUSD = escalation.TotalCostUSD(c.state.Sessions)
+	c.state.CostUSD = c.state.Earlier.CostUSD + escalation.TotalCostUSD(c.state.Sessions)
 	if session.Verdict != nil && len(session.Verdict.Services) > 0 {
 		c.state.Services = session.Verdict.Services
 	}
@@ -285,6 +308,9 @@ func (c *chainRun) settleSession(ctx workflow.Context, session escalation.Sessio
 
 // settle brings the visible state up to date with a decision.
 func (c *chainRun) settle(ctx workflow.Context, decision escalation.Decision) {
+	if decision.Action == escalation.DecisionComplete {
+		c.receiveReplies(ctx) // what has come for a gate that never opened
+	}
 	event := escalation.Event{Kind: escalation.EventDecision, Severity: decision.Severity(), Message: describeDecision(decision)}
 	if last := c.state.Last(); last != nil {
 		event.SessionID = last.SessionID

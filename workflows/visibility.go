@@ -32,7 +32,12 @@ func SearchAttributes() []temporal.SearchAttributeKey {
 
 // publish brings the search attributes and the current details up to date with the state.
 func (c *chainRun) publish(ctx workflow.Context) error {
-	workflow.SetCurrentDetails(ctx, details(c.state))
+	shown := details(c.state)
+	gate := c.state.OpenGate()
+	if gate != nil {
+		shown += gateDetails(*gate, c.state.ID)
+	}
+	workflow.SetCurrentDetails(ctx, shown)
 	updates := []temporal.SearchAttributeUpdate{
 		TriggerAttribute.ValueSet(string(c.state.Trigger)),
 		TierAttribute.ValueSet(int64(c.state.Tier())),
@@ -40,6 +45,12 @@ func (c *chainRun) publish(ctx workflow.Context) error {
 	}
 	if services := listed(c.state.AllServices()); len(services) > 0 {
 		updates = append(updates, ServicesAttribute.ValueSet(services))
+	}
+	switch {
+	case gate != nil:
+		updates = append(updates, GateAttribute.ValueSet(gateOpen))
+	case len(c.state.Gates) > 0:
+		updates = append(updates, GateAttribute.ValueSet(gateClosed))
 	}
 	if c.state.Outcome != "" {
 		updates = append(updates, OutcomeAttribute.ValueSet(string(c.state.Outcome)))
@@ -168,7 +179,11 @@ func describeStart(chain escalation.Chain) string {
 	return text
 }
 
-func describeSession(session escalation.Session) string {
+func describeSession(session escalation.Session, continues *escalation.Session) string {
+	if continues != nil {
+		return fmt.Sprintf("%s goes on with session %s, in a copy of its conversation, on %s (%s)",
+			session.Tier, continues.SessionID, session.Model, session.ContinuityReason)
+	}
 	return fmt.Sprintf("%s starts on %s, context: %s (%s)", session.Tier, session.Model, contextOf(session), session.ContinuityReason)
 }
 
@@ -188,5 +203,6 @@ func describeDecision(decision escalation.Decision) string {
 }
 
 func describeOutcome(chain escalation.Chain) string {
-	return fmt.Sprintf("chain ended %s after %d sessions for $%.4f", chain.Outcome, len(chain.Sessions), chain.CostUSD)
+	sessions := chain.Earlier.Sessions + len(chain.Sessions)
+	return fmt.Sprintf("chain ended %s after %d sessions for $%.4f", chain.Outcome, sessions, chain.CostUSD)
 }

@@ -45,7 +45,12 @@ func (c *chainRun) wait(ctx workflow.Context, next step, decision escalation.Dec
 		decision = escalation.DecideRefused(admission)
 	}
 	c.endWait(ctx)
-	return next, false, c.concludeRefusal(ctx, decision)
+	decision = escalation.Gated(c.policy, decision)
+	if err := c.concludeRefusal(ctx, decision); err != nil || decision.Action != escalation.DecisionGate {
+		return next, false, err
+	}
+	next.refused = true
+	return c.holdGate(ctx, next, decision)
 }
 
 // sleep waits until the decision's time, or until a person asks for a tier. The services are free

@@ -17,6 +17,7 @@ const Prefix = "CLAUDEOPS_"
 type Config struct {
 	Chain   Chain   `group:"Chain"`
 	Limits  Limits  `group:"Budgets and cooldowns"`
+	Gate    Gate    `group:"Gates"`
 	State   State   `group:"State and records"`
 	Claude  Claude  `group:"The claude command line"`
 	Tiers   Tiers   `group:"Tiers"`
@@ -48,6 +49,25 @@ type Limits struct {
 	Overrides         Overrides     `env:"COOLDOWN_OVERRIDES" desc:"Services that have limits of their own, as service:restart=number/duration or service:redeployment=number/duration, separated by semicolons or line breaks: jellyfin:restart=4/4h; postgres:redeployment=0/24h."`
 	MaxWait           time.Duration `env:"COOLDOWN_MAX_WAIT" desc:"How long a chain may wait, altogether, for a cooldown to pass or for another chain to leave a service, before a person is asked instead; 0s is not at all."`
 	MaxParallelIssues int           `env:"MAX_PARALLEL_ISSUES" desc:"How many of the independent problems that one look has found are repaired at a time, each by a chain of its own; 1 to 20."`
+}
+
+// Gate is how a chain that only a person can decide on waits for one.
+type Gate struct {
+	Timeout   time.Duration         `env:"GATE_TIMEOUT" desc:"How long a chain that needs a person waits at its gate for an answer; 0s opens no gates, and such a chain ends as needs_human or failed at once."`
+	Remind    DurationList          `env:"GATE_REMIND" desc:"When people are reminded of an open gate, counted from its opening: rising durations shorter than the timeout, comma-separated; none is never."`
+	OnTimeout escalation.GateAction `env:"GATE_ON_TIMEOUT" desc:"What follows when nobody has answered in time: abort ends the chain, fix runs the tier again in a new session, twice in a row at most."`
+	Approvers PersonList            `env:"GATE_APPROVERS" desc:"Names of those who may answer, comma-separated; everybody if unset. An answer carries the name that its sender gives: whoever can reach Temporal can give any, so this guards against mistakes and not against malice."`
+	FourEyes  bool                  `env:"GATE_FOUR_EYES" desc:"true: whoever started a chain cannot answer at its gates, and a chain starts only if it says who starts it."`
+}
+
+func (g Gate) policy() escalation.GatePolicy {
+	policy := escalation.GatePolicy{
+		Timeout: escalation.Duration(g.Timeout), OnTimeout: g.OnTimeout, Approvers: g.Approvers, FourEyes: g.FourEyes,
+	}
+	for _, after := range g.Remind {
+		policy.Remind = append(policy.Remind, escalation.Duration(after))
+	}
+	return policy
 }
 
 // State is where Claude Ops keeps its own files.
@@ -104,6 +124,7 @@ type Tier struct {
 	Timeout         time.Duration `env:"TIMEOUT" desc:"Wall-clock limit of one attempt."`
 	MaxTurns        int           `env:"MAX_TURNS" desc:"Cap on the agent's turns; 0 is no cap."`
 	BudgetUSD       float64       `env:"BUDGET_USD" desc:"Cap on what one session may spend over all its attempts, in US dollars; 0 is no cap. Checked after each call, so the last one can overshoot."`
+	AbortOnTimeout  bool          `env:"ABORT_ON_TIMEOUT" desc:"true: a session that its time limit has ended is given up, and nobody is offered to continue it. Otherwise its conversation is kept for that."`
 }
 
 // Prompts are the paths of files that replace the built-in instructions of a tier;
@@ -204,6 +225,7 @@ func (c Config) Policy() escalation.Policy {
 		Cooldowns:         c.Limits.cooldowns(),
 		EscalationLimit:   escalation.Limit(c.Limits.Escalations),
 		MaxParallelIssues: c.Limits.MaxParallelIssues,
+		Gate:              c.Gate.policy(),
 	}
 	for _, named := range c.Tiers.named() {
 		policy.Tiers = append(policy.Tiers, named.tier.policy())
@@ -232,5 +254,6 @@ func (t Tier) policy() escalation.TierPolicy {
 		Timeout:         escalation.Duration(t.Timeout),
 		MaxTurns:        t.MaxTurns,
 		BudgetUSD:       t.BudgetUSD,
+		AbortOnTimeout:  t.AbortOnTimeout,
 	}
 }

@@ -17,6 +17,11 @@ func defaults() Config {
 			ResumeThreshold: 0.80, // leaves a fifth of the window to the tier's own work
 		},
 		Limits: limits(),
+		Gate: Gate{
+			Timeout:   72 * time.Hour, // a weekend
+			Remind:    DurationList{time.Hour, 6 * time.Hour, 24 * time.Hour},
+			OnTimeout: escalation.GateAbort, // money is spent only on what somebody wants
+		},
 		Claude: Claude{
 			Path:             "claude",
 			FirstByteTimeout: 2 * time.Minute,  // a second or two, but for a loaded host and a large transcript

@@ -70,6 +70,8 @@ func parsers(explain func(value string, err error) error) map[reflect.Type]env.P
 		reflect.TypeFor[RuleList]():      of(func(v string) (any, error) { return parseRules(v) }),
 		reflect.TypeFor[NameList]():      of(func(v string) (any, error) { return parseNames(v) }),
 		reflect.TypeFor[PathList]():      of(func(v string) (any, error) { return parsePaths(v) }),
+		reflect.TypeFor[PersonList]():    of(func(v string) (any, error) { return parsePeople(v) }),
+		reflect.TypeFor[DurationList]():  of(func(v string) (any, error) { return parseDurations(v) }),
 		reflect.TypeFor[SecretList]():    of(func(v string) (any, error) { return parseSecrets(v), nil }),
 		reflect.TypeFor[Overrides]():     of(func(v string) (any, error) { return parseOverrides(v) }),
 		reflect.TypeFor[Limit]():         of(parseLimit),
@@ -77,6 +79,7 @@ func parsers(explain func(value string, err error) error) map[reflect.Type]env.P
 		reflect.TypeFor[escalation.Tier](): of(parseTier),
 		reflect.TypeFor[escalation.ContinuityMode](): of(
 			oneOf(escalation.ContinuityAuto, escalation.ContinuityHandoffOnly)),
+		reflect.TypeFor[escalation.GateAction](): of(oneOf(escalation.GateAbort, escalation.GateFix)),
 		reflect.TypeFor[Containment](): of(
 			oneOf(ContainmentAuto, ContainmentNamespace, ContainmentSubreaper, ContainmentGroup)),
 		reflect.TypeFor[LogLevel]():  of(oneOf(LogDebug, LogInfo, LogWarn, LogError)),

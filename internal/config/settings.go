@@ -107,6 +107,10 @@ func format(value reflect.Value) string {
 		return typed.String()
 	case Limit:
 		return typed.String()
+	case PersonList:
+		return typed.String()
+	case DurationList:
+		return typed.String()
 	case SecretList:
 		return typed.String()
 	}

@@ -21,6 +21,8 @@ type AdmissionRequest struct {
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Force passes the cooldowns, because a person said so.
 	Force bool `json:"force,omitempty"`
+	// Approved passes the limit of escalations as well, because a person decided so at a gate.
+	Approved bool `json:"approved,omitempty"`
 	// WaitingSince is when the chain began to wait for admission; zero if it has not.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 }
@@ -28,7 +30,7 @@ type AdmissionRequest struct {
 // Repairs reports whether the session may change something under policy. What only looks or
 // writes is held by the budgets alone.
 func (r AdmissionRequest) Repairs(policy Policy) bool {
-	return r.Tier >= TierSafeRepair && r.Purpose == PurposeTier && !policy.DryRun
+	return r.Tier >= TierSafeRepair && (r.Purpose == PurposeTier || r.Purpose == PurposeContinuation) && !policy.DryRun
 }
 
 // AdmissionFacts is what an admission depends on beyond the chain itself, all seen at one moment.
@@ -58,7 +60,7 @@ type Admission struct {
 	Granted bool `json:"granted"`
 	// BudgetUSD is what the session may spend, in US dollars; 0 is no cap.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// Forced says that a cooldown objects, and that the request's Force passed it.
+	// Forced says that a cooldown, or the limit of escalations, objects, and that a person passed it.
 	Forced bool `json:"forced,omitempty"`
 	// Rule is the one that refused; RuleAdmitted if none did.
 	Rule Rule `json:"rule"`
@@ -95,7 +97,7 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 	} {
 		switch refusal := check(policy, request, facts); {
 		case refusal == nil:
-		case refusal.Rule == RuleCooldown && request.Force:
+		case refusal.Rule == RuleCooldown && request.Force, refusal.Rule == RuleEscalationLimit && request.Approved:
 			granted.Forced = true
 		default:
 			return *refusal

@@ -33,6 +33,17 @@ type Chain struct {
 	Actor string `json:"actor,omitempty"`
 	// Gates are the places where the chain waited for a person, in order; the last may be open.
 	Gates []Gate `json:"gates,omitempty"`
+	// Earlier is what a chain that has gone on for very long has left out of these lists; it is in
+	// the records.
+	Earlier Earlier `json:"earlier,omitzero"`
+}
+
+// Earlier counts what is left out of a chain's lists.
+type Earlier struct {
+	Sessions int     `json:"sessions,omitempty"`
+	Events   int     `json:"events,omitempty"`
+	Gates    int     `json:"gates,omitempty"`
+	CostUSD  float64 `json:"cost_usd,omitempty"` // of these sessions, in US dollars
 }
 
 // OpenGate returns the gate at which the chain waits; nil if it does not.

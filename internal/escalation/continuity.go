@@ -23,6 +23,7 @@ const (
 	ReasonTranscriptLost   ContinuityReason = "transcript_lost"
 	ReasonConfigured       ContinuityReason = "configured"
 	ReasonInterrupted      ContinuityReason = "interrupted"
+	ReasonContinued        ContinuityReason = "continued" // a person chose to go on with an interrupted session
 )
 
 // ContinuityMode is the configured preference.

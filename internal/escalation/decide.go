@@ -30,6 +30,7 @@ const (
 	DecisionHandoff  DecisionAction = "handoff"  // run the same tier again, from a handoff
 	DecisionWait     DecisionAction = "wait"     // look again later
 	DecisionSplit    DecisionAction = "split"    // give each issue a chain of its own
+	DecisionGate     DecisionAction = "gate"     // wait for a person
 )
 
 // Rule names the rule of the policy that a decision rests on.
@@ -54,6 +55,7 @@ const (
 	RuleServiceBusy     Rule = "service_busy"     // another chain repairs one of the services
 	RuleEscalationLimit Rule = "escalation_limit" // too many chains have escalated lately
 	RuleHandoffInvalid  Rule = "handoff_invalid"  // the tier before wrote a handoff that cannot be used
+	RuleGateExpired     Rule = "gate_expired"     // nobody answered at the gate
 )
 
 // Severity ranks the event that a decision leaves behind.
@@ -66,7 +68,7 @@ func (d Decision) Severity() Severity {
 	case OutcomeHealthy, OutcomeResolved, OutcomeOverridden, OutcomeAborted:
 		return SeverityInfo
 	}
-	if d.Action == DecisionHandoff || d.Action == DecisionWait {
+	if d.Action == DecisionHandoff || d.Action == DecisionWait || d.Action == DecisionGate {
 		return SeverityWarning
 	}
 	return SeverityInfo
@@ -209,9 +211,10 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, standing Standi
 }
 
 // decideNoConversation starts the same tier once more, from a handoff. A session that was
-// no resume has no conversation to lose, so the rule cannot repeat itself.
+// no resume has no conversation to lose, so the rule cannot repeat itself. Nor has one that went on
+// with its own tier's session because a person said so: what instead is for that person to say.
 func decideNoConversation(session Session, rule Rule, what string) Decision {
-	if session.Continuity != ContinuityResume || session.ParentID == 0 {
+	if session.Continuity != ContinuityResume || session.ParentID == 0 || session.Purpose == PurposeContinuation {
 		return complete(OutcomeFailed, rule, withoutVerdict(session))
 	}
 	return Decision{

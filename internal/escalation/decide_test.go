@@ -220,6 +220,8 @@ func TestDecideProperties(t *testing.T) {
 			require.Zero(t, got.Tier)
 		case escalation.DecisionWait:
 			require.Fail(t, "only a refused session waits")
+		case escalation.DecisionGate:
+			require.Fail(t, "only Gated opens gates")
 		default:
 			require.Fail(t, "unknown action", got.Action)
 		}

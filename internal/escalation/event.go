@@ -41,6 +41,11 @@ const (
 	EventWaitEnded      EventKind = "wait_ended"
 	EventIssueStarted   EventKind = "issue_started"
 	EventIssueEnded     EventKind = "issue_ended"
-	EventSignal         EventKind = "signal"  // a person intervened
-	EventHandoff        EventKind = "handoff" // what became of a handoff document
+	EventSignal         EventKind = "signal"         // a person intervened
+	EventHandoff        EventKind = "handoff"        // what became of a handoff document
+	EventSessionReused  EventKind = "session_reused" // in place of session_started: an interrupted one goes on
+	EventGateOpened     EventKind = "gate_opened"
+	EventGateReminder   EventKind = "gate_reminder"
+	EventGateClosed     EventKind = "gate_closed"
+	EventGateRefused    EventKind = "gate_refused" // an answer that did not count
 )

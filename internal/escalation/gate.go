@@ -89,6 +89,8 @@ type GateClosing struct {
 	At    time.Time `json:"at"`
 	// ToTier is the tier that a person asked for by the signal escalate instead; 0 if nobody did.
 	ToTier Tier `json:"to_tier,omitempty"`
+	// Cancelled says that the chain was cancelled at the gate.
+	Cancelled bool `json:"cancelled,omitempty"`
 }
 
 // GateResolution is the result of the update: what happens next.

@@ -5,7 +5,7 @@ type NotificationKind string
 
 // The kinds.
 const (
-	NotifyNeedsHuman  NotificationKind = "needs_human"  // a chain ended, and a person has to look
+	NotifyNeedsHuman  NotificationKind = "needs_human"  // a chain waits at a gate, or ended, and a person has to look
 	NotifyFailed      NotificationKind = "failed"       // a chain ended because it could not do its work
 	NotifyResolved    NotificationKind = "resolved"     // a repair tier resolved the problem
 	NotifyBlocked     NotificationKind = "blocked"      // the policy blocked an escalation

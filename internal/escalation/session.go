@@ -25,9 +25,10 @@ type Purpose string
 
 // The purposes.
 const (
-	PurposeTier    Purpose = ""        // the work of its tier
-	PurposeRecheck Purpose = "recheck" // look again, after a wait, before a better model is paid for
-	PurposeHandoff Purpose = "handoff" // write down what the next tier has to know
+	PurposeTier         Purpose = ""             // the work of its tier
+	PurposeContinuation Purpose = "continuation" // the same, in the conversation of a session that was interrupted
+	PurposeRecheck      Purpose = "recheck"      // look again, after a wait, before a better model is paid for
+	PurposeHandoff      Purpose = "handoff"      // write down what the next tier has to know
 )
 
 // Trigger is what started a chain.
@@ -66,7 +67,7 @@ type Session struct {
 	// BudgetUSD is what the session may spend, in US dollars; 0 is no cap. It is reserved from
 	// the budgets while the session runs.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// Forced says that a person passed the cooldowns for this session.
+	// Forced says that a person passed a cooldown, or the limit of escalations, for this session.
 	Forced bool `json:"forced,omitempty"`
 	// DryRun says that the session was held to looking, whatever its tier.
 	DryRun bool `json:"dry_run,omitempty"`

@@ -168,12 +168,12 @@ const (
 	// Materialized, because SQLite would read all chains in order to see each of them once.
 	escalationsQuery = `
 WITH repairs AS MATERIALIZED (
-    SELECT chain_id FROM sessions WHERE started_at > $1 AND chain_id <> $2 AND tier >= $3 AND purpose = $4 AND NOT dry_run
+    SELECT chain_id FROM sessions WHERE started_at > $1 AND chain_id <> $2 AND tier >= $3 AND purpose IN ($4, $5) AND NOT dry_run
 )
 SELECT COUNT(DISTINCT chain_id) FROM repairs`
 
 	escalatedQuery = `
-SELECT COUNT(*) > 0 FROM sessions WHERE chain_id = $1 AND tier >= $2 AND purpose = $3 AND NOT dry_run`
+SELECT COUNT(*) > 0 FROM sessions WHERE chain_id = $1 AND tier >= $2 AND purpose IN ($3, $4) AND NOT dry_run`
 )
 
 // escalations counts the other chains that have repaired within the window of limit, and
@@ -181,11 +181,12 @@ SELECT COUNT(*) > 0 FROM sessions WHERE chain_id = $1 AND tier >= $2 AND purpose
 func escalations(
 	ctx context.Context, q querier, request escalation.AdmissionRequest, limit escalation.Limit,
 ) (others int, own bool, err error) {
-	const tier, purpose = int(escalation.TierSafeRepair), string(escalation.PurposeTier)
+	const tier = int(escalation.TierSafeRepair)
+	const work, continued = string(escalation.PurposeTier), string(escalation.PurposeContinuation)
 	since := request.At.Add(-limit.Window.Std())
-	err = q.QueryRowContext(ctx, escalationsQuery, since.UnixMilli(), request.ChainID, tier, purpose).Scan(&others)
+	err = q.QueryRowContext(ctx, escalationsQuery, since.UnixMilli(), request.ChainID, tier, work, continued).Scan(&others)
 	if err == nil {
-		err = q.QueryRowContext(ctx, escalatedQuery, request.ChainID, tier, purpose).Scan(&own)
+		err = q.QueryRowContext(ctx, escalatedQuery, request.ChainID, tier, work, continued).Scan(&own)
 	}
 	return others, own, err
 }

@@ -37,7 +37,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, []any{1, 2, 3, 4}[:arguments(query)]...)
+			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, []any{1, 2, 3, 4, 5}[:arguments(query)]...)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, rows.Close()) }()
 			var id, parent, unused int

@@ -171,11 +171,15 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 
 	claim := []interceptor.WorkerInterceptor{&claiming{claims: s.claims}}
 
+	refused := newAudit(s.store.AppendEvents, s.logger)
+	stopAudit := inBackground(context.WithoutCancel(ctx), refused.run) // beyond the end of the chains' worker
+	defer stopAudit()
+
 	queue := s.config.Worker.TaskQueue
 	chains := worker.New(c, queue, worker.Options{
 		StickyScheduleToStartTimeout: stickyTimeout,
 		OnFatalError:                 onFatal,
-		Interceptors:                 claim,
+		Interceptors:                 append([]interceptor.WorkerInterceptor{&auditing{audit: refused}}, claim...),
 	})
 	chains.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
 	chains.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})

@@ -1,0 +1,274 @@
+package escalation_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+func gatePolicy() escalation.Policy {
+	return escalation.Policy{
+		Tiers: make([]escalation.TierPolicy, 3), MaxTier: escalation.TierFullRepair,
+		Gate: escalation.GatePolicy{Timeout: escalation.Duration(72 * time.Hour), OnTimeout: escalation.GateAbort},
+	}
+}
+
+// came is a session of tier as it came to its end; without a verdict if conclusion is empty.
+func came(tier escalation.Tier, status escalation.SessionStatus, conclusion escalation.VerdictStatus) *escalation.Session {
+	session := &escalation.Session{Tier: tier, SessionID: "the-session", Report: escalation.Report{
+		Status: status, ReportedSessionID: "the-session", Error: "what went wrong",
+	}}
+	if conclusion != "" {
+		session.Verdict = &escalation.Verdict{Status: conclusion, Summary: "what it saw", Services: []string{"web"}}
+	}
+	return session
+}
+
+// TestGateEligibility goes through everything that opens a gate, with and without a session that can
+// be gone on with. What opens the gate is what Decide, or a refusal, says.
+func TestGateEligibility(t *testing.T) {
+	t.Parallel()
+	const completed = escalation.SessionCompleted
+	for name, tt := range map[string]struct {
+		session *escalation.Session
+		// refused is the tier that was not admitted; 0 if the session was the last step.
+		refused escalation.Tier
+		rule    escalation.Rule // of the refusal
+		policy  func(*escalation.Policy)
+		spent   float64
+		gone    escalation.TranscriptState // other than reachable; unknown if it is "?"
+		source  escalation.GateSource
+		tier    escalation.Tier
+		// without is why there is no continuation; empty if there is one.
+		without string
+		noFix   bool
+	}{
+		"needs human":                    {session: came(2, completed, escalation.VerdictNeedsHuman), source: escalation.GateNeedsHuman, tier: 2},
+		"needs human, transcript gone":   {session: came(2, completed, escalation.VerdictNeedsHuman), gone: escalation.TranscriptGone, source: escalation.GateNeedsHuman, tier: 2, without: "its transcript is gone"},
+		"needs human, nobody could tell": {session: came(1, completed, escalation.VerdictNeedsHuman), gone: "?", source: escalation.GateNeedsHuman, tier: 1, without: "nobody could tell"},
+		"needs human, nothing spendable": {
+			session: came(2, completed, escalation.VerdictNeedsHuman), policy: func(p *escalation.Policy) { p.ChainBudgetUSD = 1 }, spent: 1,
+			source: escalation.GateNeedsHuman, tier: 2, without: "the chain's budget is spent", noFix: true,
+		},
+		"failed":                              {session: came(2, completed, escalation.VerdictFailed), source: escalation.GateFailed, tier: 2},
+		"failed without a verdict":            {session: came(2, escalation.SessionFailed, ""), source: escalation.GateFailed, tier: 2},
+		"failed, and has no conversation":     {session: without(came(2, escalation.SessionFailed, "")), source: escalation.GateFailed, tier: 2, without: "did not come to have a conversation"},
+		"completed without a verdict":         {session: came(2, completed, ""), source: escalation.GateFailed, tier: 2},
+		"the conversation did not load":       {session: came(2, escalation.SessionResumeFailed, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (resume_failed)"},
+		"the conversation is lost":            {session: came(2, escalation.SessionTranscriptLost, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (transcript_lost)"},
+		"timed out":                           {session: came(2, escalation.SessionTimedOut, ""), source: escalation.GateTimedOut, tier: 2},
+		"timed out, and gives up":             {session: came(2, escalation.SessionTimedOut, ""), policy: abortTier2, source: escalation.GateTimedOut, tier: 2, without: "(CLAUDEOPS_TIER2_ABORT_ON_TIMEOUT)"},
+		"timed out, and another tier does":    {session: came(3, escalation.SessionTimedOut, ""), policy: abortTier2, source: escalation.GateTimedOut, tier: 3},
+		"needs human, in a tier that does":    {session: came(2, completed, escalation.VerdictNeedsHuman), policy: abortTier2, source: escalation.GateNeedsHuman, tier: 2},
+		"its budget is spent":                 {session: came(2, escalation.SessionBudgetExhausted, ""), source: escalation.GateBudget, tier: 2},
+		"its budget, transcript gone":         {session: came(2, escalation.SessionBudgetExhausted, ""), gone: escalation.TranscriptGone, source: escalation.GateBudget, tier: 2, without: "its transcript is gone"},
+		"beyond the highest tier allowed":     {session: came(2, completed, escalation.VerdictEscalate), policy: func(p *escalation.Policy) { p.MaxTier = 2 }, source: escalation.GateBlocked, tier: 2, without: "it asks for another tier"},
+		"tier 3 could not resolve":            {session: came(3, completed, escalation.VerdictEscalate), source: escalation.GateUnresolved, tier: 3},
+		"tier 3 could not, transcript gone":   {session: came(3, completed, escalation.VerdictEscalate), gone: escalation.TranscriptGone, source: escalation.GateUnresolved, tier: 3, without: "its transcript is gone"},
+		"an escalation is blocked":            {session: came(1, completed, escalation.VerdictEscalate), refused: 2, rule: escalation.RuleCooldown, source: escalation.GateBlocked, tier: 2, without: "the next step is the work of tier 2"},
+		"by the day's budget":                 {session: came(2, completed, escalation.VerdictEscalate), refused: 3, rule: escalation.RuleDayBudget, source: escalation.GateBlocked, tier: 3, without: "the next step is the work of tier 3"},
+		"a recheck is blocked":                {session: came(1, completed, escalation.VerdictEscalate), refused: 1, rule: escalation.RuleDayBudget, source: escalation.GateBlocked, tier: 1, without: "it asks for another tier"},
+		"a fix is blocked":                    {session: came(2, escalation.SessionTimedOut, ""), refused: 2, rule: escalation.RuleCooldown, source: escalation.GateBlocked, tier: 2},
+		"the first step is blocked":           {refused: 1, rule: escalation.RuleDayBudget, source: escalation.GateBlocked, tier: 1, without: "no session has run"},
+		"a handoff cannot be used":            {session: came(1, completed, escalation.VerdictEscalate), refused: 2, rule: escalation.RuleHandoffInvalid, source: escalation.GateBlocked, tier: 2, without: "the next step is the work of tier 2"},
+		"after a session that hands off":      {session: purposeOf(came(2, completed, escalation.VerdictFailed), escalation.PurposeHandoff), source: escalation.GateFailed, tier: 2, without: "the last session was not"},
+		"a continuation timed out":            {session: purposeOf(came(2, escalation.SessionTimedOut, ""), escalation.PurposeContinuation), source: escalation.GateTimedOut, tier: 2, without: "was tried, and failed"},
+		"a continuation ran out of budget":    {session: purposeOf(came(2, escalation.SessionBudgetExhausted, ""), escalation.PurposeContinuation), source: escalation.GateBudget, tier: 2, without: "was tried, and failed"},
+		"a continuation failed":               {session: purposeOf(came(2, completed, escalation.VerdictFailed), escalation.PurposeContinuation), source: escalation.GateFailed, tier: 2, without: "was tried, and failed"},
+		"a continuation could not be loaded":  {session: purposeOf(resumed(came(2, escalation.SessionResumeFailed, "")), escalation.PurposeContinuation), source: escalation.GateFailed, tier: 2, without: "was tried, and failed"},
+		"a continuation asks for a person":    {session: purposeOf(came(2, completed, escalation.VerdictNeedsHuman), escalation.PurposeContinuation), source: escalation.GateNeedsHuman, tier: 2},
+		"a continuation of tier 3 gives up":   {session: purposeOf(came(3, completed, escalation.VerdictEscalate), escalation.PurposeContinuation), source: escalation.GateUnresolved, tier: 3},
+		"a continuation failed, fix is block": {session: purposeOf(came(2, escalation.SessionTimedOut, ""), escalation.PurposeContinuation), refused: 2, rule: escalation.RuleCooldown, source: escalation.GateBlocked, tier: 2, without: "was tried, and failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			policy := gatePolicy()
+			if tt.policy != nil {
+				tt.policy(&policy)
+			}
+			opening := escalation.GateOpening{Number: 1, Last: tt.session, Transcript: escalation.TranscriptReachable, SpentUSD: tt.spent}
+			if tt.gone == "?" {
+				opening.Transcript = escalation.TranscriptUnknown
+			} else if tt.gone != "" {
+				opening.Transcript = tt.gone
+			}
+			if opening.Tier, opening.Refused = tt.refused, tt.refused != 0; opening.Refused {
+				opening.Decision = escalation.DecideRefused(escalation.Admission{Rule: tt.rule, Reason: "not now"})
+			} else {
+				opening.Tier = tt.session.Tier
+				opening.Decision = escalation.Decide(policy, *tt.session, escalation.Standing{})
+			}
+			opening.Decision = escalation.Gated(policy, opening.Decision)
+			require.Equal(t, escalation.DecisionGate, opening.Decision.Action)
+
+			gate := escalation.NewGate(policy, opening)
+			require.Equal(t, tt.source, gate.Source)
+			require.Equal(t, tt.tier, gate.Tier)
+			options := []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort}
+			if tt.noFix {
+				options = slices.Delete(options, 1, 2)
+			}
+			if tt.without == "" {
+				require.Equal(t, &escalation.Continuation{SessionID: "the-session", Role: tt.tier, State: tt.session.Status}, gate.Continuation)
+				require.Empty(t, gate.NoContinuation)
+			} else {
+				require.Nil(t, gate.Continuation)
+				require.Contains(t, gate.NoContinuation, tt.without)
+				options = slices.Delete(options, 0, 1)
+			}
+			require.Equal(t, options, gate.Options)
+			for _, action := range []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort} {
+				err := gate.Check(escalation.GateAnswer{GateID: "gate-1", Action: action, Actor: "anna"})
+				require.Equal(t, slices.Contains(options, action), err == nil, "%s: %v", action, err)
+			}
+		})
+	}
+}
+
+func abortTier2(p *escalation.Policy) { p.Tiers[1].AbortOnTimeout = true }
+
+func without(session *escalation.Session) *escalation.Session {
+	session.ReportedSessionID = ""
+	return session
+}
+
+func resumed(session *escalation.Session) *escalation.Session {
+	session.Continuity, session.ParentID = escalation.ContinuityResume, 7
+	return session
+}
+
+func purposeOf(session *escalation.Session, purpose escalation.Purpose) *escalation.Session {
+	session.Purpose = purpose
+	return session
+}
+
+func TestWhatOpensNoGate(t *testing.T) {
+	t.Parallel()
+	failed := escalation.Decision{Action: escalation.DecisionComplete, Outcome: escalation.OutcomeFailed, Rule: escalation.RuleNoVerdict, Reason: "it broke"}
+	require.Equal(t, escalation.Decision{Action: escalation.DecisionGate, Rule: escalation.RuleNoVerdict, Reason: "it broke"},
+		escalation.Gated(gatePolicy(), failed))
+	for name, change := range map[string]func(*escalation.Policy, *escalation.Decision){
+		"no gates":   func(p *escalation.Policy, _ *escalation.Decision) { p.Gate.Timeout = 0 },
+		"a dry run":  func(p *escalation.Policy, _ *escalation.Decision) { p.DryRun = true },
+		"healthy":    func(_ *escalation.Policy, d *escalation.Decision) { d.Outcome = escalation.OutcomeHealthy },
+		"suppressed": func(_ *escalation.Policy, d *escalation.Decision) { d.Outcome = escalation.OutcomeSuppressed },
+		"cancelled":  func(_ *escalation.Policy, d *escalation.Decision) { *d = escalation.Cancelled() },
+		"it goes on": func(_ *escalation.Policy, d *escalation.Decision) {
+			*d = escalation.Decision{Action: escalation.DecisionEscalate, Tier: 2}
+		},
+	} {
+		policy, decision := gatePolicy(), failed
+		change(&policy, &decision)
+		require.Equal(t, decision, escalation.Gated(policy, decision), name)
+	}
+}
+
+// TestAutomaticFixesEnd lets nobody answer, again and again.
+func TestAutomaticFixesEnd(t *testing.T) {
+	t.Parallel()
+	policy := gatePolicy()
+	policy.Gate.OnTimeout = escalation.GateFix
+	opening := escalation.GateOpening{Tier: 2, Last: came(2, escalation.SessionTimedOut, "")}
+	var onTimeout []escalation.GateAction
+	expire := func(closing escalation.GateClosing) {
+		opening.Number++
+		gate := escalation.NewGate(policy, opening)
+		onTimeout = append(onTimeout, gate.OnTimeout)
+		gate.Answer = &closing
+		opening.Before = append(opening.Before, gate)
+	}
+	nobody := escalation.GateClosing{Action: escalation.GateFix}
+	expire(nobody)
+	expire(nobody)
+	expire(escalation.GateClosing{Action: escalation.GateFix, Actor: "anna"})
+	expire(nobody)
+	expire(nobody)
+	expire(nobody)
+	const fix, abort = escalation.GateFix, escalation.GateAbort
+	require.Equal(t, []escalation.GateAction{fix, fix, abort, fix, fix, abort}, onTimeout)
+}
+
+// TestGateProperties holds every gate to what its readers rely on.
+func TestGateProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		policy := gatePolicy()
+		policy.Gate.OnTimeout = rapid.SampledFrom([]escalation.GateAction{escalation.GateAbort, escalation.GateFix}).Draw(t, "on timeout")
+		policy.ChainBudgetUSD = rapid.SampledFrom([]float64{0, 1}).Draw(t, "budget")
+		policy.Tiers[1].AbortOnTimeout = rapid.Bool().Draw(t, "abort on timeout")
+		opening := escalation.GateOpening{
+			Number: rapid.IntRange(1, 9).Draw(t, "number"), Tier: rapid.SampledFrom(escalation.Tiers()).Draw(t, "tier"),
+			Refused: rapid.Bool().Draw(t, "refused"), SpentUSD: rapid.Float64Range(0, 2).Draw(t, "spent"),
+			Transcript: rapid.SampledFrom([]escalation.TranscriptState{"", escalation.TranscriptReachable, escalation.TranscriptGone}).Draw(t, "transcript"),
+		}
+		if rapid.Bool().Draw(t, "ran") {
+			opening.Last = drawSession(t)
+		}
+		gate := escalation.NewGate(policy, opening)
+		require.Equal(t, fmt.Sprintf("gate-%d", opening.Number), gate.ID)
+		require.Equal(t, gate.Continuation != nil, slices.Contains(gate.Options, escalation.GateContinue), "the option and the session go together")
+		require.Equal(t, gate.Continuation == nil, gate.NoContinuation != "", "there is a session, or a reason")
+		require.Subset(t, gate.Options, []escalation.GateAction{escalation.GateOverride, escalation.GateAbort})
+		require.Contains(t, gate.Options, gate.OnTimeout, "what an expired gate does is possible")
+		if continuation := gate.Continuation; continuation != nil {
+			require.Equal(t, gate.Tier, continuation.Role, "nobody goes on in another role")
+			require.Equal(t, escalation.TranscriptReachable, opening.Transcript)
+			require.Equal(t, opening.Last.SessionID, continuation.SessionID)
+		}
+		for _, option := range gate.Options {
+			closing := escalation.GateClosing{Action: option, Actor: "anna"}
+			_, ends := gate.Ending(closing)
+			require.Equal(t, option == escalation.GateOverride || option == escalation.GateAbort, ends)
+			require.NotEmpty(t, gate.Next(closing))
+			reply, err := escalation.ParseGateReply(gate, option.Letter()+": because")
+			require.NoError(t, err)
+			require.Equal(t, option, reply.Action)
+		}
+	})
+}
+
+func drawSession(t *rapid.T) *escalation.Session {
+	session := came(rapid.SampledFrom(escalation.Tiers()).Draw(t, "session's tier"),
+		rapid.SampledFrom([]escalation.SessionStatus{
+			escalation.SessionCompleted, escalation.SessionFailed, escalation.SessionTimedOut, escalation.SessionBudgetExhausted,
+			escalation.SessionResumeFailed, escalation.SessionTranscriptLost, escalation.SessionStopped, escalation.SessionRunning,
+		}).Draw(t, "status"),
+		rapid.SampledFrom([]escalation.VerdictStatus{
+			"", escalation.VerdictNeedsHuman, escalation.VerdictFailed, escalation.VerdictEscalate,
+		}).Draw(t, "verdict"))
+	session.Purpose = rapid.SampledFrom([]escalation.Purpose{
+		escalation.PurposeTier, escalation.PurposeContinuation, escalation.PurposeRecheck, escalation.PurposeHandoff,
+	}).Draw(t, "purpose")
+	return session
+}
+
+func TestGateSaysWhatIsNext(t *testing.T) {
+	t.Parallel()
+	gate := openGate(everyAction...)
+	gate.Tier, gate.Reason = 2, "tier 2 asks for a person"
+	for want, closing := range map[string]escalation.GateClosing{
+		"tier 2 goes on with session s, once it is admitted, with the guidance": {Action: escalation.GateContinue, Guidance: "x"},
+		"tier 2 runs again in a new session, once it is admitted":               {Action: escalation.GateFix},
+		"the state is accepted, and the chain ends as overridden":               {Action: escalation.GateOverride},
+		"the chain ends as aborted":                                             {Action: escalation.GateAbort},
+		"tier 3 runs, once it is admitted":                                      {ToTier: 3},
+	} {
+		require.Equal(t, want, gate.Next(closing))
+	}
+	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	for want, closing := range map[string]escalation.GateClosing{
+		"anna answered override at 2026-03-04T05:06:07Z at gate-1 (tier 2 asks for a person)":              {Action: escalation.GateOverride, Actor: "anna", At: at},
+		"nobody answered until 2026-03-04T05:06:07Z, so it was abort at gate-1 (tier 2 asks for a person)": {Action: escalation.GateAbort, At: at},
+		"the chain was cancelled": {Action: escalation.GateAbort, At: at, Cancelled: true},
+	} {
+		decision, ends := gate.Ending(closing)
+		require.True(t, ends)
+		require.Equal(t, want, decision.Reason)
+	}
+}

@@ -1,0 +1,139 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+const (
+	// maxHistory is how many events the history of a run has, about, before the chain goes on in a
+	// new one, at a gate. A session and its gate take some forty; Temporal's own limit is 51,200.
+	maxHistory = 2_000
+	// maxCarried is how many sessions, and how many gates, a chain takes along into a new run. The
+	// others are in the records.
+	maxCarried = 20
+	// maxCarriedEvents is the same for events, of which a session and its gate make half a dozen.
+	maxCarriedEvents = 100
+)
+
+// Carried is a chain that waits at a gate, as it hands itself to a new run. It is no input for
+// people, and is bounded: see trimmed.
+type Carried struct {
+	Policy escalation.Policy `json:"policy"`
+	// Directory is where the agents work; empty for the usual one.
+	Directory string           `json:"directory,omitempty"`
+	State     escalation.Chain `json:"state"`
+	Step      CarriedStep      `json:"step"`
+	// InFlight are the tool calls that the last session left without a result.
+	InFlight []activities.ToolCall `json:"in_flight,omitempty"`
+	// Reminded counts the reminders of the open gate that were due.
+	Reminded int  `json:"reminded,omitempty"`
+	Detached bool `json:"detached,omitempty"`
+	// Told are the kinds of what people were told.
+	Told []escalation.NotificationKind `json:"told,omitempty"`
+}
+
+// CarriedStep is the step at whose gate the chain waits.
+type CarriedStep struct {
+	Tier           escalation.Tier     `json:"tier"`
+	Purpose        escalation.Purpose  `json:"purpose,omitempty"`
+	Parent         *escalation.Session `json:"parent,omitempty"`
+	ResumeFailed   bool                `json:"resume_failed,omitempty"`
+	TranscriptLost bool                `json:"transcript_lost,omitempty"`
+	CutOff         *escalation.Session `json:"cut_off,omitempty"`
+	Handoff        *escalation.Handoff `json:"handoff,omitempty"`
+	Asked          bool                `json:"asked,omitempty"`
+	Floor          escalation.Tier     `json:"floor,omitempty"`
+	Refused        bool                `json:"refused,omitempty"`
+}
+
+// carry returns what a new run needs of a step that a gate holds. What a person said when asking for
+// it, and the session that it went on with, are of the past: the gate decides on both anew, as it
+// does on the patience for waits.
+func (s step) carry() CarriedStep {
+	return CarriedStep{
+		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
+		TranscriptLost: s.transcriptLost, CutOff: s.cutOff, Handoff: s.handoff, Asked: s.asked, Floor: s.floor, Refused: s.refused,
+	}
+}
+
+func (s CarriedStep) step() step {
+	return step{
+		tier: s.Tier, purpose: s.Purpose, parent: s.Parent, resumeFailed: s.ResumeFailed,
+		transcriptLost: s.TranscriptLost, cutOff: s.CutOff, handoff: s.Handoff, asked: s.Asked, floor: s.Floor, refused: s.Refused,
+	}
+}
+
+// mayGoOnAnew reports whether the history is long enough for a new run, and nothing of this one would
+// be lost: no notification is on its way, and no update is being answered.
+func (c *chainRun) mayGoOnAnew(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	long := info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= maxHistory
+	return long && c.allTold() && workflow.AllHandlersFinished(ctx)
+}
+
+// goOnAnew returns the error that makes Temporal start a new run of the chain, at the same gate. Every
+// signal has been taken in: one that comes at this moment makes Temporal repeat the step with it.
+func (c *chainRun) goOnAnew(ctx workflow.Context, at step) error {
+	c.settleNotifications(ctx, nil)
+	if len(c.unrecorded) > 0 {
+		if err := c.storeEvents(ctx, "record events", false); err != nil {
+			return err
+		}
+	}
+	input := c.input
+	input.Carried = &Carried{
+		Policy: c.policy, Directory: c.directory, State: trimmed(c.state), Step: at.carry(), InFlight: c.inFlight,
+		Reminded: c.reminded, Detached: c.detached, Told: c.toldBefore,
+	}
+	workflow.GetLogger(ctx).Info("the history is long: the chain goes on in a new run", "gate", c.gate().ID)
+	return workflow.NewContinueAsNewError(ctx, ChainWorkflow, input)
+}
+
+// chainRun is the chain as it goes on.
+func (c *Carried) chainRun(input ChainInput) *chainRun {
+	return &chainRun{
+		input: input, policy: c.Policy, directory: c.Directory, state: c.State, inFlight: c.InFlight,
+		reminded: c.Reminded, detached: c.Detached, toldBefore: c.Told,
+	}
+}
+
+// trimmed returns chain with the latest of its lists, and the rest counted. Of the sessions that are
+// left only the last keeps its verdict in full.
+func trimmed(chain escalation.Chain) escalation.Chain {
+	if left := len(chain.Sessions) - maxCarried; left > 0 {
+		chain.Earlier.Sessions += left
+		chain.Earlier.CostUSD += escalation.TotalCostUSD(chain.Sessions[:left])
+		chain.Sessions = chain.Sessions[left:]
+	}
+	sessions := make([]escalation.Session, len(chain.Sessions))
+	for i, session := range chain.Sessions {
+		if i < len(sessions)-1 && session.Verdict != nil {
+			session.Verdict = &escalation.Verdict{
+				Status: session.Verdict.Status, Summary: clip(session.Verdict.Summary), Services: listed(session.Verdict.Services),
+			}
+		}
+		session.Error = clip(session.Error)
+		sessions[i] = session
+	}
+	chain.Sessions = sessions
+	if left := len(chain.Gates) - maxCarried; left > 0 {
+		chain.Earlier.Gates += left
+		chain.Gates = chain.Gates[left:]
+	}
+	gates := make([]escalation.Gate, len(chain.Gates))
+	for i, gate := range chain.Gates {
+		if i < len(gates)-1 {
+			gate.Tried = nil // the sessions tell
+		}
+		gates[i] = gate
+	}
+	chain.Gates = gates
+	if left := len(chain.Events) - maxCarriedEvents; left > 0 {
+		chain.Earlier.Events += left
+		chain.Events = chain.Events[left:]
+	}
+	return chain
+}

@@ -1,0 +1,252 @@
+package workflows_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// goOnAnew runs the chain in w until it goes on in a new run, and returns the input of that.
+func (w *world) goOnAnew(t *testing.T, input workflows.ChainInput) (workflows.ChainInput, int) {
+	t.Helper()
+	_, err := w.run(t, input)
+	var anew *workflow.ContinueAsNewError
+	require.ErrorAs(t, err, &anew)
+	require.Equal(t, workflows.ChainWorkflow, anew.WorkflowType.Name)
+	var next workflows.ChainInput
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(anew.Input, &next))
+	require.NoError(t, next.Validate())
+	return next, len(anew.Input.GetPayloads()[0].GetData())
+}
+
+// continuedWorld is a world in which a chain goes on.
+func continuedWorld(t *testing.T, tiers ...tierScript) *world {
+	t.Helper()
+	w := newGatedWorld(t, tiers...)
+	w.env.SetContinuedExecutionRunID("the-run-before")
+	return w
+}
+
+// longHistory makes the chain's history long from then on.
+func (w *world) longHistory(after time.Duration) {
+	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(2_000) }, after)
+}
+
+// savedAtAGate is a chain whose Tier 2 has timed out in a call, and that goes on in a new run after
+// its first reminder.
+func savedAtAGate(t *testing.T) (workflows.ChainInput, *world) {
+	t.Helper()
+	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut))
+	w.policy.Gate.Remind = []escalation.Duration{escalation.Duration(time.Hour), escalation.Duration(6 * time.Hour)}
+	w.policy.ChainBudgetUSD = 5
+	w.inFlight = []activities.ToolCall{{Number: 3, Name: "Bash", Input: "docker restart web", State: activities.ToolRunning}}
+	w.longHistory(70 * time.Minute)
+	saved, _ := w.goOnAnew(t, workflows.ChainInput{Actor: "ben", Prompt: "the shop is slow", Services: []string{"web"}})
+	require.Equal(t, 1, saved.Carried.Reminded)
+	return saved, w
+}
+
+// TestChainGoesOnInANewRun starts from saved state, and does at the gate what the first run would have.
+func TestChainGoesOnInANewRun(t *testing.T) {
+	t.Parallel()
+	answer := func(t *testing.T, action escalation.GateAction) (*world, escalation.Chain, workflows.ChainInput) {
+		t.Helper()
+		saved, before := savedAtAGate(t)
+		w := continuedWorld(t, concludes(escalation.VerdictResolved, 0.5))
+		w.policy = escalation.Policy{} // it is not read again
+		w.opened = append(w.opened, before.opened...)
+		w.env.SetStartTime(saved.Carried.State.Gates[0].OpenedAt.Add(70 * time.Minute))
+		gate := w.gateAfter(t, time.Minute)
+		w.answerAfter(2*time.Hour, said(action, "look at the proxy"))
+		result, err := w.run(t, saved)
+		require.NoError(t, err)
+		require.Equal(t, "gate-1", gate.ID)
+		require.Equal(t, "ben", result.Actor)
+		require.Equal(t, saved.Carried.State.StartedAt.UTC(), result.StartedAt.UTC())
+		all := make([]escalation.Event, 0, len(before.events)+len(w.events))
+		all = append(append(all, before.events...), w.events...)
+		require.Len(t, all, len(result.Events), "every event is recorded once")
+		for i := range all {
+			require.Equal(t, all[i].Message, result.Events[i].Message)
+		}
+		require.Equal(t, "docker restart web", saved.Carried.InFlight[0].Input)
+		return w, result, saved
+	}
+	t.Run("continue_session", func(t *testing.T) {
+		t.Parallel()
+		w, result, saved := answer(t, escalation.GateContinue)
+		require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+		require.Len(t, result.Sessions, 3)
+		require.InDelta(t, 0.78, result.CostUSD, 1e-9)
+		require.Equal(t, saved.Carried.State.Sessions[1].SessionID, w.ran[0].ParentSessionID)
+		require.Equal(t, saved.Carried.InFlight, w.ran[0].InFlight)
+		require.True(t, w.ran[0].Continues)
+		require.InDelta(t, 0.28, w.requests[0].ChainSpentUSD, 1e-9, "the budget knows what the first run spent")
+		require.InDelta(t, 5, w.ran[0].Policy.ChainBudgetUSD, 0)
+	})
+	t.Run("fix", func(t *testing.T) {
+		t.Parallel()
+		w, result, saved := answer(t, escalation.GateFix)
+		require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+		require.Equal(t, saved.Carried.State.Sessions[0].SessionID, w.ran[0].ParentSessionID)
+		require.Equal(t, "look at the proxy", w.ran[0].Guidance)
+		require.Equal(t, "the shop is slow", w.ran[0].Request)
+		require.Equal(t, []string{"web"}, w.ran[0].Services)
+	})
+	t.Run("override", func(t *testing.T) {
+		t.Parallel()
+		_, result, _ := answer(t, escalation.GateOverride)
+		require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
+	})
+	t.Run("nobody answers", func(t *testing.T) {
+		t.Parallel()
+		saved, _ := savedAtAGate(t)
+		w := continuedWorld(t)
+		w.env.SetStartTime(saved.Carried.State.Gates[0].OpenedAt.Add(70 * time.Minute))
+		result, err := w.run(t, saved)
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+		gate := result.Gates[0]
+		require.InDelta(t, 72, gate.Answer.At.Sub(gate.OpenedAt).Hours(), 0.01, "the clock goes on from the opening")
+		require.Len(t, messagesOf(result.Events, escalation.EventGateReminder), 2, "the reminder of the first run is not repeated")
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		t.Parallel()
+		saved, _ := savedAtAGate(t)
+		w := continuedWorld(t)
+		w.env.RegisterDelayedCallback(w.env.CancelWorkflow, time.Hour)
+		_, err := w.run(t, saved)
+		require.True(t, temporal.IsCanceledError(err), "got %v", err)
+		require.Equal(t, escalation.OutcomeAborted, w.query(t).Outcome)
+	})
+	t.Run("a signal in the first task of the new run", func(t *testing.T) {
+		t.Parallel()
+		saved, _ := savedAtAGate(t)
+		w := continuedWorld(t)
+		w.replyAfter(0, said(escalation.GateOverride, ""))
+		result, err := w.run(t, saved)
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
+	})
+}
+
+// TestChainOfManyGates goes through 300 gates. What it hands to its next run must not grow, whatever
+// its agents say.
+func TestChainOfManyGates(t *testing.T) {
+	t.Parallel()
+	const gates, perRun = 300, 40
+	wordy := func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		return escalation.Report{
+			Status: escalation.SessionCompleted, CostUSD: 0.01, ReportedSessionID: input.SessionID, Attempts: 1,
+			Verdict: &escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: strings.Repeat("very ", 10_000), Services: []string{"web"}},
+		}, nil
+	}
+	input := workflows.ChainInput{Actor: "ben"}
+	var w *world
+	runs, most, sessions, answered := 0, 0, 0, 0
+	for {
+		runs++
+		w = newGatedWorld(t, repeated(perRun+1, wordy)...)
+		if input.Carried != nil {
+			w.env.SetContinuedExecutionRunID("the-run-before")
+		}
+		inRun := 0
+		var next func()
+		next = func() {
+			inRun, answered = inRun+1, answered+1
+			answer := saidAt(fmt.Sprintf("gate-%d", answered), escalation.GateFix, "again")
+			if answered == gates {
+				answer = saidAt(fmt.Sprintf("gate-%d", answered), escalation.GateOverride, "")
+			}
+			got := &reply{}
+			w.answerNow(got, answer)
+			if answered == gates {
+				return
+			}
+			if inRun == perRun {
+				w.longHistory(time.Minute)
+				return
+			}
+			w.env.RegisterDelayedCallback(next, time.Hour)
+		}
+		w.env.RegisterDelayedCallback(next, time.Hour)
+		if (gates-1)/perRun+1 == runs {
+			break
+		}
+		var size int
+		input, size = w.goOnAnew(t, input)
+		most = max(most, size)
+		sessions += len(w.ran)
+		state := input.Carried.State
+		require.LessOrEqual(t, len(state.Sessions), 20)
+		require.LessOrEqual(t, len(state.Gates), 20)
+		require.LessOrEqual(t, len(state.Events), 100)
+		require.Equal(t, answered+1, state.Earlier.Gates+len(state.Gates), "those that are left out are counted")
+		require.Equal(t, sessions, state.Earlier.Sessions+len(state.Sessions))
+		require.Less(t, size, 400_000)
+	}
+	result, err := w.run(t, input)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
+	require.Equal(t, gates, answered)
+	require.Equal(t, gates, result.Earlier.Gates+len(result.Gates))
+	require.Equal(t, fmt.Sprintf("gate-%d", gates), result.Gates[len(result.Gates)-1].ID)
+	require.InDelta(t, 0.01*gates, result.CostUSD, 1e-6)
+	t.Logf("gates: %d gates in %d runs, at most %d bytes handed to the next run (%d sessions)", gates, runs, most, sessions+len(w.ran))
+}
+
+func TestCarriedIsNotForPeople(t *testing.T) {
+	t.Parallel()
+	saved, _ := savedAtAGate(t)
+	w := newGatedWorld(t)
+	_, err := w.run(t, saved)
+	var refused *temporal.ApplicationError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, workflows.ErrorTypeInput, refused.Type())
+	require.Equal(t, "carried is not for people: a chain gives it to itself when it goes on in a new run", refused.Message())
+	require.Empty(t, w.events)
+	require.Empty(t, w.ran)
+
+	c := newCalendar(t, endsWith(escalation.OutcomeHealthy))
+	_, err = c.run(t, saved)
+	require.ErrorContains(t, err, "carried is not for people")
+}
+
+// TestChainWithSomethingUnderWayDoesNotGoOnAnew keeps its run until a notification is sent.
+func TestChainWithSomethingUnderWayDoesNotGoOnAnew(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	people := w.listen()
+	people.fail = errAway
+	w.policy.Gate.Remind = []escalation.Duration{escalation.Duration(20 * time.Minute), escalation.Duration(4 * time.Hour)}
+	w.longHistory(0)
+	saved, _ := w.goOnAnew(t, workflows.ChainInput{})
+	require.Equal(t, 1, saved.Carried.Reminded, "the first reminder was on its way when the opening was given up")
+	waited := saved.Carried.State.Events[len(saved.Carried.State.Events)-1].At.Sub(saved.Carried.State.Gates[0].OpenedAt)
+	require.GreaterOrEqual(t, waited, time.Hour, "only when all were given up")
+	require.Equal(t, []escalation.NotificationKind{escalation.NotifyNeedsHuman}, saved.Carried.Told)
+	require.NotEmpty(t, messagesOf(w.events, escalation.EventNotNotified), "what was not told is recorded")
+}
+
+// TestCarriedReadsBack holds the state that is handed on to its own form: strict decoding loses nothing.
+func TestCarriedReadsBack(t *testing.T) {
+	t.Parallel()
+	saved, _ := savedAtAGate(t)
+	encoded, err := json.Marshal(saved)
+	require.NoError(t, err)
+	var again workflows.ChainInput
+	require.NoError(t, json.Unmarshal(encoded, &again))
+	require.NoError(t, again.Validate())
+	require.Equal(t, saved, again)
+}

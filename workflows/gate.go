@@ -1,0 +1,212 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+const (
+	// GateQuery answers with the open gate as JSON; null if the chain is at none.
+	GateQuery = "gate"
+	// ResolveGate is the update, and the signal, by which a person answers: an escalation.GateAnswer.
+	// The update returns an escalation.GateResolution.
+	ResolveGate = "resolve-gate"
+
+	// gateOpen and gateClosed are the values of GateAttribute.
+	gateOpen   = "open"
+	gateClosed = "closed"
+)
+
+// holdGate opens a gate for the step at, which ended or was refused by decision. It returns the step
+// that was chosen there, or false if the chain has ended.
+func (c *chainRun) holdGate(ctx workflow.Context, at step, decision escalation.Decision) (step, bool, error) {
+	gate := c.openGate(ctx, at, decision)
+	if gate == nil {
+		return at, false, c.concludeRefusal(ctx, escalation.Cancelled())
+	}
+	c.note(ctx, escalation.Event{
+		Kind: escalation.EventGateOpened, SessionID: gate.SessionID, Severity: decision.Severity(), Message: describeGate(*gate),
+	})
+	// It can be answered from here on, also while the records are away.
+	if err := c.publish(ctx); err != nil {
+		return at, false, err
+	}
+	kind, blocked := blockedBy(decision.Rule)
+	if !blocked {
+		kind = escalation.NotifyNeedsHuman
+	}
+	c.notify(ctx, kind, decision.Reason)
+	if err := c.storeEvents(ctx, "record "+gate.ID, false); err != nil {
+		return at, false, err
+	}
+	c.detach(ctx)
+	return c.attendGate(ctx, at)
+}
+
+// openGate adds a gate to the state, which is the moment from which answers count. It returns nil if
+// the chain was cancelled before that.
+func (c *chainRun) openGate(ctx workflow.Context, at step, decision escalation.Decision) *escalation.Gate {
+	opening := escalation.GateOpening{
+		Number: c.state.Earlier.Gates + len(c.state.Gates) + 1, Before: c.state.Gates,
+		Decision: decision, Tier: at.tier, Refused: at.refused,
+		Last: c.state.Last(), Transcript: escalation.TranscriptReachable,
+		SpentUSD: c.state.CostUSD, Tried: c.tried(),
+	}
+	if possible, _ := escalation.ContinuationOf(c.policy, opening); possible != nil {
+		opening.Transcript = c.lookForTranscript(ctx, possible.SessionID)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	opening.At = workflow.Now(ctx)
+	c.state.Gates = append(c.state.Gates, escalation.NewGate(c.policy, opening))
+	c.reminded = 0
+	return c.gate()
+}
+
+// gate returns the gate that was opened last.
+func (c *chainRun) gate() *escalation.Gate { return &c.state.Gates[len(c.state.Gates)-1] }
+
+// lookForTranscript asks the agents' workers whether one of them can go on with a conversation.
+func (c *chainRun) lookForTranscript(ctx workflow.Context, sessionID string) escalation.TranscriptState {
+	var tiers *activities.Tiers
+	var found activities.FindTranscriptResult
+	err := workflow.ExecuteActivity(withTranscript(ctx, "is the conversation still there?"), tiers.FindTranscript,
+		activities.FindTranscriptInput{SessionID: sessionID, Directory: c.directory}).Get(ctx, &found)
+	switch {
+	case err != nil:
+		workflow.GetLogger(ctx).Warn("nobody can tell whether a transcript is there", "session_id", sessionID, "error", err)
+		return escalation.TranscriptUnknown
+	case found.Reachable:
+		return escalation.TranscriptReachable
+	default:
+		return escalation.TranscriptGone
+	}
+}
+
+// attendGate waits at the open gate until it is closed: by an answer, by the order of a tier, by its
+// expiry, or because the chain is cancelled. It returns what holdGate does.
+func (c *chainRun) attendGate(ctx workflow.Context, at step) (step, bool, error) {
+	gate := c.gate()
+	bell := c.setAlarm(ctx, gate)
+	defer func() { bell.stop() }()
+	for {
+		c.receiveAtGate(ctx, at, gate)
+		if len(c.unrecorded) > 0 && gate.Answer == nil {
+			if err := c.storeEvents(ctx, "record what came to "+gate.ID, false); err != nil {
+				return at, false, err
+			}
+			continue // something may have come meanwhile
+		}
+		if gate.Answer != nil {
+			return c.leaveGate(ctx, at, gate)
+		}
+		if c.mayGoOnAnew(ctx) {
+			return at, false, c.goOnAnew(ctx, at)
+		}
+		err := workflow.Await(ctx, func() bool {
+			return gate.Answer != nil || bell.timer.IsReady() || c.hasSignals(ctx) || c.mayGoOnAnew(ctx)
+		})
+		switch {
+		case gate.Answer != nil:
+		case err != nil || ctx.Err() != nil: // the alarm of a cancelled chain goes off, too
+			gate.Answer = &escalation.GateClosing{Action: escalation.GateAbort, Cancelled: true, At: workflow.Now(ctx)}
+		case bell.timer.IsReady():
+			c.ring(ctx, gate)
+			bell = c.setAlarm(ctx, gate)
+		}
+	}
+}
+
+// alarm is the next moment at which something is due at a gate.
+type alarm struct {
+	timer workflow.Future
+	stop  func()
+}
+
+// setAlarm sets the alarm for the next reminder, or for the expiry.
+func (c *chainRun) setAlarm(ctx workflow.Context, gate *escalation.Gate) alarm {
+	due, what := gate.ExpiresAt, fmt.Sprintf("%s expires: %s", gate.ID, gate.OnTimeout)
+	if reminders := c.policy.Gate.Remind; c.reminded < len(reminders) {
+		if at := gate.OpenedAt.Add(reminders[c.reminded].Std()); at.Before(due) {
+			due, what = at, fmt.Sprintf("%s: reminder %d of %d", gate.ID, c.reminded+1, len(reminders))
+		}
+	}
+	waiting, stop := workflow.WithCancel(ctx)
+	timer := workflow.NewTimerWithOptions(waiting, due.Sub(workflow.Now(ctx)), workflow.TimerOptions{Summary: what})
+	return alarm{timer: timer, stop: stop}
+}
+
+// ring does what is due: it reminds people, once however many reminders have been missed while no
+// worker was there, or closes a gate that nobody has answered.
+func (c *chainRun) ring(ctx workflow.Context, gate *escalation.Gate) {
+	now := workflow.Now(ctx)
+	age := now.Sub(gate.OpenedAt).Round(time.Second)
+	if !now.Before(gate.ExpiresAt) {
+		gate.Answer = &escalation.GateClosing{Action: gate.OnTimeout, At: now}
+		c.notify(ctx, escalation.NotifyNeedsHuman, fmt.Sprintf("nobody has answered %s in %s: %s",
+			gate.ID, escalation.ShortDuration(age), gate.Next(*gate.Answer)))
+		return
+	}
+	for c.reminded < len(c.policy.Gate.Remind) && !now.Before(gate.OpenedAt.Add(c.policy.Gate.Remind[c.reminded].Std())) {
+		c.reminded++
+	}
+	text := fmt.Sprintf("%s has been open for %s: %s", gate.ID, escalation.ShortDuration(age), gate.Reason)
+	c.note(ctx, escalation.Event{
+		Kind: escalation.EventGateReminder, SessionID: gate.SessionID, Severity: escalation.SeverityWarning, Message: text,
+	})
+	c.notify(ctx, escalation.NotifyNeedsHuman, text)
+}
+
+// leaveGate goes on as the gate was answered. Whether the next session may start is asked anew.
+func (c *chainRun) leaveGate(ctx workflow.Context, at step, gate *escalation.Gate) (step, bool, error) {
+	closing := *gate.Answer
+	c.waitingSince = time.Time{} // a person's decision is worth the patience of a new chain
+	c.note(ctx, escalation.Event{
+		Kind: escalation.EventGateClosed, SessionID: gate.SessionID, Message: describeClosing(*gate),
+	})
+	if decision, ends := gate.Ending(closing); ends {
+		return at, false, c.concludeRefusal(ctx, decision)
+	}
+	return c.stepFrom(at, closing), true, c.publish(ctx)
+}
+
+// stepFrom is the step that follows when the gate of the step at is closed so.
+func (c *chainRun) stepFrom(at step, closing escalation.GateClosing) step {
+	byPerson := closing.Actor != ""
+	approved := at.refused && byPerson // that person has read what refused it
+	at.refused = false
+	switch {
+	case closing.ToTier != 0 && at.hasRun(c.state.Last()):
+		return at.escalate(*c.state.Last(), closing.ToTier, c.takeOrder())
+	case closing.ToTier != 0:
+		return at.ordered(c.takeOrder())
+	}
+	at.continues, at.order, at.approved = nil, nil, approved
+	if byPerson {
+		at.order = &EscalateSignal{ToTier: at.tier, Guidance: closing.Guidance}
+	}
+	if closing.Action == escalation.GateContinue {
+		last := *c.state.Last()
+		at.continues = &last
+	}
+	return at
+}
+
+// tried tells what the agents did, oldest first.
+func (c *chainRun) tried() []string {
+	sessions := c.state.Sessions
+	tried := make([]string, 0, len(sessions))
+	for i := range sessions[max(0, len(sessions)-maxTried):] {
+		tried = append(tried, describeTry(sessions[max(0, len(sessions)-maxTried)+i]))
+	}
+	return tried
+}
+
+// maxTried is how many sessions a gate tells about: more than a chain without gates can have.
+const maxTried = 10

@@ -1,0 +1,719 @@
+package workflows_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// newGatedWorld is a world whose chains wait for people.
+func newGatedWorld(t *testing.T, tiers ...tierScript) *world {
+	t.Helper()
+	w := newWorld(t, tiers...)
+	w.policy.Gate = escalation.GatePolicy{Timeout: escalation.Duration(72 * time.Hour), OnTimeout: escalation.GateAbort}
+	return w
+}
+
+// repeated is the same script for several tiers.
+func repeated(count int, script tierScript) []tierScript {
+	scripts := make([]tierScript, count)
+	for i := range scripts {
+		scripts[i] = script
+	}
+	return scripts
+}
+
+// reply is what came of an answer.
+type reply struct {
+	accepted   bool
+	refusal    string
+	resolution escalation.GateResolution
+}
+
+// answerAfter sends the update as a person types it.
+func (w *world) answerAfter(delay time.Duration, payload string) *reply {
+	got := &reply{}
+	w.env.RegisterDelayedCallback(func() { w.answerNow(got, payload) }, delay)
+	return got
+}
+
+func (w *world) answerNow(got *reply, payload string) {
+	w.env.UpdateWorkflow(workflows.ResolveGate, "", &testsuite.TestUpdateCallback{
+		OnAccept: func() { got.accepted = true },
+		OnReject: func(err error) { got.refusal = err.Error() },
+		OnComplete: func(result any, err error) {
+			if err != nil {
+				got.refusal = err.Error()
+			} else if resolution, ok := result.(escalation.GateResolution); ok {
+				got.resolution = resolution
+			}
+		},
+	}, json.RawMessage(payload))
+}
+
+// replyAfter sends the signal.
+func (w *world) replyAfter(delay time.Duration, payload string) {
+	w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(workflows.ResolveGate, json.RawMessage(payload)) }, delay)
+}
+
+// gateAfter asks for the open gate at that time.
+func (w *world) gateAfter(t *testing.T, delay time.Duration) *escalation.Gate {
+	t.Helper()
+	gate := &escalation.Gate{}
+	w.env.RegisterDelayedCallback(func() {
+		encoded, err := w.env.QueryWorkflow(workflows.GateQuery)
+		if err == nil {
+			err = encoded.Get(&gate)
+		}
+		if err != nil {
+			t.Errorf("query the gate: %v", err)
+		}
+	}, delay)
+	return gate
+}
+
+func said(action escalation.GateAction, guidance string) string {
+	return saidAt("gate-1", action, guidance)
+}
+
+func saidAt(gate string, action escalation.GateAction, guidance string) string {
+	encoded, _ := json.Marshal(escalation.GateAnswer{GateID: gate, Action: action, Guidance: guidance, Actor: "anna"})
+	return string(encoded)
+}
+
+func messagesOf(events []escalation.Event, kind escalation.EventKind) []string {
+	var messages []string
+	for _, event := range events {
+		if event.Kind == kind {
+			messages = append(messages, event.Message)
+		}
+	}
+	return messages
+}
+
+func TestGateShowsWhatAPersonHasToKnow(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut))
+	people := w.listen()
+	var attribute []string
+	w.env.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
+		value, _ := args.Get(0).(temporal.SearchAttributes).GetKeyword(workflows.GateAttribute)
+		attribute = append(attribute, value)
+	}).Return(nil)
+	gate := w.gateAfter(t, time.Hour)
+	w.answerAfter(2*time.Hour, said(escalation.GateOverride, "it is known"))
+	result, err := w.run(t, workflows.ChainInput{Actor: "ben"})
+	require.NoError(t, err)
+
+	interrupted := result.Sessions[1]
+	require.Equal(t, "gate-1", gate.ID)
+	require.Equal(t, escalation.GateTimedOut, gate.Source)
+	require.Equal(t, escalation.TierSafeRepair, gate.Tier)
+	require.Equal(t, interrupted.SessionID, gate.SessionID)
+	require.Equal(t, "tier 2 ended without a verdict (timed_out): what went wrong", gate.Reason)
+	require.InDelta(t, 0.28, gate.CostUSD, 1e-9)
+	require.Equal(t, []string{
+		"tier 1 (haiku): completed, $0.03, verdict escalate: “what it saw”", "tier 2 (sonnet): timed_out, $0.25",
+	}, gate.Tried)
+	require.Equal(t, []escalation.GateAction{
+		escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort,
+	}, gate.Options)
+	require.Equal(t, &escalation.Continuation{
+		SessionID: interrupted.SessionID, Role: escalation.TierSafeRepair, State: escalation.SessionTimedOut,
+	}, gate.Continuation)
+	require.Equal(t, 72*time.Hour, gate.ExpiresAt.Sub(gate.OpenedAt))
+	require.Equal(t, escalation.GateAbort, gate.OnTimeout)
+
+	require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
+	require.Contains(t, result.Reason, "anna answered override at ")
+	require.Equal(t, "ben", result.Actor)
+	require.Len(t, result.Gates, 1)
+	closing := result.Gates[0].Answer
+	require.Equal(t, []any{escalation.GateOverride, "anna", "it is known"}, []any{closing.Action, closing.Actor, closing.Guidance})
+	require.InDelta(t, 2*time.Hour.Seconds(), closing.At.Sub(gate.OpenedAt).Seconds(), 10)
+	require.Equal(t, result.Events, w.events, "every event that people see is recorded, in order")
+	opened := messagesOf(result.Events, escalation.EventGateOpened)
+	require.Len(t, opened, 1)
+	for _, part := range []string{
+		"gate-1 opens at tier 2 (timed_out) for $0.2800 so far", "session " + interrupted.SessionID + " of tier 2 (timed_out) can be continued",
+		"options: continue_session, fix, override, abort", "tried: tier 1 (haiku)",
+	} {
+		require.Contains(t, opened[0], part)
+	}
+	closed := messagesOf(result.Events, escalation.EventGateClosed)
+	require.Len(t, closed, 1)
+	require.Contains(t, closed[0], "guidance: it is known")
+
+	require.True(t, w.closed[1].Release, "what waits repairs nothing, and holds nobody up")
+	require.Contains(t, attribute, "open")
+	require.Equal(t, "closed", attribute[len(attribute)-1])
+	require.Len(t, people.got, 1, "people are told once")
+	require.Equal(t, escalation.NotifyNeedsHuman, people.got[0].Kind)
+	require.Contains(t, people.got[0].Text, "answer with: starter gate "+result.ID)
+}
+
+func TestGateOptions(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, action escalation.GateAction, tiers ...tierScript) (*world, escalation.Chain, *reply) {
+		t.Helper()
+		w := newGatedWorld(t, append([]tierScript{concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut)}, tiers...)...)
+		w.inFlight = []activities.ToolCall{{Number: 3, Name: "Bash", Input: "docker restart web", State: activities.ToolRunning}}
+		got := w.answerAfter(time.Hour, said(action, "look at the proxy"))
+		result, err := w.run(t, workflows.ChainInput{Prompt: "the shop is slow"})
+		require.NoError(t, err)
+		require.Empty(t, got.refusal)
+		require.True(t, got.accepted)
+		require.Equal(t, "gate-1", got.resolution.GateID)
+		require.Equal(t, action, got.resolution.Action)
+		require.Equal(t, result.Events, w.events)
+		requireDistinctKeys(t, result.Events)
+		return w, result, got
+	}
+	t.Run("continue_session", func(t *testing.T) {
+		t.Parallel()
+		w, result, got := run(t, escalation.GateContinue, concludes(escalation.VerdictResolved, 0.5))
+		require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+		interrupted, again := result.Sessions[1], result.Sessions[2]
+		require.Equal(t, "tier 2 goes on with session "+interrupted.SessionID+", once it is admitted, with the guidance", got.resolution.Next)
+		require.Equal(t, interrupted.ID, again.ParentID)
+		require.Equal(t, interrupted.Tier, again.Tier)
+		require.Equal(t, escalation.PurposeContinuation, again.Purpose)
+		require.Equal(t, escalation.ContinuityResume, again.Continuity)
+		require.Equal(t, escalation.ReasonContinued, again.ContinuityReason)
+		require.NotEqual(t, interrupted.SessionID, again.SessionID, "the interrupted conversation stays as it is")
+		input := w.ran[2]
+		require.Equal(t, interrupted.SessionID, input.ParentSessionID)
+		require.Equal(t, escalation.TierSafeRepair, input.ParentTier)
+		require.True(t, input.Continues)
+		require.Equal(t, w.inFlight, input.InFlight)
+		require.Equal(t, "look at the proxy", input.Guidance)
+		require.Len(t, messagesOf(result.Events, escalation.EventSessionReused), 1)
+		require.Len(t, messagesOf(result.Events, escalation.EventSessionStarted), 2, "a reused session is no new one")
+	})
+	t.Run("fix", func(t *testing.T) {
+		t.Parallel()
+		w, result, got := run(t, escalation.GateFix, concludes(escalation.VerdictResolved, 0.5))
+		require.Equal(t, "tier 2 runs again in a new session, once it is admitted, with the guidance", got.resolution.Next)
+		require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+		again := result.Sessions[2]
+		require.Equal(t, result.Sessions[0].ID, again.ParentID, "from the checkpoint of the tier before")
+		require.Equal(t, escalation.PurposeTier, again.Purpose)
+		require.Equal(t, result.Sessions[0].SessionID, w.ran[2].ParentSessionID)
+		require.False(t, w.ran[2].Continues)
+		require.Empty(t, w.ran[2].InFlight)
+		require.Equal(t, "look at the proxy", w.ran[2].Guidance)
+		require.False(t, again.Forced)
+		require.Empty(t, messagesOf(result.Events, escalation.EventSessionReused))
+	})
+	t.Run("override", func(t *testing.T) {
+		t.Parallel()
+		_, result, got := run(t, escalation.GateOverride)
+		require.Equal(t, "the state is accepted, and the chain ends as overridden", got.resolution.Next)
+		require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
+	})
+	t.Run("abort", func(t *testing.T) {
+		t.Parallel()
+		_, result, got := run(t, escalation.GateAbort)
+		require.Equal(t, "the chain ends as aborted", got.resolution.Next)
+		require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+		require.Contains(t, result.Reason, "anna answered abort")
+	})
+}
+
+// TestGateRefusesAnswers sends what does not count, first as updates, which leave no trace in the
+// chain, then as signals, each of which leaves an event.
+func TestGateRefusesAnswers(t *testing.T) {
+	t.Parallel()
+	refusals := map[string]string{
+		`{"gate_id":"gate-1","action":"go on","actor":"anna"}`:                                                `action "go on" is unknown`,
+		`{"gate_id":"gate-1","action":"continue_session","actor":"anna"}`:                                     "gate-1 offers no continue_session: its transcript is gone",
+		`{"gate_id":"gate-2","action":"fix","actor":"anna"}`:                                                  `gate "gate-2" is not the one that is asked: it is gate-1`,
+		`{"gate_id":"","action":"fix","actor":"anna"}`:                                                        "gate_id is empty",
+		`{"gate_id":"gate-1","action":"fix","actor":" "}`:                                                     "actor is empty",
+		`{"gate_id":"gate-1","action":"fix"}`:                                                                 "actor is empty",
+		`{"gate_id":"gate-1","action":"fix","actor":"anna","guidance":"` + strings.Repeat("a", 10_001) + `"}`: "guidance has 10001 characters",
+		`{"gate_id":"gate-1","action":"fix","actor":"anna","hint":"x"}`:                                       `unknown field "hint"`,
+		`{"gate_id":"gate-1","action":"fix","actor":"mallory"}`:                                               "mallory may not answer: CLAUDEOPS_GATE_APPROVERS",
+		`{"gate_id":"gate-1","action":"fix","actor":"ben"}`:                                                   "ben may not answer: whoever starts a chain",
+		`["fix"]`:       "must be a JSON object",
+		`{"gate_id":1}`: "gate_id must not be a number",
+		`{"gate_id":"gate-1","action":"fix","actor":"` + strings.Repeat("a", 201) + `"}`: "actor has 201 characters",
+	}
+	newOne := func(t *testing.T) *world {
+		t.Helper()
+		w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+		w.transcript = func() (bool, error) { return false, nil }
+		w.policy.Gate.Approvers, w.policy.Gate.FourEyes = []string{"anna", "ben"}, true
+		w.answerAfter(2*time.Hour, said(escalation.GateAbort, ""))
+		return w
+	}
+	t.Run("updates", func(t *testing.T) {
+		t.Parallel()
+		w := newOne(t)
+		got := map[string]*reply{}
+		for payload := range refusals {
+			got[payload] = w.answerAfter(time.Hour, payload)
+		}
+		result, err := w.run(t, workflows.ChainInput{Actor: "ben"})
+		require.NoError(t, err)
+		for payload, want := range refusals {
+			require.False(t, got[payload].accepted, payload)
+			require.Contains(t, got[payload].refusal, want, payload)
+		}
+		require.Empty(t, messagesOf(result.Events, escalation.EventGateRefused))
+		require.Len(t, result.Gates, 1)
+		require.Equal(t, "anna", result.Gates[0].Answer.Actor)
+	})
+	t.Run("signals", func(t *testing.T) {
+		t.Parallel()
+		w := newOne(t)
+		for payload := range refusals {
+			w.replyAfter(time.Hour, payload)
+		}
+		result, err := w.run(t, workflows.ChainInput{Actor: "ben"})
+		require.NoError(t, err)
+		told := messagesOf(result.Events, escalation.EventGateRefused)
+		require.Len(t, told, len(refusals))
+		for _, want := range refusals {
+			require.Contains(t, strings.Join(told, "\n"), want)
+		}
+		require.Equal(t, result.Events, w.events)
+		require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+	})
+}
+
+// TestGateIsAnsweredOnce lets two people answer at the same moment, in each order of update and signal.
+func TestGateIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
+	t.Run("two updates", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+		first, second := &reply{}, &reply{}
+		w.env.RegisterDelayedCallback(func() {
+			w.answerNow(first, `{"gate_id":"gate-1","action":"override","actor":"anna"}`)
+			w.answerNow(second, `{"gate_id":"gate-1","action":"abort","actor":"ben"}`)
+		}, time.Hour)
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.True(t, first.accepted)
+		require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
+		require.False(t, second.accepted)
+		require.Contains(t, second.refusal, "gate-1 is closed: anna answered override at ")
+		require.Equal(t, "anna", result.Gates[0].Answer.Actor)
+	})
+	t.Run("two signals", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+		w.env.RegisterDelayedCallback(func() {
+			w.env.SignalWorkflow(workflows.ResolveGate, json.RawMessage(`{"gate_id":"gate-1","action":"override","actor":"anna"}`))
+			w.env.SignalWorkflow(workflows.ResolveGate, json.RawMessage(`{"gate_id":"gate-1","action":"abort","actor":"ben"}`))
+		}, time.Hour)
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
+		told := messagesOf(result.Events, escalation.EventGateRefused)
+		require.Len(t, told, 1)
+		require.Contains(t, told[0], `resolve-gate of "abort" by "ben" at "gate-1" is refused: gate-1 is closed: anna answered override`)
+		require.Equal(t, result.Events, w.events)
+	})
+	t.Run("a stale gate", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, repeated(2, concludes(escalation.VerdictNeedsHuman, 0.03))...)
+		w.answerAfter(time.Hour, said(escalation.GateFix, ""))
+		stale := w.answerAfter(2*time.Hour, said(escalation.GateAbort, ""))
+		w.answerAfter(3*time.Hour, saidAt("gate-2", escalation.GateOverride, ""))
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Contains(t, stale.refusal, "gate-1 is closed: anna answered fix at")
+		require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
+		require.Len(t, result.Gates, 2)
+	})
+}
+
+// TestGateLosesNoAnswer lets answers come as early as they can.
+func TestGateLosesNoAnswer(t *testing.T) {
+	t.Parallel()
+	t.Run("a signal while the tier still runs", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+		w.tierTakes = time.Minute
+		w.replyAfter(30*time.Second, said(escalation.GateOverride, ""))
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
+		require.Less(t, result.EndedAt.Sub(result.StartedAt), time.Hour)
+	})
+	t.Run("a signal in the task in which the tier ends", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t)
+		w.tiers = []tierScript{func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+			w.env.SignalWorkflow(workflows.ResolveGate, json.RawMessage(said(escalation.GateOverride, "")))
+			return concludes(escalation.VerdictNeedsHuman, 0.03)(t, input)
+		}}
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
+	})
+	for name, send := range map[string]func(*world, string){
+		"an update": func(w *world, payload string) { w.answerAfter(30*time.Second, payload) },
+		"a signal":  func(w *world, payload string) { w.replyAfter(30*time.Second, payload) },
+	} {
+		t.Run(name+" while the opening is being recorded", func(t *testing.T) {
+			t.Parallel()
+			w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03), concludes(escalation.VerdictResolved, 0.5))
+			w.recordTakes = time.Minute
+			send(w, said(escalation.GateFix, "now"))
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+			require.Equal(t, "now", w.ran[1].Guidance)
+			require.Less(t, result.EndedAt.Sub(result.StartedAt), time.Hour)
+		})
+	}
+	t.Run("a signal to a chain that needs nobody", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, concludes(escalation.VerdictHealthy, 0.03))
+		w.tierTakes = time.Minute
+		w.replyAfter(time.Second, said(escalation.GateAbort, ""))
+		early := w.answerAfter(time.Second, said(escalation.GateAbort, ""))
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeHealthy, result.Outcome)
+		require.Equal(t, "the chain is at no gate", early.refusal)
+		told := messagesOf(result.Events, escalation.EventGateRefused)
+		require.Len(t, told, 1)
+		require.Contains(t, told[0], "the chain is at no gate")
+		require.Equal(t, result.Events, w.events)
+	})
+}
+
+func TestGateRemindsAndExpires(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	w.policy.Gate.Remind = []escalation.Duration{
+		escalation.Duration(time.Hour), escalation.Duration(6 * time.Hour), escalation.Duration(24 * time.Hour), escalation.Duration(100 * time.Hour),
+	}
+	people := w.listen()
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+	require.Contains(t, result.Reason, "nobody answered until ")
+	opened := result.Gates[0].OpenedAt
+	require.Equal(t, 72*time.Hour, result.Gates[0].Answer.At.Sub(opened))
+	var after []time.Duration
+	for _, event := range result.Events {
+		if event.Kind == escalation.EventGateReminder {
+			after = append(after, event.At.Sub(opened))
+		}
+	}
+	require.Equal(t, []time.Duration{time.Hour, 6 * time.Hour, 24 * time.Hour}, after)
+	require.Len(t, people.got, 5, "the opening, three reminders, and the expiry")
+	require.Contains(t, people.got[2].Text, "gate-1 has been open for 6h: tier 1 asks for a person")
+	require.Contains(t, people.got[4].Text, "nobody has answered gate-1 in 72h: the chain ends as aborted")
+	keys := map[string]bool{}
+	for _, told := range people.got {
+		keys[told.Key] = true
+	}
+	require.Len(t, keys, 5)
+	require.Equal(t, result.Events, w.events)
+}
+
+// TestGateThatNobodyAnswersRunsTheTierAgain does so twice, and then gives up.
+func TestGateThatNobodyAnswersRunsTheTierAgain(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, repeated(3, ends(escalation.SessionTimedOut))...)
+	w.policy.Gate.OnTimeout = escalation.GateFix
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+	require.Len(t, result.Sessions, 3)
+	var did []escalation.GateAction
+	for _, gate := range result.Gates {
+		did = append(did, gate.Answer.Action)
+		require.Empty(t, gate.Answer.Actor)
+	}
+	require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateFix, escalation.GateAbort}, did)
+	require.InDelta(t, 3*72, result.EndedAt.Sub(result.StartedAt).Hours(), 0.1)
+}
+
+func TestGateThatAnswersInTimeStopsTheReminders(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	w.policy.Gate.Remind = []escalation.Duration{escalation.Duration(time.Hour)}
+	people := w.listen()
+	w.answerAfter(30*time.Minute, said(escalation.GateOverride, ""))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Len(t, people.got, 1)
+	require.Less(t, result.EndedAt.Sub(result.StartedAt), time.Hour)
+}
+
+// TestFailedContinuationIsNotOfferedAgain goes on with a session, which fails, and then starts it anew.
+func TestFailedContinuationIsNotOfferedAgain(t *testing.T) {
+	t.Parallel()
+	for _, status := range []escalation.SessionStatus{
+		escalation.SessionTimedOut, escalation.SessionFailed, escalation.SessionResumeFailed, escalation.SessionTranscriptLost,
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut), ends(status),
+				concludes(escalation.VerdictResolved, 0.5))
+			w.answerAfter(time.Hour, said(escalation.GateContinue, "go on"))
+			gate := w.gateAfter(t, 2*time.Hour)
+			refused := w.answerAfter(2*time.Hour, saidAt("gate-2", escalation.GateContinue, ""))
+			w.answerAfter(3*time.Hour, saidAt("gate-2", escalation.GateFix, "anew"))
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+			require.Nil(t, gate.Continuation)
+			require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateOverride, escalation.GateAbort}, gate.Options)
+			require.Contains(t, refused.refusal, "gate-2 offers no continue_session: going on with it was tried, and failed")
+			require.Len(t, result.Sessions, 4, "it does not become a handoff by itself")
+			again := result.Sessions[3]
+			require.Equal(t, result.Sessions[0].ID, again.ParentID, "from the parent's checkpoint, not the interrupted session's")
+			require.Equal(t, escalation.ContinuityResume, again.Continuity)
+			require.Equal(t, escalation.PurposeTier, again.Purpose)
+			require.Equal(t, "anew", w.ran[3].Guidance)
+		})
+	}
+}
+
+// TestContinuationThatAsksAgainCanBeContinued goes on with the latest conversation.
+func TestContinuationThatAsksAgainCanBeContinued(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, append(repeated(2, concludes(escalation.VerdictNeedsHuman, 0.03)), concludes(escalation.VerdictHealthy, 0.03))...)
+	w.answerAfter(time.Hour, said(escalation.GateContinue, "one"))
+	w.answerAfter(2*time.Hour, saidAt("gate-2", escalation.GateContinue, "two"))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeHealthy, result.Outcome)
+	require.Equal(t, result.Sessions[1].SessionID, w.ran[2].ParentSessionID)
+	require.Equal(t, "two", w.ran[2].Guidance)
+}
+
+func TestGateWithoutTheTranscript(t *testing.T) {
+	t.Parallel()
+	for want, transcript := range map[string]func() (bool, error){
+		"its transcript is gone: no agents' host that was asked has it, and no archive": func() (bool, error) { return false, nil },
+		"nobody could tell whether its transcript is still there":                       func() (bool, error) { return false, errors.New("the archive is away") },
+	} {
+		w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+		w.transcript = transcript
+		w.answerAfter(time.Hour, said(escalation.GateAbort, ""))
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, want, result.Gates[0].NoContinuation)
+		require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateOverride, escalation.GateAbort}, result.Gates[0].Options)
+	}
+}
+
+func TestGateAfterATimeoutThatGivesUp(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, ends(escalation.SessionTimedOut))
+	w.policy.Tiers[0].AbortOnTimeout = true
+	w.transcript = func() (bool, error) { return false, errors.New("it must not be asked") }
+	w.answerAfter(time.Hour, said(escalation.GateAbort, ""))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Contains(t, result.Gates[0].NoContinuation, "CLAUDEOPS_TIER1_ABORT_ON_TIMEOUT")
+}
+
+// TestGateForABlockedEscalation lets a person take the step that a cooldown, or the limit of
+// escalations, has refused. The budgets hold all the same.
+func TestGateForABlockedEscalation(t *testing.T) {
+	t.Parallel()
+	cooling := func(w *world) { // for longer than anybody waits
+		slot := w.env.Now().Add(1000 * time.Hour)
+		w.facts = coolingUntil(func() time.Time { return slot })
+	}
+	limited := func(w *world) {
+		w.policy.EscalationLimit = escalation.Limit{Max: 1, Window: escalation.Duration(time.Hour)}
+		w.facts = func(escalation.AdmissionRequest, time.Time) escalation.AdmissionFacts {
+			return escalation.AdmissionFacts{Escalations: 1}
+		}
+	}
+	for name, tt := range map[string]struct {
+		block func(*world)
+		rule  escalation.Rule
+	}{"cooldown": {cooling, escalation.RuleCooldown}, "limit": {limited, escalation.RuleEscalationLimit}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := patient(newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.5)))
+			tt.block(w)
+			people := w.listen()
+			gate := w.gateAfter(t, time.Hour)
+			w.answerAfter(2*time.Hour, said(escalation.GateFix, "go"))
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, escalation.GateBlocked, gate.Source)
+			require.Equal(t, tt.rule, gate.Rule)
+			require.Equal(t, escalation.TierSafeRepair, gate.Tier)
+			require.Nil(t, gate.Continuation)
+			require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+			require.Len(t, result.Sessions, 2)
+			last := w.requests[len(w.requests)-1]
+			require.Equal(t, []bool{true, true}, []bool{last.Force, last.Approved})
+			require.Equal(t, "go", w.ran[1].Guidance)
+			require.Equal(t, w.ran[0].SessionID, w.ran[1].ParentSessionID)
+			require.Equal(t, escalation.NotifyBlocked, people.got[0].Kind)
+			require.Len(t, people.got, 2, "blocked, and resolved")
+		})
+	}
+	t.Run("the day's budget", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03))
+		w.policy.DayBudgetUSD = 10
+		w.facts = func(request escalation.AdmissionRequest, _ time.Time) escalation.AdmissionFacts {
+			return escalation.AdmissionFacts{DaySpentUSD: 400 * request.ChainSpentUSD}
+		}
+		w.answerAfter(time.Hour, said(escalation.GateFix, ""))
+		w.answerAfter(2*time.Hour, saidAt("gate-2", escalation.GateAbort, ""))
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Len(t, result.Gates, 2, "no person can spend what is spent")
+		require.Equal(t, escalation.RuleDayBudget, result.Gates[1].Rule)
+		require.Len(t, w.ran, 1)
+	})
+	t.Run("the chain's budget", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03))
+		w.policy.ChainBudgetUSD = 0.03
+		refused := w.answerAfter(time.Hour, said(escalation.GateFix, ""))
+		w.answerAfter(2*time.Hour, said(escalation.GateAbort, ""))
+		_, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, "gate-1 offers no fix: choose o (override), q (abort)", refused.refusal)
+	})
+	t.Run("after a wait", func(t *testing.T) {
+		t.Parallel()
+		w := patient(newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.5)))
+		w.facts = func(request escalation.AdmissionRequest, _ time.Time) escalation.AdmissionFacts {
+			if request.Approved || len(request.Services) == 0 {
+				return escalation.AdmissionFacts{}
+			}
+			return escalation.AdmissionFacts{Busy: []escalation.BusyService{{Service: "jellyfin", ChainID: "other"}}}
+		}
+		w.answerAfter(30*time.Hour, said(escalation.GateFix, ""))
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.RuleServiceBusy, result.Gates[0].Rule)
+		require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+		require.Equal(t, result.Events, w.events)
+	})
+}
+
+func TestEscalateSignalAtAGate(t *testing.T) {
+	t.Parallel()
+	t.Run("after a session", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03), concludes(escalation.VerdictResolved, 0.5))
+		w.signalAfter(time.Hour, `{"to_tier":1}`)
+		w.signalAfter(2*time.Hour, `{"to_tier":3,"guidance":"redeploy it"}`)
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+		require.Equal(t, escalation.TierFullRepair, result.Gates[0].Answer.ToTier)
+		require.Equal(t, escalation.TierFullRepair, result.Sessions[1].Tier)
+		require.Equal(t, result.Sessions[0].ID, result.Sessions[1].ParentID)
+		require.Equal(t, "redeploy it", w.ran[1].Guidance)
+		require.Contains(t, messagesOf(result.Events, escalation.EventSignal)[0], "tier 1 is no escalation")
+		require.Contains(t, messagesOf(result.Events, escalation.EventGateClosed)[0], "a person asked for tier 3")
+	})
+	t.Run("of the step that was refused", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.5))
+		slot := w.env.Now().Add(1000 * time.Hour)
+		w.facts = coolingUntil(func() time.Time { return slot })
+		w.signalAfter(time.Hour, `{"to_tier":2,"force":true}`)
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+		require.Equal(t, escalation.TierSafeRepair, result.Sessions[1].Tier)
+	})
+}
+
+func TestGateOfACancelledChain(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, time.Hour)
+	_, err := w.run(t, workflows.ChainInput{})
+	require.True(t, temporal.IsCanceledError(err), "got %v", err)
+	chain := w.query(t)
+	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
+	require.Nil(t, chain.OpenGate())
+	require.True(t, chain.Gates[0].Answer.Cancelled)
+	require.Equal(t, chain.Events, w.events)
+	require.Empty(t, messagesOf(chain.Events, escalation.EventGateReminder))
+}
+
+func TestNoGateInADryRun(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	result, err := w.run(t, workflows.ChainInput{DryRun: true})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome)
+	require.Empty(t, result.Gates)
+}
+
+func TestFourEyesNeedToKnowWhoStarts(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t)
+	w.policy.Gate.FourEyes = true
+	_, err := w.run(t, workflows.ChainInput{})
+	var refused *temporal.ApplicationError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, "actor is empty: say who starts the chain, because CLAUDEOPS_GATE_FOUR_EYES lets somebody else answer at its gates", refused.Message())
+	require.Empty(t, w.opened)
+}
+
+// TestIssuesHaveGatesOfTheirOwn parks one of two issues, and lets the parent end as they ended.
+func TestIssuesHaveGatesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	found := func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		report, err := concludes(escalation.VerdictEscalate, 0.03)(t, input)
+		report.Verdict.Issues = []escalation.Issue{
+			{Summary: "502", Services: []string{"jellyfin"}, Severity: escalation.SeverityCritical},
+			{Summary: "full", Services: []string{"nas"}, Severity: escalation.SeverityWarning},
+		}
+		return report, err
+	}
+	w := newGatedWorld(t, append([]tierScript{found}, repeated(2, concludes(escalation.VerdictNeedsHuman, 0.2))...)...)
+	w.policy.MaxParallelIssues = 2
+	w.policy.Gate.FourEyes = true
+	w.issue = workflows.EscalationChain
+	w.known = map[string]escalation.Session{}
+	var refused error
+	w.env.RegisterDelayedCallback(func() {
+		chain := w.query(t)
+		for i, issue := range chain.Issues {
+			for _, actor := range []string{"ben", "anna"} {
+				answer := fmt.Sprintf(`{"gate_id":"gate-1","action":%q,"actor":%q}`, []string{"override", "abort"}[i], actor)
+				err := w.env.UpdateWorkflowByID(issue.ChainID, workflows.ResolveGate, issue.ChainID+actor, &testsuite.TestUpdateCallback{
+					OnAccept: func() {}, OnReject: func(err error) { refused = err }, OnComplete: func(any, error) {},
+				}, json.RawMessage(answer))
+				if err != nil {
+					t.Errorf("answer issue %d: %v", i+1, err)
+				}
+			}
+		}
+	}, time.Hour)
+	result, err := w.run(t, workflows.ChainInput{Actor: "ben"})
+	require.NoError(t, err)
+	require.ErrorContains(t, refused, "ben may not answer: whoever starts a chain", "the issues' chains are that person's, too")
+	require.Empty(t, result.Gates)
+	require.Equal(t, []escalation.Outcome{escalation.OutcomeOverridden, escalation.OutcomeAborted},
+		[]escalation.Outcome{result.Issues[0].Outcome, result.Issues[1].Outcome})
+	require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+}

@@ -1,0 +1,89 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// describeGate tells in a line all that a person has to know of an open gate.
+func describeGate(gate escalation.Gate) string {
+	const longest = 150 // characters of the reason, so that the rest is not cut off
+	reason := gate.Reason
+	if runes := []rune(reason); len(runes) > longest {
+		reason = string(runes[:longest]) + "…"
+	}
+	goOn := "no session can be continued: " + gate.NoContinuation
+	if from := gate.Continuation; from != nil {
+		goOn = fmt.Sprintf("session %s of %s (%s) can be continued", from.SessionID, from.Role, from.State)
+	}
+	text := fmt.Sprintf("%s opens at %s (%s) for $%.4f so far: %s; %s; options: %s; until %s, then %s", gate.ID, gate.Tier, gate.Source,
+		gate.CostUSD, reason, goOn, listOptions(gate), gate.ExpiresAt.UTC().Format(time.RFC3339), gate.OnTimeout)
+	if len(gate.Tried) > 0 {
+		text += "; tried: " + strings.Join(gate.Tried, "; ")
+	}
+	return text
+}
+
+func describeClosing(gate escalation.Gate) string {
+	text := fmt.Sprintf("%s is closed: %s", gate.ID, gate.Answer)
+	if !gate.Answer.Cancelled {
+		text += "; " + gate.Next(*gate.Answer)
+	}
+	if gate.Answer.Guidance != "" {
+		text += "; guidance: " + gate.Answer.Guidance
+	}
+	return text
+}
+
+func listOptions(gate escalation.Gate) string {
+	words := make([]string, 0, len(gate.Options))
+	for _, option := range gate.Options {
+		words = append(words, string(option))
+	}
+	return strings.Join(words, ", ")
+}
+
+// gateDetails is an open gate for the Web UI, with the exact commands that answer it.
+func gateDetails(gate escalation.Gate, chainID string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n**%s is open** (%s, %s, since %s, $%.2f so far): %s\n\n", inline(gate.ID), gate.Tier, inline(string(gate.Source)),
+		gate.OpenedAt.UTC().Format(time.RFC3339), gate.CostUSD, inline(gate.Reason))
+	for _, option := range gate.Options {
+		fmt.Fprintf(&b, "- `%s` — %s\n", option, inline(gate.Next(escalation.GateClosing{Action: option, Actor: "somebody"})))
+	}
+	if gate.NoContinuation != "" {
+		fmt.Fprintf(&b, "- no `%s`: %s\n", escalation.GateContinue, inline(gate.NoContinuation))
+	}
+	fmt.Fprintf(&b, "\nWithout an answer until %s: `%s`. Answer with one of\n\n```\n%s\n%s\n```\n",
+		gate.ExpiresAt.UTC().Format(time.RFC3339), gate.OnTimeout, starterCommand(gate, chainID), temporalCommand(gate, chainID))
+	return b.String()
+}
+
+// suggested is the first option, as an example that works.
+func suggested(gate escalation.Gate) escalation.GateAction {
+	return append(slices.Clip(gate.Options), escalation.GateAbort)[0]
+}
+
+func starterCommand(gate escalation.Gate, chainID string) string {
+	return fmt.Sprintf("starter gate %s --action %s --guidance '...' --actor NAME", shellWord(chainID), suggested(gate))
+}
+
+func temporalCommand(gate escalation.Gate, chainID string) string {
+	// An answer of these plain strings always encodes.
+	answer, _ := json.Marshal(escalation.GateAnswer{GateID: gate.ID, Action: suggested(gate), Guidance: "...", Actor: "NAME"})
+	return fmt.Sprintf("temporal workflow update execute --workflow-id %s --name %s --input %s",
+		shellWord(chainID), ResolveGate, shellWord(string(answer)))
+}
+
+// shellWord quotes text so that a shell takes it as one word.
+func shellWord(text string) string {
+	if ordinaryID.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
