@@ -49,6 +49,18 @@ func drawPolicy(t *rapid.T) escalation.Policy {
 	}
 	policy.EscalationLimit = limit("escalations")
 	policy.MaxParallelIssues = rapid.IntRange(0, 2).Draw(t, "parallel issues")
+	policy.Gate = drawGatePolicy(t)
+	return policy
+}
+
+func drawGatePolicy(t *rapid.T) escalation.GatePolicy {
+	policy := escalation.GatePolicy{
+		Timeout:   escalation.Duration(pick(t, "gate timeout", 0, 2*time.Hour, 72*time.Hour)),
+		OnTimeout: pick(t, "gate on timeout", escalation.GateAbort, escalation.GateFix),
+	}
+	if rapid.Bool().Draw(t, "reminds") {
+		policy.Remind = []escalation.Duration{escalation.Duration(10 * time.Minute), escalation.Duration(time.Hour)}
+	}
 	return policy
 }
 
@@ -192,6 +204,16 @@ func drawSignal(t *rapid.T) string {
 	return fmt.Sprintf(`{"to_tier":%d,"force":%t}`, rapid.IntRange(0, 4).Draw(t, "to tier"), rapid.Bool().Draw(t, "by force"))
 }
 
+// drawReply draws an answer, mostly to a gate that there may be.
+func drawReply(t *rapid.T) string {
+	if !often(t, "answers something") {
+		return pick(t, "reply", `[2]`, `{"gate":"gate-1"}`, `{"gate_id":"gate-1","action":"fix"}`)
+	}
+	return saidAt(pick(t, "gate", "gate-1", "gate-1", "gate-2", "gate-3"),
+		pick(t, "action", escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort),
+		pick(t, "guidance", "", "mind the proxy"))
+}
+
 // branchesOf names what happened to a chain: the rules that decided, and what sessions were for.
 func branchesOf(chain escalation.Chain) []string {
 	var branches []string
@@ -204,6 +226,9 @@ func branchesOf(chain escalation.Chain) []string {
 	}
 	for _, session := range chain.Sessions {
 		branches = append(branches, string(session.Purpose)+"/"+string(session.ContinuityReason))
+	}
+	for i := range chain.Gates {
+		branches = append(branches, fmt.Sprintf("gate %s/%s", chain.Gates[i].Source, chain.Gates[i].Answer.Action))
 	}
 	return branches
 }

@@ -91,6 +91,12 @@ func drawTrial(t *rapid.T) (*trial, *testsuite.TestWorkflowEnvironment) {
 			env.SignalWorkflow(workflows.EscalateSignalName, json.RawMessage(payload))
 		}, time.Duration(rapid.IntRange(0, 300).Draw(t, "minutes"))*time.Minute)
 	}
+	for range rapid.IntRange(0, 6).Draw(t, "replies") {
+		payload := drawReply(t)
+		env.RegisterDelayedCallback(func() {
+			env.SignalWorkflow(workflows.ResolveGate, json.RawMessage(payload))
+		}, time.Duration(rapid.IntRange(0, 300).Draw(t, "minutes"))*time.Minute)
+	}
 	return world, env
 }
 
@@ -106,6 +112,7 @@ func (w *trial) register(env *testsuite.TestWorkflowEnvironment) {
 	env.OnActivity("LoadPolicy", mock.Anything).Return(activities.LoadPolicyResult{Policy: w.policy}, nil)
 	env.OnActivity("RunTier", mock.Anything, mock.Anything).Maybe().After(tierTakes).Return(w.runTier)
 	env.OnActivity("WriteHandoff", mock.Anything, mock.Anything).Maybe().After(tierTakes).Return(w.writeHandoff)
+	env.OnActivity("FindTranscript", mock.Anything, mock.Anything).Maybe().Return(w.findTranscript)
 	env.OnActivity("Notify", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.NotifyInput) error {
 			w.mu.Lock()
@@ -171,12 +178,18 @@ func (w *trial) writeHandoff(_ context.Context, input activities.WriteHandoffInp
 	return activities.WriteHandoffResult{Report: report, Handoff: &handoff}, nil
 }
 
+// findTranscript finds most transcripts. It knows no time, so it draws by the conversation's id.
+func (w *trial) findTranscript(_ context.Context, input activities.FindTranscriptInput) (activities.FindTranscriptResult, error) {
+	return activities.FindTranscriptResult{Reachable: input.SessionID[0]%4 != 0}, nil
+}
+
 // requireChain holds a chain that has ended, and the chains of its issues, to the properties.
 func requireChain(t *rapid.T, w *trial, chain escalation.Chain) {
 	require.Empty(t, w.wrongs)
 	require.Empty(t, w.records.wrongs)
 	requireExplained(t, w, chain)
 	requireLinked(t, w, chain.ID)
+	requireGates(t, w, chain)
 	sessions := w.records.of(chain.ID)
 	requireWithinPolicy(t, w, chain, sessions)
 	require.Len(t, chain.Sessions, len(sessions))
@@ -207,7 +220,9 @@ func requireExplained(t *rapid.T, w *trial, chain escalation.Chain) {
 	require.Equal(t, chain.Events, w.records.eventsOf(chain.ID), "every event is recorded, in order")
 	ended := eventsOf(chain.Events, escalation.EventChainEnded)
 	require.Len(t, ended, 1)
-	require.Equal(t, chain.Events[len(chain.Events)-1], ended[0])
+	for _, event := range chain.Events[slices.Index(chain.Events, ended[0])+1:] {
+		require.Equal(t, escalation.EventGateRefused, event.Kind, "only answers come too late")
+	}
 	decisions := eventsOf(chain.Events, escalation.EventDecision)
 	require.NotEmpty(t, decisions)
 	require.Contains(t, decisions[len(decisions)-1].Message, chain.Reason)
@@ -218,6 +233,35 @@ func requireExplained(t *rapid.T, w *trial, chain escalation.Chain) {
 	}
 	if chain.Outcome == escalation.OutcomeNeedsHuman || chain.Outcome == escalation.OutcomeFailed {
 		require.Positive(t, w.told[chain.ID], "a person was told")
+	}
+}
+
+// requireGates checks that each gate was closed by what it offered, and that nothing else goes on with
+// an interrupted session.
+func requireGates(t *rapid.T, w *trial, chain escalation.Chain) {
+	if w.policy.Gate.Timeout == 0 || chain.DryRun {
+		require.Empty(t, chain.Gates)
+	} else if len(chain.Issues) == 0 {
+		require.NotContains(t, []escalation.Outcome{escalation.OutcomeNeedsHuman, escalation.OutcomeFailed}, chain.Outcome, chain.Reason)
+	}
+	var continued []string
+	for i, gate := range chain.Gates {
+		require.Equal(t, fmt.Sprint("gate-", i+1), gate.ID)
+		require.NotNil(t, gate.Answer)
+		require.False(t, gate.Answer.At.After(gate.ExpiresAt.Add(time.Minute)), "it was open for too long")
+		require.Equal(t, gate.Continuation == nil, gate.NoContinuation != "")
+		if gate.Answer.ToTier != 0 {
+			continue
+		}
+		require.Contains(t, gate.Options, gate.Answer.Action)
+		if gate.Answer.Action == escalation.GateContinue {
+			continued = append(continued, gate.Continuation.SessionID)
+		}
+	}
+	for _, session := range chain.Sessions {
+		if session.Purpose == escalation.PurposeContinuation {
+			require.Contains(t, continued, w.records.sessions[session.ParentID-1].SessionID)
+		}
 	}
 }
 
@@ -258,7 +302,8 @@ func requireLinked(t *rapid.T, w *trial, chainID string) {
 	known := map[int64]bool{root: root != 0}
 	for i, session := range sessions {
 		require.Equal(t, i+1, session.Sequence)
-		require.True(t, i == 0 || known[session.ParentID], "session %d continues %d, which is none before it", session.ID, session.ParentID)
+		begins := session.ParentID == root // the first tier, and that once more
+		require.True(t, begins || known[session.ParentID], "session %d continues %d, which is none before it", session.ID, session.ParentID)
 		known[session.ID] = true
 	}
 }

@@ -180,9 +180,10 @@ func (c *chainRun) leaveGate(ctx workflow.Context, at step, gate *escalation.Gat
 func (c *chainRun) stepFrom(at step, closing escalation.GateClosing) step {
 	byPerson := closing.Actor != ""
 	approved := at.refused && byPerson // that person has read what refused it
+	ran := at.hasRun(c.state.Last())
 	at.refused = false
 	switch {
-	case closing.ToTier != 0 && at.hasRun(c.state.Last()):
+	case closing.ToTier != 0 && ran:
 		return at.escalate(*c.state.Last(), closing.ToTier, c.takeOrder())
 	case closing.ToTier != 0:
 		return at.ordered(c.takeOrder())

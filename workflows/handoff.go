@@ -17,7 +17,9 @@ func (c *chainRun) missingFromHandoff(ctx workflow.Context, next step) []string 
 	choice := c.continuity(next)
 	reachable := choice.Reason == escalation.ReasonConfigured || choice.Reason == escalation.ReasonContextPressure
 	switch {
-	case next.asked, next.continues != nil, next.purpose != escalation.PurposeTier, choice.Continuity != escalation.ContinuityHandoff, !reachable:
+	case next.asked, next.continues != nil, next.purpose != escalation.PurposeTier:
+		return nil
+	case choice.Continuity != escalation.ContinuityHandoff, !reachable:
 		return nil
 	case next.parent.ReportedSessionID == "", next.resumeFailed, next.transcriptLost:
 		return nil

@@ -301,3 +301,34 @@ func TestHandoffThatIsTooLong(t *testing.T) {
 	require.Contains(t, events[0].Message, "without 999 healthy checks")
 	require.Equal(t, result.Events, w.events)
 }
+
+// TestGateOfAHandoffThatCannotBeUsed has a person go on all the same: the tier that was to have the
+// handoff starts from the verdict, and nobody is asked to write it again.
+func TestGateOfAHandoffThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	for name, goOn := range map[string]func(w *world){
+		"fix":      func(w *world) { w.answerAfter(time.Hour, said(escalation.GateFix, "mind the proxy")) },
+		"escalate": func(w *world) { w.signalAfter(time.Hour, `{"to_tier":2,"guidance":"mind the proxy"}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := handingOff(t, leavesNoHandoff(escalation.SessionCompleted))
+			w.policy.Gate = escalation.GatePolicy{Timeout: escalation.Duration(72 * time.Hour), OnTimeout: escalation.GateAbort}
+			gate := w.gateAfter(t, time.Minute)
+			goOn(w)
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, escalation.GateBlocked, gate.Source)
+			require.Equal(t, escalation.TierSafeRepair, gate.Tier, "the tier that was to have it")
+			require.Nil(t, gate.Continuation)
+			require.NotEmpty(t, gate.NoContinuation)
+			require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+			require.Len(t, w.asked, 1)
+			require.Len(t, w.ran, 2)
+			require.Equal(t, escalation.TierSafeRepair, w.ran[1].Tier)
+			require.Equal(t, "mind the proxy", w.ran[1].Guidance)
+			require.Equal(t, "what it saw", w.ran[1].Handoff.Summary, "from the verdict")
+			require.Equal(t, result.Events, w.events)
+		})
+	}
+}
