@@ -40,7 +40,7 @@ func bareEnvironment(t *testing.T, more ...string) []string {
 	home := t.TempDir()
 	return append([]string{
 		"PATH=" + home, "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"),
-		"TEMPORAL_ADDRESS=127.0.0.1:1",
+		"TEMPORAL_ADDRESS=127.0.0.1:1", "CLAUDEOPS_GATE_TIMEOUT=0s",
 	}, more...)
 }
 
