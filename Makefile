@@ -125,6 +125,11 @@ faults: ## Kill and cut off what chains depend on, many times, and print the fig
 faults-short: $(TOOLS_BUILT) ## Run the fault suite at a tenth of its length
 	$(GOTESTSUM) -- -count=1 -timeout $(TEST_TIMEOUT) -run '^TestFault[A-Z]' ./internal/supervisor
 
+# `make test` has the same tests with a few dozen chains.
+.PHONY: gates
+gates: ## Park 1,000 chains at gates, take one through 300, and print the figures
+	$(GO) test -count=1 -v -timeout 40m -run '^TestGates' ./internal/supervisor -gates.chains=1000 -gates.loop=300
+
 .PHONY: histories
 histories: ## Record the histories of the present shape for the replay test
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(Chain|Drain|HostLostBetweenTiers|FaultDatabaseAwayCancelled)' ./internal/supervisor -update

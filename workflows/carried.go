@@ -31,6 +31,8 @@ type Carried struct {
 	// Reminded counts the reminders of the open gate that were due.
 	Reminded int  `json:"reminded,omitempty"`
 	Detached bool `json:"detached,omitempty"`
+	// Order is the tier that a person asked for at the gate, if somebody did.
+	Order *EscalateSignal `json:"order,omitempty"`
 	// Told are the kinds of what people were told.
 	Told []escalation.NotificationKind `json:"told,omitempty"`
 }
@@ -86,7 +88,7 @@ func (c *chainRun) goOnAnew(ctx workflow.Context, at step) error {
 	input := c.input
 	input.Carried = &Carried{
 		Policy: c.policy, Directory: c.directory, State: trimmed(c.state), Step: at.carry(), InFlight: c.inFlight,
-		Reminded: c.reminded, Detached: c.detached, Told: c.toldBefore,
+		Reminded: c.reminded, Detached: c.detached, Order: c.order, Told: c.toldBefore,
 	}
 	workflow.GetLogger(ctx).Info("the history is long: the chain goes on in a new run", "gate", c.gate().ID)
 	return workflow.NewContinueAsNewError(ctx, ChainWorkflow, input)
@@ -96,7 +98,7 @@ func (c *chainRun) goOnAnew(ctx workflow.Context, at step) error {
 func (c *Carried) chainRun(input ChainInput) *chainRun {
 	return &chainRun{
 		input: input, policy: c.Policy, directory: c.Directory, state: c.State, inFlight: c.InFlight,
-		reminded: c.Reminded, detached: c.Detached, toldBefore: c.Told,
+		reminded: c.Reminded, detached: c.Detached, order: c.Order, toldBefore: c.Told,
 	}
 }
 

@@ -206,6 +206,39 @@ func TestChainOfManyGates(t *testing.T) {
 	t.Logf("gates: %d gates in %d runs, at most %d bytes handed to the next run (%d sessions)", gates, runs, most, sessions+len(w.ran))
 }
 
+// TestAnswerIsTakenAlong answers while the history is long, before the wait begins.
+func TestAnswerIsTakenAlong(t *testing.T) {
+	t.Parallel()
+	for name, send := range map[string]func(*world){
+		"a fix":           func(w *world) { w.answerAfter(30*time.Second, said(escalation.GateFix, "now")) },
+		"a higher tier":   func(w *world) { w.signalAfter(30*time.Second, `{"to_tier":3,"guidance":"now"}`) },
+		"a continuation":  func(w *world) { w.replyAfter(30*time.Second, said(escalation.GateContinue, "now")) },
+		"a fix by signal": func(w *world) { w.replyAfter(30*time.Second, said(escalation.GateFix, "now")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut))
+			w.recordTakes = time.Minute
+			w.longHistory(10 * time.Second)
+			send(w)
+			saved, _ := w.goOnAnew(t, workflows.ChainInput{})
+			require.NotNil(t, saved.Carried.State.Gates[0].Answer)
+
+			again := continuedWorld(t, concludes(escalation.VerdictResolved, 0.5))
+			again.opened = append(again.opened, w.opened...)
+			result, err := again.run(t, saved)
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+			require.Equal(t, "now", again.ran[0].Guidance)
+			require.Equal(t, name == "a continuation", again.ran[0].Continues)
+			if name == "a higher tier" {
+				require.Equal(t, escalation.TierFullRepair, again.ran[0].Tier)
+			}
+			require.Len(t, messagesOf(result.Events, escalation.EventGateClosed), 1)
+		})
+	}
+}
+
 func TestCarriedIsNotForPeople(t *testing.T) {
 	t.Parallel()
 	saved, _ := savedAtAGate(t)

@@ -103,11 +103,13 @@ func (c *chainRun) attendGate(ctx workflow.Context, at step) (step, bool, error)
 			}
 			continue // something may have come meanwhile
 		}
+		// An answer may come faster than the wait begins, every time: so a gate that is answered is taken
+		// along into a new run, too, unless the chain ends.
+		if c.mayGoOnAnew(ctx) && !gate.Ends() {
+			return at, false, c.goOnAnew(ctx, at)
+		}
 		if gate.Answer != nil {
 			return c.leaveGate(ctx, at, gate)
-		}
-		if c.mayGoOnAnew(ctx) {
-			return at, false, c.goOnAnew(ctx, at)
 		}
 		err := workflow.Await(ctx, func() bool {
 			return gate.Answer != nil || bell.timer.IsReady() || c.hasSignals(ctx) || c.mayGoOnAnew(ctx)

@@ -182,6 +182,15 @@ func (g Gate) Next(closing GateClosing) string {
 	}
 }
 
+// Ends reports whether g is closed in a way that ends the chain.
+func (g Gate) Ends() bool {
+	if g.Answer == nil {
+		return false
+	}
+	_, ends := g.Ending(*g.Answer)
+	return ends
+}
+
 // Ending is how the chain ends by the closing of g; false if it goes on.
 func (g Gate) Ending(closing GateClosing) (Decision, bool) {
 	switch {
