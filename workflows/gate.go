@@ -38,7 +38,7 @@ func (c *chainRun) holdGate(ctx workflow.Context, at step, decision escalation.D
 	}
 	kind, blocked := blockedBy(decision.Rule)
 	if !blocked {
-		kind = escalation.NotifyNeedsHuman
+		kind = c.needsHuman()
 	}
 	c.notify(ctx, kind, decision.Reason)
 	if err := c.storeEvents(ctx, "record "+gate.ID, false); err != nil {

@@ -68,7 +68,7 @@ func (c *chainRun) announce(ctx workflow.Context, problem error) {
 func (c *chainRun) ending() (kind escalation.NotificationKind, tell bool) {
 	switch c.state.Outcome {
 	case escalation.OutcomeNeedsHuman:
-		return escalation.NotifyNeedsHuman, !c.told(escalation.NotifyBlocked) && !c.told(escalation.NotifyBudgetSpent)
+		return c.needsHuman(), !c.told(escalation.NotifyBlocked) && !c.told(escalation.NotifyBudgetSpent)
 	case escalation.OutcomeFailed:
 		return escalation.NotifyFailed, true
 	case escalation.OutcomeResolved:
@@ -77,6 +77,14 @@ func (c *chainRun) ending() (kind escalation.NotificationKind, tell bool) {
 		return "", false
 	}
 	return "", false
+}
+
+// needsHuman is how people are told that they are needed after the session that ran last.
+func (c *chainRun) needsHuman() escalation.NotificationKind {
+	if last := c.state.Last(); last != nil && last.Status == escalation.SessionBudgetExhausted {
+		return escalation.NotifyBudgetSpent
+	}
+	return escalation.NotifyNeedsHuman
 }
 
 func (c *chainRun) told(kind escalation.NotificationKind) bool {

@@ -51,6 +51,7 @@ func TestPeopleAreToldHowAChainEnded(t *testing.T) {
 		want  escalation.NotificationKind
 	}{
 		"a person is needed":  {tiers: []tierScript{concludes(escalation.VerdictNeedsHuman, 0.03)}, want: escalation.NotifyNeedsHuman},
+		"its budget is spent": {tiers: []tierScript{ends(escalation.SessionBudgetExhausted)}, want: escalation.NotifyBudgetSpent},
 		"time is up":          {tiers: []tierScript{ends(escalation.SessionTimedOut)}, want: escalation.NotifyNeedsHuman},
 		"a tier failed":       {tiers: []tierScript{concludes(escalation.VerdictFailed, 0.03)}, want: escalation.NotifyFailed},
 		"tier 2 resolved it":  {tiers: []tierScript{concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.4)}, want: escalation.NotifyResolved},

@@ -80,7 +80,7 @@ type Session struct {
 
 // CostUnknown says that nobody knows of an attempt at the session, and so what it has cost. It may
 // have spent all of BudgetUSD, and counts with that.
-func (s Session) CostUnknown() bool { return s.CostEstimated && s.Attempts == 0 }
+func (s *Session) CostUnknown() bool { return s.CostEstimated && s.Attempts == 0 }
 
 // Report is what running a session came to.
 type Report struct {

@@ -42,7 +42,8 @@ func (a *audit) add(event escalation.Event) {
 	select {
 	case a.queue <- event:
 	default:
-		a.logger.Error("a refused answer is not recorded: too many wait for the database", "chain_id", event.ChainID, "event", event.Message)
+		a.logger.Error("a refused answer is not recorded: too many wait for the database",
+			"chain_id", event.ChainID, "event", event.Message)
 	}
 }
 
@@ -104,7 +105,9 @@ type auditing struct {
 }
 
 // InterceptWorkflow implements interceptor.WorkerInterceptor.
-func (a *auditing) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (a *auditing) InterceptWorkflow(
+	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
 	return &auditedWorkflow{interceptor.WorkflowInboundInterceptorBase{Next: next}, a.audit}
 }
 
