@@ -90,9 +90,25 @@ func (c *chainRun) receiveAtGate(ctx workflow.Context, at step, gate *escalation
 	if gate.Answer != nil {
 		return
 	}
+	if c.policy.Gate.Restricts() {
+		c.refuseOrders(ctx)
+	}
 	c.receiveOrders(ctx, last)
 	if c.order != nil {
 		gate.Answer = &escalation.GateClosing{ToTier: c.order.ToTier, Guidance: c.order.Guidance, At: workflow.Now(ctx)}
+	}
+}
+
+// refuseOrders leaves an event for each order of a tier that comes to a gate at which not everybody
+// may answer: it names nobody.
+func (c *chainRun) refuseOrders(ctx workflow.Context) {
+	channel := workflow.GetSignalChannel(ctx, EscalateSignalName)
+	for channel.ReceiveAsync(nil) {
+		c.note(ctx, escalation.Event{
+			Kind: escalation.EventSignal, Severity: escalation.SeverityWarning,
+			Message: fmt.Sprintf("signal %s is refused: it names nobody, and not everybody may answer at this gate; send %s",
+				EscalateSignalName, ResolveGate),
+		})
 	}
 }
 

@@ -631,6 +631,17 @@ func TestEscalateSignalAtAGate(t *testing.T) {
 		require.Contains(t, messagesOf(result.Events, escalation.EventSignal)[0], "tier 1 is no escalation")
 		require.Contains(t, messagesOf(result.Events, escalation.EventGateClosed)[0], "a person asked for tier 3")
 	})
+	t.Run("at which not everybody may answer", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+		w.policy.Gate.FourEyes = true
+		w.signalAfter(time.Hour, `{"to_tier":3,"force":true}`)
+		w.answerAfter(2*time.Hour, said(escalation.GateAbort, ""))
+		result, err := w.run(t, workflows.ChainInput{Actor: "ben"})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+		require.Contains(t, messagesOf(result.Events, escalation.EventSignal)[0], "signal escalate is refused: it names nobody")
+	})
 	t.Run("of the step that was refused", func(t *testing.T) {
 		t.Parallel()
 		w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.5))

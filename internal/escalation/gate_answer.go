@@ -157,6 +157,9 @@ func (p GatePolicy) CheckMayAnswer(actor, starter string) error {
 	return nil
 }
 
+// Restricts reports whether not everybody may answer.
+func (p GatePolicy) Restricts() bool { return len(p.Approvers) > 0 || p.FourEyes }
+
 // clipWord keeps what somebody typed short enough for a sentence.
 func clipWord(word string) string {
 	const most = 60
