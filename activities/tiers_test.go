@@ -71,14 +71,18 @@ func finished(output string, costUSD float64) agentReply {
 	return reply
 }
 
-func runTier(t *testing.T, agent *fakeAgent, input activities.RunTierInput, past *activities.TierProgress) (escalation.Report, error) {
+func newTiers(t *testing.T, agent *fakeAgent) *activities.Tiers {
 	t.Helper()
 	texts, err := prompts.Load(prompts.Overrides{})
 	require.NoError(t, err)
+	return &activities.Tiers{Agent: agent, Prompts: texts, Heartbeats: acceptingHeartbeats{}, Host: "host-1"}
+}
+
+func runTier(t *testing.T, agent *fakeAgent, input activities.RunTierInput, past *activities.TierProgress) (escalation.Report, error) {
+	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	heartbeats := acceptingHeartbeats{}
-	tiers := &activities.Tiers{Agent: agent, Prompts: texts, Heartbeats: heartbeats, Host: "host-1"}
+	tiers := newTiers(t, agent)
 	env.RegisterActivity(tiers)
 	if past != nil {
 		env.SetHeartbeatDetails(*past)

@@ -58,6 +58,7 @@ func TestMisuse(t *testing.T) {
 		"prompt twice":       {args: []string{"run", "--prompt", "a", "--prompt-file", "b"}, want: "--prompt and --prompt-file exclude each other"},
 		"prompt file gone":   {args: []string{"run", "--prompt-file", "/nonexistent"}, want: "read the prompt: open /nonexistent: no such file"},
 		"odd conversation":   {args: []string{"run", "--resume-from", "x"}, want: `resume_from.session_id "x" is not a UUID`},
+		"odd actor":          {args: []string{"run", "--actor", " "}, want: "actor is empty: say who you are"},
 		"odd output":         {args: []string{"config", "-o", "yaml"}, want: `"yaml" is neither text nor json`},
 		"chain without ID":   {args: []string{"chain"}, want: "accepts 1 arg(s), received 0"},
 		"no chains wanted":   {args: []string{"chains", "--limit", "0"}, want: "--limit 0 is less than one chain"},
@@ -195,6 +196,7 @@ func TestCommandsOnARealServer(t *testing.T) {
 	var chain escalation.Chain
 	require.NoError(t, json.Unmarshal([]byte(unwell.stdout), &chain))
 	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
+	require.Equal(t, userName(), chain.Actor)
 
 	broken := starter(t, environ, "run", "--id", "three", "--prompt-file", "-", "--wait")
 	require.Equal(t, exitChainFailed, broken.code)

@@ -250,6 +250,7 @@ func TestCarriedIsNotForPeople(t *testing.T) {
 	require.Equal(t, "carried is not for people: a chain gives it to itself when it goes on in a new run", refused.Message())
 	require.Empty(t, w.events)
 	require.Empty(t, w.ran)
+	require.Empty(t, w.query(t).Gates, "nor is it shown as the chain's own state")
 
 	c := newCalendar(t, endsWith(escalation.OutcomeHealthy))
 	_, err = c.run(t, saved)

@@ -124,14 +124,17 @@ func (c *chainRun) checkInput(ctx workflow.Context) error {
 	if err := c.input.Validate(); err != nil {
 		return err
 	}
-	if c.input.Carried != nil && workflow.GetInfo(ctx).ContinuedExecutionRunID == "" {
+	if c.input.Carried != nil && !goesOn(ctx) {
 		return errors.New("carried is not for people: a chain gives it to itself when it goes on in a new run")
 	}
 	return nil
 }
 
+// goesOn reports whether this run goes on with an earlier run of the chain.
+func goesOn(ctx workflow.Context) bool { return workflow.GetInfo(ctx).ContinuedExecutionRunID != "" }
+
 func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
-	if input.Carried != nil {
+	if input.Carried != nil && goesOn(ctx) {
 		return input.Carried.chainRun(input)
 	}
 	return &chainRun{input: input, state: escalation.Chain{

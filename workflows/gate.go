@@ -118,6 +118,7 @@ func (c *chainRun) attendGate(ctx workflow.Context, at step) (step, bool, error)
 		case gate.Answer != nil:
 		case err != nil || ctx.Err() != nil: // the alarm of a cancelled chain goes off, too
 			gate.Answer = &escalation.GateClosing{Action: escalation.GateAbort, Cancelled: true, At: workflow.Now(ctx)}
+		case c.hasSignals(ctx): // an answer in the moment of the expiry counts
 		case bell.timer.IsReady():
 			c.ring(ctx, gate)
 			bell = c.setAlarm(ctx, gate)

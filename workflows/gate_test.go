@@ -448,6 +448,22 @@ func TestGateThatNobodyAnswersRunsTheTierAgain(t *testing.T) {
 	require.InDelta(t, 3*72, result.EndedAt.Sub(result.StartedAt).Hours(), 0.1)
 }
 
+// TestGateRefusesAnAnswerAfterItsExpiry answers when the alarm has gone off: too late, and told so.
+func TestGateRefusesAnAnswerAfterItsExpiry(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	w.env.SetOnTimerFiredListener(func(string) {
+		w.env.SignalWorkflow(workflows.ResolveGate, json.RawMessage(said(escalation.GateOverride, "")))
+	})
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+	refused := messagesOf(result.Events, escalation.EventGateRefused)
+	require.Len(t, refused, 1)
+	require.Contains(t, refused[0], "gate-1 is closed: nobody answered until ")
+	require.Equal(t, result.Events, w.events)
+}
+
 func TestGateThatAnswersInTimeStopsTheReminders(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))

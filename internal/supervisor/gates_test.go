@@ -216,21 +216,28 @@ func (s *site) resolveOnceOpen(chainID string, answer escalation.GateAnswer) {
 	}, testTimeout, 10*time.Millisecond, "%s: %v", answer.GateID, err)
 }
 
-// requireBoundedRuns looks at every run of a chain, the last first.
+// requireBoundedRuns looks at every run of a chain, the last first, and replays it.
 func (s *site) requireBoundedRuns(chainID string) (runs int, longest int64, largest int) {
 	s.t.Helper()
 	for runID := ""; ; {
 		events := s.client.GetWorkflowHistory(s.t.Context(), chainID, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 		var first *historypb.WorkflowExecutionStartedEventAttributes
 		var length int64
+		var history historypb.History
 		for events.HasNext() {
 			event, err := events.Next()
 			require.NoError(s.t, err)
+			history.Events = append(history.Events, event)
 			if started := event.GetWorkflowExecutionStartedEventAttributes(); started != nil {
 				first = started
 			}
 			length = event.GetEventId()
 		}
+		replayer := worker.NewWorkflowReplayer()
+		replayer.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+		require.NoError(s.t, replayer.ReplayWorkflowHistoryWithOptions(nil, &history, worker.ReplayWorkflowHistoryOptions{
+			OriginalExecution: workflow.Execution{ID: chainID, RunID: first.GetOriginalExecutionRunId()},
+		}))
 		runs++
 		longest = max(longest, length)
 		largest = max(largest, len(first.GetInput().GetPayloads()[0].GetData()))
