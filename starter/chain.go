@@ -52,13 +52,24 @@ func (a *app) chain(ctx context.Context, id string) error {
 	} else if err == nil && chain.Outcome == "" && brokenOff(ctx, c, id) {
 		chain = settled(ctx, cfg, chain)
 	}
-	if _, late := errors.AsType[*serviceerror.DeadlineExceeded](err); late || errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no worker answered within %s; is one running on task queue %s?", queryTimeout, cfg.Worker.TaskQueue)
+	if isUnanswered(err) {
+		err = unanswered(cfg)
 	}
 	if err != nil {
 		return fmt.Errorf("chain %s: %w", id, err)
 	}
-	return a.print(chain, func(w io.Writer) { writeTree(w, chain) })
+	return a.print(chain, func(w io.Writer) { a.writeTree(w, chain) })
+}
+
+// isUnanswered reports whether a question to a workflow failed because nobody answered it in time.
+func isUnanswered(err error) bool {
+	_, late := errors.AsType[*serviceerror.DeadlineExceeded](err)
+	return late || errors.Is(err, context.DeadlineExceeded)
+}
+
+// unanswered says what is to be done about that.
+func unanswered(cfg config.Config) error {
+	return fmt.Errorf("no worker answered within %s; is one running on task queue %s?", queryTimeout, cfg.Worker.TaskQueue)
 }
 
 // brokenOff reports whether a chain was ended from outside, so that its workflow cannot tell what it
@@ -125,7 +136,7 @@ func (a *app) lineage(ctx context.Context, number int64) (err error) {
 	if err != nil {
 		return err
 	}
-	return a.print(found, func(w io.Writer) { writeLineages(w, found) })
+	return a.print(found, func(w io.Writer) { a.writeLineages(w, found) })
 }
 
 func lineageOf(ctx context.Context, records *store.Store, number int64) (lineage, error) {
@@ -138,8 +149,8 @@ func lineageOf(ctx context.Context, records *store.Store, number int64) (lineage
 	return found, err
 }
 
-func writeLineages(w io.Writer, found lineage) {
-	writeTree(w, escalation.Chain{
+func (a *app) writeLineages(w io.Writer, found lineage) {
+	a.writeTree(w, escalation.Chain{
 		ID: found.Forward[0].ChainID, Sessions: found.Forward, CostUSD: escalation.TotalCostUSD(found.Forward),
 	})
 	writeLineage(w, "Backward:", found.Backward)

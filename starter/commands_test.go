@@ -30,6 +30,7 @@ func starter(t *testing.T, environ []string, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	code := execute(t.Context(), process{
 		args: args, environ: environ, stdin: strings.NewReader("from standard input"), stdout: &stdout, stderr: &stderr,
+		now: time.Now,
 	})
 	return result{code, stdout.String(), stderr.String()}
 }

@@ -69,7 +69,7 @@ func (a *app) demo(ctx context.Context, o demoOptions) (err error) {
 	}
 	result, err := a.demoChain(ctx, one, cfg)
 	if err == nil {
-		err = a.print(result, func(w io.Writer) { writeDemo(w, result) })
+		err = a.print(result, func(w io.Writer) { a.writeDemo(w, result) })
 	}
 	if err == nil && o.keep {
 		a.say("\nEverything stays up. Ctrl-C ends it.")
@@ -130,9 +130,9 @@ func (a *app) demoChain(ctx context.Context, one *allInOne, cfg config.Config) (
 	return result, err
 }
 
-func writeDemo(w io.Writer, result demoResult) {
+func (a *app) writeDemo(w io.Writer, result demoResult) {
 	_, _ = fmt.Fprintln(w)
-	writeTree(w, result.Chain)
+	a.writeTree(w, result.Chain)
 	_, _ = fmt.Fprintln(w)
 	writeLineage(w, "Forward from the first session:", result.Forward)
 	writeLineage(w, "Backward from the last session:", result.Backward)

@@ -15,18 +15,18 @@ type exitCode int
 const (
 	exitOK          exitCode = 0 // done; a chain that was waited for ended healthy, resolved or overridden
 	exitFailure     exitCode = 1 // something did not work
-	exitUsage       exitCode = 2 // the command line, the input or the configuration is wrong; nothing was done
+	exitUsage       exitCode = 2 // the command line, the input, the answer to a gate or the configuration is wrong; nothing was done
 	exitNeedsPerson exitCode = 3 // a chain that was waited for ended needs_human, suppressed or aborted
 	exitChainFailed exitCode = 4 // a chain that was waited for ended failed
 )
 
 // exitHelp explains the codes.
 const exitHelp = `Exit codes:
-  0  done; with --wait: the chain ended healthy, resolved or overridden
+  0  done; followed to its end, the chain ended healthy, resolved or overridden
   1  something did not work
-  2  the command line, the input or the configuration is wrong; nothing was done
-  3  with --wait: the chain ended needs_human, suppressed or aborted
-  4  with --wait: the chain ended failed`
+  2  the command line, the input, the answer to a gate or the configuration is wrong; nothing was done
+  3  followed to its end, the chain ended needs_human, suppressed or aborted
+  4  followed to its end, the chain ended failed`
 
 // exitError is an error that asks for an exit code of its own.
 type exitError struct {

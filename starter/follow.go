@@ -2,206 +2,132 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/workflows"
 )
 
-const (
-	// followInterval is how often a chain is looked at. Heartbeats come every second.
-	followInterval = 250 * time.Millisecond
-	// queryTimeout keeps a follower from hanging when no worker answers.
-	queryTimeout = 5 * time.Second
-	// notifyGrace is how long a chain whose outcome is known is followed for its notifications. A
-	// service that is well takes them within that; one that is away may keep the chain open for an hour.
-	notifyGrace = 5 * time.Second
-)
+// teller tells what a chain does in lines, each thing once.
+type teller struct {
+	app *app
 
-// follower tells what a chain does, each thing once.
-type follower struct {
-	app    *app
-	client client.Client
-	id     string
-	runID  string
-
-	events int // told so far
+	// event is the key of the event that was told last. A chain that has run for very long leaves
+	// out its oldest ones, so their number says little.
+	event string
 	// session is the conversation whose tool calls were told up to number call.
 	session string
 	call    int
 	// worker is the worker that was told last.
 	worker string
-	away   bool // no worker answered last time
-	// concluded is when it was first seen that nothing is left but notifications; zero if it was not.
-	concluded time.Time
+	// gates are the open gates that were told, with the IDs of their chains.
+	gates map[string]bool
+	away  bool // no worker answered last time
 }
+
+var _ audience = (*teller)(nil)
 
 // follow tells what the chain does until it has ended, but for notifications that take long, and
-// returns it as it ended. When ctx ends first, the chain goes on without a spectator.
+// returns it as it ended. When
+// ctx ends first, the chain goes on without a spectator.
 func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRun) (escalation.Chain, error) {
-	f := &follower{app: a, client: c, id: run.GetID(), runID: run.GetRunID()}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	ended := make(chan error, 1)
-	var chain escalation.Chain
-	go func() { ended <- run.Get(ctx, &chain) }()
-	ticker := time.NewTicker(followInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case err := <-ended:
-			if err != nil && ctx.Err() != nil {
-				a.say("Chain %s goes on. See it with: starter chain %s", f.id, f.id)
-				return chain, ctx.Err()
-			}
-			return f.conclude(ctx, chain, err)
-		case <-ticker.C:
-			seen, err := f.look(ctx)
-			if err == nil && f.notifiesOnly(ctx, seen) {
-				a.say("The notifications of chain %s are still on their way. What becomes of them: starter chain %s", f.id, f.id)
-				return seen, nil
-			}
-		}
+	chain, err := spectator{c, run}.follow(ctx, &teller{app: a, gates: make(map[string]bool)})
+	if err != nil && ctx.Err() != nil {
+		a.say("Chain %s goes on. See it with: starter chain %s", run.GetID(), run.GetID())
 	}
-}
-
-// conclude tells the rest of a chain that has ended with err, and returns it.
-func (f *follower) conclude(ctx context.Context, chain escalation.Chain, err error) (escalation.Chain, error) {
-	switch {
-	case temporal.IsCanceledError(err): // it has no result, but it can still be asked
-		if chain, err = queryChain(ctx, f.client, f.id, f.runID); err != nil {
-			return chain, fmt.Errorf("chain %s was cancelled, and does not tell more: %w", f.id, err)
-		}
-	case isRefusal(err):
-		return chain, misuse(fmt.Errorf("chain %s: %w", f.id, rootCause(err)))
-	case err != nil:
-		return chain, fmt.Errorf("chain %s: %w", f.id, rootCause(err))
-	}
-	f.tellEvents(chain)
-	return chain, nil
-}
-
-// isRefusal reports whether a chain refused its input.
-func isRefusal(err error) bool {
-	refused, ok := errors.AsType[*temporal.ApplicationError](err)
-	return ok && refused.Type() == workflows.ErrorTypeInput
-}
-
-// look tells what is new, and returns the chain as it is. A worker or server that is away is told
-// once and waited for.
-func (f *follower) look(ctx context.Context) (escalation.Chain, error) {
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
-	defer cancel()
-	chain, err := queryChain(ctx, f.client, f.id, f.runID)
-	if err != nil {
-		if !f.away && ctx.Err() == nil {
-			f.app.say("%s  no worker answers yet", clock(time.Now()))
-		}
-		f.away = true
-		return chain, err
-	}
-	f.away = false
-	f.tellEvents(chain)
-	f.tellTools(ctx, chain)
-	return chain, nil
-}
-
-// notifiesOnly reports whether the chain's outcome is known and recorded, and nothing has been left
-// to do for a while but to tell people.
-func (f *follower) notifiesOnly(ctx context.Context, chain escalation.Chain) bool {
-	if chain.Outcome == "" {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
-	defer cancel()
-	described, err := f.client.DescribeWorkflowExecution(ctx, f.id, f.runID)
-	if err != nil {
-		return false
-	}
-	pending := described.GetPendingActivities()
-	if len(pending) == 0 || slices.ContainsFunc(pending, func(activity *workflowpb.PendingActivityInfo) bool {
-		return activity.GetActivityType().GetName() != activities.NotifyActivity
-	}) {
-		f.concluded = time.Time{}
-		return false
-	}
-	if f.concluded.IsZero() {
-		f.concluded = time.Now()
-	}
-	return time.Since(f.concluded) > notifyGrace
-}
-
-func (f *follower) tellEvents(chain escalation.Chain) {
-	for _, event := range chain.Events[min(f.events, len(chain.Events)):] {
-		f.app.say("%s  %s", clock(event.At), printable(event.Message, 300))
-	}
-	f.events = len(chain.Events)
-}
-
-// tellTools tells the tool calls of the tier that runs, as its heartbeat lists them.
-func (f *follower) tellTools(ctx context.Context, chain escalation.Chain) {
-	running := chain.Last()
-	if running == nil || running.Status != escalation.SessionRunning {
-		return
-	}
-	if f.session != running.SessionID {
-		f.session, f.call = running.SessionID, 0
-	}
-	described, err := f.client.DescribeWorkflowExecution(ctx, f.id, f.runID)
-	if err != nil {
-		return
-	}
-	for _, pending := range described.GetPendingActivities() {
-		var progress activities.TierProgress
-		details := pending.GetHeartbeatDetails()
-		if details == nil || converter.GetDefaultDataConverter().FromPayloads(details, &progress) != nil {
-			continue
-		}
-		f.tellWorker(progress)
-		f.tellCalls(progress.Now.Tools)
-	}
-}
-
-// tellWorker tells where the tier is at work, and again when another worker has taken over.
-func (f *follower) tellWorker(progress activities.TierProgress) {
-	worker := fmt.Sprintf("attempt %d, by worker process %d on %s", progress.Attempt, progress.WorkerPID, printable(progress.Host, 60))
-	if worker != f.worker && progress.WorkerPID != 0 {
-		f.worker = worker
-		f.app.say("%s    %s", clock(time.Now()), worker)
-	}
-}
-
-// tellCalls tells the calls that are new. Their numbers begin again with each invocation of a session.
-func (f *follower) tellCalls(calls []activities.ToolCall) {
-	if len(calls) > 0 && calls[len(calls)-1].Number < f.call {
-		f.call = 0
-	}
-	for _, call := range calls {
-		if call.Number > f.call {
-			f.call = call.Number
-			f.app.say("%s    %s  %s", clock(time.Now()), printable(call.Name, 40), printable(call.Input, 160))
-		}
-	}
-}
-
-// queryChain asks the workflow for the chain.
-func queryChain(ctx context.Context, c client.Client, id, runID string) (escalation.Chain, error) {
-	var chain escalation.Chain
-	answer, err := c.QueryWorkflow(ctx, id, runID, workflows.ChainQuery)
-	if err != nil {
-		return chain, err
-	}
-	err = answer.Get(&chain)
 	return chain, err
 }
 
-func clock(t time.Time) string { return t.Local().Format("15:04:05") }
+// sawNobody implements audience. A worker or server that is away is told once and waited for.
+func (t *teller) sawNobody() {
+	if !t.away {
+		t.app.say("%s  no worker answers yet", t.app.clock(t.app.now()))
+	}
+	t.away = true
+}
+
+// saw implements audience.
+func (t *teller) saw(now sight) {
+	t.away = false
+	t.tellEvents(now.chain)
+	t.tellGate(now.chain)
+	for _, issue := range now.chain.Issues {
+		if chain, ok := now.issues[issue.ChainID]; ok {
+			t.tellGate(chain)
+		}
+	}
+	if now.progress != nil {
+		t.tellTools(*now.progress)
+	}
+	if now.notifying {
+		t.app.say("The notifications of chain %s are still on their way. What becomes of them: starter chain %s", now.chain.ID, now.chain.ID)
+	}
+}
+
+func (t *teller) tellEvents(chain escalation.Chain) {
+	last := slices.IndexFunc(chain.Events, func(event escalation.Event) bool { return event.Key == t.event })
+	for _, event := range chain.Events[last+1:] {
+		t.app.say("%s  %s", t.app.clock(event.At), printable(event.Message, 300))
+		t.event = event.Key
+	}
+}
+
+// tellGate tells that a chain waits for a person, and how they answer.
+func (t *teller) tellGate(chain escalation.Chain) {
+	gate := chain.OpenGate()
+	if gate == nil || t.gates[chain.ID+" "+gate.ID] {
+		return
+	}
+	t.gates[chain.ID+" "+gate.ID] = true
+	at := t.app.clock(gate.OpenedAt)
+	t.app.say("%s  chain %s waits for a person at %s: %s", at, printable(chain.ID, 200), gate.ID, printable(gate.Reason, 300))
+	t.app.say("%s    answer with: %s", at, answerCommand(chain.ID))
+}
+
+// tellTools tells the tool calls of the tier that runs, as its heartbeat lists them.
+func (t *teller) tellTools(progress activities.TierProgress) {
+	if t.session != progress.SessionID {
+		t.session, t.call = progress.SessionID, 0
+	}
+	t.tellWorker(progress)
+	t.tellCalls(progress.Now.Tools)
+}
+
+// tellWorker tells where the tier is at work, and again when another worker has taken over.
+func (t *teller) tellWorker(progress activities.TierProgress) {
+	worker := workerOf(progress)
+	if worker != t.worker && progress.WorkerPID != 0 {
+		t.worker = worker
+		t.app.say("%s    %s", t.app.clock(t.app.now()), worker)
+	}
+}
+
+// workerOf says where a tier is at work.
+func workerOf(progress activities.TierProgress) string {
+	return fmt.Sprintf("attempt %d, by worker process %d on %s", progress.Attempt, progress.WorkerPID, printable(progress.Host, 60))
+}
+
+// tellCalls tells the calls that are new. Their numbers begin again with each invocation of a session.
+func (t *teller) tellCalls(calls []activities.ToolCall) {
+	if len(calls) > 0 && calls[len(calls)-1].Number < t.call {
+		t.call = 0
+	}
+	for _, call := range calls {
+		if call.Number > t.call {
+			t.call = call.Number
+			t.app.say("%s    %s  %s", t.app.clock(t.app.now()), printable(call.Name, 40), printable(call.Input, 160))
+		}
+	}
+}
+
+// clock is the time of day at which something was.
+func (a *app) clock(t time.Time) string { return t.In(a.now().Location()).Format(time.TimeOnly) }
+
+// moment is when something was or will be, for a person.
+func (a *app) moment(t time.Time) string {
+	return t.In(a.now().Location()).Format("2006-01-02 15:04 MST")
+}

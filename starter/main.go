@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	processes "github.com/claudeops/claudeops/internal/process"
@@ -23,6 +24,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	code := execute(ctx, process{
 		args: os.Args[1:], environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		now: time.Now,
 	})
 	stop()
 	os.Exit(int(code))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -21,6 +22,8 @@ type process struct {
 	environ        []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	// now is the time, in the zone in which people are told times.
+	now func() time.Time
 }
 
 // app is the program while it runs one command.
@@ -62,7 +65,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().VarP(&a.output, "output", "o", "how results are printed: text or json")
 	root.AddCommand(
 		a.demoCommand(), a.upCommand(),
-		a.runCommand(), a.chainCommand(), a.chainsCommand(), a.escalateCommand(), a.scheduleCommand(),
+		a.runCommand(), a.watchCommand(), a.gateCommand(), a.chainCommand(), a.chainsCommand(), a.escalateCommand(), a.scheduleCommand(),
 		a.configCommand(), a.doctorCommand(), a.notifyCommand(),
 	)
 	return root

@@ -76,10 +76,15 @@ func (a *app) run(ctx context.Context, o runOptions, given func(flag string) boo
 		})
 	}
 	chain, err := a.follow(ctx, c, run)
+	return a.printEnded(chain, err)
+}
+
+// printEnded prints a chain that was waited for, and returns what its outcome means for the program.
+func (a *app) printEnded(chain escalation.Chain, err error) error {
 	if err != nil {
 		return err
 	}
-	if err := a.print(chain, func(w io.Writer) { writeTree(w, chain) }); err != nil {
+	if err := a.print(chain, func(w io.Writer) { a.writeTree(w, chain) }); err != nil {
 		return err
 	}
 	return errorOf(chain)

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// writeTree draws the chain: a line for each session, and the total.
-func writeTree(w io.Writer, chain escalation.Chain) {
+// writeTree draws the chain: a line for each session, the gates, and the total.
+func (a *app) writeTree(w io.Writer, chain escalation.Chain) {
 	_, _ = fmt.Fprintf(w, "Escalation chain %s", chain.ID)
 	if len(chain.Services) > 0 {
 		_, _ = fmt.Fprintf(w, " (%s)", printable(strings.Join(chain.Services, ", "), 80))
@@ -36,13 +36,26 @@ func writeTree(w io.Writer, chain escalation.Chain) {
 		_, _ = fmt.Fprintf(w, "    Issue %s  %s  %s  %s\n", cmp.Or(issue.ChainID, "without a chain"),
 			printable(strings.Join(issue.Services, ", "), 80), dollars(issue.CostUSD), cmp.Or(string(issue.Outcome), "running"))
 	}
+	for _, gate := range chain.Gates {
+		a.writeGate(w, chain.ID, gate)
+	}
 	if chain.Wait != nil {
-		_, _ = fmt.Fprintf(w, "Waiting until %s: %s\n", chain.Wait.Until.Local().Format(time.RFC3339), printable(chain.Wait.Reason, 300))
+		_, _ = fmt.Fprintf(w, "Waiting until %s: %s\n", a.moment(chain.Wait.Until), printable(chain.Wait.Reason, 300))
 	}
 	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", dollars(chain.CostUSD), duration(total))
 	if chain.Outcome != "" {
 		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", chain.Outcome, printable(chain.Reason, 300))
 	}
+}
+
+// writeGate writes why a gate was opened, and who closed it when, or how that can be done.
+func (a *app) writeGate(w io.Writer, chainID string, gate escalation.Gate) {
+	_, _ = fmt.Fprintf(w, "    Gate %s  %s  %s\n", gate.ID, gate.Tier, reasonOf(gate))
+	if gate.Answer != nil {
+		_, _ = fmt.Fprintf(w, "        %s\n", a.closingOf(*gate.Answer))
+		return
+	}
+	_, _ = fmt.Fprintf(w, "        open since %s; answer with: %s\n", a.moment(gate.OpenedAt), answerCommand(chainID))
 }
 
 // contextOf says where a session got its context, and what it concluded.

@@ -43,7 +43,7 @@ func climbed() escalation.Chain {
 func TestWriteTree(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	writeTree(&b, climbed())
+	fixedApp().writeTree(&b, climbed())
 	writeLineage(&b, "Forward:", climbed().Sessions)
 	requireGolden(t, "tree.txt", b.Bytes())
 }

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+const (
+	stageQueue = "stage"
+	// nextScene is the signal that goes on with the next scene.
+	nextScene = "next"
+	// answersQuery answers with the answers that a chain was given.
+	answersQuery = "answers"
+)
+
+// scene is what a chain shows for a while.
+type scene struct {
+	Chain escalation.Chain
+	// Progress is the heartbeat of a tier that runs meanwhile.
+	Progress *activities.TierProgress
+}
+
+// play is a chain that shows one scene after the other, each until it is told to go on or its gate is
+// answered, and ends as the last one. To those who ask it is an escalation chain.
+type play struct {
+	scenes  []scene
+	now     int
+	answers []escalation.GateAnswer
+}
+
+func playChain(ctx workflow.Context, scenes []scene) (escalation.Chain, error) {
+	p := &play{scenes: scenes}
+	if err := p.listen(ctx); err != nil {
+		return escalation.Chain{}, err
+	}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for workflow.GetSignalChannel(ctx, nextScene).Receive(ctx, nil) {
+			p.now++
+		}
+	})
+	for p.now < len(scenes)-1 {
+		if err := p.show(ctx); err != nil {
+			return escalation.Chain{}, err
+		}
+	}
+	return p.chain(), workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+}
+
+func (p *play) chain() escalation.Chain { return p.scenes[min(p.now, len(p.scenes)-1)].Chain }
+
+func (p *play) gate() *escalation.Gate {
+	chain := p.chain()
+	return chain.OpenGate()
+}
+
+func (p *play) listen(ctx workflow.Context) error {
+	for name, handler := range map[string]any{
+		workflows.ChainQuery: func() (escalation.Chain, error) { return p.chain(), nil },
+		gateQuery:            func() (*escalation.Gate, error) { return p.gate(), nil },
+		answersQuery:         func() ([]escalation.GateAnswer, error) { return p.answers, nil },
+	} {
+		if err := workflow.SetQueryHandler(ctx, name, handler); err != nil {
+			return err
+		}
+	}
+	return workflow.SetUpdateHandlerWithOptions(ctx, resolveGateUpdate, p.resolve, workflow.UpdateHandlerOptions{Validator: p.check})
+}
+
+func (p *play) check(answer escalation.GateAnswer) error {
+	gate := p.gate()
+	if gate == nil {
+		return errNoGate
+	}
+	policy := escalation.GatePolicy{Approvers: []string{"ada", "grace"}}
+	if err := policy.CheckMayAnswer(answer.Actor, ""); err != nil {
+		return err
+	}
+	return gate.Check(answer)
+}
+
+func (p *play) resolve(_ workflow.Context, answer escalation.GateAnswer) (escalation.GateResolution, error) {
+	p.answers = append(p.answers, answer)
+	p.now++
+	return escalation.GateResolution{GateID: answer.GateID, Action: answer.Action, Next: "What is next: " + string(answer.Action) + "."}, nil
+}
+
+// show shows the present scene until it is over.
+func (p *play) show(ctx workflow.Context) error {
+	state := "closed"
+	if p.gate() != nil {
+		state = "open"
+	}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, workflows.GateAttribute.ValueSet(state)); err != nil {
+		return err
+	}
+	working, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Hour, HeartbeatTimeout: 30 * time.Second,
+	}))
+	if progress := p.scenes[p.now].Progress; progress != nil {
+		workflow.ExecuteActivity(working, runPretendTier, *progress)
+	}
+	shown := p.now
+	err := workflow.Await(ctx, func() bool { return p.now != shown })
+	stop()
+	return err
+}
+
+// runPretendTier sends a heartbeat until it is cancelled.
+func runPretendTier(ctx context.Context, progress activities.TierProgress) error {
+	for ctx.Err() == nil {
+		activity.RecordHeartbeat(ctx, progress)
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return ctx.Err()
+}
+
+// stage is a Temporal server with a worker on which such chains run.
+type stage struct {
+	t       *testing.T
+	client  client.Client
+	environ []string
+}
+
+func startStage(t *testing.T) *stage {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	logger := (&app{process: process{stderr: t.Output()}}).quietLogger()
+	server, err := embedded.Start(t.Context(), embedded.Options{NoUI: true, Logger: logger})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	c, err := supervisor.Connect(t.Context(), client.Options{HostPort: server.Address(), Namespace: embedded.DefaultNamespace, Logger: logger})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, embedded.DefaultNamespace))
+	w := worker.New(c, stageQueue, worker.Options{WorkerStopTimeout: time.Second, MaxHeartbeatThrottleInterval: 100 * time.Millisecond})
+	w.RegisterWorkflowWithOptions(playChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	w.RegisterActivity(runPretendTier)
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+	return &stage{t: t, client: c, environ: bareEnvironment(t, "TEMPORAL_ADDRESS="+server.Address(), "USER=ada")}
+}
+
+// plays starts a chain that shows scenes, and waits until the first is shown.
+func (s *stage) plays(t *testing.T, id string, scenes ...scene) {
+	t.Helper()
+	for i := range scenes {
+		scenes[i].Chain.ID = id
+	}
+	_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: stageQueue}, workflows.ChainWorkflow, scenes)
+	require.NoError(t, err)
+	_, err = queryChain(t.Context(), s.client, id, "")
+	require.NoError(t, err)
+}
+
+// next goes on with the next scene of a chain.
+func (s *stage) next(t *testing.T, id string) {
+	t.Helper()
+	require.NoError(t, s.client.SignalWorkflow(t.Context(), id, "", nextScene, nil))
+}
+
+// answers returns what a chain was answered.
+func (s *stage) answers(t *testing.T, id string) []escalation.GateAnswer {
+	t.Helper()
+	encoded, err := s.client.QueryWorkflow(t.Context(), id, "", answersQuery)
+	require.NoError(t, err)
+	var answers []escalation.GateAnswer
+	require.NoError(t, encoded.Get(&answers))
+	return answers
+}
+
+// conversation is the id of a conversation that stays the same.
+func conversation(number byte) string { return uuid.UUID{15: number}.String() }
+
+// observed is a session of tier 1 that has ended.
+func observed() escalation.Session {
+	return escalation.Session{
+		ID: 1, SessionID: conversation(1), Tier: escalation.TierObserve, Model: "haiku", Continuity: escalation.ContinuityFresh,
+		StartedAt: noon.Add(-3 * time.Hour),
+		Report: escalation.Report{
+			Status: escalation.SessionCompleted, CostUSD: 0.03, DurationMS: 45_000, Verdict: &escalation.Verdict{Status: escalation.VerdictEscalate},
+		},
+	}
+}
+
+// repairing is a session of tier 2 that runs since six minutes ago.
+func repairing() escalation.Session {
+	return escalation.Session{
+		ID: 2, ParentID: 1, SessionID: conversation(2), Tier: escalation.TierSafeRepair, Model: "sonnet", Continuity: escalation.ContinuityResume,
+		StartedAt: noon.Add(-6 * time.Minute), Report: escalation.Report{Status: escalation.SessionRunning},
+	}
+}
+
+// interrupted is the same session, after a time limit has ended it.
+func interrupted() escalation.Session {
+	session := repairing()
+	session.Report = escalation.Report{Status: escalation.SessionTimedOut, CostUSD: 0.5, DurationMS: 300_000, Error: "it ran for more than 5m0s"}
+	return session
+}
+
+// openedGate is a gate that offers to go on with the session that was interrupted.
+func openedGate() escalation.Gate {
+	return escalation.Gate{
+		ID: "gate-1", Source: escalation.GateTimedOut, Tier: escalation.TierSafeRepair, SessionID: conversation(2), Rule: escalation.RuleNoVerdict,
+		Reason: "tier 2 ended without a verdict (timed_out): it ran for more than 5m0s",
+		Tried: []string{
+			"tier 1 looked, and asks for tier 2: jellyfin answers 502",
+			"tier 2 restarted jellyfin, and was in the middle of `./jellyfin status` when its time was over",
+		},
+		CostUSD: 0.53, OpenedAt: noon.Add(-125 * time.Minute), ExpiresAt: noon.Add(70 * time.Hour), OnTimeout: escalation.GateAbort,
+		Options:      []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort},
+		Continuation: &escalation.Continuation{SessionID: conversation(2), Role: escalation.TierSafeRepair, State: escalation.SessionTimedOut},
+	}
+}
+
+// bareGate is one that offers no session to go on with, and whose words come from a hostile agent.
+func bareGate() escalation.Gate {
+	gate := openedGate()
+	gate.Source, gate.Options, gate.Continuation = escalation.GateFailed, gate.Options[1:], nil
+	gate.Reason = "tier 2 could not do its work: \x1b]0;owned\x07\x1b[2J\x1b[31mtake\u202e over\r\nnow"
+	gate.Tried = []string{"\x1b[5mtier 2 went on with the session, and failed"}
+	gate.NoContinuation = "the session was itself a continuation, and it failed"
+	return gate
+}
+
+// waiting is a chain at a gate.
+func waiting(gate escalation.Gate) escalation.Chain {
+	return escalation.Chain{
+		Trigger: escalation.TriggerManual, Services: []string{"jellyfin"}, MaxTier: escalation.TierFullRepair,
+		StartedAt: noon.Add(-3 * time.Hour), CostUSD: 0.53,
+		Sessions: []escalation.Session{observed(), interrupted()},
+		Gates:    []escalation.Gate{gate},
+		Events:   []escalation.Event{{Key: "1", At: noon.Add(-3 * time.Hour), Message: "chain started (manual), highest tier 3"}},
+	}
+}
+
+// overridden is the same chain, after a person has accepted its state.
+func overridden(gate escalation.Gate) escalation.Chain {
+	chain := waiting(gate)
+	chain.Gates[0].Answer = &escalation.GateClosing{Action: escalation.GateOverride, Actor: "ada", At: noon}
+	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeOverridden, "ada accepts the state", noon
+	chain.Events = append(chain.Events, escalation.Event{Key: "2", At: noon, Message: "chain ended overridden after 2 sessions for $0.5300"})
+	return chain
+}
