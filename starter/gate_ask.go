@@ -28,7 +28,8 @@ type gateForm struct {
 // newGateForm returns a form for a terminal of that size, and the command that starts it.
 func newGateForm(gate escalation.Gate, size tea.WindowSizeMsg) (*gateForm, tea.Cmd) {
 	f := &gateForm{gate: gate, size: size}
-	return f, f.begin()
+	start := f.begin()
+	return f, start
 }
 
 // begin asks from the beginning.
@@ -56,6 +57,9 @@ func (f *gateForm) begin() tea.Cmd {
 // sure is asked again.
 func (f *gateForm) fill(msg tea.Msg) (*escalation.GateAnswer, tea.Cmd) {
 	if size, ok := msg.(tea.WindowSizeMsg); ok {
+		if size == f.size {
+			return nil, nil // it asks for what it was given, and would lay itself out anew in the middle of an answer
+		}
 		f.size = size
 	}
 	_, cmd := f.Update(msg)
