@@ -15,12 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-)
-
-// The query and the update of a chain's gate. They are the workflow's names.
-const (
-	gateQuery         = "gate"
-	resolveGateUpdate = "resolve-gate"
+	"github.com/claudeops/claudeops/workflows"
 )
 
 // answerTimeout is how long an answer may take. It is recorded before it is confirmed.
@@ -83,7 +78,7 @@ func (o gateOptions) check(named bool) error {
 	}
 }
 
-// actor is the name of whoever answers: the one that was given, or the user's.
+// actor is the name of whoever starts a chain or answers its gate: the one that was given, or the user's.
 func (a *app) actor(given string) string {
 	name := cmp.Or(given, variable(a.environ, "USER"), variable(a.environ, "LOGNAME"))
 	if name != "" {
@@ -158,7 +153,7 @@ var errNoGate = errors.New("it does not wait at a gate; `starter gate` lists the
 func queryGate(ctx context.Context, c client.Client, id string) (*escalation.Gate, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	answer, err := c.QueryWorkflow(ctx, id, "", gateQuery)
+	answer, err := c.QueryWorkflow(ctx, id, "", workflows.GateQuery)
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		return nil, errNoSuchChain
 	}
@@ -181,7 +176,7 @@ func resolveGate(ctx context.Context, c client.Client, id string, answer escalat
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	update, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: id, UpdateName: resolveGateUpdate, Args: []any{answer},
+		WorkflowID: id, UpdateName: workflows.ResolveGate, Args: []any{answer},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {

@@ -68,6 +68,8 @@ func (a *app) closingOf(closing escalation.GateClosing) string {
 	who := printable(closing.Actor, escalation.MaxActor)
 	text := fmt.Sprintf("%s answered %s", who, closing.Action)
 	switch {
+	case closing.Cancelled:
+		text = "the chain was cancelled"
 	case closing.ToTier != 0:
 		text = fmt.Sprintf("a person asked for %s", closing.ToTier)
 		if who != "" {

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -100,20 +98,11 @@ func (a *app) runInput(o runOptions, given func(flag string) bool) (workflows.Ch
 	if err != nil {
 		return input, err
 	}
-	input.Trigger, input.Actor = escalation.Trigger(o.trigger), cmp.Or(o.actor, userName())
+	input.Trigger, input.Actor = escalation.Trigger(o.trigger), a.actor(o.actor)
 	if o.resumeFrom != "" {
 		input.ResumeFrom = &workflows.ResumeFrom{SessionID: o.resumeFrom}
 	}
 	return input, input.Validate()
-}
-
-// userName is the name of the user who runs this program; empty if it has none.
-func userName() string {
-	current, err := user.Current()
-	if err != nil {
-		return ""
-	}
-	return current.Username
 }
 
 // startChain starts a chain under id, or under a new one if id is empty.

@@ -70,14 +70,14 @@ func (p *play) gate() *escalation.Gate {
 func (p *play) listen(ctx workflow.Context) error {
 	for name, handler := range map[string]any{
 		workflows.ChainQuery: func() (escalation.Chain, error) { return p.chain(), nil },
-		gateQuery:            func() (*escalation.Gate, error) { return p.gate(), nil },
+		workflows.GateQuery:  func() (*escalation.Gate, error) { return p.gate(), nil },
 		answersQuery:         func() ([]escalation.GateAnswer, error) { return p.answers, nil },
 	} {
 		if err := workflow.SetQueryHandler(ctx, name, handler); err != nil {
 			return err
 		}
 	}
-	return workflow.SetUpdateHandlerWithOptions(ctx, resolveGateUpdate, p.resolve, workflow.UpdateHandlerOptions{Validator: p.check})
+	return workflow.SetUpdateHandlerWithOptions(ctx, workflows.ResolveGate, p.resolve, workflow.UpdateHandlerOptions{Validator: p.check})
 }
 
 func (p *play) check(answer escalation.GateAnswer) error {
