@@ -65,10 +65,11 @@ func (m *watchModel) title(chain escalation.Chain) string {
 
 // cost is what the chain has spent, with what the session that runs has come to.
 func (m *watchModel) cost() float64 {
-	return m.now.chain.CostUSD + costOf(m.now.progress)
+	return m.now.chain.CostUSD + spentBy(m.now.progress)
 }
 
-func costOf(progress *activities.TierProgress) float64 {
+// spentBy is what a session that runs has spent, over all its attempts.
+func spentBy(progress *activities.TierProgress) float64 {
 	if progress == nil {
 		return 0
 	}
@@ -76,12 +77,12 @@ func costOf(progress *activities.TierProgress) float64 {
 }
 
 func (m *watchModel) session(session *escalation.Session) string {
-	cost, took := session.CostUSD, durationOf(session)
+	cost, took := costOf(session), durationOf(session)
 	if session.Status == escalation.SessionRunning {
-		cost, took = costOf(m.now.progress), m.app.now().Sub(session.StartedAt)
+		cost, took = dollars(spentBy(m.now.progress)), m.app.now().Sub(session.StartedAt)
 	}
 	return fmt.Sprintf("  %s #%d %s  %s  %s  %s  %s, %s", mark(session.Status), session.ID, session.Tier, printable(session.Model, 40),
-		dollars(cost), span(took), session.Status, contextOf(session))
+		cost, span(took), session.Status, contextOf(session))
 }
 
 // calls are the latest tool calls of the session that runs, and where it does.
