@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"errors"
+
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
@@ -11,6 +13,8 @@ const (
 	// maxHistory is how many events the history of a run has, about, before the chain goes on in a
 	// new one, at a gate. A session and its gate take some forty; Temporal's own limit is 51,200.
 	maxHistory = 2_000
+	// longestHistory is how many it has before what is on its way to people is given up for that.
+	longestHistory = 10_000
 	// maxCarried is how many sessions, and how many gates, a chain takes along into a new run. The
 	// others are in the records.
 	maxCarried = 20
@@ -68,18 +72,23 @@ func (s CarriedStep) step() step {
 	}
 }
 
+// errGivenUp is why a notification was given up that was still on its way.
+var errGivenUp = errors.New("the chain went on in a new run before everybody could be told")
+
 // mayGoOnAnew reports whether the history is long enough for a new run, and nothing of this one would
-// be lost: no notification is on its way, and no update is being answered.
+// be lost: no update is being answered, and no notification is on its way, unless that would keep the
+// history growing.
 func (c *chainRun) mayGoOnAnew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
-	long := info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= maxHistory
-	return long && c.allTold() && workflow.AllHandlersFinished(ctx)
+	length := info.GetCurrentHistoryLength()
+	long := info.GetContinueAsNewSuggested() || length >= maxHistory
+	return long && (c.allTold() || length >= longestHistory) && workflow.AllHandlersFinished(ctx)
 }
 
 // goOnAnew returns the error that makes Temporal start a new run of the chain, at the same gate. Every
 // signal has been taken in: one that comes at this moment makes Temporal repeat the step with it.
 func (c *chainRun) goOnAnew(ctx workflow.Context, at step) error {
-	c.settleNotifications(ctx, nil)
+	c.settleNotifications(ctx, errGivenUp)
 	if len(c.unrecorded) > 0 {
 		if err := c.storeEvents(ctx, "record events", false); err != nil {
 			return err

@@ -273,6 +273,19 @@ func TestChainWithSomethingUnderWayDoesNotGoOnAnew(t *testing.T) {
 	require.NotEmpty(t, messagesOf(w.events, escalation.EventNotNotified), "what was not told is recorded")
 }
 
+// TestChainWithAVeryLongHistoryGoesOnAnew gives up what is on its way, and says so.
+func TestChainWithAVeryLongHistoryGoesOnAnew(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	people := w.listen()
+	people.fail = errAway
+	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(10_000) }, time.Minute)
+	saved, _ := w.goOnAnew(t, workflows.ChainInput{})
+	untold := messagesOf(w.events, escalation.EventNotNotified)
+	require.Equal(t, []string{"not everybody was told that a person is needed: the chain went on in a new run before everybody could be told"}, untold)
+	require.NotNil(t, saved.Carried.State.OpenGate())
+}
+
 // TestCarriedReadsBack holds the state that is handed on to its own form: strict decoding loses nothing.
 func TestCarriedReadsBack(t *testing.T) {
 	t.Parallel()

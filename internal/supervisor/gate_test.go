@@ -2,6 +2,8 @@ package supervisor_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/process"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -166,6 +169,27 @@ func TestChainAtAGateAnsweredBySignal(t *testing.T) {
 	require.Zero(t, chain.Sessions[1].ParentID, "anew, from where Tier 1 began")
 	requireRecorded(t, s, chain)
 	recordHistory(t, s, run, "gate_fixed")
+}
+
+// TestChainAtAGateWithoutItsTranscript loses the conversation as soon as its CLI has ended.
+func TestChainAtAGateWithoutItsTranscript(t *testing.T) {
+	t.Parallel()
+	real := simtest.Install(t, claudesim.Play(concluding("haiku", needsPerson())))
+	forgetful := filepath.Join(t.TempDir(), "claude")
+	require.NoError(t, process.WriteProgram(forgetful, fmt.Appendf(nil,
+		"#!/bin/sh\n%s \"$@\"\ncode=$?\nrm -rf \"$CLAUDE_CONFIG_DIR/projects\"\nexit $code\n", real)))
+	s := startSite(t, startTemporal(t), environment(t, forgetful, "CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_TRANSCRIPTS=none"))
+	run := s.startAs("forgotten", nil)
+	gate := s.awaitGate("forgotten", "gate-1")
+	require.Nil(t, gate.Continuation)
+	require.Contains(t, gate.NoContinuation, "its transcript is gone")
+	_, err := s.resolve("forgotten", escalation.GateAnswer{GateID: "gate-1", Action: escalation.GateContinue, Actor: "anna"})
+	require.ErrorContains(t, err, "gate-1 offers no continue_session: its transcript is gone")
+	_, err = s.resolve("forgotten", escalation.GateAnswer{GateID: "gate-1", Action: escalation.GateAbort, Actor: "anna"})
+	require.NoError(t, err)
+	chain, err := s.finish(run)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
 }
 
 // TestChainAtAGateThatExpires lets nobody answer.
