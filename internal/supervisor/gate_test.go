@@ -174,10 +174,10 @@ func TestChainAtAGateAnsweredBySignal(t *testing.T) {
 // TestChainAtAGateWithoutItsTranscript loses the conversation as soon as its CLI has ended.
 func TestChainAtAGateWithoutItsTranscript(t *testing.T) {
 	t.Parallel()
-	real := simtest.Install(t, claudesim.Play(concluding("haiku", needsPerson())))
+	standIn := simtest.Install(t, claudesim.Play(concluding("haiku", needsPerson())))
 	forgetful := filepath.Join(t.TempDir(), "claude")
 	require.NoError(t, process.WriteProgram(forgetful, fmt.Appendf(nil,
-		"#!/bin/sh\n%s \"$@\"\ncode=$?\nrm -rf \"$CLAUDE_CONFIG_DIR/projects\"\nexit $code\n", real)))
+		"#!/bin/sh\n%s \"$@\"\ncode=$?\nrm -rf \"$CLAUDE_CONFIG_DIR/projects\"\nexit $code\n", standIn)))
 	s := startSite(t, startTemporal(t), environment(t, forgetful, "CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_TRANSCRIPTS=none"))
 	run := s.startAs("forgotten", nil)
 	gate := s.awaitGate("forgotten", "gate-1")
