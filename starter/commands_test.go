@@ -191,13 +191,13 @@ func TestCommandsOnARealServer(t *testing.T) {
 	require.Contains(t, healthy.stdout, "└── Session #1  Tier 1  haiku")
 	require.Contains(t, healthy.stdout, "Outcome: healthy")
 
-	unwell := starter(t, environ, "run", "--id", "two", "--prompt", "be unwell", "--wait", "-o", "json")
+	unwell := starter(t, environ, "run", "--id", "two", "--prompt", "be unwell", "--actor", "anna", "--wait", "-o", "json")
 	require.Equal(t, exitNeedsPerson, unwell.code)
 	require.Contains(t, unwell.stderr, "tier 1 asks for a person")
 	var chain escalation.Chain
 	require.NoError(t, json.Unmarshal([]byte(unwell.stdout), &chain))
 	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
-	require.Equal(t, userName(), chain.Actor)
+	require.Equal(t, "anna", chain.Actor)
 
 	broken := starter(t, environ, "run", "--id", "three", "--prompt-file", "-", "--wait")
 	require.Equal(t, exitChainFailed, broken.code)

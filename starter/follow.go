@@ -63,7 +63,8 @@ func (t *teller) saw(now sight) {
 		t.tellTools(*now.progress)
 	}
 	if now.notifying {
-		t.app.say("The notifications of chain %s are still on their way. What becomes of them: starter chain %s", now.chain.ID, now.chain.ID)
+		id := now.chain.ID
+		t.app.say("The notifications of chain %s are still on their way. What becomes of them: starter chain %s", id, id)
 	}
 }
 
