@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -68,7 +69,7 @@ func TestReadmeStarter(t *testing.T) {
 // workflows do: the two spell their flags differently, and the inputs are decoded strictly.
 func TestReadmeTemporal(t *testing.T) {
 	t.Parallel()
-	flags := map[string][]string{ // of start and signal; tctl's are those of 1.18
+	flags := map[string][]string{ // of start, signal and update; tctl's are those of 1.18, which has no updates
 		"temporal": {"--type", "--task-queue", "--workflow-id", "--name", "--input"},
 		"tctl":     {"--workflow_type", "--taskqueue", "--workflow_id", "--name", "--input"},
 	}
@@ -78,29 +79,46 @@ func TestReadmeTemporal(t *testing.T) {
 	for program, names := range flags {
 		for _, words := range readmeCommands(t, program) {
 			require.Equal(t, "workflow", words[1])
+			verb, rest := words[2], words[3:]
+			if verb == "update" {
+				require.Equal(t, "execute", rest[0])
+				rest = rest[1:]
+			}
 			given := map[string]string{}
-			for i := 3; i < len(words); i += 2 {
-				require.Contains(t, names, words[i], "%q", words)
-				given[words[i]] = words[i+1]
+			for i := 0; i < len(rest); i += 2 {
+				require.Contains(t, names, rest[i], "%q", words)
+				given[rest[i]] = rest[i+1]
 			}
 			input := given["--input"]
-			switch verb := words[2]; verb {
-			case "start":
+			switch {
+			case verb == "start":
 				require.Equal(t, workflows.ChainWorkflow, given[names[0]])
 				require.Equal(t, cfg.Worker.TaskQueue, given[names[1]])
 				requireStrict(t, new(workflows.ChainInput), input)
-			case "signal":
+			case verb == "signal" && given["--name"] == workflows.EscalateSignalName:
 				require.NotEmpty(t, given[names[2]])
-				require.Equal(t, workflows.EscalateSignalName, given["--name"])
 				requireStrict(t, new(workflows.EscalateSignal), input)
+			case given["--name"] == workflows.ResolveGate: // as an update, or a signal
+				require.NotEmpty(t, given[names[2]])
+				requireAnswer(t, input)
 			default:
 				require.Fail(t, "a command that this test does not know", "%q", words)
 			}
 			inputs[program] = append(inputs[program], input)
 		}
 	}
-	require.Len(t, inputs["temporal"], 2)
+	require.Len(t, inputs["temporal"], 3)
 	require.Equal(t, inputs["temporal"], inputs["tctl"], "both do the same")
+}
+
+// requireAnswer checks that input answers a gate.
+func requireAnswer(t *testing.T, input string) {
+	t.Helper()
+	var answer escalation.GateAnswer
+	decoder := json.NewDecoder(strings.NewReader(input))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&answer), input)
+	require.NoError(t, answer.Validate(), input)
 }
 
 // requireStrict decodes input as the workflows do, and checks that nothing is wrong with it.
