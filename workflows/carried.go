@@ -53,6 +53,8 @@ type CarriedStep struct {
 	Asked          bool                `json:"asked,omitempty"`
 	Floor          escalation.Tier     `json:"floor,omitempty"`
 	Refused        bool                `json:"refused,omitempty"`
+	PassesCooldown bool                `json:"passes_cooldown,omitempty"`
+	PassesLimit    bool                `json:"passes_limit,omitempty"`
 }
 
 // carry returns what a new run needs of a step that a gate holds. What a person said when asking for
@@ -62,6 +64,7 @@ func (s step) carry() CarriedStep {
 	return CarriedStep{
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
 		TranscriptLost: s.transcriptLost, CutOff: s.cutOff, Handoff: s.handoff, Asked: s.asked, Floor: s.floor, Refused: s.refused,
+		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit,
 	}
 }
 
@@ -69,6 +72,7 @@ func (s CarriedStep) step() step {
 	return step{
 		tier: s.Tier, purpose: s.Purpose, parent: s.Parent, resumeFailed: s.ResumeFailed,
 		transcriptLost: s.TranscriptLost, cutOff: s.CutOff, handoff: s.Handoff, asked: s.Asked, floor: s.Floor, refused: s.Refused,
+		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit,
 	}
 }
 
@@ -76,24 +80,20 @@ func (s CarriedStep) step() step {
 var errGivenUp = errors.New("the chain went on in a new run before everybody could be told")
 
 // mayGoOnAnew reports whether the history is long enough for a new run, and nothing of this one would
-// be lost: no update is being answered, and no notification is on its way, unless that would keep the
-// history growing.
+// be lost: no order waits for the next decision, no update is being answered, and no notification is
+// on its way, unless that would keep the history growing.
 func (c *chainRun) mayGoOnAnew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	length := info.GetCurrentHistoryLength()
 	long := info.GetContinueAsNewSuggested() || length >= maxHistory
-	return long && (c.allTold() || length >= longestHistory) && workflow.AllHandlersFinished(ctx)
+	ordered := workflow.GetSignalChannel(ctx, EscalateSignalName).Len() > 0
+	return long && !ordered && (c.allTold() || length >= longestHistory) && workflow.AllHandlersFinished(ctx)
 }
 
-// goOnAnew returns the error that makes Temporal start a new run of the chain, at the same gate. Every
-// signal has been taken in: one that comes at this moment makes Temporal repeat the step with it.
+// goOnAnew returns the error that makes Temporal start a new run of the chain, at the same gate. It
+// waits for nothing, so that every signal has been taken in: one that comes at this moment makes
+// Temporal repeat the step with it.
 func (c *chainRun) goOnAnew(ctx workflow.Context, at step) error {
-	c.settleNotifications(ctx, errGivenUp)
-	if len(c.unrecorded) > 0 {
-		if err := c.storeEvents(ctx, "record events", false); err != nil {
-			return err
-		}
-	}
 	input := c.input
 	input.Carried = &Carried{
 		Policy: c.policy, Directory: c.directory, State: trimmed(c.state), Step: at.carry(), InFlight: c.inFlight,

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -76,15 +77,37 @@ func (c *chainRun) receiveOrder(ctx workflow.Context, signal EscalateSignal, las
 	if err == nil {
 		err = escalation.CheckOrder(c.policy, last, signal.ToTier)
 	}
+	if err == nil && signal.Force && c.policy.Gate.Restricts() {
+		err = errNameless
+	}
 	if err != nil {
-		c.note(ctx, escalation.Event{
-			Kind: escalation.EventSignal, Severity: escalation.SeverityWarning,
-			Message: fmt.Sprintf("signal %s is refused: %s", EscalateSignalName, err),
-		})
+		c.refuseOrder(ctx, err)
 		return
 	}
 	c.order = &signal
 	c.note(ctx, escalation.Event{Kind: escalation.EventSignal, Message: describeOrder(signal)})
+}
+
+// errNameless refuses an order where only some people may decide what it asks for.
+var errNameless = errors.New("it names nobody, and not everybody may answer at the gates of this chain; send " + ResolveGate + " there")
+
+func (c *chainRun) refuseOrder(ctx workflow.Context, why error) {
+	c.note(ctx, escalation.Event{
+		Kind: escalation.EventSignal, Severity: escalation.SeverityWarning,
+		Message: fmt.Sprintf("signal %s is refused: %s", EscalateSignalName, why),
+	})
+}
+
+// mayOrder reports whether an order counts where otherwise would follow. It does not pass a gate at
+// which not everybody may answer, and is dropped there.
+func (c *chainRun) mayOrder(ctx workflow.Context, otherwise escalation.Decision) bool {
+	gated := escalation.Gated(c.policy, otherwise).Action == escalation.DecisionGate
+	if !gated || !c.policy.Gate.Restricts() {
+		return true
+	}
+	c.order = nil
+	c.refuseOrder(ctx, errNameless)
+	return false
 }
 
 // takeOrder returns the tier that a person asks for, and forgets the order; nil if there is none.

@@ -97,15 +97,19 @@ func (c *chainRun) attendGate(ctx workflow.Context, at step) (step, bool, error)
 	defer func() { bell.stop() }()
 	for {
 		c.receiveAtGate(ctx, at, gate)
-		if len(c.unrecorded) > 0 && gate.Answer == nil {
+		// An answer may come faster than the wait begins, every time: so a gate that is answered is taken
+		// along into a new run, too, unless the chain ends.
+		anew := ctx.Err() == nil && c.mayGoOnAnew(ctx) && !gate.Ends()
+		if anew {
+			c.settleNotifications(ctx, errGivenUp)
+		}
+		if len(c.unrecorded) > 0 && (anew || gate.Answer == nil) {
 			if err := c.storeEvents(ctx, "record what came to "+gate.ID, false); err != nil {
 				return at, false, err
 			}
 			continue // something may have come meanwhile
 		}
-		// An answer may come faster than the wait begins, every time: so a gate that is answered is taken
-		// along into a new run, too, unless the chain ends.
-		if c.mayGoOnAnew(ctx) && !gate.Ends() {
+		if anew {
 			return at, false, c.goOnAnew(ctx, at)
 		}
 		if gate.Answer != nil {
@@ -176,24 +180,27 @@ func (c *chainRun) leaveGate(ctx workflow.Context, at step, gate *escalation.Gat
 	if decision, ends := gate.Ending(closing); ends {
 		return at, false, c.concludeRefusal(ctx, decision)
 	}
-	return c.stepFrom(at, closing), true, c.publish(ctx)
+	return c.stepFrom(at, gate.Rule, closing), true, c.publish(ctx)
 }
 
-// stepFrom is the step that follows when the gate of the step at is closed so.
-func (c *chainRun) stepFrom(at step, closing escalation.GateClosing) step {
-	byPerson := closing.Actor != ""
-	approved := at.refused && byPerson // that person has read what refused it
-	ran := at.hasRun(c.state.Last())
+// stepFrom is the step that follows when the gate of the step at, which rule opened, is closed so.
+func (c *chainRun) stepFrom(at step, rule escalation.Rule, closing escalation.GateClosing) step {
+	if at.hasRun(c.state.Last()) {
+		at.passesCooldown, at.passesLimit = false, false
+		if closing.ToTier != 0 {
+			return at.escalate(*c.state.Last(), closing.ToTier, c.takeOrder())
+		}
+	}
 	at.refused = false
-	switch {
-	case closing.ToTier != 0 && ran:
-		return at.escalate(*c.state.Last(), closing.ToTier, c.takeOrder())
-	case closing.ToTier != 0:
+	if closing.ToTier != 0 {
 		return at.ordered(c.takeOrder())
 	}
-	at.continues, at.order, at.approved = nil, nil, approved
-	if byPerson {
+	at.continues, at.order = nil, nil
+	if closing.Actor != "" {
 		at.order = &EscalateSignal{ToTier: at.tier, Guidance: closing.Guidance}
+		// That person has read what refused the step, and passes just that.
+		at.passesCooldown = at.passesCooldown || rule == escalation.RuleCooldown
+		at.passesLimit = at.passesLimit || rule == escalation.RuleEscalationLimit
 	}
 	if closing.Action == escalation.GateContinue {
 		last := *c.state.Last()

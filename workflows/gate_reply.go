@@ -104,11 +104,7 @@ func (c *chainRun) receiveAtGate(ctx workflow.Context, at step, gate *escalation
 func (c *chainRun) refuseOrders(ctx workflow.Context) {
 	channel := workflow.GetSignalChannel(ctx, EscalateSignalName)
 	for channel.ReceiveAsync(nil) {
-		c.note(ctx, escalation.Event{
-			Kind: escalation.EventSignal, Severity: escalation.SeverityWarning,
-			Message: fmt.Sprintf("signal %s is refused: it names nobody, and not everybody may answer at this gate; send %s",
-				EscalateSignalName, ResolveGate),
-		})
+		c.refuseOrder(ctx, errNameless)
 	}
 }
 

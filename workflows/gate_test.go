@@ -580,7 +580,8 @@ func TestGateForABlockedEscalation(t *testing.T) {
 			require.Equal(t, escalation.OutcomeResolved, result.Outcome)
 			require.Len(t, result.Sessions, 2)
 			last := w.requests[len(w.requests)-1]
-			require.Equal(t, []bool{true, true}, []bool{last.Force, last.Approved})
+			require.Equal(t, tt.rule == escalation.RuleCooldown, last.Force, "a person passes what they have read")
+			require.Equal(t, tt.rule == escalation.RuleEscalationLimit, last.Approved)
 			require.Equal(t, "go", w.ran[1].Guidance)
 			require.Equal(t, w.ran[0].SessionID, w.ran[1].ParentSessionID)
 			require.Equal(t, escalation.NotifyBlocked, people.got[0].Kind)
@@ -615,8 +616,9 @@ func TestGateForABlockedEscalation(t *testing.T) {
 	t.Run("after a wait", func(t *testing.T) {
 		t.Parallel()
 		w := patient(newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.5)))
-		w.facts = func(request escalation.AdmissionRequest, _ time.Time) escalation.AdmissionFacts {
-			if request.Approved || len(request.Services) == 0 {
+		free := w.env.Now().Add(29 * time.Hour)
+		w.facts = func(request escalation.AdmissionRequest, now time.Time) escalation.AdmissionFacts {
+			if now.After(free) || len(request.Services) == 0 {
 				return escalation.AdmissionFacts{}
 			}
 			return escalation.AdmissionFacts{Busy: []escalation.BusyService{{Service: "jellyfin", ChainID: "other"}}}

@@ -103,7 +103,7 @@ func (c *chainRun) askForHandoff(
 func (c *chainRun) decideHandoff(ctx workflow.Context, next step, session escalation.Session, problem string) escalation.Decision {
 	c.receiveOrders(ctx, next.tier-1)
 	var order escalation.Tier
-	if c.order != nil {
+	if c.order != nil && c.mayOrder(ctx, escalation.DecideHandoff(session, problem, next.tier, 0)) {
 		order = c.order.ToTier
 	}
 	decision := escalation.DecideHandoff(session, problem, next.tier, order)

@@ -33,8 +33,11 @@ type step struct {
 	// continues is the interrupted session of this very step that it goes on with; nil if none.
 	continues *escalation.Session
 	// refused says that the step has not run: it was not admitted, or the handoff to it cannot be
-	// used. approved says that a person has decided at a gate to take it all the same.
-	refused, approved bool
+	// used.
+	refused bool
+	// passesCooldown and passesLimit say that a person has decided at a gate to take the step although
+	// a cooldown, or the limit of escalations, objects.
+	passesCooldown, passesLimit bool
 }
 
 // firstStep is where the input says to begin.
@@ -83,6 +86,10 @@ func checkStart(policy escalation.Policy, input ChainInput) error {
 		return errors.New("actor is empty: say who starts the chain, because CLAUDEOPS_GATE_FOUR_EYES " +
 			"lets somebody else answer at its gates")
 	}
+	if input.Force && policy.Gate.Restricts() {
+		return errors.New("force is not possible: who may pass a cooldown answers at the gate " +
+			"(CLAUDEOPS_GATE_APPROVERS, CLAUDEOPS_GATE_FOUR_EYES)")
+	}
 	if first := max(input.StartTier, escalation.TierObserve); first > policy.MaxTier {
 		return fmt.Errorf("start_tier %d is higher than the highest tier allowed, %d", int(first), int(policy.MaxTier))
 	}
@@ -115,12 +122,15 @@ func (s step) lookAgain() step {
 
 // ordered is the step as a person asks for it.
 func (s step) ordered(order *EscalateSignal) step {
+	if s.continues != nil && order.ToTier > s.tier { // no other tier goes on with that session
+		return s.escalate(*s.continues, order.ToTier, order)
+	}
 	s.tier, s.order = max(s.tier, order.ToTier), order
 	return s
 }
 
 // forced reports whether a person passed the cooldowns for this step.
-func (s step) forced() bool { return s.approved || s.order != nil && s.order.Force }
+func (s step) forced() bool { return s.passesCooldown || s.order != nil && s.order.Force }
 
 // origin is the session whose conversation, or whose handoff, the step begins with; nil if none.
 func (s step) origin() *escalation.Session { return cmp.Or(s.continues, s.parent) }

@@ -92,7 +92,7 @@ func (c *chainRun) decide(ctx workflow.Context, next step, session escalation.Se
 		Floor: next.floor,
 		Whole: c.state.Trigger == escalation.TriggerIssue || next.purpose == escalation.PurposeRecheck,
 	}
-	if c.order != nil {
+	if c.order != nil && c.mayOrder(ctx, escalation.Decide(c.policy, session, standing)) {
 		standing.Order = c.order.ToTier
 	}
 	return escalation.Decide(c.policy, session, standing)
@@ -212,7 +212,7 @@ func (c *chainRun) admissionRequest(ctx workflow.Context, next step) escalation.
 		Services:      c.state.Services,
 		ChainSpentUSD: c.state.CostUSD,
 		Force:         next.forced(),
-		Approved:      next.approved,
+		Approved:      next.passesLimit,
 		WaitingSince:  c.waitingSince,
 	}
 }

@@ -157,8 +157,8 @@ func (p GatePolicy) CheckMayAnswer(actor, starter string) error {
 	return nil
 }
 
-// Restricts reports whether not everybody may answer.
-func (p GatePolicy) Restricts() bool { return len(p.Approvers) > 0 || p.FourEyes }
+// Restricts reports whether there are gates at which not everybody may answer.
+func (p GatePolicy) Restricts() bool { return p.Timeout > 0 && (len(p.Approvers) > 0 || p.FourEyes) }
 
 // clipWord keeps what somebody typed short enough for a sentence.
 func clipWord(word string) string {

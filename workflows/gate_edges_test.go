@@ -1,0 +1,171 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// TestGateCancelledBeforeANewRun cancels a chain while the opening of its gate is being recorded, and its
+// history is long: a new run would not be cancelled.
+func TestGateCancelledBeforeANewRun(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	w.recordTakes = time.Minute
+	w.longHistory(10 * time.Second)
+	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 30*time.Second)
+	_, err := w.run(t, workflows.ChainInput{})
+	require.True(t, temporal.IsCanceledError(err), "got %v", err)
+	require.Equal(t, escalation.OutcomeAborted, w.query(t).Outcome)
+}
+
+// TestGateAnswerBeforeANewRun sends an answer while the chain records that not everybody was told, which
+// is the last that it does before it goes on in a new run.
+func TestGateAnswerBeforeANewRun(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	w.env.OnActivity("RecordEvents", mock.Anything, mock.Anything).Maybe().After(time.Minute).Return(
+		func(_ context.Context, input activities.RecordEventsInput) error {
+			w.events = append(w.events, input.Events...)
+			return nil
+		})
+	w.listen().fail = errAway
+	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(10_000) }, 2*time.Minute)
+	w.replyAfter(130*time.Second, saidAt("gate-0", escalation.GateAbort, "")) // wakes the chain, which records that until 190 s
+	w.replyAfter(220*time.Second, said(escalation.GateOverride, ""))          // and then what was not told, until 250 s
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
+}
+
+// TestGateOrderBeforeANewRun orders a tier right after the gate was answered: the next decision is
+// what reads it, and that is one of this run.
+func TestGateOrderBeforeANewRun(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut),
+		concludes(escalation.VerdictNeedsHuman, 0.03), concludes(escalation.VerdictResolved, 0.5))
+	w.recordTakes = time.Minute
+	w.longHistory(10 * time.Second)
+	w.answerAfter(30*time.Second, said(escalation.GateFix, "now"))
+	w.signalAfter(40*time.Second, `{"to_tier":3,"guidance":"at once"}`)
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+	require.Equal(t, escalation.TierFullRepair, w.ran[3].Tier)
+	require.Equal(t, "at once", w.ran[3].Guidance)
+}
+
+// TestOrderAfterAContinuationIsRefused orders a higher tier when the continuation of a session is not
+// admitted: that tier works in its own role, from what the session knew.
+func TestOrderAfterAContinuationIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut),
+		concludes(escalation.VerdictResolved, 0.5))
+	w.facts = func(request escalation.AdmissionRequest, now time.Time) escalation.AdmissionFacts {
+		if len(w.ran) < 2 {
+			return escalation.AdmissionFacts{}
+		}
+		until := now.Add(1000 * time.Hour)
+		return coolingUntil(func() time.Time { return until })(request, now)
+	}
+	w.answerAfter(time.Hour, said(escalation.GateContinue, "go on"))
+	w.signalAfter(2*time.Hour, `{"to_tier":3,"force":true}`)
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+	require.Len(t, w.ran, 3)
+	require.Equal(t, escalation.TierFullRepair, w.ran[2].Tier)
+	require.False(t, w.ran[2].Continues)
+	require.Equal(t, escalation.PurposeTier, result.Sessions[2].Purpose)
+	require.Equal(t, result.Sessions[1].SessionID, w.ran[2].ParentSessionID)
+}
+
+// TestFixPassesWhatWasRead fixes at the gate of a spent day: the cooldown and the limit of escalations
+// that object later were not what that person read, and open gates of their own.
+func TestFixPassesWhatWasRead(t *testing.T) {
+	t.Parallel()
+	w := patient(newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.5)))
+	w.policy.DayBudgetUSD = 10
+	w.policy.EscalationLimit = escalation.Limit{Max: 1, Window: escalation.Duration(time.Hour)}
+	start := w.env.Now()
+	w.facts = func(request escalation.AdmissionRequest, now time.Time) escalation.AdmissionFacts {
+		if request.Tier == escalation.TierObserve {
+			return escalation.AdmissionFacts{}
+		}
+		if now.Before(start.Add(30 * time.Minute)) {
+			return escalation.AdmissionFacts{DaySpentUSD: 10}
+		}
+		until := now.Add(1000 * time.Hour)
+		facts := coolingUntil(func() time.Time { return until })(request, now)
+		facts.Escalations = 99
+		return facts
+	}
+	for i, gate := range []string{"gate-1", "gate-2", "gate-3"} {
+		w.answerAfter(time.Duration(i+1)*time.Hour, saidAt(gate, escalation.GateFix, ""))
+	}
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+	var rules []escalation.Rule
+	for _, gate := range result.Gates {
+		rules = append(rules, gate.Rule)
+	}
+	require.Equal(t, []escalation.Rule{escalation.RuleDayBudget, escalation.RuleCooldown, escalation.RuleEscalationLimit}, rules)
+}
+
+// TestOrderPassesNoGate orders a tier where a gate would open, or with force, at which not everybody may
+// answer.
+func TestOrderPassesNoGate(t *testing.T) {
+	t.Parallel()
+	restricted := func(t *testing.T, first tierScript) *world {
+		t.Helper()
+		w := newGatedWorld(t, first, concludes(escalation.VerdictResolved, 0.5))
+		w.policy.Gate.FourEyes = true
+		w.tierTakes = time.Minute
+		return w
+	}
+	t.Run("instead of a gate", func(t *testing.T) {
+		t.Parallel()
+		w := restricted(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+		w.signalAfter(30*time.Second, `{"to_tier":3}`)
+		w.answerAfter(time.Hour, said(escalation.GateOverride, ""))
+		result, err := w.run(t, workflows.ChainInput{Actor: "ben"})
+		require.NoError(t, err)
+		require.Len(t, result.Gates, 1)
+		require.Len(t, w.ran, 1)
+		signals := messagesOf(result.Events, escalation.EventSignal)
+		require.Contains(t, signals[len(signals)-1], "it names nobody")
+	})
+	t.Run("by force", func(t *testing.T) {
+		t.Parallel()
+		w := restricted(t, concludes(escalation.VerdictEscalate, 0.03))
+		w.signalAfter(30*time.Second, `{"to_tier":3,"force":true}`)
+		result, err := w.run(t, workflows.ChainInput{Actor: "ben"})
+		require.NoError(t, err)
+		require.Contains(t, messagesOf(result.Events, escalation.EventSignal)[0], "it names nobody")
+		require.Equal(t, escalation.TierSafeRepair, w.ran[1].Tier, "as Tier 1 asks")
+	})
+	t.Run("an escalation that needs no gate", func(t *testing.T) {
+		t.Parallel()
+		w := restricted(t, concludes(escalation.VerdictEscalate, 0.03))
+		w.signalAfter(30*time.Second, `{"to_tier":3}`)
+		_, err := w.run(t, workflows.ChainInput{Actor: "ben"})
+		require.NoError(t, err)
+		require.Equal(t, escalation.TierFullRepair, w.ran[1].Tier)
+	})
+	t.Run("from the start", func(t *testing.T) {
+		t.Parallel()
+		w := restricted(t, concludes(escalation.VerdictEscalate, 0.03))
+		_, err := w.run(t, workflows.ChainInput{Actor: "ben", Force: true})
+		require.ErrorContains(t, err, "force is not possible")
+		require.Empty(t, w.ran)
+	})
+}
