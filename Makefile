@@ -43,7 +43,7 @@ build: ## Build bin/worker and bin/starter
 	$(GO) build $(BUILD) -o $(BIN)/ ./worker ./starter
 
 .PHONY: test
-test: clis check race faults-short ## Everything that must hold before a change is merged
+test: clis check race served ## Everything that must hold before a change is merged
 
 .PHONY: short
 short: ## The tests that need no server and no real CLI
@@ -96,14 +96,20 @@ lean: ## Check that the worker is small and links no Temporal server
 
 ##@ Tests
 
-# It watches the Temporal server, too, in whose process the tests run. That costs some
-# minutes of compiling, once, and finds races that show at no other place. The fault suite
-# is left to faults-short: its processes are killed and timed by the dozen, and under the
-# race detector two processors are too slow for that.
+# The Temporal server is slow under the race detector, and these start it by the dozen, kill processes
+# and measure times. So they run by themselves, and only whole chains are watched for races, too.
+SERVED := ./internal/embedded ./internal/supervisor ./starter ./worker
+
 .PHONY: race
-race: $(TOOLS_BUILT) ## Run the tests under the race detector, all but the fault suite
+race: $(TOOLS_BUILT) ## Run the tests under the race detector, and of those with servers the chains
 	$(GO) test -tags clouds -run '^TestClouds' ./internal/transcripts
-	$(GOTESTSUM) -- -race -skip '^TestFault[A-Z]' -timeout $(TEST_TIMEOUT) ./...
+	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED))") && \
+	$(GOTESTSUM) -- -race -timeout $(TEST_TIMEOUT) $$unserved
+	$(GOTESTSUM) -- -race -timeout $(TEST_TIMEOUT) -run '^TestChains$$' ./internal/supervisor
+
+.PHONY: served
+served: $(TOOLS_BUILT) ## Run the tests that start Temporal servers, the fault suite at a tenth of its length among them
+	$(GOTESTSUM) -- -p 1 -timeout $(TEST_TIMEOUT) $(SERVED)
 
 .PHONY: contract
 contract: clis ## Hold the stand-in claude against the real CLIs
@@ -115,17 +121,13 @@ e2e: clis ## Repair a real broken service with the real CLI on a real Temporal s
 	packages=$$(sh tools/packages.sh TestEndToEnd) && \
 	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestEndToEnd' $$packages
 
-# FAULTS=-faults.seed=N repeats the moments of a run.
+# `make served` has the same tests at a tenth of the length. FAULTS=-faults.seed=N repeats the moments of a run.
 .PHONY: faults
 faults: ## Kill and cut off what chains depend on, many times, and print the figures
 	$(GO) test -count=1 -v -timeout 40m -run '^TestFault[A-Z]' ./internal/supervisor \
 		-faults.chains=200 -faults.kills=20 -faults.long -faults.away=60s -faults.line=100 $(FAULTS)
 
-.PHONY: faults-short
-faults-short: $(TOOLS_BUILT) ## Run the fault suite at a tenth of its length
-	$(GOTESTSUM) -- -count=1 -timeout $(TEST_TIMEOUT) -run '^TestFault[A-Z]' ./internal/supervisor
-
-# `make test` has the same tests with a few dozen chains.
+# `make served` has the same tests with a few dozen chains.
 .PHONY: gates
 gates: ## Park 1,000 chains at gates, take one through 300, and print the figures
 	$(GO) test -count=1 -v -timeout 40m -run '^TestGates' ./internal/supervisor -gates.chains=1000 -gates.loop=300

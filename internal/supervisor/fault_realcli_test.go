@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -48,7 +47,7 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 		c, address := startTemporalAt(t)
 		environ := environment(t, cli, append(toolsAllowed(), "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key")...)
 		s := siteOf(t, c, environ)
-		first := startWorkerProcess(t, environ, address)
+		first := startWorker(t, environ, address)
 		run := s.start(nil)
 		require.Eventually(t, exists(marker), testTimeout, 20*time.Millisecond)
 		session := s.query(run).Sessions[0].SessionID
@@ -56,11 +55,11 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 		time.Sleep(2 * time.Second) // a heartbeat tells of the call
 
 		asked := len(api.Requests())
-		first.end(syscall.SIGKILL)
+		first.kill(t)
 		gone := requireGone(t, session, testTimeout)
 		killed := time.Now()
 
-		startWorkerProcess(t, environ, address)
+		startWorker(t, environ, address)
 		chain, err := s.finish(run)
 		require.NoError(t, err)
 		require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
@@ -90,15 +89,15 @@ func TestFaultRealCLIHostLostBetweenTiers(t *testing.T) {
 		keys := []string{"ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key"}
 		environ := here.environ(t, append(keys, "CLAUDEOPS_DRAIN_TIMEOUT=1m")...)
 		// The worker drains while Tier 1 runs, so that it finishes it and begins nothing more.
-		first := startWorkerProcess(t, environ, address)
+		first := startWorker(t, environ, address)
 		run := siteOf(t, c, environ).start(nil)
 		require.Eventually(t, exists(marker), testTimeout, 20*time.Millisecond)
-		first.end(syscall.SIGTERM)
+		first.drain(t)
 		require.NoError(t, os.RemoveAll(here.home))
 		lost := time.Now()
 
 		environ = here.another(t).environ(t, keys...)
-		startWorkerProcess(t, environ, address)
+		startWorker(t, environ, address)
 		s := siteOf(t, c, environ)
 		chain, err := s.finish(run)
 		require.NoError(t, err)
@@ -142,14 +141,14 @@ func TestFaultRealCLIHostLostInATier(t *testing.T) {
 		here := newHost(t, cli, "file://"+archive)
 		keys := []string{"ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key", "CLAUDEOPS_TIER1_BUDGET_USD=0", "CLAUDEOPS_TIER1_MAX_TURNS=0"}
 		environ := here.environ(t, keys...)
-		first := startWorkerProcess(t, environ, address)
+		first := startWorker(t, environ, address)
 		s := siteOf(t, c, environ)
 		run := s.start(nil)
 		require.Eventually(t, func() bool { return len(objects(archive)) > 0 }, testTimeout, 20*time.Millisecond)
 		time.Sleep(10 * time.Second) // most of the time to the next save
 
 		session := s.query(run).Sessions[0].SessionID
-		first.end(syscall.SIGKILL)
+		first.kill(t)
 		lost := time.Now()
 		requireGone(t, session, testTimeout)
 		asked := len(api.Requests())
@@ -162,7 +161,7 @@ func TestFaultRealCLIHostLostInATier(t *testing.T) {
 
 		there := here.another(t)
 		environ = there.environ(t, keys...)
-		startWorkerProcess(t, environ, address)
+		startWorker(t, environ, address)
 		s = siteOf(t, c, environ)
 		chain, err := s.finish(run)
 		require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -64,20 +65,26 @@ func startRole(t *testing.T, name string, stdout io.Writer, environ ...string) *
 		_ = p.Process.Kill() // it may be gone already
 		_ = p.Wait()
 		if t.Failed() {
-			t.Logf("%s, process %d, said last:\n%s", name, p.Process.Pid, p.said.text())
+			t.Logf("%s, process %d, said last:\n%s", name, p.Process.Pid, p.said.last())
 		}
 	})
 	return p
 }
 
+// startWorker starts a worker of the Temporal server at address. It is configured by environ alone.
+func startWorker(t *testing.T, environ []string, address string) *roleProcess {
+	t.Helper()
+	return startRole(t, "worker", nil, append(slices.Clip(environ), "TEMPORAL_ADDRESS="+address)...)
+}
+
 // kill ends the process as nothing else can, and returns when it has ended.
 func (p *roleProcess) kill(t *testing.T) {
 	t.Helper()
-	require.NoError(t, p.Process.Kill(), "it must not have ended by itself: %s", p.said.text())
+	require.NoError(t, p.Process.Kill(), "it must not have ended by itself: %s", p.said.last())
 	err := p.Wait()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
-	require.Equal(t, -1, exit.ExitCode(), "it must not have ended by itself: %s", p.said.text())
+	require.Equal(t, -1, exit.ExitCode(), "it must not have ended by itself: %s", p.said.last())
 }
 
 // awaitReady returns when a worker works.
@@ -86,7 +93,7 @@ func (p *roleProcess) awaitReady(t *testing.T) {
 	select {
 	case <-p.said.ready:
 	case <-time.After(testTimeout):
-		require.Fail(t, "the worker does not come to work", p.said.text())
+		require.Fail(t, "the worker does not come to work", p.said.last())
 	}
 }
 
@@ -95,13 +102,13 @@ func (p *roleProcess) drain(t *testing.T) {
 	t.Helper()
 	p.awaitReady(t)
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, p.Wait(), p.said.text())
+	require.NoError(t, p.Wait(), p.said.last())
 }
 
-// said keeps the last that a process printed, and notices when it says that it works.
+// said is what a process has printed. It notices when the process says that it works.
 type said struct {
 	mu    sync.Mutex
-	last  []byte
+	all   bytes.Buffer
 	ready chan struct{} // closed when it works
 	works bool
 }
@@ -112,19 +119,25 @@ var _ io.Writer = (*said)(nil)
 func (s *said) Write(line []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = append(s.last, line...)
-	s.last = s.last[max(0, len(s.last)-2<<10):]
-	if !s.works && bytes.Contains(s.last, []byte("msg=working")) {
+	s.all.Write(line)
+	if !s.works && bytes.Contains(s.all.Bytes(), []byte("msg=working")) {
 		s.works = true
 		close(s.ready)
 	}
 	return len(line), nil
 }
 
+// text is all of it.
 func (s *said) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return string(s.last)
+	return s.all.String()
+}
+
+// last is the end of it.
+func (s *said) last() string {
+	text := s.text()
+	return text[max(0, len(text)-8<<10):]
 }
 
 // workerRole is a production worker, configured by its environment alone, until SIGTERM.
@@ -141,7 +154,7 @@ func workerRole() (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := supervisor.New(ctx, cfg, supervisor.Environment{Environ: os.Environ(), Host: "host-1", Logger: logger})
+	s, err := supervisor.New(ctx, cfg, supervisor.Environment{Environ: os.Environ(), Host: fmt.Sprint("process-", os.Getpid()), Logger: logger})
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func TestFaultTemporalKilled(t *testing.T) {
 	c := connect(t, server.address)
 	require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, client.DefaultNamespace))
 	f := newFaultSite(t, c)
-	worker := startRole(t, "worker", nil, append(f.environ, "TEMPORAL_ADDRESS="+server.address)...)
+	worker := startWorker(t, f.environ, server.address)
 	worker.awaitReady(t)
 	dice, seed := newDice()
 	began := time.Now()

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -47,10 +46,10 @@ func TestGatesManyChains(t *testing.T) {
 	c, address := startTemporalAt(t)
 	environ := environment(t, claude, "CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=6", "CLAUDEOPS_LOG_LEVEL=warn")
 	s := siteOf(t, c, environ)
-	first := startWorkerProcess(t, environ, address)
+	first := startWorker(t, environ, address)
 	_, err := s.finish(s.startAs("warm-up", map[string]any{"prompt": "in a new session, please", "dry_run": true}))
 	require.NoError(t, err)
-	empty := residentMemory(t, first.pid)
+	empty := residentMemory(t, first.Process.Pid)
 
 	began := time.Now()
 	for i := range *gatesChains {
@@ -59,9 +58,9 @@ func TestGatesManyChains(t *testing.T) {
 	for i := range *gatesChains {
 		s.awaitGate(gatedChain(i), "gate-1")
 	}
-	parked, full := time.Since(began), residentMemory(t, first.pid)
-	first.end(syscall.SIGKILL)
-	startWorkerProcess(t, environ, address)
+	parked, full := time.Since(began), residentMemory(t, first.Process.Pid)
+	first.kill(t)
+	startWorker(t, environ, address)
 
 	began = time.Now()
 	s.answerAll(*gatesChains)
@@ -264,7 +263,7 @@ func TestFaultRealCLIContinuedAtAGate(t *testing.T) {
 		environ := environment(t, cli, append(toolsAllowed(), "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key",
 			"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER2_TIMEOUT=12s", "CLAUDEOPS_GATE_TIMEOUT=72h")...)
 		s := siteOf(t, c, environ)
-		first := startWorkerProcess(t, environ, address)
+		first := startWorker(t, environ, address)
 		run := s.start(nil)
 		gate := s.awaitGate(run.GetID(), "gate-1")
 		require.FileExists(t, marker)
@@ -272,10 +271,10 @@ func TestFaultRealCLIContinuedAtAGate(t *testing.T) {
 		require.NotNil(t, gate.Continuation, gate.NoContinuation)
 		interrupted := s.query(run).Sessions[1]
 		require.Equal(t, interrupted.SessionID, interrupted.ReportedSessionID, "a time-out carries its session")
-		first.end(syscall.SIGKILL)
+		first.kill(t)
 		asked := len(api.Requests())
 
-		startWorkerProcess(t, environ, address)
+		startWorker(t, environ, address)
 		answered := time.Now()
 		_, err := s.resolve(run.GetID(), escalation.GateAnswer{
 			GateID: "gate-1", Action: escalation.GateContinue, Actor: "anna", Guidance: "the proxy was moved to host seven",

@@ -137,6 +137,14 @@ func newSite(t *testing.T, c client.Client, environ []string) (*site, *logBook) 
 	return &site{t: t, cfg: cfg, client: c, begin: begin, stop: stop}, book
 }
 
+// siteOf is an installation whose workers are processes of their own.
+func siteOf(t *testing.T, c client.Client, environ []string) *site {
+	t.Helper()
+	cfg, err := config.Load(environ)
+	require.NoError(t, err)
+	return &site{t: t, cfg: cfg, client: c}
+}
+
 // start starts a chain with input, which is anything that encodes to JSON.
 func (s *site) start(input any) client.WorkflowRun {
 	s.t.Helper()

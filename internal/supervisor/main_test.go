@@ -18,9 +18,6 @@ func TestMain(m *testing.M) {
 	if claudesim.Invoked() {
 		claudesim.Main()
 	}
-	if address := os.Getenv(workerVariable); address != "" {
-		runWorkerProcess(address)
-	}
 	if dir := os.Getenv(serviceVariable); dir != "" {
 		runService(dir)
 	}

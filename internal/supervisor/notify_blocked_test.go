@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -67,7 +66,7 @@ func (tt blockedCase) run(t *testing.T, temporalServer client.Client, address, q
 	environ := environment(t, claude, append(tt.env, "CLAUDEOPS_TASK_QUEUE="+queue, "CLAUDEOPS_LOG_LEVEL=debug", "CLAUDEOPS_NOTIFY_URLS="+
 		"generic://u:hunter2pass@"+away.host+"/hooks/hunter2token?disabletls=yes,apprise://ops:hunter2pass@"+well.host+"/hunter2key")...)
 	s := siteOf(t, temporalServer, environ)
-	first := startWorkerProcess(t, environ, address)
+	first := startWorker(t, environ, address)
 	if tt.before {
 		_, err := s.finish(s.startAs(queue+"-before", nil))
 		require.NoError(t, err)
@@ -83,10 +82,10 @@ func (tt blockedCase) run(t *testing.T, temporalServer client.Client, address, q
 		places, err := delivered(1)
 		return err == nil && len(places) == 1 && away.refusals() > 1
 	}, testTimeout, 20*time.Millisecond)
-	first.end(syscall.SIGKILL)
+	first.kill(t)
 	away.comeBack()
 
-	second := startWorkerProcess(t, environ, address)
+	second := startWorker(t, environ, address)
 	chain, err := s.finish(run)
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
@@ -108,7 +107,7 @@ func (tt blockedCase) run(t *testing.T, temporalServer client.Client, address, q
 	require.Contains(t, sent["body"], "starter chain "+queue)
 	require.Equal(t, sent["title"]+"\n\n"+sent["body"], away.received()[toldBefore])
 
-	logged := first.logged(t) + second.logged(t)
+	logged := first.said.text() + second.said.text()
 	require.Contains(t, logged, "502 Bad Gateway", "attempts that fail are logged")
 	for place, text := range map[string]string{
 		"log": logged, "history": historyOf(t, s, run), "records": strings.Join(places, " "), "message": sent["title"] + sent["body"],
