@@ -59,6 +59,9 @@ func parsePeople(text string) (PersonList, error) {
 		}
 		list = append(list, item)
 	}
+	if len(list) == 0 { // an empty list lets everybody answer, and nobody writes that with commas
+		return nil, errors.New("name at least one person; leave it unset if everybody may answer")
+	}
 	return list, nil
 }
 

@@ -46,6 +46,8 @@ func TestGatesThatCannotBe(t *testing.T) {
 		"GATE_REMIND=1h,72h":      `CLAUDEOPS_GATE_REMIND is "1h,72h"; it must list durations below CLAUDEOPS_GATE_TIMEOUT, which is 72h`,
 		"GATE_ON_TIMEOUT=go":      `CLAUDEOPS_GATE_ON_TIMEOUT is "go"; it must be abort or fix`,
 		"GATE_APPROVERS=a\x1b[2J": "it must be names of people, separated by commas, of at most 200 printable characters each",
+		"GATE_APPROVERS=,":        `CLAUDEOPS_GATE_APPROVERS is ","; it must name at least one person; leave it unset if everybody may answer`,
+		"GATE_APPROVERS= , ,":     "it must name at least one person; leave it unset if everybody may answer",
 		"GATE_FOUR_EYES=maybe":    `CLAUDEOPS_GATE_FOUR_EYES is "maybe"; it must be true or false`,
 	} {
 		problems := problemsOf(t, Prefix+setting)
