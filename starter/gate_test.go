@@ -26,7 +26,7 @@ func TestGateMisuse(t *testing.T) {
 		"lonely guidance": {[]string{"gate", "x", "--guidance", "y"}, "--guidance goes with --action"},
 		"no gates wanted": {[]string{"gate", "--limit", "0"}, "--limit 0 is less than one gate"},
 		"two chains":      {[]string{"gate", "x", "y"}, "accepts at most 1 arg(s), received 2"},
-		"odd actor":       {[]string{"gate", "x", "--actor", "a\nb"}, "actor has control characters"},
+		"odd actor":       {[]string{"gate", "x", "--actor", "a\nb"}, "actor has characters that cannot be printed"},
 		"nothing to see":  {[]string{"watch"}, "accepts 1 arg(s), received 0"},
 	} {
 		t.Run(name, func(t *testing.T) {

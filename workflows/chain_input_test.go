@@ -78,7 +78,7 @@ func TestChainInputRefuses(t *testing.T) {
 			`resume_from.session_id "{4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11}" is not a UUID`,
 		},
 		"blank actor":   {`{"actor":" "}`, `actor is empty: say who you are`},
-		"control actor": {`{"actor":"a\u001b[2J"}`, `actor has control characters: give a plain name`},
+		"control actor": {`{"actor":"a\u001b[2J"}`, `actor has characters that cannot be printed: give a plain name`},
 		"carried, odd":  {`{"carried":{"steps":[]}}`, `input is not valid: unknown field "steps"`},
 		"prompt too long": {
 			`{"prompt":"` + strings.Repeat("x", 100_001) + `"}`, `prompt has 100003 bytes as JSON, and at most 100000 are allowed`,

@@ -81,7 +81,9 @@ func TestGateCheck(t *testing.T) {
 		"a letter":        {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Action = "f" }, `action "f" is unknown: it must be continue_session, fix, override or abort`},
 		"no actor":        {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Actor = "\t" }, "actor is empty: say who you are"},
 		"a long actor":    {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Actor = strings.Repeat("ä", 201) }, "actor has 201 characters, and at most 200 are allowed"},
-		"a control actor": {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Actor = "a\x1b[2J" }, "actor has control characters: give a plain name"},
+		"a control actor": {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Actor = "a\x1b[2J" }, "actor has characters that cannot be printed: give a plain name"},
+		"a hidden actor":  {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Actor = "an\u200bna" }, "actor has characters that cannot be printed: give a plain name"},
+		"a turned actor":  {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Actor = "\u202eanna" }, "actor has characters that cannot be printed: give a plain name"},
 		"long guidance":   {func(_ *escalation.Gate, a *escalation.GateAnswer) { a.Guidance += "ä" }, "guidance has 10001 characters, and at most 10000 are allowed"},
 		"ineligible": {func(g *escalation.Gate, a *escalation.GateAnswer) {
 			*g, a.Action = openGate(everyAction[1:]...), escalation.GateContinue

@@ -34,9 +34,13 @@ func nameProblem(service string) string {
 		return "a blank name"
 	case utf8.RuneCountInString(service) > MaxServiceName:
 		return fmt.Sprintf("a name of more than %d characters", MaxServiceName)
-	case strings.ContainsFunc(service, func(r rune) bool { return !unicode.IsPrint(r) }):
+	case strings.ContainsFunc(service, unprintable):
 		return "a name with characters that cannot be printed"
 	default:
 		return ""
 	}
 }
+
+// unprintable reports whether r is a control, a mark of direction or another character that shows
+// nothing, or a space other than the ordinary one.
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
