@@ -36,7 +36,7 @@ var _ audience = (*teller)(nil)
 func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRun) (escalation.Chain, error) {
 	chain, err := spectator{c, run}.follow(ctx, &teller{app: a, gates: make(map[string]bool)})
 	if err != nil && ctx.Err() != nil {
-		a.say("Chain %s goes on. See it with: starter chain %s", run.GetID(), run.GetID())
+		a.say("Chain %s goes on. See it with: %s", printable(run.GetID(), maxChainID), lookCommand(run.GetID()))
 	}
 	return chain, err
 }
@@ -64,7 +64,7 @@ func (t *teller) saw(now sight) {
 	}
 	if now.notifying {
 		id := now.chain.ID
-		t.app.say("The notifications of chain %s are still on their way. What becomes of them: starter chain %s", id, id)
+		t.app.say("The notifications of chain %s are still on their way. What becomes of them: %s", printable(id, maxChainID), lookCommand(id))
 	}
 }
 

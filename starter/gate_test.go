@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +38,27 @@ func TestGateMisuse(t *testing.T) {
 			require.Empty(t, got.stdout)
 		})
 	}
+}
+
+// TestCommandsAreSafeToCopy gives the commands that people are shown to a shell, and reads what the
+// program gets of them as the program does.
+func TestCommandsAreSafeToCopy(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{
+		"chain-20261121-020140-b7dd05", "x; rm -rf ~", "it's $(id) `id` \\ \"", "~", "*", "-q", "--action=q", "- - '", strings.Repeat("x", 1000),
+	} {
+		for _, line := range []string{answerCommand(id), lookCommand(id)} {
+			printed, err := exec.CommandContext(t.Context(), "sh", "-c", `starter() { printf '%s\0' "$@"; }; `+line).Output()
+			require.NoError(t, err, line)
+			words := strings.Split(strings.TrimSuffix(string(printed), "\x00"), "\x00")
+			command, rest, err := (&app{}).rootCommand().Find(words)
+			require.NoError(t, err, line)
+			require.NoError(t, command.ParseFlags(rest), line)
+			require.Equal(t, []string{id}, command.Flags().Args(), line)
+		}
+	}
+	require.Equal(t, "starter gate chain-1", answerCommand("chain-1"))
+	require.Equal(t, "starter gate 'a[2Jb'", answerCommand("a\x1b[2J\u202eb"), "no control of the terminal")
 }
 
 func TestSpan(t *testing.T) {

@@ -5,10 +5,20 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
 )
 
+// maxChainID is how long Temporal lets a workflow ID be: a command with a part of it would be wrong.
+const maxChainID = 1_000
+
 // answerCommand is the command that answers a chain's gate.
-func answerCommand(chainID string) string { return "starter gate " + printable(chainID, 200) }
+func answerCommand(chainID string) string { return "starter gate " + operand(chainID) }
+
+// lookCommand is the command that shows a chain.
+func lookCommand(chainID string) string { return "starter chain " + operand(chainID) }
+
+// operand is the ID of a chain as people copy it into a shell.
+func operand(chainID string) string { return workflows.Operand(printable(chainID, maxChainID)) }
 
 // gateText is a gate as a person reads it before they answer, in lines of at most width columns. The
 // words of agents in it are made safe for a terminal.

@@ -70,7 +70,7 @@ func (a *app) run(ctx context.Context, o runOptions, given func(flag string) boo
 	}
 	if !o.wait {
 		return a.print(started{run.GetID(), run.GetRunID()}, func(w io.Writer) {
-			_, _ = fmt.Fprintf(w, "Started chain %s. See it with: starter chain %s\n", run.GetID(), run.GetID())
+			_, _ = fmt.Fprintf(w, "Started chain %s. See it with: %s\n", printable(run.GetID(), maxChainID), lookCommand(run.GetID()))
 		})
 	}
 	chain, err := a.follow(ctx, c, run)

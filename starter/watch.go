@@ -50,7 +50,7 @@ func (a *app) watch(ctx context.Context, id, actor string) error {
 	}
 	chain, err := a.watchOn(ctx, place, c, run, actor)
 	if errors.Is(err, errLeft) {
-		a.say("Chain %s goes on. See it with: starter chain %s", id, id)
+		a.say("Chain %s goes on. See it with: %s", printable(id, maxChainID), lookCommand(id))
 		return nil
 	}
 	return a.printEnded(chain, err)

@@ -70,7 +70,7 @@ func suggested(gate escalation.Gate) escalation.GateAction {
 }
 
 func starterCommand(gate escalation.Gate, chainID string) string {
-	return fmt.Sprintf("starter gate %s --action %s --guidance '...' --actor NAME", shellWord(chainID), suggested(gate))
+	return fmt.Sprintf("starter gate --action %s --guidance '...' --actor NAME %s", suggested(gate), Operand(chainID))
 }
 
 func temporalCommand(gate escalation.Gate, chainID string) string {
@@ -78,6 +78,15 @@ func temporalCommand(gate escalation.Gate, chainID string) string {
 	answer, _ := json.Marshal(escalation.GateAnswer{GateID: gate.ID, Action: suggested(gate), Guidance: "...", Actor: "NAME"})
 	return fmt.Sprintf("temporal workflow update execute --workflow-id %s --name %s --input %s",
 		shellWord(chainID), ResolveGate, shellWord(string(answer)))
+}
+
+// Operand is an ID as the last word of a command line, whatever is in it: quoted for the shell, and no
+// flag to the program. Workflow IDs may hold any character.
+func Operand(id string) string {
+	if strings.HasPrefix(id, "-") {
+		return "-- " + shellWord(id)
+	}
+	return shellWord(id)
 }
 
 // shellWord quotes text so that a shell takes it as one word.
