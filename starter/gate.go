@@ -35,7 +35,7 @@ func (a *app) gateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gate [CHAIN]",
 		Short: "List the chains that wait for a person, or answer one",
-		Long: "Gate lists the open gates, those of the oldest chains first. With the ID of a chain it shows that chain's gate and\n" +
+		Long: "Gate lists the open gates, the oldest first. With the ID of a chain it shows that chain's gate and\n" +
 			"asks for an answer:\n\n" +
 			"  c  continue-session  go on with the interrupted session, if the gate offers it\n" +
 			"  f  fix               run the tier again in a new session\n" +

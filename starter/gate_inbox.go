@@ -37,7 +37,15 @@ func (r gateRow) since() time.Time {
 	return r.StartedAt
 }
 
-// inbox lists the open gates.
+const (
+	// maxAsked is how many chains are asked for their gates at most.
+	maxAsked = 2_000
+	// inboxTimeout bounds the time for all questions, so that chains whose workers are gone do not add up.
+	inboxTimeout = time.Minute
+)
+
+// inbox lists the open gates. When a gate was opened only its chain knows, whose run may be of any age,
+// so all are asked before the list is cut.
 func (a *app) inbox(ctx context.Context, limit int) error {
 	c, _, err := a.connect(ctx)
 	if err != nil {
@@ -49,14 +57,23 @@ func (a *app) inbox(ctx context.Context, limit int) error {
 		return err
 	}
 	slices.SortStableFunc(waiting, func(x, y chainRow) int { return x.StartedAt.Compare(y.StartedAt) })
-	listed := waiting[:min(limit, len(waiting))]
-	rows := a.askGates(ctx, c, listed)
-	return a.print(rows, func(w io.Writer) {
-		a.writeInbox(w, rows)
-		if left := len(waiting) - len(listed); left > 0 {
-			_, _ = fmt.Fprintf(w, "%d more; see them with --limit\n", left)
-		}
+	open := a.askGates(ctx, c, waiting[:min(maxAsked, len(waiting))])
+	shown := open[:min(limit, len(open))]
+	return a.print(shown, func(w io.Writer) {
+		a.writeInbox(w, shown)
+		writeLeftOut(w, len(open)-len(shown), len(waiting))
 	})
+}
+
+// writeLeftOut says what the list lacks: open gates beyond its limit, and chains beyond those that
+// are asked.
+func writeLeftOut(w io.Writer, more, waiting int) {
+	if more > 0 {
+		_, _ = fmt.Fprintf(w, "%d more; see them with --limit\n", more)
+	}
+	if waiting > maxAsked {
+		_, _ = fmt.Fprintf(w, "%d chains wait, and only %d of them were asked: there may be older gates\n", waiting, maxAsked)
+	}
 }
 
 // openGates is the list filter for chains that wait at a gate.
@@ -71,6 +88,8 @@ func openGates() string {
 // askGates asks the chains for their gates, a few at a time, and returns them with the oldest gate
 // first. A chain whose gate was closed since it was listed is left out.
 func (a *app) askGates(ctx context.Context, c connection, chains []chainRow) []gateRow {
+	ctx, cancel := context.WithTimeout(ctx, inboxTimeout)
+	defer cancel()
 	rows := make([]gateRow, len(chains))
 	var asking errgroup.Group
 	asking.SetLimit(maxQueries)

@@ -98,8 +98,10 @@ func TestInbox(t *testing.T) {
 		shown.is(name)
 		require.NotContains(t, shown.sent(), "\x1b]0;")
 	}
-	short := starter(t, s.environ, "gate", "--limit", "2")
-	require.Contains(t, short.stdout, "1 more; see them with --limit")
+	short := starter(t, s.environ, "gate", "--limit", "1")
+	require.Contains(t, short.stdout, "2 more; see them with --limit")
+	require.Contains(t, short.stdout, "chain-old", "the oldest gate is that of a chain that was started later")
+	require.NotContains(t, short.stdout, "chain-young")
 
 	// One for which no worker answers is listed all the same.
 	_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
@@ -117,6 +119,20 @@ func TestInbox(t *testing.T) {
 	// One that was answered is gone at once, even if it is still listed.
 	require.Equal(t, exitOK, starter(t, s.environ, "gate", "chain-old", "--action", "q").code)
 	require.NotContains(t, starter(t, s.environ, "gate").stdout, "chain-old")
+}
+
+func TestWhatTheInboxLeavesOut(t *testing.T) {
+	t.Parallel()
+	for want, counts := range map[string][2]int{
+		"":                               {0, maxAsked},
+		"3 more; see them with --limit\n": {3, maxAsked},
+		"2001 chains wait, and only 2000 of them were asked: there may be older gates\n":                                     {0, maxAsked + 1},
+		"1900 more; see them with --limit\n2500 chains wait, and only 2000 of them were asked: there may be older gates\n": {1900, 2500},
+	} {
+		var b strings.Builder
+		writeLeftOut(&b, counts[0], counts[1])
+		require.Equal(t, want, b.String())
+	}
 }
 
 func TestGateWithoutATerminal(t *testing.T) {
