@@ -18,6 +18,9 @@ func (a *app) writeTree(w io.Writer, chain escalation.Chain) {
 		_, _ = fmt.Fprintf(w, " (%s)", printable(strings.Join(chain.Services, ", "), 80))
 	}
 	_, _ = fmt.Fprintln(w)
+	if left := earlierOf(chain); left != "" {
+		_, _ = fmt.Fprintln(w, left)
+	}
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	var total time.Duration
 	for i := range chain.Sessions {
@@ -42,10 +45,26 @@ func (a *app) writeTree(w io.Writer, chain escalation.Chain) {
 	if chain.Wait != nil {
 		_, _ = fmt.Fprintf(w, "Waiting until %s: %s\n", a.moment(chain.Wait.Until), printable(chain.Wait.Reason, 300))
 	}
-	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", dollars(chain.CostUSD), duration(total))
+	took := duration(total)
+	if chain.Earlier.Sessions > 0 {
+		took = "more than " + took
+	}
+	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", dollars(chain.CostUSD), took)
 	if chain.Outcome != "" {
 		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", chain.Outcome, printable(chain.Reason, 300))
 	}
+}
+
+// earlierOf says which sessions a chain has left out because it has gone on for very long; "" if none.
+func earlierOf(chain escalation.Chain) string {
+	left, noun := chain.Earlier, "sessions"
+	if left.Sessions == 0 {
+		return ""
+	}
+	if left.Sessions == 1 {
+		noun = "session"
+	}
+	return fmt.Sprintf("… %d earlier %s, %s: in the records", left.Sessions, noun, dollars(left.CostUSD))
 }
 
 // writeGate writes why a gate was opened, and who closed it when, or how that can be done.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -46,6 +47,24 @@ func TestWriteTree(t *testing.T) {
 	fixedApp().writeTree(&b, climbed())
 	writeLineage(&b, "Forward:", climbed().Sessions)
 	requireGolden(t, "tree.txt", b.Bytes())
+}
+
+func TestSessionsThatWereLeftOutAreTold(t *testing.T) {
+	t.Parallel()
+	chain := climbed()
+	require.Empty(t, earlierOf(chain))
+	chain.Earlier = escalation.Earlier{Sessions: 1, CostUSD: 0.004}
+	require.Equal(t, "… 1 earlier session, $0.0040: in the records", earlierOf(chain))
+
+	chain.Earlier, chain.CostUSD = escalation.Earlier{Sessions: 40, CostUSD: 1.2}, chain.CostUSD+1.2
+	var b bytes.Buffer
+	fixedApp().writeTree(&b, chain)
+	require.Contains(t, b.String(), "(jellyfin)\n… 40 earlier sessions, $1.20: in the records\n├── Session #18 ")
+	require.Contains(t, b.String(), "Total: $3.70  more than 7m47s\n", "how long those took is not known here")
+
+	model := watchModel{app: fixedApp(), seen: true, size: tea.WindowSizeMsg{Width: 80, Height: 24}}
+	model.now.chain = chain
+	require.Contains(t, model.overview(), "  … 40 earlier sessions, $1.20: in the records")
 }
 
 func TestWriteChains(t *testing.T) {

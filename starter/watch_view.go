@@ -29,6 +29,9 @@ func (m *watchModel) overview() []string {
 	}
 	chain := m.now.chain
 	lines := []string{headStyle.Render(m.cut(m.title(chain)))}
+	if left := earlierOf(chain); left != "" {
+		lines = append(lines, m.cut("  "+left))
+	}
 	for i := range chain.Sessions {
 		lines = append(lines, m.cut(m.session(&chain.Sessions[i])))
 	}
