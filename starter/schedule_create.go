@@ -39,6 +39,7 @@ type scheduleOptions struct {
 	pauseOnFailure bool
 	paused         bool
 	note           string
+	actor          string
 }
 
 func (a *app) scheduleCreateCommand() *cobra.Command {
@@ -47,7 +48,10 @@ func (a *app) scheduleCreateCommand() *cobra.Command {
 		Use:   "create ID",
 		Short: "Create a schedule",
 		Long: "Create makes a schedule that starts a chain every so often (--every) or at the times of a cron expression (--cron).\n" +
-			"What a chain does is said with the same flags as for `starter run`. Each has a conversation of its own.",
+			"What a chain does is said with the same flags as for `starter run`. Each has a conversation of its own.\n\n" +
+			"With --pause-on-failure a chain that ends failed pauses the schedule. With gates that is rare: a chain that cannot go\n" +
+			"on waits at its gate, of which people are told, and its cycle ends well. Chains that end failed without a gate pause\n" +
+			"it: where there are no gates (CLAUDEOPS_GATE_TIMEOUT=0s), and where the input is wrong for the workers.",
 		Example: "  starter schedule create hourly --every 1h --jitter 5m\n" +
 			"  starter schedule create nightly --cron '30 2 * * *' --timezone Europe/Berlin --service nas --max-tier 2",
 		Args: cobra.ExactArgs(1),
@@ -63,9 +67,10 @@ func (a *app) scheduleCreateCommand() *cobra.Command {
 	flags.DurationVar(&o.jitter, "jitter", 0, "start each cycle up to this much later, by chance")
 	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+overlapNames())
 	flags.DurationVar(&o.catchup, "catchup-window", defaultCatchup, "how late a cycle may still start after an outage of Temporal")
-	flags.BoolVar(&o.pauseOnFailure, "pause-on-failure", false, "pause the schedule when a cycle's chain ends failed")
+	flags.BoolVar(&o.pauseOnFailure, "pause-on-failure", false, "pause the schedule when a cycle's chain ends failed, which with gates is rare (see above)")
 	flags.BoolVar(&o.paused, "paused", false, "create it paused")
 	flags.StringVar(&o.note, "note", "", "what it is for, for others to read")
+	flags.StringVar(&o.actor, "actor", "", "who starts its chains, for the record (default: the name of your user)")
 	o.register(flags)
 	return cmd
 }
@@ -74,6 +79,9 @@ func (a *app) createSchedule(ctx context.Context, id string, o scheduleOptions, 
 	input, err := a.chainInput(o.chainOptions, given)
 	if err == nil {
 		err = o.check(id, given)
+	}
+	if input.Actor = a.actor(o.actor); err == nil {
+		err = input.Validate() // once more, for the name
 	}
 	if err != nil {
 		return misuse(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,6 +36,8 @@ type scheduleDetail struct {
 	Overlap        string              `json:"overlap"`
 	CatchupWindow  escalation.Duration `json:"catchup_window"`
 	PauseOnFailure bool                `json:"pause_on_failure"`
+	// Actor is in whose name chains are started; empty if the schedule says nobody's.
+	Actor string `json:"actor,omitempty"`
 	// Input is what each chain is started with.
 	Input json.RawMessage `json:"input,omitempty"`
 	// Cycles is how many were started; Skipped and Missed are those that were not, because one
@@ -139,6 +142,7 @@ func describeSchedule(id string, described *client.ScheduleDescription) schedule
 		Running:        []string{},
 		Recent:         []string{},
 	}
+	detail.Actor = actorOf(detail.Input)
 	for _, running := range info.RunningWorkflows {
 		detail.Running = append(detail.Running, running.WorkflowID)
 	}
@@ -162,6 +166,17 @@ func inputOf(action client.ScheduleAction) json.RawMessage {
 		return nil
 	}
 	return payload.GetData()
+}
+
+// actorOf is who starts chains with that input; empty if it does not say so.
+func actorOf(input json.RawMessage) string {
+	var said struct {
+		Actor string `json:"actor"`
+	}
+	if json.Unmarshal(input, &said) != nil {
+		return "" // somebody else's input need not be like ours
+	}
+	return said.Actor
 }
 
 // whenOf says in words when a schedule starts cycles.
@@ -225,6 +240,7 @@ func writeSchedule(w io.Writer, s scheduleDetail) {
 		{"Overlap", s.Overlap},
 		{"Catch-up window", s.CatchupWindow.String()},
 		{"Pause on failure", fmt.Sprint(s.PauseOnFailure)},
+		{"Actor", cmp.Or(printable(s.Actor, escalation.MaxActor), "-")},
 		{"Input", printable(string(s.Input), 400)},
 		{"Cycles", fmt.Sprintf("%d started, %d skipped because one still ran, %d missed", s.Cycles, s.Skipped, s.Missed)},
 		{"Running", strings.Join(s.Running, ", ")},

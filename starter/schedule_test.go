@@ -61,6 +61,7 @@ func TestScheduleMisuse(t *testing.T) {
 		"model of no tier":   {create("--every", "1h", "--model", "opus=2"), "--model opus=2 names no tier"},
 		"an option as model": {create("--every", "1h", "--model", "tier1=-x"), `"-x" for tier 1 is not the name of a model`},
 		"blank service":      {create("--every", "1h", "--service", " "), "service 1 has a blank name"},
+		"hidden actor":       {create("--every", "1h", "--actor", "an\u200bna"), "actor has characters that cannot be printed"},
 		"a conversation":     {create("--every", "1h", "--resume-from", "x"), "unknown flag: --resume-from"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,6 +72,15 @@ func TestScheduleMisuse(t *testing.T) {
 			require.Empty(t, got.stdout)
 		})
 	}
+}
+
+// TestPauseOnFailureSaysWhatItIsWorth holds the help to what gates leave of the flag.
+func TestPauseOnFailureSaysWhatItIsWorth(t *testing.T) {
+	t.Parallel()
+	help := starter(t, bareEnvironment(t), "schedule", "create", "--help")
+	require.Equal(t, exitOK, help.code, help.stderr)
+	require.Contains(t, help.stdout, "waits at its gate, of which people are told, and its cycle ends well")
+	require.Contains(t, help.stdout, "CLAUDEOPS_GATE_TIMEOUT=0s")
 }
 
 // scheduleBench is a schedule on a real server whose agents take their time as the test wants.
@@ -154,7 +164,7 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	t.Cleanup(people.Close)
 	b := startScheduleBench(t, "generic+"+people.URL)
 
-	created := b.must("schedule", "create", "looks", "--every", "2s", "--service", "nas", "--model", "tier1=claude-special", "--prompt", "be quick")
+	created := b.must("schedule", "create", "looks", "--every", "2s", "--service", "nas", "--model", "tier1=claude-special", "--prompt", "be quick", "--actor", "grace")
 	require.Contains(t, created.stdout, "Created schedule looks, every 2s.")
 	again := starter(t, b.environ, "schedule", "create", "looks", "--every", "1h")
 	require.Equal(t, exitFailure, again.code)
@@ -179,6 +189,7 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	var chain escalation.Chain
 	require.NoError(t, json.Unmarshal([]byte(b.must("chain", waiting, "-o", "json").stdout), &chain))
 	require.Empty(t, chain.Outcome, "it still runs")
+	require.Equal(t, "grace", chain.Actor, "four eyes are hers and another's")
 	release()
 
 	// Pause starts nothing, trigger starts one, resume goes on.
@@ -193,7 +204,8 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	b.until("looks", "the triggered cycle", func(s scheduleDetail) bool { return s.Cycles == paused.Cycles+1 && len(s.Running) == 0 })
 	b.must("schedule", "resume", "looks")
 	last := b.until("looks", "ten cycles", func(s scheduleDetail) bool { return s.Cycles >= max(10, paused.Cycles+3) })
-	require.JSONEq(t, `{"trigger":"scheduled","prompt":"be quick","services":["nas"],"models":{"1":"claude-special"}}`, string(last.Input))
+	require.JSONEq(t, `{"trigger":"scheduled","prompt":"be quick","services":["nas"],"models":{"1":"claude-special"},"actor":"grace"}`, string(last.Input))
+	require.Equal(t, "grace", last.Actor)
 
 	require.Eventually(t, func() bool { return strings.Contains(b.must("schedule", "list").stdout, "every 2s") }, time.Minute, 200*time.Millisecond)
 	require.Equal(t, "Schedule looks: deleted.\n", b.must("schedule", "delete", "looks").stdout)
@@ -292,7 +304,8 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	}
 
 	b.must("schedule", "create", "nightly", "--cron", "30 2 * * MON-FRI", "--timezone", "Europe/Berlin", "--overlap", "buffer_one", "--jitter", "5m",
-		"--catchup-window", "30s", "--pause-on-failure", "--paused", "--note", "for the nights", "--dry-run", "--max-tier", "2")
+		"--catchup-window", "30s", "--pause-on-failure", "--paused", "--note", "for the nights", "--dry-run", "--max-tier", "2",
+		"--actor", "Ada Lovelace")
 	detail := b.describe("nightly")
 	require.Equal(t, "30 2 * * MON-FRI (Europe/Berlin)", detail.When)
 	require.Equal(t, "buffer_one", detail.Overlap)
@@ -302,7 +315,8 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	require.True(t, detail.Paused)
 	shown := b.must("schedule", "describe", "nightly").stdout
 	require.Regexp(t, `State +paused \(for the nights\)`, shown)
-	require.Regexp(t, `Input +\{"trigger":"scheduled","dry_run":true,"max_tier":2\}`, shown)
+	require.Regexp(t, `Input +\{"trigger":"scheduled","dry_run":true,"max_tier":2,"actor":"Ada Lovelace"\}`, shown)
+	require.Regexp(t, `Actor +Ada Lovelace\n`, shown)
 
 	// The default of what is not said, and a schedule that pauses itself: its chains cannot run.
 	b.must("schedule", "create", "broken", "--every", "1s", "--pause-on-failure", "--repository", "/nowhere")
