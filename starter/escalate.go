@@ -58,6 +58,7 @@ func (a *app) escalate(ctx context.Context, chainID string, signal workflows.Esc
 		return fmt.Errorf("signal chain %s: %w", chainID, err)
 	}
 	return a.print(escalated{chainID, signal.ToTier}, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "Asked chain %s for %s. See what becomes of it with: %s\n", printable(chainID, maxChainID), signal.ToTier, lookCommand(chainID))
+		_, _ = fmt.Fprintf(w, "Asked chain %s for %s. See what becomes of it with: %s\n",
+			printable(chainID, maxChainID), signal.ToTier, lookCommand(chainID))
 	})
 }

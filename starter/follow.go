@@ -64,7 +64,8 @@ func (t *teller) saw(now sight) {
 	}
 	if now.notifying {
 		id := now.chain.ID
-		t.app.say("The notifications of chain %s are still on their way. What becomes of them: %s", printable(id, maxChainID), lookCommand(id))
+		t.app.say("The notifications of chain %s are still on their way. What becomes of them: %s",
+			printable(id, maxChainID), lookCommand(id))
 	}
 }
 
