@@ -67,7 +67,8 @@ func (a *app) scheduleCreateCommand() *cobra.Command {
 	flags.DurationVar(&o.jitter, "jitter", 0, "start each cycle up to this much later, by chance")
 	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+overlapNames())
 	flags.DurationVar(&o.catchup, "catchup-window", defaultCatchup, "how late a cycle may still start after an outage of Temporal")
-	flags.BoolVar(&o.pauseOnFailure, "pause-on-failure", false, "pause the schedule when a cycle's chain ends failed; rare with gates, see above")
+	flags.BoolVar(&o.pauseOnFailure, "pause-on-failure", false,
+		"pause the schedule when a cycle's chain ends failed; rare with gates, see above")
 	flags.BoolVar(&o.paused, "paused", false, "create it paused")
 	flags.StringVar(&o.note, "note", "", "what it is for, for others to read")
 	flags.StringVar(&o.actor, "actor", "", "who starts its chains, for the record (default: the name of your user)")
