@@ -208,7 +208,7 @@ func describeForPeople(chain escalation.Chain, message string) string {
 	lines = append(lines, fmt.Sprintf("Cost so far: $%.2f", chain.CostUSD), lookAt(chain.ID))
 	if gate := chain.OpenGate(); gate != nil {
 		until := gate.ExpiresAt.UTC().Format(time.RFC3339)
-		lines = append(lines, fmt.Sprintf("Until %s, answer with: starter gate %s", until, shellWord(chain.ID)))
+		lines = append(lines, fmt.Sprintf("Until %s, answer with: starter gate %s", until, Operand(chain.ID)))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -225,7 +225,7 @@ func describeTry(session escalation.Session) string {
 // ordinaryID is an ID that a shell takes as it is.
 var ordinaryID = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
 
-func lookAt(chainID string) string { return "Look at it with: starter chain " + shellWord(chainID) }
+func lookAt(chainID string) string { return "Look at it with: starter chain " + Operand(chainID) }
 
 // listForPeople lists the first services.
 func listForPeople(services []string, most int) string {
