@@ -84,6 +84,9 @@ var errGivenUp = errors.New("the chain went on in a new run before everybody cou
 // on its way, unless that would keep the history growing.
 func (c *chainRun) mayGoOnAnew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
+	if info.CronSchedule != "" {
+		return false // its new run could not be told from one that cron starts
+	}
 	length := info.GetCurrentHistoryLength()
 	long := info.GetContinueAsNewSuggested() || length >= maxHistory
 	ordered := workflow.GetSignalChannel(ctx, EscalateSignalName).Len() > 0
@@ -134,17 +137,23 @@ func trimmed(chain escalation.Chain) escalation.Chain {
 		chain.Earlier.Gates += left
 		chain.Gates = chain.Gates[left:]
 	}
-	gates := make([]escalation.Gate, len(chain.Gates))
-	for i, gate := range chain.Gates {
-		if i < len(gates)-1 {
-			gate.Tried = nil // the sessions tell
-		}
-		gates[i] = gate
-	}
-	chain.Gates = gates
 	if left := len(chain.Events) - maxCarriedEvents; left > 0 {
 		chain.Earlier.Events += left
 		chain.Events = chain.Events[left:]
 	}
 	return chain
+}
+
+// shortenGates cuts what gates hold that the chain has left behind: what was said at them is in the
+// records in full, and what had been tried the sessions tell. So nothing piles up from gate to gate.
+func shortenGates(gates []escalation.Gate) {
+	for i := range gates {
+		gate := &gates[i]
+		gate.Tried = nil
+		if answer := gate.Answer; answer != nil && len(answer.Guidance) > maxMessage {
+			short := *answer
+			short.Guidance = clip(short.Guidance)
+			gate.Answer = &short
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -76,10 +77,10 @@ func TestChainGoesOnInANewRun(t *testing.T) {
 		require.Equal(t, saved.Carried.State.StartedAt.UTC(), result.StartedAt.UTC())
 		all := make([]escalation.Event, 0, len(before.events)+len(w.events))
 		all = append(append(all, before.events...), w.events...)
-		require.Len(t, all, len(result.Events), "every event is recorded once")
 		for i := range all {
-			require.Equal(t, all[i].Message, result.Events[i].Message)
+			all[i].At = result.Events[i].At // read from JSON, in part
 		}
+		requireRecorded(t, result.Events, all)
 		require.Equal(t, "docker restart web", saved.Carried.InFlight[0].Input)
 		return w, result, saved
 	}
@@ -165,7 +166,7 @@ func TestChainOfManyGates(t *testing.T) {
 		var next func()
 		next = func() {
 			inRun, answered = inRun+1, answered+1
-			answer := saidAt(fmt.Sprintf("gate-%d", answered), escalation.GateFix, "again")
+			answer := saidAt(fmt.Sprintf("gate-%d", answered), escalation.GateFix, strings.Repeat("再", escalation.MaxGuidance))
 			if answered == gates {
 				answer = saidAt(fmt.Sprintf("gate-%d", answered), escalation.GateOverride, "")
 			}
@@ -195,9 +196,20 @@ func TestChainOfManyGates(t *testing.T) {
 		require.Equal(t, answered+1, state.Earlier.Gates+len(state.Gates), "those that are left out are counted")
 		require.Equal(t, sessions, state.Earlier.Sessions+len(state.Sessions))
 		require.Less(t, size, 400_000)
+		for _, gate := range state.Gates[:len(state.Gates)-1] {
+			require.Less(t, len(gate.Answer.Guidance), 2_000, "of guidance that was followed, the beginning")
+		}
 	}
 	result, err := w.run(t, input)
 	require.NoError(t, err)
+	encoded, err := json.Marshal(result.Gates)
+	require.NoError(t, err)
+	require.Less(t, len(encoded), 400_000, "nor does it pile up in the run")
+	closed := messagesOf(w.events, escalation.EventGateClosed)
+	require.Greater(t, len(closed), 10)
+	for _, message := range closed[:len(closed)-1] {
+		require.Contains(t, message, strings.Repeat("再", escalation.MaxGuidance), "the records have all of it")
+	}
 	require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
 	require.Equal(t, gates, answered)
 	require.Equal(t, gates, result.Earlier.Gates+len(result.Gates))
@@ -237,6 +249,82 @@ func TestAnswerIsTakenAlong(t *testing.T) {
 			require.Len(t, messagesOf(result.Events, escalation.EventGateClosed), 1)
 		})
 	}
+}
+
+// runAs runs the chain in a run of which Temporal knows something else.
+func (w *world) runAs(t *testing.T, input workflows.ChainInput, change func(*workflow.Info)) error {
+	t.Helper()
+	w.answer(t)
+	w.env.RegisterWorkflowWithOptions(func(ctx workflow.Context) (escalation.Chain, error) {
+		change(workflow.GetInfo(ctx))
+		return workflows.EscalationChain(ctx, input)
+	}, workflow.RegisterOptions{Name: "changed"})
+	w.env.ExecuteWorkflow("changed")
+	require.True(t, w.env.IsWorkflowCompleted())
+	return w.env.GetWorkflowError()
+}
+
+func byCron(info *workflow.Info) { info.CronSchedule = "@daily" }
+
+// TestCarriedIsNotForCron gives the input of a chain that goes on to runs that have another one before
+// them, and are none that a chain has started: by cron, and by a retry.
+func TestCarriedIsNotForCron(t *testing.T) {
+	t.Parallel()
+	saved, _ := savedAtAGate(t)
+	for name, change := range map[string]func(*workflow.Info){
+		"cron": byCron, "retry": func(info *workflow.Info) { info.Attempt = 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := continuedWorld(t)
+			require.ErrorContains(t, w.runAs(t, saved, change), "carried is not for people")
+			require.Empty(t, w.query(t).Gates)
+		})
+	}
+}
+
+// TestChainOfCronKeepsItsRun has a history that is long, and a run that could not hand itself on.
+func TestChainOfCronKeepsItsRun(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	w.longHistory(time.Minute)
+	w.answerAfter(time.Hour, said(escalation.GateOverride, ""))
+	require.NoError(t, w.runAs(t, workflows.ChainInput{}, byCron))
+	require.Equal(t, escalation.OutcomeOverridden, w.query(t).Outcome)
+}
+
+// detailsAfter reads what the Web UI shows at that time.
+func (w *world) detailsAfter(t *testing.T, delay time.Duration) *string {
+	t.Helper()
+	shown := new(string)
+	w.env.RegisterDelayedCallback(func() {
+		var metadata sdkpb.WorkflowMetadata
+		encoded, err := w.env.QueryWorkflow("__temporal_workflow_metadata")
+		if err == nil {
+			err = encoded.Get(&metadata)
+		}
+		if err != nil {
+			t.Errorf("query the metadata: %v", err)
+		}
+		*shown = metadata.GetCurrentDetails()
+	}, delay)
+	return shown
+}
+
+// TestGateIsShownInANewRun looks at what the Web UI shows of a chain that has gone on.
+func TestGateIsShownInANewRun(t *testing.T) {
+	t.Parallel()
+	saved, _ := savedAtAGate(t)
+	saved.Carried.State.Earlier = escalation.Earlier{Sessions: 40, CostUSD: 1.2}
+	w := continuedWorld(t)
+	w.env.SetStartTime(saved.Carried.State.Gates[0].OpenedAt.Add(70 * time.Minute))
+	shown := w.detailsAfter(t, time.Minute)
+	w.replyAfter(time.Hour, said(escalation.GateOverride, ""))
+	_, err := w.run(t, saved)
+	require.NoError(t, err)
+	require.Contains(t, *shown, "**gate-1 is open** (tier 2, timed_out, since ")
+	require.Contains(t, *shown, "--action continue_session")
+	require.Contains(t, *shown, "… 40 earlier sessions, $1.20: see the records")
 }
 
 func TestCarriedIsNotForPeople(t *testing.T) {

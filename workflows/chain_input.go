@@ -102,7 +102,7 @@ func (in ChainInput) Validate() error {
 		return tierProblem("start_tier", in.StartTier)
 	case in.MaxTier != 0 && !in.MaxTier.Valid():
 		return tierProblem("max_tier", in.MaxTier)
-	case in.MaxTier != 0 && in.StartTier > in.MaxTier:
+	case in.MaxTier != 0 && in.StartTier > in.MaxTier && in.Trigger != escalation.TriggerIssue: // see beginBlocked
 		return fmt.Errorf("start_tier %d is higher than max_tier %d", in.StartTier, in.MaxTier)
 	case in.BudgetUSD < 0:
 		return fmt.Errorf("budget_usd %v must not be negative", in.BudgetUSD)

@@ -217,7 +217,7 @@ func requireExplained(t *rapid.T, w *trial, chain escalation.Chain) {
 	require.NotEmpty(t, chain.Reason)
 	require.False(t, chain.EndedAt.IsZero())
 	require.Nil(t, chain.Wait)
-	require.Equal(t, chain.Events, w.records.eventsOf(chain.ID), "every event is recorded, in order")
+	requireRecorded(t, chain.Events, w.records.eventsOf(chain.ID))
 	ended := eventsOf(chain.Events, escalation.EventChainEnded)
 	require.Len(t, ended, 1)
 	for _, event := range chain.Events[slices.Index(chain.Events, ended[0])+1:] {
@@ -241,7 +241,7 @@ func requireExplained(t *rapid.T, w *trial, chain escalation.Chain) {
 func requireGates(t *rapid.T, w *trial, chain escalation.Chain) {
 	if w.policy.Gate.Timeout == 0 || chain.DryRun {
 		require.Empty(t, chain.Gates)
-	} else if len(chain.Issues) == 0 {
+	} else {
 		require.NotContains(t, []escalation.Outcome{escalation.OutcomeNeedsHuman, escalation.OutcomeFailed}, chain.Outcome, chain.Reason)
 	}
 	var continued []string

@@ -36,6 +36,8 @@ const (
 	changeReviewCancelled = "review-cancelled"
 	// changeIssueAttributes brings the search attributes up to date whenever an issue has ended.
 	changeIssueAttributes = "issues-in-search-attributes"
+	// changeBlockedIssues gives an issue whose repair the policy blocks a chain, too, where there are gates.
+	changeBlockedIssues = "blocked-issues-have-gates"
 )
 
 // ChainResult is the chain as it ended.
@@ -130,8 +132,12 @@ func (c *chainRun) checkInput(ctx workflow.Context) error {
 	return nil
 }
 
-// goesOn reports whether this run goes on with an earlier run of the chain.
-func goesOn(ctx workflow.Context) bool { return workflow.GetInfo(ctx).ContinuedExecutionRunID != "" }
+// goesOn reports whether this run goes on with an earlier run of the chain. One that cron starts, or
+// that tries a failed one again, has a run before it, too, and the input that somebody else has given.
+func goesOn(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	return info.ContinuedExecutionRunID != "" && info.CronSchedule == "" && info.Attempt == 1
+}
 
 func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
 	if input.Carried != nil && goesOn(ctx) {
@@ -207,13 +213,29 @@ func (c *chainRun) run(ctx workflow.Context) (ChainResult, error) {
 // of the chain was. It returns false if the chain has ended there.
 func (c *chainRun) begin(ctx workflow.Context) (step, bool, error) {
 	if c.input.Carried != nil {
+		c.show(ctx)
 		return c.attendGate(ctx, c.input.Carried.Step.step())
 	}
 	first, err := c.firstStep(ctx)
-	if err == nil {
-		c.note(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describeStart(c.state)})
+	if err != nil {
+		return first, false, err
 	}
-	return first, err == nil, err
+	c.note(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describeStart(c.state)})
+	if first.tier > c.policy.MaxTier {
+		return c.beginBlocked(ctx, first)
+	}
+	return first, true, nil
+}
+
+// beginBlocked begins the chain of an issue that asks for more than is allowed: at a gate, where a
+// person may choose the highest tier that is.
+func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, bool, error) {
+	decision := escalation.Gated(c.policy, escalation.DecideBlockedIssue(c.policy, first.tier))
+	first.tier = c.policy.MaxTier
+	if err := c.concludeRefusal(ctx, decision); err != nil || decision.Action != escalation.DecisionGate {
+		return first, false, err
+	}
+	return c.holdGate(ctx, first, decision)
 }
 
 // narrow applies what the input asks for, which can only be less than the policy allows; a

@@ -64,6 +64,7 @@ func (c *chainRun) openGate(ctx workflow.Context, at step, decision escalation.D
 		return nil
 	}
 	opening.At = workflow.Now(ctx)
+	shortenGates(c.state.Gates)
 	c.state.Gates = append(c.state.Gates, escalation.NewGate(c.policy, opening))
 	c.reminded = 0
 	return c.gate()
@@ -209,15 +210,15 @@ func (c *chainRun) stepFrom(at step, rule escalation.Rule, closing escalation.Ga
 	return at
 }
 
+// maxTried is how many sessions a gate tells about: more than a chain without gates can have.
+const maxTried = 10
+
 // tried tells what the agents did, oldest first.
 func (c *chainRun) tried() []string {
-	sessions := c.state.Sessions
-	tried := make([]string, 0, len(sessions))
-	for i := range sessions[max(0, len(sessions)-maxTried):] {
-		tried = append(tried, describeTry(sessions[max(0, len(sessions)-maxTried)+i]))
+	latest := c.state.Sessions[max(0, len(c.state.Sessions)-maxTried):]
+	tried := make([]string, 0, len(latest))
+	for i := range latest {
+		tried = append(tried, describeTry(latest[i]))
 	}
 	return tried
 }
-
-// maxTried is how many sessions a gate tells about: more than a chain without gates can have.
-const maxTried = 10

@@ -147,12 +147,7 @@ func (c *chainRun) hasSignals(ctx workflow.Context) bool {
 // DescribeRefusedReply tells who answered what, and why it did not count.
 func DescribeRefusedReply(reply GateReply, why error) string {
 	const most = 60 // characters of what somebody has typed
-	short := func(text string) string {
-		if runes := []rune(text); len(runes) > most {
-			text = string(runes[:most]) + "…"
-		}
-		return text
-	}
+	short := func(text string) string { return clipTo(text, most) }
 	return clip(fmt.Sprintf("%s of %q by %q at %q is refused: %s",
 		ResolveGate, short(string(reply.Action)), short(reply.Actor), short(reply.GateID), why))
 }

@@ -103,6 +103,20 @@ func messagesOf(events []escalation.Event, kind escalation.EventKind) []string {
 	return messages
 }
 
+// requireRecorded checks that every event that people see is recorded, in order. The records hold in
+// full what the chain keeps the beginning of: the words at a gate.
+func requireRecorded(t require.TestingT, shown, recorded []escalation.Event) {
+	require.Len(t, recorded, len(shown))
+	for i, want := range shown {
+		got := recorded[i]
+		if beginning, cut := strings.CutSuffix(want.Message, "…"); cut && strings.HasPrefix(string(want.Kind), "gate_") {
+			require.Contains(t, got.Message, beginning)
+			got.Message = want.Message
+		}
+		require.Equal(t, want, got)
+	}
+}
+
 func TestGateShowsWhatAPersonHasToKnow(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut))
@@ -705,6 +719,81 @@ func TestFourEyesNeedToKnowWhoStarts(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "actor is empty: say who starts the chain, because CLAUDEOPS_GATE_FOUR_EYES lets somebody else answer at its gates", refused.Message())
 	require.Empty(t, w.opened)
+}
+
+// TestGateIsRecordedInFull has much to say at a gate: what was tried, and what a person answers.
+func TestGateIsRecordedInFull(t *testing.T) {
+	t.Parallel()
+	verbose := func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		report, err := concludes(escalation.VerdictEscalate, 0.03)(t, input)
+		report.Verdict.Summary = fmt.Sprintf("%s looked at %s", input.Tier, strings.Repeat("all ", 40))
+		return report, err
+	}
+	guidance := strings.Repeat("ä", escalation.MaxGuidance)
+	w := newGatedWorld(t, append(repeated(3, verbose), concludes(escalation.VerdictResolved, 0.5))...)
+	w.answerAfter(time.Hour, said(escalation.GateFix, guidance))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+	require.Equal(t, guidance, w.ran[3].Guidance)
+	require.Equal(t, guidance, result.Gates[0].Answer.Guidance)
+	opened := messagesOf(w.events, escalation.EventGateOpened)[0]
+	for _, tried := range result.Gates[0].Tried {
+		require.Contains(t, opened, tried)
+	}
+	require.True(t, strings.HasSuffix(messagesOf(w.events, escalation.EventGateClosed)[0], "guidance: "+guidance))
+	requireRecorded(t, result.Events, w.events)
+	for _, event := range result.Events {
+		require.LessOrEqual(t, len([]rune(event.Message)), 500, "what the chain shows of it is short")
+	}
+}
+
+// TestBlockedIssueHasAGate has an issue that asks for more than is allowed. Its chain begins at a gate,
+// and does there what a person chooses.
+func TestBlockedIssueHasAGate(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[escalation.GateAction]escalation.Outcome{
+		escalation.GateFix: escalation.OutcomeResolved, escalation.GateOverride: escalation.OutcomeOverridden,
+		"": escalation.OutcomeAborted,
+	} {
+		t.Run(string(action), func(t *testing.T) {
+			t.Parallel()
+			w := newGatedWorld(t, findsIssues(3, 2), concludes(escalation.VerdictResolved, 0.2), concludes(escalation.VerdictResolved, 0.2))
+			w.policy.MaxTier, w.policy.MaxParallelIssues = escalation.TierSafeRepair, 2
+			w.issue = workflows.EscalationChain
+			w.known = map[string]escalation.Session{}
+			gate := &escalation.Gate{}
+			w.env.RegisterDelayedCallback(func() {
+				id := w.query(t).Issues[0].ChainID
+				encoded, err := w.env.QueryWorkflowByID(id, workflows.GateQuery)
+				if err == nil {
+					err = encoded.Get(gate)
+				}
+				if err == nil && action != "" {
+					err = w.env.SignalWorkflowByID(id, workflows.ResolveGate, json.RawMessage(said(action, "mind the proxy")))
+				}
+				if err != nil {
+					t.Errorf("answer the issue: %v", err)
+				}
+			}, time.Hour)
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, want, result.Issues[0].Outcome, result.Issues[0].Reason)
+			require.Equal(t, escalation.OutcomeResolved, result.Issues[1].Outcome)
+			require.Equal(t, escalation.GateBlocked, gate.Source)
+			require.Equal(t, escalation.RuleMaxTier, gate.Rule)
+			require.Equal(t, "it asks for tier 3, and tier 2 is the highest allowed", gate.Reason)
+			require.Equal(t, escalation.TierSafeRepair, gate.Tier)
+			require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateOverride, escalation.GateAbort}, gate.Options)
+			for _, ran := range w.ran[1:] {
+				require.Equal(t, escalation.TierSafeRepair, ran.Tier, "no answer passes the highest tier")
+				require.Equal(t, result.Sessions[0].SessionID, ran.ParentSessionID)
+			}
+			if action == escalation.GateFix {
+				require.Equal(t, "mind the proxy", w.ran[2].Guidance)
+			}
+		})
+	}
 }
 
 // TestIssuesHaveGatesOfTheirOwn parks one of two issues, and lets the parent end as they ended.

@@ -12,11 +12,7 @@ import (
 
 // describeGate tells in a line all that a person has to know of an open gate.
 func describeGate(gate escalation.Gate) string {
-	const longest = 150 // characters of the reason, so that the rest is not cut off
-	reason := gate.Reason
-	if runes := []rune(reason); len(runes) > longest {
-		reason = string(runes[:longest]) + "…"
-	}
+	reason := clipTo(gate.Reason, 150) // so that the rest is not cut off where the line is short
 	goOn := "no session can be continued: " + gate.NoContinuation
 	if from := gate.Continuation; from != nil {
 		goOn = fmt.Sprintf("session %s of %s (%s) can be continued", from.SessionID, from.Role, from.State)

@@ -41,10 +41,8 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 // runIssue runs the chain of one issue.
 func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, at int) {
 	issue := observer.Verdict.Issues[at]
-	first := issue.FirstTier(observer.Tier)
-	if first > c.policy.MaxTier {
-		c.endIssue(ctx, at, escalation.OutcomeNeedsHuman,
-			fmt.Sprintf("it asks for %s, and %s is the highest allowed", first, c.policy.MaxTier), 0)
+	if blocked := c.blocked(ctx, issue.FirstTier(observer.Tier)); blocked != nil {
+		c.endIssue(ctx, at, blocked.Outcome, blocked.Reason, 0)
 		return
 	}
 	mine := &c.state.Issues[at]
@@ -74,6 +72,20 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	default:
 		c.endIssue(ctx, at, escalation.OutcomeFailed, rootMessage(err), 0)
 	}
+}
+
+// blocked is how an issue ends whose repair would begin with first, because that is higher than
+// allowed; nil if it has a chain. With gates it has one all the same, which begins at a gate.
+func (c *chainRun) blocked(ctx workflow.Context, first escalation.Tier) *escalation.Decision {
+	if first <= c.policy.MaxTier {
+		return nil
+	}
+	decision := escalation.DecideBlockedIssue(c.policy, first)
+	gated := escalation.Gated(c.policy, decision).Action == escalation.DecisionGate
+	if gated && workflow.GetVersion(ctx, changeBlockedIssues, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		return nil
+	}
+	return &decision
 }
 
 // issueInput starts the chain of an issue, with all limits of this one and its share of the money.

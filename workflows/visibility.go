@@ -30,14 +30,20 @@ func SearchAttributes() []temporal.SearchAttributeKey {
 	}
 }
 
-// publish brings the search attributes and the current details up to date with the state.
-func (c *chainRun) publish(ctx workflow.Context) error {
+// show brings the current details up to date with the state. They are the memory of a run alone: a
+// new one begins without any.
+func (c *chainRun) show(ctx workflow.Context) {
 	shown := details(c.state)
-	gate := c.state.OpenGate()
-	if gate != nil {
+	if gate := c.state.OpenGate(); gate != nil {
 		shown += gateDetails(*gate, c.state.ID)
 	}
 	workflow.SetCurrentDetails(ctx, shown)
+}
+
+// publish brings the search attributes and the current details up to date with the state.
+func (c *chainRun) publish(ctx workflow.Context) error {
+	c.show(ctx)
+	gate := c.state.OpenGate()
 	updates := []temporal.SearchAttributeUpdate{
 		TriggerAttribute.ValueSet(string(c.state.Trigger)),
 		TierAttribute.ValueSet(int64(c.state.Tier())),
@@ -75,19 +81,21 @@ func listed(services []string) []string {
 }
 
 // note adds an event to the visible state and to what the next record takes along. It
-// fills in the key, the chain, the time and, if none is given, the severity.
+// fills in the key, the chain, the time and, if none is given, the severity. What is said at a gate is
+// recorded in full; the state, which is handed from run to run, keeps its beginning.
 func (c *chainRun) note(ctx workflow.Context, event escalation.Event) {
 	// The run's id is in the key because a reset runs a part of the chain again: its
 	// events are new ones.
 	event.Key = fmt.Sprintf("%s/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, len(c.state.Events)+1)
 	event.ChainID = c.state.ID
-	event.Message = clip(event.Message)
+	event.Message = clipTo(event.Message, longestMessage(event.Kind))
 	event.At = workflow.Now(ctx)
 	if event.Severity == "" {
 		event.Severity = escalation.SeverityInfo
 	}
-	c.state.Events = append(c.state.Events, event)
 	c.unrecorded = append(c.unrecorded, event)
+	event.Message = clip(event.Message)
+	c.state.Events = append(c.state.Events, event)
 	workflow.GetLogger(ctx).Info(event.Message, "kind", event.Kind, "session_id", event.SessionID)
 }
 
@@ -110,6 +118,9 @@ func details(chain escalation.Chain) string {
 		s := &chain.Sessions[i]
 		fmt.Fprintf(&b, "| #%d | %d | %s | %s | %s | $%.2f | %s |\n", s.ID, s.Tier, s.Model, contextOf(*s),
 			s.Status, s.CostUSD, roundedDuration(s.DurationMS))
+	}
+	if earlier := chain.Earlier; earlier.Sessions > 0 {
+		fmt.Fprintf(&b, "\n… %d earlier sessions, $%.2f: see the records\n", earlier.Sessions, earlier.CostUSD)
 	}
 	fmt.Fprintf(&b, "\nTotal: $%.2f\n", chain.CostWithIssuesUSD())
 	if chain.Wait != nil {
@@ -147,14 +158,29 @@ func roundedDuration(milliseconds int64) time.Duration {
 	return (time.Duration(milliseconds) * time.Millisecond).Round(100 * time.Millisecond)
 }
 
-// maxMessage is the length of an event's message in characters. An agent's own words are in
-// it; in full they are in the session's record.
-const maxMessage = 500
+const (
+	// maxMessage is the length of an event's message in characters. An agent's own words are in
+	// it; in full they are in the session's record.
+	maxMessage = 500
+	// maxGateMessage is the same for the opening and the closing of a gate: what a person has said
+	// is recorded nowhere else.
+	maxGateMessage = escalation.MaxGuidance + 1_000
+)
+
+func longestMessage(kind escalation.EventKind) int {
+	if kind == escalation.EventGateOpened || kind == escalation.EventGateClosed {
+		return maxGateMessage
+	}
+	return maxMessage
+}
 
 // clip cuts text that is too long for a message.
-func clip(text string) string {
-	if runes := []rune(text); len(runes) > maxMessage {
-		return string(runes[:maxMessage-1]) + "…"
+func clip(text string) string { return clipTo(text, maxMessage) }
+
+// clipTo returns at most that many characters of text, the last of them a mark if that is not all.
+func clipTo(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
 	}
 	return text
 }

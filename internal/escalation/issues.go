@@ -9,6 +9,11 @@ import (
 // is asked for, and at least the one above.
 func (i Issue) FirstTier(observer Tier) Tier { return max(i.RecommendedTier, observer+1) }
 
+// DecideBlockedIssue ends an issue whose repair begins with first, which is higher than policy allows.
+func DecideBlockedIssue(policy Policy, first Tier) Decision {
+	return complete(OutcomeNeedsHuman, RuleMaxTier, fmt.Sprintf("it asks for %s, and %s is the highest allowed", first, policy.MaxTier))
+}
+
 // concerns orders outcomes by how much they concern a person, least first.
 var concerns = []Outcome{
 	OutcomeHealthy, OutcomeResolved, OutcomeSuppressed, OutcomeOverridden, OutcomeAborted, OutcomeNeedsHuman, OutcomeFailed,
