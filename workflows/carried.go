@@ -23,7 +23,7 @@ const (
 )
 
 // Carried is a chain that waits at a gate, as it hands itself to a new run. It is no input for
-// people, and is bounded: see trimmed.
+// people, and is bounded: see trimmed and shortenGates.
 type Carried struct {
 	Policy escalation.Policy `json:"policy"`
 	// Directory is where the agents work; empty for the usual one.

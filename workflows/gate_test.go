@@ -758,7 +758,7 @@ func TestBlockedIssueHasAGate(t *testing.T) {
 	} {
 		t.Run(string(action), func(t *testing.T) {
 			t.Parallel()
-			w := newGatedWorld(t, findsIssues(3, 2), concludes(escalation.VerdictResolved, 0.2), concludes(escalation.VerdictResolved, 0.2))
+			w := newGatedWorld(t, append([]tierScript{findsIssues(3, 2)}, repeated(2, concludes(escalation.VerdictResolved, 0.2))...)...)
 			w.policy.MaxTier, w.policy.MaxParallelIssues = escalation.TierSafeRepair, 2
 			w.issue = workflows.EscalationChain
 			w.known = map[string]escalation.Session{}

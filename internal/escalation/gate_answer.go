@@ -160,10 +160,4 @@ func (p GatePolicy) CheckMayAnswer(actor, starter string) error {
 func (p GatePolicy) Restricts() bool { return p.Timeout > 0 && (len(p.Approvers) > 0 || p.FourEyes) }
 
 // clipWord keeps what somebody typed short enough for a sentence.
-func clipWord(word string) string {
-	const most = 60
-	if runes := []rune(word); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return word
-}
+func clipWord(word string) string { return cut(word, 60) }
