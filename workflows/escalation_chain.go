@@ -227,17 +227,6 @@ func (c *chainRun) begin(ctx workflow.Context) (step, bool, error) {
 	return first, true, nil
 }
 
-// beginBlocked begins the chain of an issue that asks for more than is allowed: at a gate, where a
-// person may choose the highest tier that is.
-func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, bool, error) {
-	decision := escalation.Gated(c.policy, escalation.DecideBlockedIssue(c.policy, first.tier))
-	first.tier = c.policy.MaxTier
-	if err := c.concludeRefusal(ctx, decision); err != nil || decision.Action != escalation.DecisionGate {
-		return first, false, err
-	}
-	return c.holdGate(ctx, first, decision)
-}
-
 // narrow applies what the input asks for, which can only be less than the policy allows; a
 // model is a choice among what costs money, and the budgets stay.
 func narrow(policy escalation.Policy, input ChainInput) escalation.Policy {

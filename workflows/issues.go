@@ -88,6 +88,17 @@ func (c *chainRun) blocked(ctx workflow.Context, first escalation.Tier) *escalat
 	return &decision
 }
 
+// beginBlocked begins the chain of an issue that asks for more than is allowed: at a gate, where a
+// person may choose the highest tier that is.
+func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, bool, error) {
+	decision := escalation.Gated(c.policy, escalation.DecideBlockedIssue(c.policy, first.tier))
+	first.tier = c.policy.MaxTier
+	if err := c.concludeRefusal(ctx, decision); err != nil || decision.Action != escalation.DecisionGate {
+		return first, false, err
+	}
+	return c.holdGate(ctx, first, decision)
+}
+
 // issueInput starts the chain of an issue, with all limits of this one and its share of the money.
 func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issue) ChainInput {
 	input := ChainInput{
