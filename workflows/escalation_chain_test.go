@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -28,6 +29,7 @@ const underTest = "ChainUnderTest"
 // world is what a chain under test acts on: a policy, tiers that report what they are
 // told to, and the records that were kept.
 type world struct {
+	mu     sync.Mutex // for what follows, while a chain runs
 	env    *testsuite.TestWorkflowEnvironment
 	policy escalation.Policy
 	// tiers answers for the agents, in the order in which they run.
@@ -105,11 +107,19 @@ func newWorld(t *testing.T, tiers ...tierScript) *world {
 	return w
 }
 
+// alone keeps the other activities out until the function that it returns is called: chains of
+// several issues run at once.
+func (w *world) alone() func() {
+	w.mu.Lock()
+	return w.mu.Unlock
+}
+
 // answer makes the activities answer from w.
 func (w *world) answer(t *testing.T) {
 	t.Helper()
 	w.env.OnActivity("LoadPolicy", mock.Anything).Maybe().Return(
 		func(context.Context) (activities.LoadPolicyResult, error) {
+			defer w.alone()()
 			if w.failPolicy {
 				return activities.LoadPolicyResult{}, errAway
 			}
@@ -117,6 +127,7 @@ func (w *world) answer(t *testing.T) {
 		})
 	w.env.OnActivity("OpenSession", mock.Anything, mock.Anything).Maybe().After(w.openTakes).Return(
 		func(_ context.Context, input activities.OpenSessionInput) (escalation.Opening, error) {
+			defer w.alone()()
 			if w.failOpen {
 				return escalation.Opening{}, errAway
 			}
@@ -135,6 +146,7 @@ func (w *world) answer(t *testing.T) {
 		})
 	w.env.OnActivity("Review", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.ReviewInput) (escalation.Admission, error) {
+			defer w.alone()()
 			if w.failReview {
 				return escalation.Admission{}, errAway
 			}
@@ -142,11 +154,13 @@ func (w *world) answer(t *testing.T) {
 		})
 	w.env.OnActivity("FindSession", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, sessionID string) (activities.FindSessionResult, error) {
+			defer w.alone()()
 			session, found := w.known[sessionID]
 			return activities.FindSessionResult{Found: found, Session: session}, nil
 		})
 	w.env.OnActivity("FindTranscript", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.FindTranscriptInput) (activities.FindTranscriptResult, error) {
+			defer w.alone()()
 			require.NotEmpty(t, input.SessionID)
 			if w.transcript == nil {
 				return activities.FindTranscriptResult{Reachable: true}, nil
@@ -156,12 +170,14 @@ func (w *world) answer(t *testing.T) {
 		})
 	w.env.OnActivity("RecordEvents", mock.Anything, mock.Anything).Maybe().After(w.recordTakes).Return(
 		func(_ context.Context, input activities.RecordEventsInput) error {
+			defer w.alone()()
 			w.recorded = append(w.recorded, input)
 			w.events = append(w.events, input.Events...)
 			return nil
 		})
 	w.env.OnActivity("CloseSession", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.CloseSessionInput) error {
+			defer w.alone()()
 			if w.failClose > 0 {
 				w.failClose--
 				return errAway
@@ -172,6 +188,7 @@ func (w *world) answer(t *testing.T) {
 		})
 	w.env.OnActivity("WithdrawSession", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.CloseSessionInput) error {
+			defer w.alone()()
 			w.withdrawn = append(w.withdrawn, input)
 			if w.failOpen {
 				return errAway
@@ -181,6 +198,7 @@ func (w *world) answer(t *testing.T) {
 		})
 	w.env.OnActivity("RunTier", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
 		func(_ context.Context, input activities.RunTierInput) (activities.RunTierResult, error) {
+			defer w.alone()()
 			if len(w.ran) == len(w.tiers) {
 				return activities.RunTierResult{}, fmt.Errorf("%s runs, and no more tiers were expected", input.Tier)
 			}
@@ -190,6 +208,7 @@ func (w *world) answer(t *testing.T) {
 		})
 	w.env.OnActivity("WriteHandoff", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
 		func(_ context.Context, input activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {
+			defer w.alone()()
 			if len(w.asked) == len(w.writes) {
 				return activities.WriteHandoffResult{}, temporal.NewNonRetryableApplicationError("no handoff was expected", "Test", nil)
 			}

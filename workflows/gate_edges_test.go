@@ -1,15 +1,12 @@
 package workflows_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -32,11 +29,7 @@ func TestGateCancelledBeforeANewRun(t *testing.T) {
 func TestGateAnswerBeforeANewRun(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
-	w.env.OnActivity("RecordEvents", mock.Anything, mock.Anything).Maybe().After(time.Minute).Return(
-		func(_ context.Context, input activities.RecordEventsInput) error {
-			w.events = append(w.events, input.Events...)
-			return nil
-		})
+	w.recordTakes = time.Minute
 	w.listen().fail = errAway
 	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(10_000) }, 2*time.Minute)
 	w.replyAfter(130*time.Second, saidAt("gate-0", escalation.GateAbort, "")) // wakes the chain, which records that until 190 s

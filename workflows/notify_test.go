@@ -35,11 +35,6 @@ func (w *world) listen() *audience {
 			a.got = append(a.got, input.Notification)
 			return a.fail
 		})
-	w.env.OnActivity("RecordEvents", mock.Anything, mock.Anything).Maybe().Return(
-		func(_ context.Context, input activities.RecordEventsInput) error {
-			w.events = append(w.events, input.Events...)
-			return nil
-		})
 	return a
 }
 
