@@ -79,9 +79,8 @@ func drawTrial(t *rapid.T) (*trial, *testsuite.TestWorkflowEnvironment) {
 	}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
+	env := newEnvironment(&suite)
 	env.SetStartTime(start)
-	env.SetTestTimeout(time.Minute)
 	world.register(env)
 	world.drawOthers(t, env, start)
 	world.input = world.drawInput(t)

@@ -31,8 +31,7 @@ type calendar struct {
 
 func newCalendar(t *testing.T, chain func(ctx workflow.Context, input workflows.ChainInput) (workflows.ChainResult, error)) *calendar {
 	t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	c := &calendar{env: suite.NewTestWorkflowEnvironment(), notify: true}
+	c := &calendar{env: newEnvironment(new(testsuite.WorkflowTestSuite)), notify: true}
 	c.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "cycle-hourly-2026-03-01T12:00:00Z", TaskQueue: "claudeops"})
 	c.env.RegisterWorkflow(workflows.Cycle)
 	c.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, input workflows.ChainInput) (workflows.ChainResult, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
@@ -91,10 +92,18 @@ type tierScript func(t *testing.T, input activities.RunTierInput) (escalation.Re
 // handoffScript is what a tier does that is asked for its handoff.
 type handoffScript func(input activities.WriteHandoffInput) (activities.WriteHandoffResult, error)
 
+// newEnvironment returns an environment with patience for a busy machine: by default a workflow
+// that takes a second of real time for a step is one that hangs.
+func newEnvironment(suite *testsuite.WorkflowTestSuite) *testsuite.TestWorkflowEnvironment {
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(5 * time.Minute)
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
+	return env
+}
+
 func newWorld(t *testing.T, tiers ...tierScript) *world {
 	t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	w := &world{env: suite.NewTestWorkflowEnvironment(), policy: testPolicy(), tiers: tiers}
+	w := &world{env: newEnvironment(new(testsuite.WorkflowTestSuite)), policy: testPolicy(), tiers: tiers}
 	w.env.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: underTest})
 	w.env.RegisterWorkflowWithOptions(func(ctx workflow.Context, input workflows.ChainInput) (escalation.Chain, error) {
 		return w.issue(ctx, input)

@@ -311,7 +311,7 @@ func stops() map[string]contract {
 			invocation := b.invocation(slowPrompt)
 			invocation.Limits.Wall = 3 * time.Second
 			if b.real { // takes a while to get to the call
-				invocation.Limits.Wall = 8 * time.Second
+				invocation.Limits.Wall = 12 * time.Second
 			}
 			result, failed := b.fail(t, claude.KindTimedOut, invocation)
 			requireStoppedInSlowCommand(t, result, started)
@@ -341,7 +341,7 @@ func stops() map[string]contract {
 				result, failed := b.fail(t, kind, invocation)
 				require.True(t, failed.Retryable())
 				require.Equal(t, invocation.SessionID, result.SessionID)
-				require.Less(t, result.Duration, 20*time.Second)
+				require.Less(t, result.Duration, time.Minute, "the late answer is not waited for")
 			},
 		},
 		"a command that does not end": {scenario: slow, check: func(t *testing.T, b *bench) {
@@ -371,7 +371,7 @@ func requireStoppedInSlowCommand(t *testing.T, result claude.Result, started str
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) },
-		10*time.Second, 20*time.Millisecond, "the command must not outlive the CLI")
+		time.Minute, 20*time.Millisecond, "the command must not outlive the CLI")
 }
 
 // whenExists returns a context that ends with cause once path exists.

@@ -170,7 +170,7 @@ func TestHangEndsWithASignalUnlessIgnored(t *testing.T) {
 			stdout.await(t)
 			require.NoError(t, command.Process.Signal(syscall.SIGINT))
 			if c.ends {
-				awaitEnd(t, ended, 10*time.Second)
+				awaitEnd(t, ended)
 				return
 			}
 			select {
@@ -179,16 +179,16 @@ func TestHangEndsWithASignalUnlessIgnored(t *testing.T) {
 			case <-time.After(300 * time.Millisecond):
 			}
 			require.NoError(t, command.Process.Kill())
-			awaitEnd(t, ended, 10*time.Second)
+			awaitEnd(t, ended)
 		})
 	}
 }
 
-func awaitEnd(t *testing.T, ended <-chan struct{}, limit time.Duration) {
+func awaitEnd(t *testing.T, ended <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-ended:
-	case <-time.After(limit):
+	case <-time.After(patience):
 		require.Fail(t, "it did not end")
 	}
 }
@@ -222,7 +222,7 @@ func (w *watcher) Write(p []byte) (int, error) {
 
 func (w *watcher) await(t *testing.T) {
 	t.Helper()
-	awaitEnd(t, w.seen, 10*time.Second)
+	awaitEnd(t, w.seen)
 }
 
 func TestCostModeOverridesTheRelease(t *testing.T) {

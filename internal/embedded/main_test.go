@@ -23,7 +23,7 @@ const serveFileVariable = "CLAUDEOPS_TEST_SERVE_DATABASE"
 const testQueue = "embedded-test"
 
 // testTimeout bounds what a test waits for.
-const testTimeout = 60 * time.Second
+const testTimeout = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	if file := os.Getenv(serveFileVariable); file != "" {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,6 +116,9 @@ func killWorker(t testing.TB, mode process.Mode, tree shape) time.Duration {
 	}
 	worker.Stdout = onFirstWrite(func() { close(standing) })
 	worker.Stderr = t.Output()
+	worker.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it must not outlive a test that fails
+	runtime.LockOSThread()                                                // whose death is meant
+	defer runtime.UnlockOSThread()
 	worker.WaitDelay = time.Millisecond // the tree has the output, too
 	require.NoError(t, worker.Start())
 	select {
@@ -408,10 +412,11 @@ func TestTreeOfAnUnprivilegedUser(t *testing.T) {
 	require.NoError(t, process.WriteProgram(program, binary))
 	require.NoError(t, os.Chmod(program, 0o755)) //nolint:gosec // for another user
 
-	tests := exec.CommandContext(t.Context(), program, "-test.v", "-test.timeout=2m", "-test.parallel=8")
+	tests := exec.CommandContext(t.Context(), program, "-test.v", "-test.timeout=10m", "-test.parallel=8")
 	tests.Dir = dir
 	tests.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
 	tests.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	tests.WaitDelay = patience // when they end in a panic, what they started has the output, too
 	if testing.Short() {
 		tests.Args = append(tests.Args, "-test.short", "-test.run=^(TestTreeEnds.*|TestTreeDies.*|TestProbe)$/^(hundreds|daemons|stopped)")
 	}

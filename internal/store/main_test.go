@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // writeUntilKilled records sessions, and prints the id of each once it is closed.
 func writeUntilKilled(path string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	s, err := store.Open(ctx, path)
 	if err != nil {

@@ -83,7 +83,7 @@ func openFile(t testing.TB, path string) *store.Store {
 // bounded is a context that ends with the test, or after a time that means that it hangs.
 func bounded(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
