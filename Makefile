@@ -14,10 +14,11 @@ WORKER_MAX_MB ?= 60
 # not use (its library names the tag); without the symbol table a debugger is blind, stack traces are not.
 BUILD := -trimpath -tags clouds,disable_grpc_modules -ldflags '-s -w'
 
-BIN    := bin
-TOOLS  := $(BIN)/tools
-REPORT := $(BIN)/report
-SERVER := go.temporal.io/server
+BIN     := bin
+TOOLS   := $(BIN)/tools
+CLIENTS := $(BIN)/clients
+REPORT  := $(BIN)/report
+SERVER  := go.temporal.io/server
 
 # The tools are built again when their versions or the compiler change.
 TOOLS_BUILT := $(TOOLS)/.built-$(shell $(GO) env GOVERSION)
@@ -132,6 +133,10 @@ faults: ## Kill and cut off what chains depend on, many times, and print the fig
 gates: ## Park 1,000 chains at gates, take one through 300, and print the figures
 	$(GO) test -count=1 -v -timeout 40m -run '^TestGates' ./internal/supervisor -gates.chains=1000 -gates.loop=300
 
+.PHONY: clients
+clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give the README's commands to the real temporal and tctl, which take minutes to build
+	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestClients' ./starter
+
 .PHONY: histories
 histories: ## Record the histories of the present shape for the replay test
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(Chain|Drain|HostLostBetweenTiers|FaultDatabaseAwayCancelled)' ./internal/supervisor -update
@@ -169,6 +174,10 @@ $(TOOLS_BUILT): tools/go.mod tools/go.sum
 	rm -f $(TOOLS)/.built-*
 	$(GO) -C tools build -o ../$(TOOLS)/ tool
 	touch $@
+
+# Each has a module of its own: their versions of Temporal's modules have nothing to do with ours.
+$(CLIENTS)/%: tools/%/go.mod tools/%/go.sum
+	$(GO) -C tools/$* build -trimpath -o ../../$@ tool
 
 $(REPORT):
 	mkdir -p $@

@@ -18,7 +18,7 @@ import (
 
 const (
 	// screenTimeout bounds how long a screen may take to look as it should.
-	screenTimeout = 30 * time.Second
+	screenTimeout = 2 * time.Minute
 	// screenLook is how often it is looked at.
 	screenLook = 20 * time.Millisecond
 	// screenSettle is how long a screen stays as it is before it becomes a golden one.
