@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
@@ -40,7 +41,8 @@ func pastAttempts(ctx context.Context) TierProgress {
 	return past.ended()
 }
 
-// SpentBefore returns what the attempts of a tier have spent that failed with err.
+// SpentBefore returns what the attempts of a tier have spent that failed with err. Where a worker took
+// the tier and was never heard of, that is unknown (see escalation.Session.CostUnknown).
 func SpentBefore(err error) escalation.Report {
 	var report escalation.Report
 	application, ok := errors.AsType[*temporal.ApplicationError](err)
@@ -52,7 +54,8 @@ func SpentBefore(err error) escalation.Report {
 	if ok && timeout.HasLastHeartbeatDetails() && timeout.LastHeartbeatDetails(&past) == nil {
 		return past.Total()
 	}
-	return escalation.Report{}
+	taken := ok && timeout.TimeoutType() != enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
+	return escalation.Report{CostEstimated: taken}
 }
 
 // Total is what all attempts have spent so far, the one that runs counted as an estimate.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
@@ -447,6 +448,16 @@ func TestSpentBeforeATimeoutComesFromTheHeartbeat(t *testing.T) {
 	require.Equal(t, escalation.Report{
 		CostUSD: 0.75, CostEstimated: true, Turns: 3, Tokens: escalation.TokenUsage{Input: 100}, Attempts: 3, Host: "host-2",
 	}, activities.SpentBefore(timeout))
+}
+
+func TestSpentBeforeATimeoutWithoutAHeartbeat(t *testing.T) {
+	t.Parallel()
+	for timeout, unknown := range map[enumspb.TimeoutType]bool{
+		enumspb.TIMEOUT_TYPE_HEARTBEAT: true, enumspb.TIMEOUT_TYPE_START_TO_CLOSE: true, enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START: false,
+	} {
+		session := escalation.Session{Report: activities.SpentBefore(temporal.NewTimeoutError(timeout, nil))}
+		require.Equal(t, unknown, session.CostUnknown(), "%s", timeout)
+	}
 }
 
 func TestSpentBeforeOfAStranger(t *testing.T) {

@@ -120,6 +120,7 @@ func trimmed(chain escalation.Chain) escalation.Chain {
 	if left := len(chain.Sessions) - maxCarried; left > 0 {
 		chain.Earlier.Sessions += left
 		chain.Earlier.CostUSD += escalation.TotalCostUSD(chain.Sessions[:left])
+		chain.Earlier.UnknownUSD += escalation.UnknownUSD(chain.Sessions[:left])
 		chain.Sessions = chain.Sessions[left:]
 	}
 	sessions := make([]escalation.Session, len(chain.Sessions))

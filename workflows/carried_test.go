@@ -327,6 +327,18 @@ func TestGateIsShownInANewRun(t *testing.T) {
 	require.Contains(t, *shown, "… 40 earlier sessions, $1.20: see the records")
 }
 
+// TestUnknownCostCountsInANewRun goes on after sessions that nobody has heard of.
+func TestUnknownCostCountsInANewRun(t *testing.T) {
+	t.Parallel()
+	saved, _ := savedAtAGate(t)
+	saved.Carried.State.Earlier = escalation.Earlier{Sessions: 40, UnknownUSD: 0.5}
+	w := continuedWorld(t, concludes(escalation.VerdictResolved, 0.1))
+	w.answerAfter(time.Hour, said(escalation.GateFix, ""))
+	_, err := w.run(t, saved)
+	require.NoError(t, err)
+	require.InDelta(t, saved.Carried.State.CostUSD+0.5, w.requests[0].ChainSpentUSD, 1e-9)
+}
+
 func TestCarriedIsNotForPeople(t *testing.T) {
 	t.Parallel()
 	saved, _ := savedAtAGate(t)

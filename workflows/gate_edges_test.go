@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -22,6 +24,27 @@ func TestGateCancelledBeforeANewRun(t *testing.T) {
 	_, err := w.run(t, workflows.ChainInput{})
 	require.True(t, temporal.IsCanceledError(err), "got %v", err)
 	require.Equal(t, escalation.OutcomeAborted, w.query(t).Outcome)
+}
+
+// TestTierThatWasNeverHeardOf loses every worker of a tier before its first heartbeat. What it has spent
+// is unknown, and counts with all that was reserved.
+func TestTierThatWasNeverHeardOf(t *testing.T) {
+	t.Parallel()
+	lost := func(*testing.T, activities.RunTierInput) (escalation.Report, error) {
+		return escalation.Report{}, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_HEARTBEAT, nil)
+	}
+	w := newGatedWorld(t, append(repeated(30, lost), concludes(escalation.VerdictResolved, 0.1))...)
+	w.policy.ChainBudgetUSD, w.policy.Tiers[0].BudgetUSD = 1, 0.6
+	w.answerAfter(time.Hour, said(escalation.GateFix, ""))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+	require.Len(t, result.Sessions, 2)
+	require.Equal(t, "no worker finished the tier in time (Heartbeat)", result.Sessions[0].Error)
+	require.True(t, result.Sessions[0].CostUnknown())
+	require.InDelta(t, 0.6, result.Sessions[0].BudgetUSD, 1e-9)
+	require.InDelta(t, 0.4, result.Sessions[1].BudgetUSD, 1e-9, "the rest of the chain's budget")
+	require.InDelta(t, 0.1, result.CostUSD, 1e-9, "what is known")
 }
 
 // TestGateAnswerBeforeANewRun sends an answer while the chain records that not everybody was told, which

@@ -81,7 +81,7 @@ func (m *memoryRecords) facts(request escalation.AdmissionRequest, policy escala
 	for _, session := range m.sessions {
 		if session.StartedAt.UTC().Truncate(24 * time.Hour).Equal(request.At.UTC().Truncate(24 * time.Hour)) {
 			facts.DaySpentUSD += session.CostUSD
-			if isOpen(session) {
+			if isOpen(session) || session.CostUnknown() {
 				facts.DaySpentUSD += max(0, session.BudgetUSD-session.CostUSD)
 			}
 		}
@@ -199,6 +199,9 @@ func TestMemoryRecordsAreLikeTheStore(t *testing.T) {
 		chainID := fmt.Sprint("chain ", rapid.IntRange(0, 4).Draw(rt, "chain"))
 		if id := open[chainID]; id != "" {
 			report := drawRun(rt).report(activities.RunTierInput{SessionID: id, Tier: 2})
+			if rapid.IntRange(0, 4).Draw(rt, "unheard of") == 0 {
+				report = escalation.Report{Status: escalation.SessionFailed, CostEstimated: true}
+			}
 			require.NoError(rt, records.CloseSession(ctx, id, report, at))
 			require.NoError(rt, memory.CloseSession(ctx, id, report, at))
 			delete(open, chainID)

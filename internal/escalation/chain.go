@@ -44,6 +44,8 @@ type Earlier struct {
 	Events   int     `json:"events,omitempty"`
 	Gates    int     `json:"gates,omitempty"`
 	CostUSD  float64 `json:"cost_usd,omitempty"` // of these sessions, in US dollars
+	// UnknownUSD is what these sessions count with beyond that, because what they cost is unknown.
+	UnknownUSD float64 `json:"unknown_usd,omitempty"`
 }
 
 // OpenGate returns the gate at which the chain waits; nil if it does not.
@@ -91,6 +93,10 @@ func (c *Chain) Tier() Tier {
 	return 0
 }
 
+// SpentUSD is what the chain counts with for its budget: what its sessions cost, and what was reserved
+// for those whose cost is unknown, in US dollars.
+func (c *Chain) SpentUSD() float64 { return c.CostUSD + c.Earlier.UnknownUSD + UnknownUSD(c.Sessions) }
+
 // CostWithIssuesUSD is what the chain and the chains of its issues cost, in US dollars.
 func (c *Chain) CostWithIssuesUSD() float64 {
 	total := c.CostUSD
@@ -111,6 +117,15 @@ func (c *Chain) AllServices() []string {
 		}
 	}
 	return all
+}
+
+// UnknownUSD sums what sessions count with beyond their cost, because that is unknown, in US dollars.
+func UnknownUSD(sessions []Session) float64 {
+	var total float64
+	for i := range sessions {
+		total += sessions[i].unknownUSD()
+	}
+	return total
 }
 
 // TotalCostUSD sums what the sessions cost, in US dollars.

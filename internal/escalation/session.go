@@ -82,6 +82,14 @@ type Session struct {
 // have spent all of BudgetUSD, and counts with that.
 func (s *Session) CostUnknown() bool { return s.CostEstimated && s.Attempts == 0 }
 
+// unknownUSD is what the session counts with beyond its cost, because that is unknown.
+func (s *Session) unknownUSD() float64 {
+	if !s.CostUnknown() {
+		return 0
+	}
+	return max(0, s.BudgetUSD-s.CostUSD)
+}
+
 // Report is what running a session came to.
 type Report struct {
 	Status SessionStatus `json:"status"`
