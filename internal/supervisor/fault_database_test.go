@@ -54,6 +54,25 @@ func unwritable(t *testing.T, s *site) (back func()) {
 	return func() { require.NoError(t, transaction.Rollback()) }
 }
 
+// oneRecordOnly has the database refuse all records of sessions but the first, so that a chain stays
+// between its tiers until unwritableBetween takes over.
+func oneRecordOnly(t *testing.T, s *site) {
+	t.Helper()
+	_, err := openDatabase(t, s).ExecContext(t.Context(), `CREATE TRIGGER one_record_only BEFORE INSERT ON sessions
+		WHEN EXISTS (SELECT 1 FROM sessions) BEGIN SELECT RAISE(ABORT, 'between tiers'); END`)
+	require.NoError(t, err)
+}
+
+// unwritableBetween is unwritable for a chain that oneRecordOnly holds between its tiers.
+func unwritableBetween(t *testing.T, s *site) (back func()) {
+	t.Helper()
+	transaction, err := openDatabase(t, s).BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = transaction.ExecContext(t.Context(), "DROP TRIGGER one_record_only")
+	require.NoError(t, err)
+	return func() { require.NoError(t, transaction.Commit()) }
+}
+
 // openDatabase opens the records as another program would.
 func openDatabase(t *testing.T, s *site) *sql.DB {
 	t.Helper()
@@ -65,7 +84,10 @@ func openDatabase(t *testing.T, s *site) *sql.DB {
 
 // awayStep is a moment of a chain at which the database goes away.
 type awayStep struct {
-	take absence
+	// prepare makes sure that the chain does not pass the step before the database is away; nil is that
+	// it takes long enough.
+	prepare func(t *testing.T, s *site)
+	take    absence
 	// reached reports whether the chain is there; nil is before it starts.
 	reached func(records *store.Store, dir string) bool
 	// waitsFor is the activity that has to wait then.
@@ -76,17 +98,16 @@ func awaySteps() map[string]awayStep {
 	inTier := func(model string) func(*store.Store, string) bool {
 		return func(_ *store.Store, dir string) bool { return exists(filepath.Join(dir, model))() }
 	}
-	// The next record is asked for some milliseconds after the end of Tier 1 is recorded.
 	betweenTiers := func(records *store.Store, _ string) bool {
 		sessions, err := records.Chain(context.Background(), "chain-between_tiers")
 		return err == nil && len(sessions) > 0 && !sessions[0].EndedAt.IsZero()
 	}
 	return map[string]awayStep{
-		"before_the_policy":       {unreachable, nil, "LoadPolicy"},
-		"before_the_first_record": {unwritable, nil, "OpenSession"},
-		"in_tier_1":               {unreachable, inTier("haiku"), "CloseSession"},
-		"between_tiers":           {unwritable, betweenTiers, "OpenSession"},
-		"at_the_end":              {unreachable, inTier("sonnet"), "CloseSession"},
+		"before_the_policy":       {nil, unreachable, nil, "LoadPolicy"},
+		"before_the_first_record": {nil, unwritable, nil, "OpenSession"},
+		"in_tier_1":               {nil, unreachable, inTier("haiku"), "CloseSession"},
+		"between_tiers":           {oneRecordOnly, unwritableBetween, betweenTiers, "OpenSession"},
+		"at_the_end":              {nil, unreachable, inTier("sonnet"), "CloseSession"},
 	}
 }
 
@@ -98,6 +119,9 @@ func takeAwayAt(t *testing.T, s *site, step awayStep, dir string) (run client.Wo
 		return s.start(nil), back
 	}
 	records := s.records()
+	if step.prepare != nil {
+		step.prepare(t, s)
+	}
 	run = s.start(nil)
 	for began := time.Now(); !step.reached(records, dir); time.Sleep(time.Millisecond) {
 		require.Less(t, time.Since(began), testTimeout, "the chain does not get there")
@@ -115,8 +139,8 @@ func TestFaultDatabaseAway(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			claude := simtest.Install(t, claudesim.Play(
-				claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash("echo >> "+dir+"/haiku; sleep 1"), claudesim.Conclude(asksFor(2))),
-				claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("echo >> "+dir+"/sonnet; sleep 1"), claudesim.Conclude(resolved()))))
+				claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash("echo >> "+dir+"/haiku; sleep 3"), claudesim.Conclude(asksFor(2))),
+				claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("echo >> "+dir+"/sonnet; sleep 3"), claudesim.Conclude(resolved()))))
 			s, _ := startWorkingSite(t, temporalServer, environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_TASK_QUEUE=away_"+name,
 				"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash")...))
 			run, back := takeAwayAt(t, s, step, dir)
