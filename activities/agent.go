@@ -72,6 +72,8 @@ type LeftFile struct {
 
 // AgentProgress is how far an invocation has come.
 type AgentProgress struct {
+	// PID is the number, on its host, of the process that all of the invocation's come of.
+	PID    int                   `json:"pid,omitempty"`
 	Turns  int                   `json:"turns"`
 	Tokens escalation.TokenUsage `json:"tokens"`
 	// CostUSD is an estimate until the invocation has ended.

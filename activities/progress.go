@@ -14,8 +14,7 @@ import (
 // TierProgress is the heartbeat of a running tier.
 type TierProgress struct {
 	SessionID string `json:"session_id"`
-	// Host names the machine on which the agent runs, and WorkerPID the process there that runs it:
-	// all of the agent's processes come of that one.
+	// Host names the machine on which the agent runs, and WorkerPID the process there that runs it.
 	Host      string `json:"host"`
 	WorkerPID int    `json:"worker_pid,omitempty"`
 	// Attempt counts the attempts at the tier, this one included.
@@ -70,8 +69,12 @@ func (p TierProgress) ended() TierProgress {
 	return p
 }
 
-// with takes in how far the invocation that runs has come.
+// with takes in how far the invocation that runs has come. As long as its model has said nothing, the
+// calls of the one before are those whose effect is unknown.
 func (p TierProgress) with(now AgentProgress) TierProgress {
-	p.Now, p.InFlight = now, now.InFlight
+	p.Now = now
+	if now.Turns > 0 {
+		p.InFlight = now.InFlight
+	}
 	return p
 }

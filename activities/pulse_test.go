@@ -111,6 +111,17 @@ func TestPulseOutlastsAShortOutage(t *testing.T) {
 	})
 }
 
+// TestProgressKeepsWhatWasInFlight until the model has said something: an attempt that is lost before
+// that leaves the next one with the same doubts.
+func TestProgressKeepsWhatWasInFlight(t *testing.T) {
+	t.Parallel()
+	doubtful := []ToolCall{{Number: 2, Name: "Bash", Input: "docker restart jellyfin"}}
+	progress := TierProgress{InFlight: doubtful}.with(AgentProgress{PID: 4712})
+	require.Equal(t, doubtful, progress.InFlight)
+	require.Equal(t, 4712, progress.Now.PID)
+	require.Empty(t, progress.with(AgentProgress{Turns: 1}).InFlight)
+}
+
 func TestPulseTellsProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

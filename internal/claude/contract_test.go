@@ -140,6 +140,10 @@ func checkFreshRun(t *testing.T, b *bench) {
 	require.Empty(t, result.InFlight)
 	require.Empty(t, result.Denials)
 
+	require.Equal(t, claude.Progress{PID: reports[0].PID, Phase: claude.PhaseStarting, At: reports[0].At}, reports[0])
+	for _, report := range reports {
+		require.Equal(t, reports[0].PID, report.PID)
+	}
 	last := reports[len(reports)-1]
 	require.Equal(t, claude.PhaseEnding, last.Phase)
 	require.Equal(t, 2, last.Turns)

@@ -4,6 +4,8 @@ import "time"
 
 // Progress is a look at a running invocation.
 type Progress struct {
+	// PID is the number, on this host, of the process that all of the invocation's come of.
+	PID int
 	// SessionID is the conversation's id as reported; empty until it is.
 	SessionID string
 	Phase     Phase

@@ -1,6 +1,9 @@
 package claude
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // textInterval is how often a report is made while nothing but text comes in: a model's answer
 // arrives in very many pieces.
@@ -10,7 +13,20 @@ const textInterval = time.Second
 type reporter struct {
 	report func(Progress)
 	prices priceList
-	last   time.Time
+
+	mu   sync.Mutex
+	pid  int
+	last time.Time
+}
+
+// started reports the process, before there is output.
+func (o *reporter) started(pid int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pid = pid
+	if o.report != nil && o.last.IsZero() {
+		o.report(Progress{PID: pid, Phase: PhaseStarting, At: time.Now()})
+	}
 }
 
 // see reports what an event of the given kind has changed.
@@ -18,12 +34,15 @@ func (o *reporter) see(kind eventType, t *tally) {
 	if o.report == nil || kind == "" {
 		return
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	now := time.Now()
 	if kind == eventStream && now.Sub(o.last) < textInterval {
 		return
 	}
 	o.last = now
 	o.report(Progress{
+		PID:       o.pid,
 		SessionID: t.sessionID,
 		Phase:     t.phase,
 		Turns:     t.usage.turns(),

@@ -12,14 +12,15 @@ import (
 // Run runs one invocation to its end and returns what is known of it, also beside an error. The
 // error, if any, is an *Error. The end of ctx stops the CLI and gives KindStopped.
 //
-// progress may be nil. It is called from the goroutine that reads the stream, never after Run has
-// returned, and holds the stream up while it runs.
+// progress may be nil. It is called once the CLI has started, and then from the goroutine that reads
+// the stream, which it holds up while it runs; never twice at once, nor after Run has returned.
 func (c *CLI) Run(ctx context.Context, invocation Invocation, progress func(Progress)) (Result, error) {
 	run, err := c.prepare(invocation)
 	if err != nil {
 		return Result{CLIVersion: c.Version(), ExitCode: -1}, err
 	}
-	run.observe = reporter{report: progress, prices: c.dialect.prices}
+	run.observe.report, run.observe.prices = progress, c.dialect.prices
+	run.spec.Started = run.observe.started
 	exit, err := run.execute(ctx)
 	result := run.result(exit)
 	if verdict := run.judge(exit, err); verdict != nil {

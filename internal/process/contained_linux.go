@@ -175,6 +175,8 @@ func (t *contained) listen() {
 	}
 }
 
+func (t *contained) pid() int { return t.cmd.Process.Pid }
+
 func (t *contained) over() <-chan struct{} { return t.heard }
 
 func (t *contained) interrupt() { t.send(commandInterrupt) }

@@ -44,6 +44,8 @@ func Probe(choice Mode) (Containment, error) {
 
 // tree is a program that was started, with what comes of it.
 type tree interface {
+	// pid is the number of the process that everything comes of.
+	pid() int
 	// interrupt asks the program and its group to end.
 	interrupt()
 	// kill ends everything.

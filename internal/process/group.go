@@ -49,6 +49,8 @@ func startGroup(spec Spec) (tree, error) {
 	return g, nil
 }
 
+func (g *group) pid() int { return g.cmd.Process.Pid }
+
 // interrupt also wakes up those that are stopped.
 func (g *group) interrupt() {
 	g.signal(syscall.SIGINT)

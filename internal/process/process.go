@@ -31,7 +31,7 @@ type Spec struct {
 	Env []string
 	// Dir is the working directory; empty is this process's own.
 	Dir string
-	// Stdin is copied to the program, then closed; nil is an empty input.
+	// Stdin is copied to the program, then closed; nil is an empty input. Run waits for its end.
 	Stdin io.Reader
 	// Stdout and Stderr get the program's output; nil discards it. Each is written by one
 	// goroutine, and by none once Run has returned.
@@ -44,6 +44,9 @@ type Spec struct {
 	// Mark is an entry of Env that no other tree has at the same time; empty is none. Should the
 	// init of a tree without a namespace be killed, the tree's rest is found by it.
 	Mark string
+	// Started is called once the tree stands, with the number of the process that all of it comes of:
+	// its init's, or in ModeGroup the program's. It may be nil.
+	Started func(pid int)
 }
 
 // Exit is how a program ended.
@@ -88,6 +91,9 @@ func Run(ctx context.Context, spec Spec) (Exit, error) {
 	started, containment, err := start(spec)
 	if err != nil {
 		return Exit{}, fmt.Errorf("start %s: %w", spec.Path, err)
+	}
+	if spec.Started != nil {
+		spec.Started(started.pid())
 	}
 	stoppedBy := supervise(ctx, started, spec.Grace)
 	exit, err := started.collect()

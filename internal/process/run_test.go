@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,6 +41,23 @@ func TestRunReportsHowTheProgramEnded(t *testing.T) {
 			require.Equal(t, tc.want, exit, tc.script)
 			require.Equal(t, tc.text, exit.String())
 		}
+	})
+}
+
+// TestRunTellsTheProcess holds the number that is told to the program, or its init.
+func TestRunTellsTheProcess(t *testing.T) {
+	t.Parallel()
+	inEveryMode(t, func(t *testing.T, mode process.Mode) {
+		var pid int
+		spec := shell(t, mode, `echo $PPID $$`)
+		spec.Started = func(started int) { pid = started }
+		_, stdout := run(t, t.Context(), spec)
+		require.Positive(t, pid)
+		want := map[process.Mode]string{
+			process.ModeGroup: fmt.Sprintf("%d %d\n", os.Getpid(), pid), process.ModeSubreaper: fmt.Sprintf("%d ", pid),
+			process.ModeNamespace: "1 ", // as it is seen from inside
+		}
+		require.Contains(t, stdout, want[mode])
 	})
 }
 

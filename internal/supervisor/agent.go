@@ -263,6 +263,7 @@ func inFlightOf(calls []claude.ToolCall) []activities.ToolCall {
 
 func progressOf(p claude.Progress) activities.AgentProgress {
 	progress := activities.AgentProgress{
+		PID:      p.PID,
 		Turns:    p.Turns,
 		Tokens:   escalation.TokenUsage(p.Tokens),
 		CostUSD:  p.CostUSD,

@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -106,6 +107,7 @@ func TestTerminatedChainHoldsNothing(t *testing.T) {
 		spent = s.heartbeat(run.GetID()).Total().CostUSD
 		return spent > 0
 	}, testTimeout, 50*time.Millisecond)
+	require.NoError(t, syscall.Kill(s.heartbeat(run.GetID()).Now.PID, 0), "the heartbeat names a process that lives")
 	require.NoError(t, temporalServer.TerminateWorkflow(t.Context(), run.GetID(), run.GetRunID(), "by the test"))
 	require.Eventually(t, func() bool {
 		return review(0) == escalation.RuleAdmitted && review(reserved) == escalation.RuleAdmitted
