@@ -112,7 +112,7 @@ func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issu
 		Actor:      c.input.Actor,
 	}
 	if c.policy.ChainBudgetUSD > 0 {
-		rest := max(0.01, c.policy.ChainBudgetUSD-c.state.SpentUSD()) // zero would be no limit
+		rest := max(0.01, c.policy.ChainBudgetUSD-c.state.SpentAtMostUSD()) // zero would be no limit
 		input.BudgetUSD = rest / float64(len(c.state.Issues))
 	}
 	return input

@@ -145,7 +145,7 @@ func (c *chainRun) admissionRequest(ctx workflow.Context, next step) escalation.
 		Purpose:       next.purpose,
 		At:            workflow.Now(ctx),
 		Services:      c.state.Services,
-		ChainSpentUSD: c.state.SpentUSD(),
+		ChainSpentUSD: c.state.SpentAtMostUSD(),
 		Force:         next.forced(),
 		Approved:      next.passesLimit,
 		WaitingSince:  c.waitingSince,

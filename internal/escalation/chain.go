@@ -93,9 +93,11 @@ func (c *Chain) Tier() Tier {
 	return 0
 }
 
-// SpentUSD is what the chain counts with for its budget: what its sessions cost, and what was reserved
+// SpentAtMostUSD is what counts for the chain's budget: what its sessions cost, and what was reserved
 // for those whose cost is unknown, in US dollars.
-func (c *Chain) SpentUSD() float64 { return c.CostUSD + c.Earlier.UnknownUSD + UnknownUSD(c.Sessions) }
+func (c *Chain) SpentAtMostUSD() float64 {
+	return c.CostUSD + c.Earlier.UnknownUSD + UnknownUSD(c.Sessions)
+}
 
 // CostWithIssuesUSD is what the chain and the chains of its issues cost, in US dollars.
 func (c *Chain) CostWithIssuesUSD() float64 {
