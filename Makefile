@@ -61,7 +61,7 @@ clean: ## Remove what make built; the CLIs stay
 ##@ Checks
 
 .PHONY: check
-check: format vet lint workflowcheck tidy locks lean ## All checks that run no test
+check: format vet portable lint workflowcheck tidy locks lean ## All checks that run no test
 
 .PHONY: format
 format: $(TOOLS_BUILT) ## Check that the Go files are formatted
@@ -70,6 +70,11 @@ format: $(TOOLS_BUILT) ## Check that the Go files are formatted
 .PHONY: vet
 vet: ## Run go vet
 	$(GO) vet ./...
+
+# Those that have files for Linux only; with all that the others link it would take minutes.
+.PHONY: portable
+portable: ## Vet what differs between systems as macOS sees it
+	GOOS=darwin $(GO) vet ./internal/process ./internal/claude ./internal/transcripts
 
 .PHONY: lint
 lint: $(TOOLS_BUILT) ## Run the linters, which also hold the import direction
