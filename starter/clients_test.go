@@ -28,6 +28,9 @@ type temporalClient struct {
 // temporalClients returns the real ones, by their names. `make clients` builds them.
 func temporalClients(t *testing.T) map[string]temporalClient {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
 	clients := map[string]temporalClient{
 		"temporal": {addressVariable: "TEMPORAL_ADDRESS", chainFlag: "--workflow-id"},
 		"tctl":     {addressVariable: "TEMPORAL_CLI_ADDRESS", chainFlag: "--workflow_id"},
