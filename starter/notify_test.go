@@ -3,11 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,44 +14,40 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/notify/notifytest"
 )
 
 func TestNotifyTest(t *testing.T) {
 	t.Parallel()
-	var got string
-	up := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		got = string(body)
-	}))
-	t.Cleanup(up.Close)
+	up := notifytest.Start(t)
 	down := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(down.Close)
-	upURL := "generic+" + up.URL + "/hunter2"
-	downURL := "apprise://ops:hunter2@" + strings.TrimPrefix(down.URL, "http://") + "/hunter2"
+	downURL := "apprise://ops:" + notifytest.Secret + "@" + strings.TrimPrefix(down.URL, "http://") + "/" + notifytest.Secret
 
-	well := starter(t, bareEnvironment(t, "CLAUDEOPS_NOTIFY_URLS="+upURL), "notify", "test")
+	well := starter(t, bareEnvironment(t, "CLAUDEOPS_NOTIFY_URLS="+up.Generic()), "notify", "test")
 	require.Equal(t, exitOK, well.code, well.stderr)
 	require.Equal(t, "✓ 1 generic: notified\n", well.stdout)
-	require.Contains(t, got, "Claude Ops: a test\n\nNotifications arrive here.")
+	require.Len(t, up.Received(), 1)
+	require.Contains(t, up.Received()[0], "Claude Ops: a test\n\nNotifications arrive here.")
 
-	both := starter(t, bareEnvironment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+upURL), "notify", "test")
+	both := starter(t, bareEnvironment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+up.Generic()), "notify", "test")
 	require.Equal(t, exitFailure, both.code)
 	require.Equal(t, "✗ 1 apprise: the API answered 404 Not Found\n✓ 2 generic: notified\n", both.stdout)
 	require.Contains(t, both.stderr, "1 of 2 places were not notified")
 
-	both = starter(t, bareEnvironment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+upURL), "notify", "test", "-o", "json")
+	both = starter(t, bareEnvironment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+up.Generic()), "notify", "test", "-o", "json")
 	var attempts []attempt
 	require.NoError(t, json.Unmarshal([]byte(both.stdout), &attempts))
 	require.Equal(t, []attempt{
 		{Number: 1, Service: "apprise", Error: "apprise: the API answered 404 Not Found"}, {Number: 2, Service: "generic", OK: true},
 	}, attempts)
 
-	doctor := starter(t, bareEnvironment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+upURL), "doctor")
+	doctor := starter(t, bareEnvironment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+up.Generic()), "doctor")
 	require.Regexp(t, `✓ notifications +apprise, generic; try them with: starter notify test`, doctor.stdout)
-	shown := starter(t, bareEnvironment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+upURL), "config")
+	shown := starter(t, bareEnvironment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+up.Generic()), "config")
 	require.Contains(t, shown.stdout, "CLAUDEOPS_NOTIFY_URLS=(2, not shown)")
 	for _, printed := range []result{well, both, doctor, shown} {
-		require.NotContains(t, printed.stdout+printed.stderr, "hunter2")
+		require.NotContains(t, printed.stdout+printed.stderr, notifytest.Secret)
 	}
 }
 
@@ -77,27 +71,18 @@ func TestWaitLeavesNotificationsOnTheirWay(t *testing.T) {
 		t.Skip("starts a Temporal server; not with -short")
 	}
 	const onTheirWay = "The notifications of chain %s are still on their way. What becomes of them: starter chain %s\n"
-	var away atomic.Bool
-	var told atomic.Int32
-	people := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if away.Load() {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		told.Add(1)
-	}))
-	t.Cleanup(people.Close)
+	people := notifytest.Start(t)
 	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(escalation.Verdict{
 		Status: escalation.VerdictNeedsHuman, Summary: "a disk is dying", Services: []string{"nas"},
 	}))))
-	environ := startInstalled(t, claude, "CLAUDEOPS_NOTIFY_URLS=generic+"+people.URL)
+	environ := startInstalled(t, claude, "CLAUDEOPS_NOTIFY_URLS="+people.Generic())
 
 	prompt := starter(t, environ, "run", "--id", "prompt", "--wait")
 	require.Equal(t, exitNeedsPerson, prompt.code, prompt.stderr)
 	require.NotContains(t, prompt.stdout, "on their way")
-	require.Equal(t, int32(1), told.Load())
+	require.Len(t, people.Received(), 1)
 
-	away.Store(true)
+	people.Leave()
 	late := starter(t, environ, "run", "--id", "late", "--wait", "-o", "json")
 	require.Equal(t, exitNeedsPerson, late.code, late.stderr)
 	require.Contains(t, late.stderr, fmt.Sprintf(onTheirWay, "late", "late"))
@@ -106,6 +91,6 @@ func TestWaitLeavesNotificationsOnTheirWay(t *testing.T) {
 	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
 	require.False(t, chain.Sessions[0].EndedAt.IsZero())
 
-	away.Store(false)
-	require.Eventually(t, func() bool { return told.Load() == 2 }, 2*time.Minute, 100*time.Millisecond, "they arrive without a spectator, too")
+	people.ComeBack()
+	require.Eventually(t, func() bool { return len(people.Received()) == 2 }, 2*time.Minute, 100*time.Millisecond, "they arrive without a spectator, too")
 }

@@ -3,13 +3,10 @@ package main
 import (
 	"encoding/json"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/notify/notifytest"
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -154,15 +152,8 @@ func startScheduleBench(t *testing.T, notifyURL string) scheduleBench {
 // overlap, a chain that waits and holds up none, pause, trigger, resume and the end.
 func TestScheduleThroughTenCycles(t *testing.T) {
 	t.Parallel()
-	var told atomic.Int32
-	var lastTold atomic.Value
-	people := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		lastTold.Store(string(body))
-		told.Add(1)
-	}))
-	t.Cleanup(people.Close)
-	b := startScheduleBench(t, "generic+"+people.URL)
+	people := notifytest.Start(t)
+	b := startScheduleBench(t, people.Generic())
 
 	created := b.must("schedule", "create", "looks", "--every", "2s", "--service", "nas", "--model", "tier1=claude-special", "--prompt", "be quick", "--actor", "grace")
 	require.Contains(t, created.stdout, "Created schedule looks, every 2s.")
@@ -175,9 +166,10 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	release := b.hold()
 	overlapped := b.until("looks", "skipped cycles", func(s scheduleDetail) bool { return s.Skipped >= 2 })
 	release()
-	require.Eventually(t, func() bool { return told.Load() > 0 }, 2*time.Minute, 100*time.Millisecond, "nobody was told of skipped cycles")
-	require.Contains(t, lastTold.Load(), "skipped because the one before still ran")
-	require.Contains(t, lastTold.Load(), "starter schedule describe looks")
+	require.Eventually(t, func() bool { return len(people.Received()) > 0 }, 2*time.Minute, 100*time.Millisecond, "nobody was told of skipped cycles")
+	told := people.Received()
+	require.Contains(t, told[len(told)-1], "skipped because the one before still ran")
+	require.Contains(t, told[len(told)-1], "starter schedule describe looks")
 
 	// A chain that waits for long says so, and later cycles are not held up.
 	release = b.hold()
@@ -212,7 +204,7 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	sessions := b.requireOwnConversations(last.Cycles)
 	t.Logf("schedule every 2s: %d cycles, %d skipped while one ran (%d when the first slow one ended), %d notifications; "+
 		"1 chain waited and held up none; 0 cycles in 5 s of pause, 1 by trigger; %d chains with %d conversations, all their own",
-		last.Cycles, last.Skipped, overlapped.Skipped, told.Load(), len(b.chains()), sessions)
+		last.Cycles, last.Skipped, overlapped.Skipped, len(people.Received()), len(b.chains()), sessions)
 }
 
 // requireOwnConversations checks that each scheduled chain began with a conversation of its

@@ -555,10 +555,12 @@ func (b *bench) write(t *testing.T, name, content string) {
 // checkHostileDirectory runs where somebody has put everything that a CLI could be made to read.
 func checkHostileDirectory(t *testing.T, b *bench) {
 	var stolen atomic.Int32
-	attacker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	requests := http.NewServeMux() // which leaves out the greeting "PRI *" of a gRPC client on the wrong port
+	requests.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		stolen.Add(1)
 		w.WriteHeader(http.StatusTeapot)
-	}))
+	})
+	attacker := httptest.NewServer(requests)
 	t.Cleanup(attacker.Close)
 	marker := filepath.Join(b.dir, "hook-ran")
 	hook := `[{"matcher":"*","hooks":[{"type":"command","command":"touch ` + marker + `"}]}]`

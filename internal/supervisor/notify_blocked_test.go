@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/notify/notifytest"
 )
 
 // blockedCase is a chain that the policy ends, and what people are told of it.
@@ -60,19 +61,18 @@ func TestBlockedChainNotifies(t *testing.T) {
 }
 
 func (tt blockedCase) run(t *testing.T, temporalServer client.Client, address, queue string) {
-	away, well := startRecipient(t, 0), startRecipient(t, 0)
+	away, well := notifytest.Start(t), notifytest.Start(t)
 	// What Tier 1 costs, $0.001, leaves of the budgets less than any call costs.
 	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(asksFor(2)).Using(claudesim.Usage{Input: 10_000}))))
-	environ := environment(t, claude, append(tt.env, "CLAUDEOPS_TASK_QUEUE="+queue, "CLAUDEOPS_LOG_LEVEL=debug", "CLAUDEOPS_NOTIFY_URLS="+
-		"generic://u:hunter2pass@"+away.host+"/hooks/hunter2token?disabletls=yes,apprise://ops:hunter2pass@"+well.host+"/hunter2key")...)
+	environ := environment(t, claude, append(tt.env, "CLAUDEOPS_TASK_QUEUE="+queue, "CLAUDEOPS_LOG_LEVEL=debug", "CLAUDEOPS_NOTIFY_URLS="+away.Generic()+","+well.Apprise())...)
 	s := siteOf(t, temporalServer, environ)
 	first := startWorker(t, environ, address)
 	if tt.before {
 		_, err := s.finish(s.startAs(queue+"-before", nil))
 		require.NoError(t, err)
 	}
-	toldBefore := len(well.received())
-	away.leave()
+	toldBefore := len(well.Received())
+	away.Leave()
 	run := s.startAs(queue, nil)
 	records := s.records()
 	delivered := func(number int) ([]string, error) {
@@ -80,10 +80,10 @@ func (tt blockedCase) run(t *testing.T, temporalServer client.Client, address, q
 	}
 	require.Eventually(t, func() bool {
 		places, err := delivered(1)
-		return err == nil && len(places) == 1 && away.refusals() > 1
+		return err == nil && len(places) == 1 && away.Refusals() > 1
 	}, testTimeout, 20*time.Millisecond)
 	first.kill(t)
-	away.comeBack()
+	away.ComeBack()
 
 	second := startWorker(t, environ, address)
 	chain, err := s.finish(run)
@@ -98,20 +98,20 @@ func (tt blockedCase) run(t *testing.T, temporalServer client.Client, address, q
 	require.NoError(t, err)
 	require.Empty(t, again, "nobody is told of the same twice, in other words")
 
-	require.Len(t, well.received(), toldBefore+1, "once, whatever the other one and the workers did")
-	require.Len(t, away.received(), toldBefore+1, "once, when it was back")
+	require.Len(t, well.Received(), toldBefore+1, "once, whatever the other one and the workers did")
+	require.Len(t, away.Received(), toldBefore+1, "once, when it was back")
 	var sent map[string]string
-	require.NoError(t, json.Unmarshal([]byte(well.received()[toldBefore]), &sent))
+	require.NoError(t, json.Unmarshal([]byte(well.Received()[toldBefore]), &sent))
 	require.Equal(t, tt.title, sent["title"])
 	require.Contains(t, sent["body"], tt.because)
 	require.Contains(t, sent["body"], "starter chain "+queue)
-	require.Equal(t, sent["title"]+"\n\n"+sent["body"], away.received()[toldBefore])
+	require.Equal(t, sent["title"]+"\n\n"+sent["body"], away.Received()[toldBefore])
 
 	logged := first.said.text() + second.said.text()
 	require.Contains(t, logged, "502 Bad Gateway", "attempts that fail are logged")
 	for place, text := range map[string]string{
 		"log": logged, "history": historyOf(t, s, run), "records": strings.Join(places, " "), "message": sent["title"] + sent["body"],
 	} {
-		require.NotContains(t, text, "hunter2", place)
+		require.NotContains(t, text, notifytest.Secret, place)
 	}
 }

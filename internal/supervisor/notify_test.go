@@ -3,10 +3,7 @@ package supervisor_test
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -20,63 +17,8 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/notify/notifytest"
 )
-
-// recipient is a service that people are notified by. It may be away for a while.
-type recipient struct {
-	host string
-	mu   sync.Mutex
-	// refuses is how many of the next messages it refuses; less than 0 is all.
-	refuses int
-	refused int
-	got     []string
-}
-
-func startRecipient(t *testing.T, refuses int) *recipient {
-	t.Helper()
-	r := &recipient{refuses: refuses}
-	server := httptest.NewServer(r)
-	t.Cleanup(server.Close)
-	r.host = strings.TrimPrefix(server.URL, "http://")
-	return r
-}
-
-func (r *recipient) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	body, _ := io.ReadAll(request.Body)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.refuses == 0 {
-		r.got = append(r.got, string(body))
-		return
-	}
-	r.refuses--
-	r.refused++
-	w.WriteHeader(http.StatusBadGateway)
-}
-
-// leave has it refuse every message until comeBack.
-func (r *recipient) leave() { r.refuse(-1) }
-
-func (r *recipient) comeBack() { r.refuse(0) }
-
-func (r *recipient) refuse(messages int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.refuses = messages
-}
-
-// received returns the messages that it has taken.
-func (r *recipient) received() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]string(nil), r.got...)
-}
-
-func (r *recipient) refusals() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.refused
-}
 
 // lockedBuffer is a buffer for several writers.
 type lockedBuffer struct {
@@ -100,32 +42,33 @@ func TestChainNotifies(t *testing.T) {
 		Logger: log.NewStructuredLogger(slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 	})
 	require.NoError(t, err)
-	flaky, well := startRecipient(t, 2), startRecipient(t, 0)
+	flaky, well := notifytest.Start(t), notifytest.Start(t)
+	flaky.Refuse(2)
 	claude := simtest.Install(t, claudesim.Play(concluding("haiku", asksFor(2)), concluding("sonnet", escalation.Verdict{
 		Status: escalation.VerdictNeedsHuman, Summary: "a disk is dying", Services: []string{"nas"},
 	})))
 	s := startSite(t, logging, environment(t, claude,
-		"CLAUDEOPS_NOTIFY_URLS=generic://u:hunter2pass@"+flaky.host+"/hooks/hunter2token?disabletls=yes,apprise://ops:hunter2pass@"+well.host+"/hunter2key",
+		"CLAUDEOPS_NOTIFY_URLS="+flaky.Generic()+","+well.Apprise(),
 		"CLAUDEOPS_UI_URL=https://temporal.example.org/ui"))
 	run := s.start(nil)
 	chain, err := s.finish(run)
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
 
-	require.Equal(t, 2, flaky.refusals())
-	require.Len(t, flaky.received(), 1)
-	require.Len(t, well.received(), 1, "it got none of the repeated attempts")
+	require.Equal(t, 2, flaky.Refusals())
+	require.Len(t, flaky.Received(), 1)
+	require.Len(t, well.Received(), 1, "it got none of the repeated attempts")
 	var sent map[string]string
-	require.NoError(t, json.Unmarshal([]byte(well.received()[0]), &sent))
+	require.NoError(t, json.Unmarshal([]byte(well.Received()[0]), &sent))
 	require.Equal(t, "warning", sent["type"])
 	require.Equal(t, "Claude Ops: a person is needed (nas)", sent["title"])
-	require.Equal(t, sent["title"]+"\n\n"+sent["body"], flaky.received()[0])
+	require.Equal(t, sent["title"]+"\n\n"+sent["body"], flaky.Received()[0])
 	require.Contains(t, sent["body"], "tier 2 (sonnet): completed, $")
 	require.Contains(t, sent["body"], "verdict needs_human: “a disk is dying”")
 	require.Contains(t, sent["body"], "starter chain "+chain.ID)
 	require.Contains(t, sent["body"], "https://temporal.example.org/ui/namespaces/default/workflows/"+chain.ID+"/"+run.GetRunID())
 	t.Logf("notified: a service that refused 2 attempts got %d requests, the other one %d\n%s\n%s",
-		flaky.refusals()+len(flaky.received()), len(well.received()), sent["title"], sent["body"])
+		flaky.Refusals()+len(flaky.Received()), len(well.Received()), sent["title"], sent["body"])
 
 	delivered, err := s.records().Delivered(t.Context(), run.GetRunID()+"/notification/1")
 	require.NoError(t, err)
@@ -135,7 +78,7 @@ func TestChainNotifies(t *testing.T) {
 	for place, text := range map[string]string{
 		"log": logged.String(), "history": historyOf(t, s, run), "records": strings.Join(delivered, " "), "message": sent["body"],
 	} {
-		require.NotContains(t, text, "hunter2", place)
+		require.NotContains(t, text, notifytest.Secret, place)
 	}
 	recordHistory(t, s, run, "notified")
 }

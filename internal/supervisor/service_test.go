@@ -1,19 +1,16 @@
 package supervisor_test
 
 import (
-	"context"
 	"fmt"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,8 +23,7 @@ import (
 // serviceVariable makes the test binary a service that works in the directory it names.
 const serviceVariable = "CLAUDEOPS_TEST_SERVICE"
 
-// service is a process of its own: a reverse proxy whose backend is down, so that it
-// answers 502 until restart.sh has run.
+// service is a process of its own that answers 502 until restart.sh has run.
 type service struct {
 	URL string
 	pid int
@@ -69,38 +65,25 @@ func (s service) status(t *testing.T) int {
 	return response.StatusCode
 }
 
-// runService is the service's main. A SIGHUP restarts its backend.
+// runService is the service's main. A SIGHUP brings it up.
 func runService(dir string) {
-	var config net.ListenConfig
-	dead, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		log.Fatal(err)
-	}
-	backend, err := url.Parse("http://" + dead.Addr().String())
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := dead.Close(); err != nil {
-		log.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(backend)
-	proxy.ErrorLog = log.New(os.Stderr, "service: ", 0)
-	front := httptest.NewServer(proxy)
+	var up atomic.Bool
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !up.Load() {
+			http.Error(w, "the backend is down", http.StatusBadGateway)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "library ready")
+	}))
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	if err := os.WriteFile(filepath.Join(dir, "address"), []byte(front.Listener.Addr().String()), 0o600); err != nil {
 		log.Fatal(err)
 	}
 	<-hangup
-	listener, err := config.Listen(context.Background(), "tcp", backend.Host)
-	if err != nil {
-		log.Fatal(err)
-	}
+	up.Store(true)
 	if err := os.WriteFile(filepath.Join(dir, "up"), nil, 0o600); err != nil {
 		log.Fatal(err)
 	}
-	server := http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintln(w, "library ready")
-	})}
-	log.Fatal(server.Serve(listener))
+	select {}
 }
