@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"errors"
 
 	"go.temporal.io/sdk/workflow"
@@ -41,20 +42,29 @@ type Carried struct {
 	Told []escalation.NotificationKind `json:"told,omitempty"`
 }
 
+// UnmarshalJSON reads what a run has handed over. While workers of two releases run, it may have been
+// written by the newer one and be read by the older: what only that one knows is left out, where in
+// a person's input it would be refused.
+func (c *Carried) UnmarshalJSON(data []byte) error {
+	type plain Carried // without methods, so that decoding does not come back here
+	return json.Unmarshal(data, (*plain)(c))
+}
+
 // CarriedStep is the step at whose gate the chain waits.
 type CarriedStep struct {
-	Tier           escalation.Tier     `json:"tier"`
-	Purpose        escalation.Purpose  `json:"purpose,omitempty"`
-	Parent         *escalation.Session `json:"parent,omitempty"`
-	ResumeFailed   bool                `json:"resume_failed,omitempty"`
-	TranscriptLost bool                `json:"transcript_lost,omitempty"`
-	CutOff         *escalation.Session `json:"cut_off,omitempty"`
-	Handoff        *escalation.Handoff `json:"handoff,omitempty"`
-	Asked          bool                `json:"asked,omitempty"`
-	Floor          escalation.Tier     `json:"floor,omitempty"`
-	Refused        bool                `json:"refused,omitempty"`
-	PassesCooldown bool                `json:"passes_cooldown,omitempty"`
-	PassesLimit    bool                `json:"passes_limit,omitempty"`
+	Tier           escalation.Tier       `json:"tier"`
+	Purpose        escalation.Purpose    `json:"purpose,omitempty"`
+	Parent         *escalation.Session   `json:"parent,omitempty"`
+	ResumeFailed   bool                  `json:"resume_failed,omitempty"`
+	TranscriptLost bool                  `json:"transcript_lost,omitempty"`
+	CutOff         *escalation.Session   `json:"cut_off,omitempty"`
+	Left           []activities.ToolCall `json:"left,omitempty"`
+	Handoff        *escalation.Handoff   `json:"handoff,omitempty"`
+	Asked          bool                  `json:"asked,omitempty"`
+	Floor          escalation.Tier       `json:"floor,omitempty"`
+	Refused        bool                  `json:"refused,omitempty"`
+	PassesCooldown bool                  `json:"passes_cooldown,omitempty"`
+	PassesLimit    bool                  `json:"passes_limit,omitempty"`
 }
 
 // carry returns what a new run needs of a step that a gate holds. What a person said when asking for
@@ -63,7 +73,8 @@ type CarriedStep struct {
 func (s step) carry() CarriedStep {
 	return CarriedStep{
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
-		TranscriptLost: s.transcriptLost, CutOff: s.cutOff, Handoff: s.handoff, Asked: s.asked, Floor: s.floor, Refused: s.refused,
+		TranscriptLost: s.transcriptLost, CutOff: s.cutOff, Left: s.left, Handoff: s.handoff,
+		Asked: s.asked, Floor: s.floor, Refused: s.refused,
 		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit,
 	}
 }
@@ -71,7 +82,8 @@ func (s step) carry() CarriedStep {
 func (s CarriedStep) step() step {
 	return step{
 		tier: s.Tier, purpose: s.Purpose, parent: s.Parent, resumeFailed: s.ResumeFailed,
-		transcriptLost: s.TranscriptLost, cutOff: s.CutOff, handoff: s.Handoff, asked: s.Asked, floor: s.Floor, refused: s.Refused,
+		transcriptLost: s.TranscriptLost, cutOff: s.CutOff, left: s.Left, handoff: s.Handoff,
+		asked: s.Asked, floor: s.Floor, refused: s.Refused,
 		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit,
 	}
 }

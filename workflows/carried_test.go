@@ -386,7 +386,7 @@ func TestChainWithAVeryLongHistoryGoesOnAnew(t *testing.T) {
 	require.NotNil(t, saved.Carried.State.OpenGate())
 }
 
-// TestCarriedReadsBack holds the state that is handed on to its own form: strict decoding loses nothing.
+// TestCarriedReadsBack holds the state that is handed on to its own form: decoding loses nothing.
 func TestCarriedReadsBack(t *testing.T) {
 	t.Parallel()
 	saved, _ := savedAtAGate(t)
@@ -396,4 +396,37 @@ func TestCarriedReadsBack(t *testing.T) {
 	require.NoError(t, json.Unmarshal(encoded, &again))
 	require.NoError(t, again.Validate())
 	require.Equal(t, saved, again)
+}
+
+// TestCarriedByANewerRelease reads what a worker has handed on that knows more than this one.
+func TestCarriedByANewerRelease(t *testing.T) {
+	t.Parallel()
+	saved, _ := savedAtAGate(t)
+	encoded, err := json.Marshal(saved)
+	require.NoError(t, err)
+	newer := strings.NewReplacer(
+		`"policy":{`, `"policy":{"new":1,`, `"state":{`, `"state":{"new":{},`, `"step":{`, `"step":{"new":[],`,
+	).Replace(string(encoded))
+	require.Equal(t, 3, strings.Count(newer, `"new":`))
+	var again workflows.ChainInput
+	require.NoError(t, json.Unmarshal([]byte(newer), &again))
+	require.NoError(t, again.Validate())
+	require.Equal(t, saved, again)
+
+	typed := strings.Replace(string(encoded), `{`, `{"new":1,`, 1)
+	require.NoError(t, json.Unmarshal([]byte(typed), &again))
+	require.ErrorContains(t, again.Validate(), `unknown field "new"`, "people are told of what they misspell")
+}
+
+// TestCarriedThatCannotBeRead leaves the chain to a worker that can: the workflow task fails, which
+// Temporal repeats, and the chain does not.
+func TestCarriedThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := continuedWorld(t)
+	w.answer(t)
+	w.env.ExecuteWorkflow(underTest, json.RawMessage(`{"carried":{"step":"of another shape"}}`))
+	var panicked *temporal.PanicError
+	require.ErrorAs(t, w.env.GetWorkflowError(), &panicked)
+	require.ErrorContains(t, panicked, "what the run before has handed over cannot be read")
+	require.Empty(t, w.events)
 }

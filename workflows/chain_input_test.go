@@ -79,7 +79,7 @@ func TestChainInputRefuses(t *testing.T) {
 		},
 		"blank actor":   {`{"actor":" "}`, `actor is empty: say who you are`},
 		"control actor": {`{"actor":"a\u001b[2J"}`, `actor has characters that cannot be printed: give a plain name`},
-		"carried, odd":  {`{"carried":{"steps":[]}}`, `input is not valid: unknown field "steps"`},
+		"carried, odd":  {`{"carried":{"step":[]}}`, `carried.step must not be a array`},
 		"prompt too long": {
 			`{"prompt":"` + strings.Repeat("x", 100_001) + `"}`, `prompt has 100003 bytes as JSON, and at most 100000 are allowed`,
 		},

@@ -110,6 +110,14 @@ func (c *chainRun) mayOrder(ctx workflow.Context, otherwise escalation.Decision)
 	return false
 }
 
+// mayOrderRefused is mayOrder for a step that was not admitted.
+func (c *chainRun) mayOrderRefused(ctx workflow.Context, otherwise escalation.Decision) bool {
+	if workflow.GetVersion(ctx, changeRefusedOrders, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return true
+	}
+	return c.mayOrder(ctx, otherwise)
+}
+
 // takeOrder returns the tier that a person asks for, and forgets the order; nil if there is none.
 func (c *chainRun) takeOrder() *EscalateSignal {
 	order := c.order

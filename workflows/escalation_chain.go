@@ -38,6 +38,14 @@ const (
 	changeIssueAttributes = "issues-in-search-attributes"
 	// changeBlockedIssues gives an issue whose repair the policy blocks a chain, too, where there are gates.
 	changeBlockedIssues = "blocked-issues-have-gates"
+	// changeCancelledIssue takes an issue for aborted, and not for failed, whose chain was cancelled.
+	changeCancelledIssue = "cancelled-issue-is-aborted"
+	// changeRefusalsAreTold tells people of chains that the policy refuses while nobody looks on.
+	changeRefusalsAreTold = "refusals-are-told"
+	// changeRefusedOrders holds the order of a tier that was not admitted to who may answer at its gate.
+	changeRefusedOrders = "orders-of-refused-tiers"
+	// changeUnknownCostAtGates offers at a gate only what the budget leaves where a cost is unknown.
+	changeUnknownCostAtGates = "unknown-cost-at-gates"
 )
 
 // ChainResult is the chain as it ended.
@@ -53,8 +61,10 @@ type chainRun struct {
 	state escalation.Chain
 	// unrecorded are the events that the next record takes along.
 	unrecorded []escalation.Event
-	// notifications are those that people were, or are being, sent.
+	// notifications are those that people are being sent, or were since settleNotifications.
 	notifications []pendingNotification
+	// notified counts those of this run.
+	notified int
 	// toldBefore are the kinds of those that earlier runs of the chain have sent.
 	toldBefore []escalation.NotificationKind
 	// detached says that whoever started the chain does not wait for it any more.
@@ -79,6 +89,9 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 	if !workflow.IsContinueAsNewError(err) {
 		chain.announce(ctx, err)
 		chain.refuseLateReplies(ctx)
+	}
+	if temporal.IsCanceledError(err) {
+		err = cancelled(chain.state)
 	}
 	return chain.state, err
 }
@@ -112,17 +125,22 @@ func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	}
 	chain.policy = narrow(loaded.Policy, input)
 	chain.state.DryRun, chain.state.MaxTier = chain.policy.DryRun, chain.policy.MaxTier
-	if chain.directory, err = findRepository(chain.policy.Repositories, input.Repository); err != nil {
-		return nil, chain.refuse(ctx, err)
+	if chain.directory, err = findRepository(chain.policy.Repositories, input.Repository); err == nil {
+		err = checkStart(chain.policy, input)
 	}
-	if err := checkStart(chain.policy, input); err != nil {
-		return nil, chain.refuse(ctx, err)
+	if err != nil {
+		return nil, chain.refuseByPolicy(ctx, err)
 	}
 	return chain, nil
 }
 
-// checkInput reports what is wrong with the input, before anything is known of the policy.
+// checkInput reports what is wrong with the input, before anything is known of the policy. What a run
+// was handed by the one before, and cannot be read here, a worker of another release can: so the panic
+// leaves the workflow task, and with it the chain, to that one.
 func (c *chainRun) checkInput(ctx workflow.Context) error {
+	if c.input.problem != nil && goesOn(ctx) {
+		panic(fmt.Sprintf("what the run before has handed over cannot be read: %v", c.input.problem))
+	}
 	if err := c.input.Validate(); err != nil {
 		return err
 	}
@@ -162,6 +180,26 @@ func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
 	return temporal.NewNonRetryableApplicationError(problem.Error(), ErrorTypeInput, nil)
 }
 
+// refuseByPolicy is refuse, where the input has become impossible because the configuration changed.
+// Somebody who types it sees that, and the chain of an issue tells the one that started it. Of others,
+// a schedule's among them, nobody would hear: so they are recorded, and people are told.
+func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
+	refusal := c.refuse(ctx, problem)
+	seen := c.state.Trigger == escalation.TriggerManual || c.state.Trigger == escalation.TriggerIssue
+	if seen || workflow.GetVersion(ctx, changeRefusalsAreTold, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return refusal
+	}
+	c.note(ctx, escalation.Event{
+		Kind: escalation.EventChainEnded, Severity: escalation.SeverityCritical,
+		Message: describeOutcome(c.state) + ": " + c.state.Reason,
+	})
+	if err := c.recordEvents(ctx, "record the refusal", false); err != nil {
+		return err
+	}
+	c.announce(ctx, nil)
+	return refusal
+}
+
 // endsWhenCancelled reports whether the chain ends at once when it is cancelled while no session is
 // open. Chains of before that change wait for their database.
 func endsWhenCancelled(ctx workflow.Context) bool {
@@ -191,7 +229,7 @@ func (c *chainRun) run(ctx workflow.Context) (ChainResult, error) {
 		case escalation.DecisionEscalate:
 			next = next.escalate(session, decision.Tier, c.takeOrder())
 		case escalation.DecisionHandoff:
-			next = next.handOff(session)
+			next = next.handOff(session, c.inFlight)
 		case escalation.DecisionWait:
 			next, going, err = c.wait(ctx, next, decision)
 		case escalation.DecisionSplit:

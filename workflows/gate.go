@@ -55,7 +55,7 @@ func (c *chainRun) openGate(ctx workflow.Context, at step, decision escalation.D
 		Number: c.state.Earlier.Gates + len(c.state.Gates) + 1, Before: c.state.Gates,
 		Decision: decision, Tier: at.tier, Refused: at.refused,
 		Last: c.state.Last(), Transcript: escalation.TranscriptReachable,
-		SpentUSD: c.state.CostUSD, Tried: c.tried(),
+		SpentUSD: c.state.CostUSD, SpentAtMostUSD: c.spentAtMost(ctx), Tried: c.tried(),
 	}
 	if possible, _ := escalation.ContinuationOf(c.policy, opening); possible != nil {
 		opening.Transcript = c.lookForTranscript(ctx, possible.SessionID)
@@ -68,6 +68,16 @@ func (c *chainRun) openGate(ctx workflow.Context, at step, decision escalation.D
 	c.state.Gates = append(c.state.Gates, escalation.NewGate(c.policy, opening))
 	c.reminded = 0
 	return c.gate()
+}
+
+// spentAtMost is what counts for the budget of the chain at a gate, in US dollars.
+func (c *chainRun) spentAtMost(ctx workflow.Context) float64 {
+	most := c.state.SpentAtMostUSD()
+	if most > c.state.CostUSD &&
+		workflow.GetVersion(ctx, changeUnknownCostAtGates, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return c.state.CostUSD
+	}
+	return most
 }
 
 // gate returns the gate that was opened last.

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -184,4 +185,77 @@ func TestOrderPassesNoGate(t *testing.T) {
 		require.ErrorContains(t, err, "force is not possible")
 		require.Empty(t, w.ran)
 	})
+}
+
+// TestNamelessOrderDoesNotPassARefusedTier sends the order of a tier while the one before it is being
+// refused: it would get past the gate at which only one person may answer.
+func TestNamelessOrderDoesNotPassARefusedTier(t *testing.T) {
+	t.Parallel()
+	for name, approvers := range map[string][]string{"only anna may answer": {"anna"}, "everybody may": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.1), concludes(escalation.VerdictResolved, 0.1))
+			w.policy.Gate.Approvers = approvers
+			w.policy.Cooldowns.Restarts = escalation.Limit{Max: 1, Window: escalation.Duration(time.Hour)}
+			w.facts = func(r escalation.AdmissionRequest, now time.Time) escalation.AdmissionFacts {
+				restarted := []escalation.LedgerEntry{{Service: "jellyfin", Kind: escalation.ActionRestart, At: now.Add(-time.Minute)}}
+				return escalation.AdmissionFacts{Services: w.policy.Cooldowns.States(restarted, r.Services, now)}
+			}
+			w.openTakes = 5 * time.Second
+			w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow("escalate", map[string]any{"to_tier": 3}) }, 7*time.Second)
+			w.answerAfter(time.Minute, said(escalation.GateAbort, ""))
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			if approvers == nil {
+				require.Len(t, w.ran, 2)
+				require.Equal(t, escalation.TierFullRepair, w.ran[1].Tier)
+				require.Empty(t, result.Gates)
+				return
+			}
+			require.Len(t, w.ran, 1)
+			require.Len(t, result.Gates, 1)
+			require.Contains(t, strings.Join(messagesOf(result.Events, escalation.EventSignal), "\n"), "signal escalate is refused: it names nobody")
+		})
+	}
+}
+
+// TestGateAfterASessionOfUnknownCost offers nothing for which there may be no money.
+func TestGateAfterASessionOfUnknownCost(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, func(*testing.T, activities.RunTierInput) (escalation.Report, error) {
+		return escalation.Report{Status: escalation.SessionFailed, CostEstimated: true, Error: "no worker finished the tier in time"}, nil
+	})
+	w.policy.ChainBudgetUSD = 1
+	late := w.answerAfter(time.Hour, said(escalation.GateFix, ""))
+	w.answerAfter(2*time.Hour, said(escalation.GateAbort, ""))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, []escalation.GateAction{escalation.GateOverride, escalation.GateAbort}, result.Gates[0].Options)
+	require.Zero(t, result.Gates[0].CostUSD, "what is known to be spent")
+	require.Contains(t, late.refusal, "offers no fix")
+	require.Len(t, result.Gates, 1)
+}
+
+// TestEveryNotificationOfARunHasItsOwnKey goes past a long history without a new run: what was on its
+// way is settled and forgotten, and the next gate's notification is another one all the same.
+func TestEveryNotificationOfARunHasItsOwnKey(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, repeated(3, concludes(escalation.VerdictNeedsHuman, 0.1))...)
+	people := w.listen()
+	people.fail = temporal.NewNonRetryableApplicationError("the chat is away", "Test", nil) // an event to record
+	w.recordTakes = 5 * time.Second
+	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(2_000) }, 50*time.Minute)
+	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(100) }, 50*time.Minute+4*time.Second)
+	w.answerAfter(50*time.Minute+2*time.Second, said(escalation.GateFix, ""))
+	w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow("escalate", map[string]any{"to_tier": 2}) }, 50*time.Minute+3*time.Second)
+	w.answerAfter(30*time.Hour, saidAt("gate-2", escalation.GateAbort, ""))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Len(t, result.Gates, 2)
+	keys := map[string]bool{}
+	for _, told := range people.got {
+		keys[told.Key] = true
+	}
+	require.Len(t, keys, len(people.got))
+	require.Len(t, people.got, 2)
 }

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"strings"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -118,6 +119,15 @@ func (c *chainRun) decideHandoff(ctx workflow.Context, next step, session escala
 	return decision
 }
 
+// describeCalls is tool calls, each in a line.
+func describeCalls(calls []activities.ToolCall) []string {
+	lines := make([]string, 0, len(calls))
+	for _, call := range calls {
+		lines = append(lines, clip(strings.Join(strings.Fields(call.Name+": "+call.Input), " ")))
+	}
+	return lines
+}
+
 // handoff is what next starts from: what the tier before has written, or else its verdict. What does
 // not fit is left out, and an event says so.
 func (c *chainRun) handoff(ctx workflow.Context, next step, opening escalation.Opening) *escalation.Handoff {
@@ -129,7 +139,7 @@ func (c *chainRun) handoff(ctx workflow.Context, next step, opening escalation.O
 		handoff = escalation.NewHandoff(next.parent.Tier, next.tier, next.parent.Verdict, opening.Services)
 	}
 	if next.cutOff != nil {
-		handoff = handoff.After(*next.cutOff)
+		handoff = handoff.After(*next.cutOff, describeCalls(next.left))
 	}
 	handoff, dropped := handoff.Fit()
 	if dropped != "" {

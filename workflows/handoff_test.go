@@ -332,3 +332,33 @@ func TestGateOfAHandoffThatCannotBeUsed(t *testing.T) {
 		})
 	}
 }
+
+// TestSessionThatOutgrewItsWindowIsTold has Tier 2 work in a conversation until that no longer fits the
+// window: the session that takes its place is told that somebody was at work. After one that never
+// began there is nothing to tell.
+func TestSessionThatOutgrewItsWindowIsTold(t *testing.T) {
+	t.Parallel()
+	for name, contextTokens := range map[string]int{"in its work": 150_000, "at its first words": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outgrown := func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+				return escalation.Report{
+					Status: escalation.SessionResumeFailed, Turns: 40, Attempts: 1, CostUSD: 2, ContextTokens: contextTokens,
+					Error: "the conversation no longer fits the model's window", ReportedSessionID: input.SessionID,
+				}, nil
+			}
+			w := newWorld(t, concludes(escalation.VerdictEscalate, 0.1), outgrown, concludes(escalation.VerdictResolved, 0.1))
+			w.inFlight = []activities.ToolCall{{Number: 3, Name: "Bash", Input: "docker restart\n*web*", State: activities.ToolRunning}}
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, escalation.ReasonResumeFailed, result.Sessions[2].ContinuityReason)
+			told := w.ran[2].Handoff.Remediation
+			if contextTokens == 0 {
+				require.Empty(t, told)
+				return
+			}
+			require.Contains(t, told, "An earlier session of tier 2, "+result.Sessions[1].SessionID)
+			require.Contains(t, told, "- Bash: docker restart *web*")
+		})
+	}
+}

@@ -1,9 +1,11 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -68,10 +70,25 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	case err == nil:
 		c.endIssue(ctx, at, ended.Outcome, ended.Reason, ended.CostUSD)
 	case ctx.Err() != nil:
-		c.endIssue(ctx, at, escalation.OutcomeAborted, "the chain was cancelled", 0)
+		c.endIssue(ctx, at, escalation.OutcomeAborted, "the chain was cancelled", cancelledChain(err).CostUSD)
+	case temporal.IsCanceledError(err) &&
+		workflow.GetVersion(ctx, changeCancelledIssue, workflow.DefaultVersion, 1) != workflow.DefaultVersion:
+		c.endIssue(ctx, at, escalation.OutcomeAborted, "the chain of this issue was cancelled", cancelledChain(err).CostUSD)
 	default:
 		c.endIssue(ctx, at, escalation.OutcomeFailed, rootMessage(err), 0)
 	}
+}
+
+// cancelled is the error with which a chain ends that was cancelled. Whoever has started it can read
+// from it what the chain came to.
+func cancelled(chain escalation.Chain) error { return temporal.NewCanceledError(chain) }
+
+// cancelledChain is what a chain came to that ended with err; zero if it did not say.
+func cancelledChain(err error) (chain escalation.Chain) {
+	if end, ok := errors.AsType[*temporal.CanceledError](err); ok && end.HasDetails() && end.Details(&chain) != nil {
+		return escalation.Chain{}
+	}
+	return chain
 }
 
 // blocked is how an issue ends whose repair would begin with first, because that is higher than
@@ -106,6 +123,8 @@ func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issu
 		StartTier:  issue.FirstTier(observer.Tier),
 		Prompt:     c.input.Prompt,
 		Services:   issue.Services,
+		Repository: c.directory, // where the conversation is that it forks
+		Models:     c.input.Models,
 		DryRun:     c.policy.DryRun,
 		MaxTier:    c.policy.MaxTier,
 		ResumeFrom: &ResumeFrom{SessionID: observer.SessionID},

@@ -2,6 +2,8 @@ package workflows_test
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -140,6 +142,69 @@ func TestIssueWhoseChainFails(t *testing.T) {
 	require.Equal(t, escalation.OutcomeFailed, result.Outcome)
 	require.Equal(t, "the observer's conversation is gone", result.Issues[0].Reason)
 	require.Equal(t, escalation.OutcomeResolved, result.Issues[1].Outcome, "the others are not held up")
+}
+
+// TestIssueTakesTheChainsInputAlong goes over all fields of an input: what a person has said of the
+// chain holds for those of its issues, too.
+func TestIssueTakesTheChainsInputAlong(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, func(string) (escalation.Chain, error) {
+		return escalation.Chain{Outcome: escalation.OutcomeResolved}, nil
+	}, 2, 2)
+	s.policy.Repositories = []string{"/srv/infra", "/srv/other"}
+	input := workflows.ChainInput{
+		Prompt: "be quick", Repository: "infra", Models: map[escalation.Tier]string{2: "opus"}, Actor: "ben", MaxTier: 2,
+	}
+	_, err := s.run(t, input)
+	require.NoError(t, err)
+	require.Equal(t, "/srv/infra", s.ran[0].Directory)
+	input.Repository = "/srv/infra"
+
+	given, got := reflect.ValueOf(input), reflect.ValueOf(s.inputs[0])
+	ofItsOwn := []string{
+		"Trigger", "StartTier", "Services", "ResumeFrom", // of the issue
+		"BudgetUSD", // its share
+		"Force",     // is for the first tier only
+		"DryRun",    // splits into nothing
+		"Carried", "problem",
+	}
+	for i, field := range reflect.VisibleFields(given.Type()) {
+		if !slices.Contains(ofItsOwn, field.Name) {
+			require.False(t, given.Field(i).IsZero(), "set %s here, or say why an issue has its own", field.Name)
+			require.Equal(t, given.Field(i).Interface(), got.Field(i).Interface(), field.Name)
+		}
+	}
+}
+
+// TestIssueCancelledAlone cancels the chain of one of two issues: that is no failure, and what it has
+// cost is known.
+func TestIssueCancelledAlone(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, func(service string) (escalation.Chain, error) {
+		if service == "service-1" {
+			return escalation.Chain{}, temporal.NewCanceledError(escalation.Chain{Outcome: escalation.OutcomeAborted, CostUSD: 0.70})
+		}
+		return escalation.Chain{Outcome: escalation.OutcomeResolved, CostUSD: 0.10}, nil
+	}, 2, 2)
+	result, err := s.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+	require.Equal(t, "the chain of this issue was cancelled", result.Issues[0].Reason)
+	require.InDelta(t, 0.04+0.70+0.10, result.CostWithIssuesUSD(), 1e-9)
+}
+
+// TestCancelledChainTellsWhatItCameTo reads that as whoever has started the chain does.
+func TestCancelledChainTellsWhatItCameTo(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, time.Hour)
+	_, err := w.run(t, workflows.ChainInput{})
+	var cancelled *temporal.CanceledError
+	require.ErrorAs(t, err, &cancelled)
+	var chain escalation.Chain
+	require.NoError(t, cancelled.Details(&chain))
+	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
+	require.InDelta(t, 0.03, chain.CostUSD, 1e-9)
 }
 
 func TestSplitChainCancelled(t *testing.T) {

@@ -29,9 +29,10 @@ func (c *chainRun) notify(ctx workflow.Context, kind escalation.NotificationKind
 	if !c.policy.Notify {
 		return
 	}
+	c.notified++
 	sent := sendNotification(ctx, escalation.Notification{
 		// The run's id is in the key because a reset runs a part of the chain again.
-		Key:     fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, len(c.notifications)+1),
+		Key:     fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, c.notified),
 		Kind:    kind,
 		ChainID: c.state.ID,
 		Title:   titleOf(kind, c.state.Services),

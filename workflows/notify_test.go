@@ -81,6 +81,40 @@ func TestPeopleAreToldHowAChainEnded(t *testing.T) {
 	}
 }
 
+// TestPeopleAreToldOfARefusalThatNobodySees refuses chains because of the policy. Who types one sees
+// that, and who has started the chain of an issue tells it.
+func TestPeopleAreToldOfARefusalThatNobodySees(t *testing.T) {
+	t.Parallel()
+	for trigger, told := range map[escalation.Trigger]int{
+		escalation.TriggerScheduled: 1, "alertmanager": 1, escalation.TriggerManual: 0, "": 0, escalation.TriggerIssue: 0,
+	} {
+		t.Run("trigger "+string(trigger), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			people := w.listen()
+			var outcome string
+			w.env.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
+				attributes, _ := args.Get(0).(temporal.SearchAttributes)
+				outcome, _ = attributes.GetKeyword(workflows.OutcomeAttribute)
+			}).Return(nil)
+			_, err := w.run(t, workflows.ChainInput{Trigger: trigger, Repository: "gone"})
+			const reason = `repository "gone" is none that CLAUDEOPS_REPOSITORIES lists for the workers`
+			require.ErrorContains(t, err, reason)
+			require.Empty(t, w.ran)
+			require.Len(t, people.got, told)
+			require.Len(t, w.events, told, "an event explains it")
+			if told == 0 {
+				return
+			}
+			require.Equal(t, escalation.NotifyFailed, people.got[0].Kind)
+			require.Contains(t, people.got[0].Text, `repository "gone" is none`)
+			require.Equal(t, escalation.SeverityCritical, w.events[0].Severity)
+			require.Contains(t, w.events[0].Message, reason)
+			require.Equal(t, string(escalation.OutcomeFailed), outcome)
+		})
+	}
+}
+
 func TestNobodyToTellIsNoActivity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))

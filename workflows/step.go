@@ -22,6 +22,8 @@ type step struct {
 	resumeFailed, transcriptLost bool
 	// cutOff is a session of this very tier that had begun its work and cannot go on; nil if none.
 	cutOff *escalation.Session
+	// left are the tool calls that cutOff left without a result.
+	left []activities.ToolCall
 	// handoff is what the tier before has written for this one; nil if it was not asked.
 	handoff *escalation.Handoff
 	// asked says that the tier before was asked for its handoff.
@@ -102,11 +104,11 @@ func (s step) escalate(session escalation.Session, tier escalation.Tier, order *
 }
 
 // handOff is the same step again, without the conversation that failed session was to go on from.
-func (s step) handOff(failed escalation.Session) step {
+func (s step) handOff(failed escalation.Session, left []activities.ToolCall) step {
 	lost := failed.Status == escalation.SessionTranscriptLost
 	s.resumeFailed, s.transcriptLost = !lost, lost
-	if failed.Attempts > 1 { // it was its own conversation that could not be loaded any more
-		s.cutOff = &failed
+	if failed.BeganWork() { // it was its own conversation that did not go on
+		s.cutOff, s.left = &failed, left
 	}
 	return s
 }

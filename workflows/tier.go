@@ -37,12 +37,12 @@ func (c *chainRun) refused(
 ) (escalation.Session, escalation.Decision, error) {
 	// What is refused has not run: a person may ask for just that tier, and pass what refused it.
 	c.receiveOrders(ctx, next.tier-1)
-	if c.order != nil {
+	decision := escalation.Gated(c.policy, escalation.DecideRefused(refusal))
+	if c.order != nil && c.mayOrderRefused(ctx, decision) {
 		*next = next.ordered(c.takeOrder())
 		return c.runStep(ctx, next)
 	}
 	next.refused = true
-	decision := escalation.Gated(c.policy, escalation.DecideRefused(refusal))
 	if decision.Action == escalation.DecisionWait {
 		return escalation.Session{}, decision, nil
 	}

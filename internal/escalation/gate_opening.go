@@ -31,8 +31,8 @@ type GateOpening struct {
 	Last *Session
 	// Transcript is what is known of Last's transcript.
 	Transcript TranscriptState
-	// SpentUSD is what the chain has spent, in US dollars.
-	SpentUSD float64
+	// SpentUSD is what the chain has spent, and SpentAtMostUSD what counts for its budget, in US dollars.
+	SpentUSD, SpentAtMostUSD float64
 	// Tried is what the agents did, one sentence each.
 	Tried []string
 	// Before are the gates that were there before, in order; the latest two suffice.
@@ -105,7 +105,7 @@ func ContinuationOf(policy Policy, o GateOpening) (*Continuation, string) {
 	case last == nil:
 		return nil, "no session has run"
 	case !o.budgetLeft(policy):
-		return nil, "the chain's budget is spent"
+		return nil, "the chain's budget is spent or reserved"
 	case last.Tier != o.Tier || last.Purpose == PurposeHandoff:
 		return nil, fmt.Sprintf("the next step is the work of %s, and the last session was not", o.Tier)
 	case !last.interrupted():
@@ -131,7 +131,7 @@ func ContinuationOf(policy Policy, o GateOpening) (*Continuation, string) {
 
 // budgetLeft reports whether the chain has money for one more session.
 func (o GateOpening) budgetLeft(policy Policy) bool {
-	return policy.ChainBudgetUSD == 0 || policy.ChainBudgetUSD-o.SpentUSD >= leastBudgetUSD
+	return policy.ChainBudgetUSD == 0 || policy.ChainBudgetUSD-o.SpentAtMostUSD >= leastBudgetUSD
 }
 
 // interrupted reports whether the session ended with work of its own tier left to do.

@@ -54,7 +54,7 @@ func TestGateEligibility(t *testing.T) {
 		"needs human, nobody could tell": {session: came(1, completed, escalation.VerdictNeedsHuman), gone: "?", source: escalation.GateNeedsHuman, tier: 1, without: "nobody could tell"},
 		"needs human, nothing spendable": {
 			session: came(2, completed, escalation.VerdictNeedsHuman), policy: func(p *escalation.Policy) { p.ChainBudgetUSD = 1 }, spent: 1,
-			source: escalation.GateNeedsHuman, tier: 2, without: "the chain's budget is spent", noFix: true,
+			source: escalation.GateNeedsHuman, tier: 2, without: "the chain's budget is spent or reserved", noFix: true,
 		},
 		"failed":                              {session: came(2, completed, escalation.VerdictFailed), source: escalation.GateFailed, tier: 2},
 		"failed without a verdict":            {session: came(2, escalation.SessionFailed, ""), source: escalation.GateFailed, tier: 2},
@@ -92,7 +92,7 @@ func TestGateEligibility(t *testing.T) {
 			if tt.policy != nil {
 				tt.policy(&policy)
 			}
-			opening := escalation.GateOpening{Number: 1, Last: tt.session, Transcript: escalation.TranscriptReachable, SpentUSD: tt.spent}
+			opening := escalation.GateOpening{Number: 1, Last: tt.session, Transcript: escalation.TranscriptReachable, SpentUSD: tt.spent, SpentAtMostUSD: tt.spent}
 			if tt.gone == "?" {
 				opening.Transcript = escalation.TranscriptUnknown
 			} else if tt.gone != "" {
@@ -204,7 +204,7 @@ func TestGateProperties(t *testing.T) {
 		policy.Tiers[1].AbortOnTimeout = rapid.Bool().Draw(t, "abort on timeout")
 		opening := escalation.GateOpening{
 			Number: rapid.IntRange(1, 9).Draw(t, "number"), Tier: rapid.SampledFrom(escalation.Tiers()).Draw(t, "tier"),
-			Refused: rapid.Bool().Draw(t, "refused"), SpentUSD: rapid.Float64Range(0, 2).Draw(t, "spent"),
+			Refused: rapid.Bool().Draw(t, "refused"), SpentAtMostUSD: rapid.Float64Range(0, 2).Draw(t, "spent"),
 			Transcript: rapid.SampledFrom([]escalation.TranscriptState{"", escalation.TranscriptReachable, escalation.TranscriptGone}).Draw(t, "transcript"),
 		}
 		if rapid.Bool().Draw(t, "ran") {

@@ -64,11 +64,14 @@ func NewHandoff(from, next Tier, verdict *Verdict, cooldowns []ServiceState) Han
 }
 
 // After returns h with the note that a session of the tier it goes to was at work before, and was
-// cut off. What that session did is in no verdict.
-func (h Handoff) After(cutOff Session) Handoff {
+// cut off. What that session did is in no verdict; left are its calls that have no result, each in a line.
+func (h Handoff) After(cutOff Session, left []string) Handoff {
 	note := fmt.Sprintf("An earlier session of %s, %s, was at work on this from %s on and was cut off after %d turns without a verdict. "+
 		"What it did may have taken effect in full, in part or not at all: check that before anything that changes something is repeated.",
 		cutOff.Tier, cutOff.SessionID, cutOff.StartedAt.UTC().Format(time.RFC3339), cutOff.Turns)
+	if len(left) > 0 {
+		note += "\n\nThese of its calls had no result yet:\n- " + strings.Join(left, "\n- ")
+	}
 	h.Remediation = strings.TrimSpace(h.Remediation + "\n\n" + note)
 	return h
 }

@@ -17,13 +17,14 @@ import (
 func TestHandoffAfterASessionThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	cutOff := escalation.Session{Tier: 2, SessionID: "4f2b7c1e", Report: escalation.Report{Turns: 7, Attempts: 2}}
-	handoff := escalation.NewHandoff(1, 2, &escalation.Verdict{Summary: "502", Remediation: "nothing yet"}, nil).After(cutOff)
+	handoff := escalation.NewHandoff(1, 2, &escalation.Verdict{Summary: "502", Remediation: "nothing yet"}, nil).After(cutOff, []string{"Bash: docker restart web"})
 	require.Equal(t, "502", handoff.Summary)
 	text := handoff.Markdown()
 	require.Contains(t, text, "An earlier session of tier 2, 4f2b7c1e,")
 	require.Less(t, strings.Index(text, "nothing yet"), strings.Index(text, "An earlier session"))
 	require.Contains(t, text, "after 7 turns without a verdict")
 	require.Contains(t, text, "check that before anything that changes something is repeated")
+	require.Contains(t, text, "no result yet:\n> - Bash: docker restart web")
 }
 
 // cooldownsOf is one service whose restarts are used up.

@@ -82,6 +82,10 @@ type Session struct {
 // have spent all of BudgetUSD, and counts with that.
 func (s *Session) CostUnknown() bool { return s.CostEstimated && s.Attempts == 0 }
 
+// BeganWork reports whether the session's model has said something, or may have: then the session may
+// have done something, too.
+func (s *Session) BeganWork() bool { return s.Attempts > 1 || s.ContextTokens > 0 }
+
 // unknownUSD is what the session counts with beyond its cost, because that is unknown.
 func (s *Session) unknownUSD() float64 {
 	if !s.CostUnknown() {
