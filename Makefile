@@ -144,7 +144,7 @@ clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give the README's commands to th
 
 .PHONY: histories
 histories: ## Record the histories of the present shape for the replay test
-	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(Chain|Drain|HostLostBetweenTiers|FaultDatabaseAwayCancelled)' ./internal/supervisor -update
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(Chain|Drain|HostLostBetweenTiers|FaultDatabaseAwayCancelled|FaultCancelBetweenAttempts)' ./internal/supervisor -update
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_TIME

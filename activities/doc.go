@@ -10,5 +10,6 @@
 //	Records   sessions and events      workflow task queue
 //	Notifications  messages to people  workflow task queue
 //	Schedules what was left out        workflow task queue
+//	Attempts  what an agent has spent  workflow task queue
 //	Tiers     agents' processes        agents' task queue
 package activities

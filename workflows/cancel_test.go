@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -78,4 +79,34 @@ func TestChainCancelledBetweenTiers(t *testing.T) {
 	require.Empty(t, w.opened[1:])
 	require.Len(t, w.withdrawn, 1)
 	require.Equal(t, chain.Events, w.events)
+}
+
+// TestChainCancelledWhileItsTierWaits cancels chains whose tier waits to be started, or started again:
+// Temporal then gives it up without a word, and what it has spent is looked up before.
+func TestChainCancelledWhileItsTierWaits(t *testing.T) {
+	t.Parallel()
+	spent := escalation.Report{CostUSD: 3, CostEstimated: true, Turns: 12, Attempts: 2, Host: "nas"}
+	for name, tt := range map[string]struct {
+		known   escalation.Report
+		problem error
+		want    escalation.Report
+	}{
+		"after two attempts":  {known: spent, want: spent},
+		"before the first":    {},
+		"and nobody can tell": {problem: errAway, want: escalation.Report{CostEstimated: true}},
+		"of a lost attempt":   {known: escalation.Report{CostEstimated: true}, want: escalation.Report{CostEstimated: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(*testing.T, activities.RunTierInput) (escalation.Report, error) {
+				return escalation.Report{}, temporal.NewCanceledError("ACTIVITY_ID_NOT_STARTED")
+			})
+			w.tierTakes = time.Minute
+			w.spentSoFar = func() (escalation.Report, error) { return tt.known, tt.problem }
+			chain := runCancelled(t, w)
+			tt.want.Status, tt.want.Error = escalation.SessionStopped, "the chain was cancelled"
+			require.Equal(t, tt.want, w.closed[0].Report)
+			require.InDelta(t, tt.want.CostUSD, chain.CostUSD, 1e-9)
+		})
+	}
 }

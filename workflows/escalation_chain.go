@@ -44,6 +44,8 @@ const (
 	changeRefusalsAreTold = "refusals-are-told"
 	// changeRefusedOrders holds the order of a tier that was not admitted to who may answer at its gate.
 	changeRefusedOrders = "orders-of-refused-tiers"
+	// changeSpentBeforeCancel looks up what an agent has spent before it is cancelled.
+	changeSpentBeforeCancel = "spent-before-cancel"
 	// changeUnknownCostAtGates offers at a gate only what the budget leaves where a cost is unknown.
 	changeUnknownCostAtGates = "unknown-cost-at-gates"
 )

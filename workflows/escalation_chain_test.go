@@ -59,6 +59,8 @@ type world struct {
 	transcript func() (reachable bool, err error)
 	// inFlight are the calls that every tier leaves without a result.
 	inFlight []activities.ToolCall
+	// spentSoFar tells what an agent has spent; nil is nothing.
+	spentSoFar func() (escalation.Report, error)
 	// recordTakes is how long the recording of events takes.
 	recordTakes time.Duration
 
@@ -113,6 +115,7 @@ func newWorld(t *testing.T, tiers ...tierScript) *world {
 	w.env.RegisterActivity(&activities.Tiers{})
 	w.env.RegisterActivity(&activities.Notifications{})
 	w.env.RegisterActivity(&activities.Schedules{})
+	w.env.RegisterActivity(&activities.Attempts{})
 	return w
 }
 
@@ -176,6 +179,15 @@ func (w *world) answer(t *testing.T) {
 			}
 			reachable, err := w.transcript()
 			return activities.FindTranscriptResult{Reachable: reachable}, err
+		})
+	w.env.OnActivity("SpentSoFar", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, input activities.SpentSoFarInput) (escalation.Report, error) {
+			defer w.alone()()
+			require.NotEmpty(t, input.SessionID)
+			if w.spentSoFar == nil {
+				return escalation.Report{}, nil
+			}
+			return w.spentSoFar()
 		})
 	w.env.OnActivity("RecordEvents", mock.Anything, mock.Anything).Maybe().After(w.recordTakes).Return(
 		func(_ context.Context, input activities.RecordEventsInput) error {

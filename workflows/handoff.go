@@ -78,7 +78,7 @@ func (c *chainRun) askForHandoff(
 	var tiers *activities.Tiers
 	var written activities.WriteHandoffResult
 	agent := withTier(ctx, c.policy.For(session.Tier), summarize(session))
-	err := workflow.ExecuteActivity(agent, tiers.WriteHandoff, activities.WriteHandoffInput{
+	unjudged := callAgent(agent, session.SessionID, tiers.WriteHandoff, activities.WriteHandoffInput{
 		ChainID:         c.state.ID,
 		SessionID:       session.SessionID,
 		ParentSessionID: next.parent.SessionID,
@@ -89,9 +89,9 @@ func (c *chainRun) askForHandoff(
 		Missing:         missing,
 		Cooldowns:       opening.Services,
 		BudgetUSD:       session.BudgetUSD,
-	}).Get(agent, &written)
-	if err != nil {
-		written.Report = unjudged(err)
+	}, &written)
+	if unjudged != nil {
+		written.Report = *unjudged
 		written.Problem = fmt.Sprintf("%s left no handoff: %s", session.Tier, written.Report.Error)
 	}
 	session.Report = written.Report

@@ -54,6 +54,18 @@ func withTranscript(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
+// withSpending is for looking up what an agent has spent before it is stopped. People who cancel a
+// chain wait for that, and its agent works on meanwhile.
+func withSpending(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:              workflow.GetInfo(ctx).TaskQueueName, // not the agents', which ctx may be for
+		StartToCloseTimeout:    time.Second,                         // one call of Temporal's own service
+		ScheduleToCloseTimeout: 2 * time.Second,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumAttempts: 3},
+		Summary:                summary,
+	})
+}
+
 // withSchedule is for asking Temporal about a schedule, which is worth little time: a cycle
 // does without the answer.
 func withSchedule(ctx workflow.Context, summary string) workflow.Context {

@@ -157,24 +157,73 @@ func (c *chainRun) admissionRequest(ctx workflow.Context, next step) escalation.
 func (c *chainRun) runAgent(ctx workflow.Context, input activities.RunTierInput) escalation.Report {
 	var tiers *activities.Tiers
 	var result activities.RunTierResult
-	err := workflow.ExecuteActivity(ctx, tiers.RunTier, input).Get(ctx, &result)
+	unjudged := callAgent(ctx, input.SessionID, tiers.RunTier, input, &result)
 	c.inFlight = result.InFlight
-	if err == nil {
-		return result.Report
+	if unjudged != nil {
+		return *unjudged
 	}
-	return unjudged(err)
+	return result.Report
 }
 
-// unjudged is the report of an agent that ended with an error.
-func unjudged(err error) escalation.Report {
-	report := activities.SpentBefore(err)
-	report.Status = escalation.SessionFailed
-	report.Error = rootMessage(err)
-	if temporal.IsCanceledError(err) {
-		report.Status = escalation.SessionStopped
-		report.Error = "the chain was cancelled"
+// callAgent has activity run the agent of a session, and decodes what came of it into result. It returns
+// the report of an agent that could not be judged; nil if it could.
+//
+// When the chain is cancelled, the agent is stopped and tells what it has spent. One that waits to be
+// started again is given up by Temporal without a word on the attempts before: so that is looked up first.
+func callAgent(ctx workflow.Context, sessionID string, activity, input, result any) (unjudged *escalation.Report) {
+	if ctx.Err() != nil && spentBeforeCancel(ctx) {
+		return stopped(escalation.Report{})
 	}
-	return report
+	agent, stop := workflow.NewDisconnectedContext(ctx)
+	defer stop()
+	running := workflow.ExecuteActivity(agent, activity, input)
+	spent := escalation.Report{CostEstimated: true} // unknown, if somebody else cancels it
+	workflow.NewSelector(ctx).
+		AddFuture(running, func(workflow.Future) {}).
+		AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {
+			spent = spentSoFar(ctx, sessionID)
+			stop()
+		}).
+		Select(ctx)
+	switch err := running.Get(agent, result); {
+	case err == nil:
+		return nil
+	case temporal.IsCanceledError(err):
+		return stopped(spent)
+	default:
+		report := activities.SpentBefore(err)
+		report.Status, report.Error = escalation.SessionFailed, rootMessage(err)
+		return &report
+	}
+}
+
+// spentBeforeCancel reports whether the chain looks at what an agent has spent before it is cancelled.
+func spentBeforeCancel(ctx workflow.Context) bool {
+	return workflow.GetVersion(ctx, changeSpentBeforeCancel, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+}
+
+// stopped is the report of an agent that was not at work when the chain was cancelled.
+func stopped(spent escalation.Report) *escalation.Report {
+	spent.Status, spent.Error = escalation.SessionStopped, "the chain was cancelled"
+	return &spent
+}
+
+// spentSoFar looks up what the attempts at a session have spent. If that cannot be told, it is unknown.
+func spentSoFar(ctx workflow.Context, sessionID string) escalation.Report {
+	if !spentBeforeCancel(ctx) {
+		return escalation.Report{}
+	}
+	looking, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	var attempts *activities.Attempts
+	var spent escalation.Report
+	err := workflow.ExecuteActivity(withSpending(looking, "what the agent has spent"), attempts.SpentSoFar,
+		activities.SpentSoFarInput{SessionID: sessionID}).Get(looking, &spent)
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("nobody can tell what a session has spent", "session_id", sessionID, "error", err)
+		return escalation.Report{CostEstimated: true}
+	}
+	return spent
 }
 
 // windowOf returns the context window of a tier's model: as the CLI reported it last in

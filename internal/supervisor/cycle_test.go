@@ -82,5 +82,10 @@ func TestChainsOfCycles(t *testing.T) {
 	run = s.cycle("refused", map[string]any{"repository": "/etc"})
 	require.ErrorContains(t, run.Get(t.Context(), nil), `failed: repository "/etc" is none that CLAUDEOPS_REPOSITORIES lists`)
 	require.Len(t, simtest.Launches(t, claude), 2)
+	refused := s.chainOf(run)
+	events, err := s.records().Events(t.Context(), refused.GetID())
+	require.NoError(t, err)
+	require.Len(t, events, 1, "nobody looks on, so it is recorded")
 	recordHistory(t, s, run, "cycle_failed")
+	recordHistory(t, s, refused, "refused")
 }

@@ -4,6 +4,7 @@ package supervisor_test
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -76,6 +77,38 @@ func TestFaultCancel(t *testing.T) {
 			require.Less(t, gone, goneWithin)
 		})
 	}
+}
+
+// TestFaultCancelBetweenAttempts cancels a chain while its tier waits to be tried again, because the model
+// is away. What the tier has spent before is not lost.
+func TestFaultCancelBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	claude := simtest.Install(t, claudesim.Play(claudesim.Always(
+		claudesim.Bash("true").Using(claudesim.Usage{Input: 10_000}), claudesim.Fail(http.StatusServiceUnavailable, "overloaded"))))
+	s := startSite(t, temporalServer, environment(t, claude, toolsAllowed()...))
+	run := s.start(nil)
+	require.Eventually(t, func() bool {
+		described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), "")
+		pending := described.GetPendingActivities()
+		return err == nil && len(pending) == 1 && pending[0].GetAttempt() == 2 && pending[0].GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED
+	}, testTimeout, 20*time.Millisecond)
+	cancelled := time.Now()
+	require.NoError(t, cancelAsWebUI(t.Context(), s.client, run))
+	_, err := s.finish(run)
+	took := time.Since(cancelled)
+	require.True(t, temporal.IsCanceledError(err), "got %v", err)
+	chain := s.query(run)
+	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
+	session := chain.Sessions[0]
+	require.Equal(t, escalation.SessionStopped, session.Status)
+	require.Equal(t, 1, session.Attempts)
+	require.Positive(t, session.CostUSD)
+	require.False(t, session.CostUnknown())
+	require.InDelta(t, session.CostUSD, chain.CostUSD, 1e-9)
+	requireRecorded(t, s, chain)
+	recordHistory(t, s, run, "cancelled_between_attempts")
+	t.Logf("faults: cancelled between attempts: ended after %.2f s, record %s with $%.4f", took.Seconds(), session.Status, session.CostUSD)
 }
 
 // TestFaultReset resets a chain that has ended to a moment before its Tier 2 ran, once before that

@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "record histories into workflows/testdata")
 
 // shape begins the names of the histories of the present shape. Those of earlier ones stay as they are.
-const shape = "v3_"
+const shape = "v4_"
 
 // recordHistory keeps the history of a run under that name, when asked to.
 func recordHistory(t *testing.T, s *site, run client.WorkflowRun, name string) {

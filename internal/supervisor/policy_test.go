@@ -2,6 +2,8 @@ package supervisor_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -120,6 +122,46 @@ func TestChainOfSeveralIssues(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, locks)
 	recordHistory(t, s, run, "issues")
+}
+
+// TestChainOfOneIssueIsCancelled cancels the repair of one of two issues by hand. That is no failure, and
+// what it has cost is known to the chain that found the issue.
+func TestChainOfOneIssueIsCancelled(t *testing.T) {
+	t.Parallel()
+	found := asksFor(2)
+	found.Services = []string{"jellyfin", "nas"}
+	found.Issues = []escalation.Issue{
+		{Summary: "jellyfin answers 502", Services: []string{"jellyfin"}, Severity: escalation.SeverityCritical},
+		{Summary: "a disk of the nas is full", Services: []string{"nas"}, Severity: escalation.SeverityWarning},
+	}
+	dir := t.TempDir()
+	begun, hold := filepath.Join(dir, "begun"), filepath.Join(dir, "hold")
+	require.NoError(t, os.WriteFile(hold, nil, 0o600))
+	claude := simtest.Install(t, claudesim.Play(concluding("haiku", found), claudesim.On(claudesim.Match{Model: "sonnet"},
+		claudesim.Bash("touch "+begun+"; while [ -e "+hold+" ]; do sleep 0.05; done"), claudesim.Conclude(resolved()))))
+	s := startSite(t, startTemporal(t), environment(t, claude,
+		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash", "CLAUDEOPS_MAX_PARALLEL_ISSUES=1"))
+	run := s.startAs("one_issue_cancelled", nil)
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(begun)
+		return err == nil
+	}, testTimeout, 20*time.Millisecond)
+	require.NoError(t, s.client.CancelWorkflow(t.Context(), run.GetID()+"-issue-1", ""))
+	require.Eventually(t, func() bool { return s.query(run).Issues[0].Outcome != "" }, testTimeout, 20*time.Millisecond)
+	require.NoError(t, os.Remove(hold))
+	chain, err := s.finish(run)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
+	require.Equal(t, escalation.OutcomeAborted, chain.Issues[0].Outcome)
+	require.Equal(t, escalation.OutcomeResolved, chain.Issues[1].Outcome)
+	for _, issue := range chain.Issues {
+		sessions, err := s.records().Chain(t.Context(), issue.ChainID)
+		require.NoError(t, err)
+		require.Len(t, sessions, 1)
+		require.Positive(t, issue.CostUSD)
+		require.InDelta(t, sessions[0].CostUSD, issue.CostUSD, 1e-9)
+	}
+	recordHistory(t, s, run, run.GetID())
 }
 
 // TestChainsReserveTheDaysBudget runs three chains at once on a day that is worth two.

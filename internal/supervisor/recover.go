@@ -9,9 +9,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -84,8 +82,10 @@ func (s *Supervisor) settleSession(ctx context.Context, chains *chainStates, ses
 		return nil
 	}
 	report := session.Report
-	if end.last.SessionID == session.SessionID {
-		report = end.last.Total()
+	for _, agent := range end.agents {
+		if agent.Last.SessionID == session.SessionID {
+			report = agent.Last.Total()
+		}
 	}
 	report.Status, report.Error, report.CostEstimated = escalation.SessionFailed, end.reason, true
 	settled, err := s.store.SettleSession(ctx, session.SessionID, report, time.Now())
@@ -112,8 +112,8 @@ func (s *Supervisor) settleLock(ctx context.Context, chains *chainStates, lock s
 type ending struct {
 	// reason says why nobody will close what it has left open; "" if it will, or if nobody knows.
 	reason string
-	// last is the last heartbeat of the tier that ran then; zero if there is none.
-	last activities.TierProgress
+	// agents are those that ran then.
+	agents []activities.PendingAgent
 }
 
 // chainStates asks Temporal about chains, about each of them once.
@@ -154,20 +154,7 @@ func endingOf(ctx context.Context, c client.Client, chainID string) (ending, err
 	default:
 		return ending{
 			reason: "its chain ended without closing it: " + strings.ToLower(status.String()),
-			last:   lastHeartbeat(described.GetPendingActivities()),
+			agents: pendingAgents(described.GetPendingActivities()),
 		}, nil
 	}
-}
-
-// lastHeartbeat returns what the tier among the activities told last; zero if there is none. Those
-// of a workflow that was terminated are still listed.
-func lastHeartbeat(activitiesLeft []*workflowpb.PendingActivityInfo) (last activities.TierProgress) {
-	for _, pending := range activitiesLeft {
-		var progress activities.TierProgress
-		details := pending.GetHeartbeatDetails()
-		if details != nil && converter.GetDefaultDataConverter().FromPayloads(details, &progress) == nil && progress.SessionID != "" {
-			last = progress
-		}
-	}
-	return last
 }

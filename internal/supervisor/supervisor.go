@@ -187,6 +187,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	chains.RegisterActivity(&s.records)
 	chains.RegisterActivity(&s.notifications)
 	chains.RegisterActivity(&activities.Schedules{Reader: scheduleReader{c}})
+	chains.RegisterActivity(&activities.Attempts{Reader: pendingReader{c}})
 
 	agents := worker.New(c, workflows.AgentsTaskQueue(queue), worker.Options{
 		DisableWorkflowWorker:              true,
