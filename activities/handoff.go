@@ -86,7 +86,9 @@ func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, pas
 	if !left {
 		return exhausted(past.Spent), nil
 	}
-	return t.Agent.Run(ctx, run, pulse.observe)
+	report, err := t.Agent.Run(ctx, run, pulse.observe)
+	report.Interrupted = known
+	return report, err
 }
 
 // policy grants the tier's model nothing but to write file. Rules of the CLI about its Write tool go

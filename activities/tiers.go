@@ -166,7 +166,9 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	if !left {
 		return exhausted(past.Spent), nil
 	}
-	return t.converse(ctx, launch, pulse)
+	report, err := t.converse(ctx, launch, pulse)
+	report.Interrupted = known
+	return report, err
 }
 
 // budget returns what a session may spend over all its attempts: what was granted to it, else what

@@ -186,6 +186,7 @@ func TestRunTierGoesOnAfterAnInterruption(t *testing.T) {
 	require.Contains(t, agent.runs[0].Prompt, "docker restart caddy")
 	require.InDelta(t, 1.6, report.CostUSD, 1e-9, "what was spent before counts")
 	require.True(t, report.CostEstimated)
+	require.True(t, report.Interrupted)
 	require.Equal(t, 9, report.Turns)
 	require.Equal(t, 110, report.Tokens.Input)
 }
@@ -215,8 +216,9 @@ func TestRunTierBeginsAgain(t *testing.T) {
 			agent := &fakeAgent{replies: []agentReply{finished(healthy, 0.1)}, conversations: map[string]bool{ownID: tt.known}}
 			input := tierInput(2, escalation.ContinuityResume)
 			input.ParentTier, input.ParentSessionID = 1, parentID
-			_, err := runTier(t, agent, input, tt.past)
+			report, err := runTier(t, agent, input, tt.past)
 			require.NoError(t, err)
+			require.Equal(t, tt.known, report.Interrupted)
 			require.Equal(t, tt.wantResume, agent.runs[0].Resume)
 			require.Contains(t, agent.runs[0].Prompt, "sonnet-tool", "it must be told its work")
 			require.Equal(t, tt.wantNote, strings.Contains(agent.runs[0].Prompt, note))

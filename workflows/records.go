@@ -127,6 +127,7 @@ func (c *chainRun) storeEvents(ctx workflow.Context, summary string, release boo
 
 // settleSession brings the visible state up to date with a session that has ended.
 func (c *chainRun) settleSession(ctx workflow.Context, session escalation.Session) {
+	session.Settle(session.Report)
 	*c.state.Last() = session
 	c.state.CostUSD = c.state.Earlier.CostUSD + escalation.TotalCostUSD(c.state.Sessions)
 	if session.Verdict != nil && len(session.Verdict.Services) > 0 {

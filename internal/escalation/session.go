@@ -82,6 +82,16 @@ type Session struct {
 // have spent all of BudgetUSD, and counts with that.
 func (s *Session) CostUnknown() bool { return s.CostEstimated && s.Attempts == 0 }
 
+// Settle gives the session the report it ended with. One that was interrupted had its context from its
+// own conversation in the end.
+func (s *Session) Settle(report Report) {
+	s.Report = report
+	if report.Interrupted {
+		choice := ChooseContinuity(Situation{Interrupted: true})
+		s.Continuity, s.ContinuityReason = choice.Continuity, choice.Reason
+	}
+}
+
 // BeganWork reports whether the session's model has said something, or may have: then the session may
 // have done something, too.
 func (s *Session) BeganWork() bool { return s.Attempts > 1 || s.ContextTokens > 0 }
@@ -120,6 +130,9 @@ type Report struct {
 	// Survivors counts processes of the agent that could not be ended and may still be at work:
 	// another user's.
 	Survivors int `json:"survivors,omitempty"`
+	// Interrupted says that the session went on with its own conversation, because a process of it had
+	// died under it.
+	Interrupted bool `json:"interrupted,omitempty"`
 	// Attempts counts the times a process was started for this session.
 	Attempts int      `json:"attempts"`
 	Host     string   `json:"host,omitempty"`
@@ -138,6 +151,7 @@ func (r Report) Then(next Report) Report {
 	total.Turns += r.Turns
 	total.DurationMS += r.DurationMS
 	total.Survivors += r.Survivors
+	total.Interrupted = next.Interrupted || r.Interrupted
 	total.Attempts = max(r.Attempts, next.Attempts)
 	total.ReportedTotalUSD = cmp.Or(next.ReportedTotalUSD, r.ReportedTotalUSD)
 	total.ContextTokens = cmp.Or(next.ContextTokens, r.ContextTokens)

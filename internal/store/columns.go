@@ -56,6 +56,7 @@ func reportFields(r *escalation.Report) []field {
 		{"cli_version", &r.CLIVersion},
 		{"containment", &r.Containment},
 		{"survivors", &r.Survivors},
+		{"interrupted", &r.Interrupted},
 		{"attempts", &r.Attempts},
 		{"host", &r.Host},
 		{"verdict", jsonText[*escalation.Verdict]{&r.Verdict}},

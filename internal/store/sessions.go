@@ -164,7 +164,9 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 			return false, err
 		}
 	}
-	fields := append(reportFields(&end.report), field{"ended_at", millis{&end.endedAt}})
+	current.Settle(end.report)
+	fields := append(reportFields(&current.Report), field{"ended_at", millis{&end.endedAt}},
+		field{"continuity", &current.Continuity}, field{"continuity_reason", &current.ContinuityReason})
 	query := fmt.Sprintf("UPDATE sessions SET %s WHERE id = $%d", assignments(fields), len(fields)+1) //nolint:gosec // our own column names
 	if _, err := tx.ExecContext(ctx, query, append(values(fields), current.ID)...); err != nil {
 		return false, err

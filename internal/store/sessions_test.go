@@ -38,6 +38,7 @@ func testEveryReportField(t *testing.T, database backend) {
 	s := database(t)()
 	want := mustOpen(t, s, opening("chain", "session", 0))
 	fill(t, reflect.ValueOf(&want.Report).Elem(), new(int))
+	want.Continuity, want.ContinuityReason = escalation.ContinuityResume, escalation.ReasonInterrupted // as the report says
 	want.EndedAt = noon.Add(time.Minute + 7*time.Millisecond)
 	require.NoError(t, s.CloseSession(bounded(t), "session", want.Report, want.EndedAt))
 

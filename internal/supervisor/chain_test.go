@@ -298,6 +298,8 @@ func TestDrainInterruptsAndAnotherWorkerGoesOn(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
 	require.Len(t, chain.Sessions, 1, "the same session went on")
 	require.Equal(t, 2, chain.Sessions[0].Attempts)
+	require.Equal(t, escalation.ContinuityResume, chain.Sessions[0].Continuity)
+	require.Equal(t, escalation.ReasonInterrupted, chain.Sessions[0].ContinuityReason)
 	launches := simtest.Launches(t, claude)
 	require.Len(t, launches, 2)
 	require.Contains(t, launches[1].Stdin, "sleep 300", "the prompt must name the call that was in flight")

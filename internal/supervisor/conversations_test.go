@@ -144,6 +144,7 @@ func TestHostLostInATier(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
 	require.Len(t, chain.Sessions, 1, "the same session went on")
 	require.Equal(t, 2, chain.Sessions[0].Attempts)
+	require.Equal(t, escalation.ReasonInterrupted, chain.Sessions[0].ContinuityReason)
 	launches := simtest.Launches(t, claude)
 	require.Len(t, launches, 2)
 	require.Contains(t, launches[1].Args, "--resume")

@@ -65,6 +65,7 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 		require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
 		require.Len(t, chain.Sessions, 1, "the same session went on")
 		require.Equal(t, 2, chain.Sessions[0].Attempts)
+		require.Equal(t, escalation.ReasonInterrupted, chain.Sessions[0].ContinuityReason)
 		requests := api.Requests()
 		require.Len(t, requests, asked+1)
 		next := requests[asked]
