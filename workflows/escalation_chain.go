@@ -40,7 +40,8 @@ const (
 	changeBlockedIssues = "blocked-issues-have-gates"
 	// changeCancelledIssue takes an issue for aborted, and not for failed, whose chain was cancelled.
 	changeCancelledIssue = "cancelled-issue-is-aborted"
-	// changeRefusalsAreTold tells people of chains that the policy refuses while nobody looks on.
+	// changeRefusalsAreTold lists chains that are refused with their outcome, and tells people of those
+	// that the policy refuses while nobody looks on.
 	changeRefusalsAreTold = "refusals-are-told"
 	// changeRefusedOrders holds the order of a tier that was not admitted to who may answer at its gate.
 	changeRefusedOrders = "orders-of-refused-tiers"
@@ -109,6 +110,7 @@ func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 		return nil, err
 	}
 	if err := chain.checkInput(ctx); err != nil {
+		chain.forgetUnchecked()
 		return nil, chain.refuse(ctx, err)
 	}
 	chain.relayWaiting(ctx)
@@ -176,10 +178,28 @@ func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
 
 func (c *chainRun) query() (escalation.Chain, error) { return c.state, nil }
 
+// forgetUnchecked forgets what an input that is wrong says and search attributes would show.
+func (c *chainRun) forgetUnchecked() {
+	c.state.Services = nil
+	if !triggerPattern.MatchString(string(c.state.Trigger)) {
+		c.state.Trigger = escalation.TriggerManual
+	}
+}
+
 // refuse ends the chain because of its input, before anything was recorded or run.
 func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
 	c.state.Outcome, c.state.Reason, c.state.EndedAt = escalation.OutcomeFailed, problem.Error(), workflow.Now(ctx)
-	return temporal.NewNonRetryableApplicationError(problem.Error(), ErrorTypeInput, nil)
+	refusal := temporal.NewNonRetryableApplicationError(problem.Error(), ErrorTypeInput, nil)
+	if !refusalsAreTold(ctx) {
+		return refusal
+	}
+	return cmp.Or(c.publish(ctx), refusal)
+}
+
+// refusalsAreTold reports whether a chain that is refused is listed with its outcome, and people may be
+// told of it.
+func refusalsAreTold(ctx workflow.Context) bool {
+	return workflow.GetVersion(ctx, changeRefusalsAreTold, workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
 // refuseByPolicy is refuse, where the input has become impossible because the configuration changed.
@@ -188,17 +208,15 @@ func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
 func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
 	refusal := c.refuse(ctx, problem)
 	seen := c.state.Trigger == escalation.TriggerManual || c.state.Trigger == escalation.TriggerIssue
-	if seen || workflow.GetVersion(ctx, changeRefusalsAreTold, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	if seen || !refusalsAreTold(ctx) {
 		return refusal
 	}
 	c.note(ctx, escalation.Event{
 		Kind: escalation.EventChainEnded, Severity: escalation.SeverityCritical,
 		Message: describeOutcome(c.state) + ": " + c.state.Reason,
 	})
-	if err := c.recordEvents(ctx, "record the refusal", false); err != nil {
-		return err
-	}
 	c.announce(ctx, nil)
+	c.recordRest(ctx)
 	return refusal
 }
 

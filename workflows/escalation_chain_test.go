@@ -389,12 +389,20 @@ func TestChainRefusesInput(t *testing.T) {
 	}{
 		"bad tier":             {workflows.ChainInput{StartTier: 7}, "start_tier 7 is not a tier: it must be 1, 2 or 3"},
 		"above the configured": {workflows.ChainInput{StartTier: 3}, "start_tier 3 is higher than the highest tier allowed, 2"},
+		"not what a list can show": {
+			workflows.ChainInput{Trigger: "By Hand!", Services: []string{strings.Repeat("x", 3_000)}},
+			`trigger "By Hand!" must be a lower-case word of up to 63 letters, digits, - and _`,
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.policy.MaxTier = 2
+			var shown temporal.SearchAttributes
+			w.env.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
+				shown, _ = args.Get(0).(temporal.SearchAttributes)
+			}).Return(nil)
 			_, err := w.run(t, tt.input)
 			var refused *temporal.ApplicationError
 			require.ErrorAs(t, err, &refused)
@@ -403,6 +411,12 @@ func TestChainRefusesInput(t *testing.T) {
 			require.True(t, refused.NonRetryable())
 			require.Empty(t, w.opened, "nothing may be recorded")
 			require.Empty(t, w.ran)
+			outcome, _ := shown.GetKeyword(workflows.OutcomeAttribute)
+			require.Equal(t, string(escalation.OutcomeFailed), outcome, "it is listed as failed")
+			trigger, _ := shown.GetKeyword(workflows.TriggerAttribute)
+			require.Equal(t, string(escalation.TriggerManual), trigger)
+			_, listed := shown.GetKeywordList(workflows.ServicesAttribute)
+			require.False(t, listed)
 		})
 	}
 }
