@@ -191,11 +191,11 @@ func (c *chainRun) leaveGate(ctx workflow.Context, at step, gate *escalation.Gat
 	if decision, ends := gate.Ending(closing); ends {
 		return at, false, c.concludeRefusal(ctx, decision)
 	}
-	return c.stepFrom(at, gate.Rule, closing), true, c.publish(ctx)
+	return c.stepFrom(at, gate, closing), true, c.publish(ctx)
 }
 
-// stepFrom is the step that follows when the gate of the step at, which rule opened, is closed so.
-func (c *chainRun) stepFrom(at step, rule escalation.Rule, closing escalation.GateClosing) step {
+// stepFrom is the step that follows when the gate of the step at is closed so.
+func (c *chainRun) stepFrom(at step, gate *escalation.Gate, closing escalation.GateClosing) step {
 	if at.hasRun(c.state.Last()) {
 		at.passesCooldown, at.passesLimit = false, false
 		if closing.ToTier != 0 {
@@ -207,11 +207,14 @@ func (c *chainRun) stepFrom(at step, rule escalation.Rule, closing escalation.Ga
 		return at.ordered(c.takeOrder())
 	}
 	at.continues, at.order = nil, nil
+	if gate.Fresh {
+		at.parent = nil
+	}
 	if closing.Actor != "" {
 		at.order = &EscalateSignal{ToTier: at.tier, Guidance: closing.Guidance}
 		// That person has read what refused the step, and passes just that.
-		at.passesCooldown = at.passesCooldown || rule == escalation.RuleCooldown
-		at.passesLimit = at.passesLimit || rule == escalation.RuleEscalationLimit
+		at.passesCooldown = at.passesCooldown || gate.Rule == escalation.RuleCooldown
+		at.passesLimit = at.passesLimit || gate.Rule == escalation.RuleEscalationLimit
 	}
 	if closing.Action == escalation.GateContinue {
 		last := *c.state.Last()

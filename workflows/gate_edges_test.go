@@ -259,3 +259,19 @@ func TestEveryNotificationOfARunHasItsOwnKey(t *testing.T) {
 	require.Len(t, keys, len(people.got))
 	require.Len(t, people.got, 2)
 }
+
+// TestFixWithoutTheConversationToStartFrom starts from a conversation that nobody knows: to try it again
+// would find as little.
+func TestFixWithoutTheConversationToStartFrom(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, ends(escalation.SessionTranscriptLost), concludes(escalation.VerdictResolved, 0.1))
+	answered := w.answerAfter(time.Hour, said(escalation.GateFix, ""))
+	result, err := w.run(t, workflows.ChainInput{ResumeFrom: &workflows.ResumeFrom{SessionID: "4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11"}})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+	require.Len(t, result.Gates, 1)
+	require.Contains(t, answered.resolution.Next, "without the conversation that could not be loaded")
+	require.Equal(t, escalation.ContinuityResume, result.Sessions[0].Continuity)
+	require.Equal(t, escalation.ContinuityFresh, result.Sessions[1].Continuity)
+	require.Empty(t, w.ran[1].ParentSessionID)
+}

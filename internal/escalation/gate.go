@@ -30,6 +30,9 @@ type Gate struct {
 	Continuation *Continuation `json:"continuation,omitempty"`
 	// NoContinuation says in a sentence why there is none.
 	NoContinuation string `json:"no_continuation,omitempty"`
+	// Fresh says that a fix starts without the conversation that the chain was to start from: it could
+	// not be loaded, and nothing else is known of it.
+	Fresh bool `json:"fresh,omitempty"`
 	// Answer is how the gate was closed; nil while it is open.
 	Answer *GateClosing `json:"answer,omitempty"`
 }

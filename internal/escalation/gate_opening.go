@@ -60,7 +60,7 @@ func NewGate(policy Policy, o GateOpening) Gate {
 		OpenedAt: o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
 	}
 	if o.Last != nil {
-		gate.SessionID = o.Last.SessionID
+		gate.SessionID, gate.Fresh = o.Last.SessionID, !o.Refused && o.Last.originGone()
 	}
 	gate.Continuation, gate.NoContinuation = ContinuationOf(policy, o)
 	if gate.Continuation != nil {
@@ -139,6 +139,13 @@ func (s *Session) interrupted() bool {
 	return s.Verdict == nil || s.concludedForPerson() || s.Verdict.Status == VerdictFailed
 }
 
+// originGone reports whether the session could not load the conversation that it was to start from, and
+// has nothing else to start from: that conversation has no record, and so no verdict.
+func (s *Session) originGone() bool {
+	lost := s.Status == SessionResumeFailed || s.Status == SessionTranscriptLost
+	return lost && s.Continuity == ContinuityResume && s.ParentID == 0
+}
+
 // concludedForPerson reports whether the session came to the conclusion that a person has to help.
 // No tier is above the highest, so an escalation by it says the same.
 func (s *Session) concludedForPerson() bool {
@@ -173,6 +180,9 @@ func (g Gate) Next(closing GateClosing) string {
 		return fmt.Sprintf("%s runs, once it is admitted%s", closing.ToTier, told)
 	case closing.Action == GateContinue && g.Continuation != nil:
 		return fmt.Sprintf("%s goes on with session %s, once it is admitted%s", g.Continuation.Role, g.Continuation.SessionID, told)
+	case closing.Action == GateFix && g.Fresh:
+		return fmt.Sprintf("%s runs again in a new session, without the conversation that could not be loaded, once it is admitted%s",
+			g.Tier, told)
 	case closing.Action == GateFix:
 		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.Tier, told)
 	case closing.Action == GateOverride:
