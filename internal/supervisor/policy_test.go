@@ -90,16 +90,21 @@ func TestChainEscalatedByHand(t *testing.T) {
 	recordHistory(t, s, run, "escalated_by_hand")
 }
 
-// TestChainOfSeveralIssues splits, and each issue's chain forks the observer's conversation.
-func TestChainOfSeveralIssues(t *testing.T) {
-	t.Parallel()
+// twoIssues asks for the repair of two things that have nothing to do with each other.
+func twoIssues() escalation.Verdict {
 	found := asksFor(2)
 	found.Services = []string{"jellyfin", "nas"}
 	found.Issues = []escalation.Issue{
 		{Summary: "jellyfin answers 502", Services: []string{"jellyfin"}, Severity: escalation.SeverityCritical},
 		{Summary: "a disk of the nas is full", Services: []string{"nas"}, Severity: escalation.SeverityWarning},
 	}
-	claude := simtest.Install(t, claudesim.Play(concluding("haiku", found), concluding("sonnet", resolved())))
+	return found
+}
+
+// TestChainOfSeveralIssues splits, and each issue's chain forks the observer's conversation.
+func TestChainOfSeveralIssues(t *testing.T) {
+	t.Parallel()
+	claude := simtest.Install(t, claudesim.Play(concluding("haiku", twoIssues()), concluding("sonnet", resolved())))
 	s := startSite(t, startTemporal(t), environment(t, claude))
 	run := s.startAs("several", nil)
 	chain, err := s.finish(run)
@@ -128,16 +133,10 @@ func TestChainOfSeveralIssues(t *testing.T) {
 // what it has cost is known to the chain that found the issue.
 func TestChainOfOneIssueIsCancelled(t *testing.T) {
 	t.Parallel()
-	found := asksFor(2)
-	found.Services = []string{"jellyfin", "nas"}
-	found.Issues = []escalation.Issue{
-		{Summary: "jellyfin answers 502", Services: []string{"jellyfin"}, Severity: escalation.SeverityCritical},
-		{Summary: "a disk of the nas is full", Services: []string{"nas"}, Severity: escalation.SeverityWarning},
-	}
 	dir := t.TempDir()
 	begun, hold := filepath.Join(dir, "begun"), filepath.Join(dir, "hold")
 	require.NoError(t, os.WriteFile(hold, nil, 0o600))
-	claude := simtest.Install(t, claudesim.Play(concluding("haiku", found), claudesim.On(claudesim.Match{Model: "sonnet"},
+	claude := simtest.Install(t, claudesim.Play(concluding("haiku", twoIssues()), claudesim.On(claudesim.Match{Model: "sonnet"},
 		claudesim.Bash("touch "+begun+"; while [ -e "+hold+" ]; do sleep 0.05; done"), claudesim.Conclude(resolved()))))
 	s := startSite(t, startTemporal(t), environment(t, claude,
 		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash", "CLAUDEOPS_MAX_PARALLEL_ISSUES=1"))
