@@ -20,11 +20,67 @@ func main() {
 	process.InitIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	err := run(ctx, os.Environ(), os.Stderr)
+	code := execute(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()
+	os.Exit(int(code))
+}
+
+// exitCode is what the process ends with, as for starter.
+type exitCode int
+
+// The exit codes.
+const (
+	exitOK      exitCode = 0 // it has drained, or the help was printed
+	exitFailure exitCode = 1 // something did not work
+	exitUsage   exitCode = 2 // the command line or the configuration is wrong; nothing was done
+)
+
+// help is printed for --help.
+const help = `Worker runs escalation chains and their Claude agents on a Temporal service, until it gets SIGINT or
+SIGTERM: then running agents may finish for a while (CLAUDEOPS_DRAIN_TIMEOUT), and the rest is handed over.
+A second signal ends it at once.
+
+It takes no arguments. It is configured by CLAUDEOPS_ variables, which ` + "`starter config`" + ` and
+docs/configuration.md list, and finds Temporal by Temporal's own settings: TEMPORAL_ADDRESS,
+TEMPORAL_NAMESPACE, temporal.toml. ` + "`starter doctor`" + ` checks that all it needs is there.
+
+All workers of a task queue must share one set of records, a SQLite file: they run on one host, with one
+CLAUDEOPS_STATE_DIR.
+
+Exit codes:
+  0  told to stop, it has drained
+  1  something did not work
+  2  the command line or the configuration is wrong; nothing was done
+`
+
+// execute works until ctx ends, or prints the help if args ask for it, and returns the exit code.
+func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) exitCode {
+	switch {
+	case len(args) == 0:
+	case args[0] == "--help" || args[0] == "-h":
+		_, _ = io.WriteString(stdout, help)
+		return exitOK
+	default:
+		_, _ = fmt.Fprintf(stderr, "worker: it takes no arguments, and was given %q (see `worker --help`)\n", args[0])
+		return exitUsage
+	}
+	err := run(ctx, environ, stderr)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "worker:", err)
-		os.Exit(1)
+		_, _ = fmt.Fprintln(stderr, "worker:", err)
+	}
+	return codeOf(err)
+}
+
+// codeOf returns the exit code for what run returned.
+func codeOf(err error) exitCode {
+	_, invalid := errors.AsType[*config.Error](err)
+	switch {
+	case err == nil:
+		return exitOK
+	case invalid:
+		return exitUsage
+	default:
+		return exitFailure
 	}
 }
 

@@ -54,25 +54,51 @@ func TestRunRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"), 0o600))
 	tests := map[string]struct {
 		env  []string
+		code exitCode
 		want []string
 	}{
 		"invalid configuration, every problem": {
-			[]string{"CLAUDEOPS_MAX_TIER=9", "CLAUDEOPS_TIER1_TIMEOUT=soon"}, []string{"CLAUDEOPS_MAX_TIER", "CLAUDEOPS_TIER1_TIMEOUT"},
+			[]string{"CLAUDEOPS_MAX_TIER=9", "CLAUDEOPS_TIER1_TIMEOUT=soon"}, exitUsage, []string{"CLAUDEOPS_MAX_TIER", "CLAUDEOPS_TIER1_TIMEOUT"},
 		},
-		"unreadable prompt file":       {[]string{"CLAUDEOPS_PROMPT=" + filepath.Join(dir, "none.md")}, []string{"CLAUDEOPS_PROMPT", "none.md"}},
-		"claude missing":               {[]string{"CLAUDEOPS_CLAUDE=claude"}, []string{"no executable called claude on the PATH"}},
-		"claude not executable":        {[]string{"CLAUDEOPS_CLAUDE=" + file}, []string{file, "it is not executable"}},
-		"state directory not writable": {[]string{"CLAUDEOPS_STATE_DIR=" + filepath.Join(file, "state")}, []string{"CLAUDEOPS_STATE_DIR", "not a directory"}},
+		"unreadable prompt file":       {[]string{"CLAUDEOPS_PROMPT=" + filepath.Join(dir, "none.md")}, exitUsage, []string{"CLAUDEOPS_PROMPT", "none.md"}},
+		"claude missing":               {[]string{"CLAUDEOPS_CLAUDE=claude"}, exitFailure, []string{"no executable called claude on the PATH"}},
+		"claude not executable":        {[]string{"CLAUDEOPS_CLAUDE=" + file}, exitFailure, []string{file, "it is not executable"}},
+		"state directory not writable": {[]string{"CLAUDEOPS_STATE_DIR=" + filepath.Join(file, "state")}, exitFailure, []string{"CLAUDEOPS_STATE_DIR", "not a directory"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var logged bytes.Buffer
-			err := run(t.Context(), environment(t, tt.env...), &logged)
-			require.Error(t, err)
+			var printed, logged bytes.Buffer
+			require.Equal(t, tt.code, execute(t.Context(), nil, environment(t, tt.env...), &printed, &logged), logged.String())
 			for _, want := range tt.want {
-				require.ErrorContains(t, err, want)
+				require.Contains(t, logged.String(), want)
 			}
+			require.Empty(t, printed.String())
+		})
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args           []string
+		code           exitCode
+		stdout, stderr string
+	}{
+		"help":          {args: []string{"--help"}, code: exitOK, stdout: help},
+		"short help":    {args: []string{"-h"}, code: exitOK, stdout: help},
+		"a flag":        {args: []string{"--version"}, code: exitUsage, stderr: "worker: it takes no arguments, and was given \"--version\" (see `worker --help`)\n"},
+		"a word":        {args: []string{"up\x1b[2J"}, code: exitUsage, stderr: "worker: it takes no arguments, and was given \"up\\x1b[2J\" (see `worker --help`)\n"},
+		"an empty one":  {args: []string{""}, code: exitUsage, stderr: "worker: it takes no arguments, and was given \"\" (see `worker --help`)\n"},
+		"not only help": {args: []string{"-v", "--help"}, code: exitUsage, stderr: "worker: it takes no arguments, and was given \"-v\" (see `worker --help`)\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			// Nothing is read of the configuration: even a bad one does not keep from help.
+			require.Equal(t, tt.code, execute(t.Context(), tt.args, []string{"CLAUDEOPS_MAX_TIER=9"}, &stdout, &stderr))
+			require.Equal(t, tt.stdout, stdout.String())
+			require.Equal(t, tt.stderr, stderr.String())
 		})
 	}
 }
@@ -81,10 +107,10 @@ func TestRunNeedsTemporal(t *testing.T) {
 	t.Parallel()
 	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(claudesim.Say("never"))))
 	require.NoError(t, err)
-	var logged bytes.Buffer
-	err = run(t.Context(), environment(t, "CLAUDEOPS_CLAUDE="+claude), &logged)
-	require.ErrorContains(t, err, "connect to Temporal at 127.0.0.1:1")
-	require.ErrorContains(t, err, "set TEMPORAL_ADDRESS")
+	var printed, logged bytes.Buffer
+	require.Equal(t, exitFailure, execute(t.Context(), nil, environment(t, "CLAUDEOPS_CLAUDE="+claude), &printed, &logged))
+	require.Contains(t, logged.String(), "connect to Temporal at 127.0.0.1:1")
+	require.Contains(t, logged.String(), "set TEMPORAL_ADDRESS")
 }
 
 // TestRunDrainsOnSignal sends a real worker process a SIGTERM in the middle of a tier
