@@ -72,7 +72,7 @@ func (g Gate) policy() escalation.GatePolicy {
 
 // State is where Claude Ops keeps its own files.
 type State struct {
-	Dir         string `env:"STATE_DIR" default:"$XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops" desc:"Directory for records, conversations and the agents' working directory. Created if missing, readable by its owner only."`
+	Dir         string `env:"STATE_DIR" default:"$XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops" desc:"Absolute path of the directory for records, conversations and the agents' working directory. Created if missing, readable by its owner only. All workers of a task queue, and the starters that look at their records, must share it."`
 	DatabaseURL string `env:"DATABASE_URL" secret:"true" default:"sqlite://STATE_DIR/claudeops.db" desc:"Database for session records and events, spelled sqlite:///absolute/path.db."`
 	Transcripts string `env:"TRANSCRIPTS" default:"file://STATE_DIR-transcripts" desc:"Archive of the agents' conversations, from which they go on when the host or the state directory is lost. The URL of a directory (file:///absolute/path) or of a bucket that all workers share: s3://bucket?region=eu-west-1, gs://bucket or azblob://container, with &prefix=some/dir/ for a part of it. none: no archive. Nothing in it is ever deleted."`
 }
@@ -80,13 +80,13 @@ type State struct {
 // Claude is how the claude CLI is run, whatever the tier.
 type Claude struct {
 	Path      string `env:"CLAUDE" desc:"The claude executable: a path, or a name that is looked up on PATH."`
-	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude" desc:"Directory for the CLI's login, settings and conversations. Unset: an own one, so credentials come from the environment. login: that of the user who runs this program, with the login made there. A path: that existing directory."`
+	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude" desc:"Directory for the CLI's login, settings and conversations. Unset: an own one, so credentials come from the environment. login: that of the user who runs this program, with the login made there. An absolute path: that existing directory."`
 	// Login says that ConfigDir is the user's own: the CLI must get the HOME (and
 	// CLAUDE_CONFIG_DIR, if there is one) of this process, so that it finds a login
 	// that is kept outside the directory, in a keychain for example.
 	Login            bool          `env:"-"`
 	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of further environment variables that agents get, comma-separated (AWS_* stands for all that begin so), beside the built-in list of what they need to run and of the providers' credentials."`
-	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run; the default rules confine the file tools to it. A path of your own must exist, and must not contain the state directory."`
+	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run; the default rules confine the file tools to it. A directory of your own is given by its absolute path, must exist, and must not contain the state directory."`
 	Repositories     PathList      `env:"REPOSITORIES" desc:"Further directories, comma-separated, in which a chain may have its agents run: its input names one by its path or by the last part of it. Each must be an absolute path that exists, and must not contain the state directory."`
 	Environment      string        `env:"ENVIRONMENT" desc:"Description of the infrastructure for the agents, free text: what runs where, how to reach it, what to keep in mind. Goes into every launch."`
 	FirstByteTimeout time.Duration `env:"FIRST_BYTE_TIMEOUT" desc:"Time within which a started agent must give the first sign of life."`
@@ -130,9 +130,9 @@ type Tier struct {
 // Prompts are the paths of files that replace the built-in instructions of a tier;
 // empty keeps the built-in ones.
 type Prompts struct {
-	Tier1 string `env:"PROMPT" desc:"File with the instructions of tier 1, in place of the built-in ones."`
-	Tier2 string `env:"TIER2_PROMPT" desc:"File with the instructions of tier 2, in place of the built-in ones."`
-	Tier3 string `env:"TIER3_PROMPT" desc:"File with the instructions of tier 3, in place of the built-in ones."`
+	Tier1 string `env:"PROMPT" desc:"Absolute path of a file with the instructions of tier 1, in place of the built-in ones."`
+	Tier2 string `env:"TIER2_PROMPT" desc:"Absolute path of a file with the instructions of tier 2, in place of the built-in ones."`
+	Tier3 string `env:"TIER3_PROMPT" desc:"Absolute path of a file with the instructions of tier 3, in place of the built-in ones."`
 }
 
 // Overrides returns p as prompts.Load takes it.

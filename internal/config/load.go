@@ -47,19 +47,22 @@ type surroundings struct {
 // user who runs this program.
 const userLogin = "login"
 
-// resolve fills in what is derived from other settings, and makes paths absolute.
+// resolve makes the paths that are given absolute, and fills in what is derived from other settings.
 func resolve(c *Config, around surroundings, p *problems) {
 	absolute := func(name string, path *string) {
+		if !p.given(name) {
+			return
+		}
 		resolved, err := around.absolute(*path)
-		p.must(name, err == nil, "be a path, and is none: %s", errorText(err))
+		p.must(name, err == nil, "%s", errorText(err))
 		*path = resolved
 	}
 
-	if c.State.Dir == "" {
+	absolute("STATE_DIR", &c.State.Dir)
+	if !p.given("STATE_DIR") {
 		c.State.Dir = around.stateDir()
 		p.must("STATE_DIR", c.State.Dir != "", "name a directory, because neither XDG_STATE_HOME nor HOME gives a place for one")
 	}
-	absolute("STATE_DIR", &c.State.Dir)
 	if c.State.DatabaseURL == "" {
 		c.State.DatabaseURL = fileURL(filepath.Join(c.State.Dir, "claudeops.db"))
 	}
@@ -67,12 +70,11 @@ func resolve(c *Config, around surroundings, p *problems) {
 		// Beside the state directory and not in it: an archive is there to survive its loss.
 		c.State.Transcripts = locationOf(c.State.Dir + "-transcripts")
 	}
-	if c.Claude.WorkDir == "" {
+	absolute("WORK_DIR", &c.Claude.WorkDir)
+	if !p.given("WORK_DIR") {
 		c.Claude.WorkDir = filepath.Join(c.State.Dir, "work")
 	}
-	absolute("WORK_DIR", &c.Claude.WorkDir)
 	resolveConfigDir(&c.Claude, c.State.Dir, around, p)
-	absolute("CLAUDE_CONFIG_DIR", &c.Claude.ConfigDir)
 	absolute("PROMPT", &c.Prompts.Tier1)
 	absolute("TIER2_PROMPT", &c.Prompts.Tier2)
 	absolute("TIER3_PROMPT", &c.Prompts.Tier3)
@@ -80,6 +82,7 @@ func resolve(c *Config, around surroundings, p *problems) {
 }
 
 func resolveConfigDir(c *Claude, stateDir string, around surroundings, p *problems) {
+	const name = "CLAUDE_CONFIG_DIR"
 	switch c.ConfigDir {
 	case "":
 		c.ConfigDir = filepath.Join(stateDir, "claude")
@@ -89,7 +92,13 @@ func resolveConfigDir(c *Claude, stateDir string, around surroundings, p *proble
 		if c.ConfigDir == "" && around.home != "" {
 			c.ConfigDir = filepath.Join(around.home, ".claude")
 		}
-		p.must("CLAUDE_CONFIG_DIR", c.ConfigDir != "", "be a path, because HOME is not set and so there is no user's login")
+		p.must(name, c.ConfigDir != "", "be a path, because HOME is not set and so there is no user's login")
+		p.must(name, filepath.IsAbs(c.ConfigDir),
+			"be a path, because the directory of the user's login, %q, is relative, and agents run elsewhere", c.ConfigDir)
+	default:
+		resolved, err := around.absolute(c.ConfigDir)
+		p.must(name, err == nil, "%s, or %s", errorText(err), userLogin)
+		c.ConfigDir = resolved
 	}
 }
 

@@ -197,8 +197,18 @@ func TestPlaces(t *testing.T) {
 
 func TestWithoutAnyHomeTheStateDirectoryIsAskedFor(t *testing.T) {
 	t.Parallel()
-	_, err := Load(nil)
-	require.EqualError(t, err, "configuration: CLAUDEOPS_STATE_DIR is not set; it must name a directory, because neither XDG_STATE_HOME nor HOME gives a place for one.")
+	for _, environ := range [][]string{nil, {"HOME=relative"}} {
+		_, err := Load(environ)
+		require.EqualError(t, err, "configuration: CLAUDEOPS_STATE_DIR is not set; it must name a directory, because neither XDG_STATE_HOME nor HOME gives a place for one.")
+	}
+}
+
+func TestATildeWithoutAnyHome(t *testing.T) {
+	t.Parallel()
+	for _, environ := range [][]string{nil, {"HOME=relative"}} {
+		_, err := Load(append(environ, "CLAUDEOPS_STATE_DIR=~/ops"))
+		require.EqualError(t, err, `configuration: CLAUDEOPS_STATE_DIR is "~/ops"; it must not begin with ~, because HOME is not an absolute path.`)
+	}
 }
 
 func TestLoadChangesNothing(t *testing.T) {

@@ -35,30 +35,27 @@ func (s surroundings) stateDir() string {
 	switch {
 	case filepath.IsAbs(s.xdgState):
 		return filepath.Join(s.xdgState, "claudeops")
-	case s.home != "":
+	case filepath.IsAbs(s.home):
 		return filepath.Join(s.home, ".local", "state", "claudeops")
 	default:
 		return ""
 	}
 }
 
-// absolute makes path absolute. It expands a leading ~/, which no shell does in an
-// environment file. The empty path stays empty.
+// absolute cleans path, and expands a leading ~/, which no shell does in an environment file. It
+// refuses a relative path: to programs that start in different directories it means different
+// places, and they would keep records of their own. Its errors complete "it must".
 func (s surroundings) absolute(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
 	if rest, found := strings.CutPrefix(path, "~/"); found {
-		if s.home == "" {
-			return "", errors.New("HOME is not set, so ~ means nothing")
+		if !filepath.IsAbs(s.home) {
+			return "", errors.New("not begin with ~, because HOME is not an absolute path")
 		}
 		path = filepath.Join(s.home, rest)
 	}
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return "", fmt.Errorf("no absolute path for %s: %w", path, err)
+	if !filepath.IsAbs(path) {
+		return "", errors.New("be an absolute path")
 	}
-	return absolute, nil
+	return filepath.Clean(path), nil
 }
 
 // contains reports whether path is dir or lies below it. Both are absolute.
