@@ -58,7 +58,9 @@ func (a *app) chain(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("chain %s: %w", id, err)
 	}
-	return a.print(chain, func(w io.Writer) { a.writeTree(w, chain) })
+	now := sight{chain: chain}
+	now.attempt, now.progress = attemptAt(ctx, c, id, chain)
+	return a.print(chain, func(w io.Writer) { a.writeSight(w, now) })
 }
 
 // isUnanswered reports whether a question to a workflow failed because nobody answered it in time.

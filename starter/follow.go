@@ -22,8 +22,9 @@ type teller struct {
 	// session is the conversation whose tool calls were told up to number call.
 	session string
 	call    int
-	// worker is the worker that was told last.
-	worker string
+	// standing is where the session that runs was told to stand last, and ended the attempt of which
+	// was told last that it ended.
+	standing, ended string
 	// gates are the open gates that were told, with the IDs of their chains.
 	gates map[string]bool
 	away  bool // no worker answered last time
@@ -59,6 +60,7 @@ func (t *teller) saw(now sight) {
 			t.tellGate(chain)
 		}
 	}
+	t.tellAttempt(now)
 	if now.progress != nil {
 		t.tellTools(*now.progress)
 	}
@@ -94,16 +96,22 @@ func (t *teller) tellTools(progress activities.TierProgress) {
 	if t.session != progress.SessionID {
 		t.session, t.call = progress.SessionID, 0
 	}
-	t.tellWorker(progress)
 	t.tellCalls(progress.Now.Tools)
 }
 
-// tellWorker tells where the tier is at work, and again when another worker has taken over.
-func (t *teller) tellWorker(progress activities.TierProgress) {
-	worker := workerOf(progress)
-	if worker != t.worker && progress.WorkerPID != 0 {
-		t.worker = worker
-		t.app.say("%s    %s", t.app.clock(t.app.now()), worker)
+// tellAttempt tells why the attempt before ended, and where the session is at work or what it waits
+// for, and again when that has changed.
+func (t *teller) tellAttempt(now sight) {
+	if before := now.attempt.before(); before != "" {
+		ended := fmt.Sprintf("%s %d", now.chain.Last().SessionID, now.attempt.number)
+		if ended != t.ended {
+			t.ended = ended
+			t.app.say("%s    %s", t.app.clock(t.app.now()), before)
+		}
+	}
+	if standing := t.app.standing(now); standing != "" && standing != t.standing {
+		t.standing = standing
+		t.app.say("%s    %s", t.app.clock(t.app.now()), standing)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
@@ -40,13 +39,34 @@ type spectator struct {
 // sight is what a spectator sees of a chain at one moment.
 type sight struct {
 	chain escalation.Chain
-	// progress is the heartbeat of the tier that runs; nil if there is none.
+	// attempt is the one at the session that runs; nil if there is none.
+	attempt *tierAttempt
+	// progress is the last heartbeat of that session; nil if there is none.
 	progress *activities.TierProgress
 	// issues are the chains of issues that have not ended, by their ID.
 	issues map[string]escalation.Chain
 	// notifying says that the outcome is known, and that nobody waits for the rest: notifications
 	// that take long.
 	notifying bool
+}
+
+// costUSD is what the chain has spent, with what the session that runs has come to.
+func (s sight) costUSD() float64 { return s.chain.CostUSD + spentBy(s.progress) }
+
+// figures are what a session has cost, and how long it took; those of one that runs are until now.
+func (s sight) figures(session *escalation.Session, now time.Time) (cost string, took time.Duration) {
+	if session.Status == escalation.SessionRunning {
+		return dollars(spentBy(s.progress)), max(now.Sub(session.StartedAt), 0)
+	}
+	return costOf(session), durationOf(session)
+}
+
+// spentBy is what a session that runs has spent, over all its attempts.
+func spentBy(progress *activities.TierProgress) float64 {
+	if progress == nil {
+		return 0
+	}
+	return progress.Spent.CostUSD + progress.Now.CostUSD
 }
 
 // audience is told what a spectator sees. One goroutine calls it.
@@ -126,7 +146,8 @@ func (s spectator) look(ctx context.Context, told audience) (sight, bool) {
 	chain, err := queryChain(ctx, s.client, s.run.GetID(), "")
 	switch {
 	case err == nil:
-		now := sight{chain: chain, progress: s.progress(ctx, chain), issues: s.issues(ctx, chain)}
+		now := sight{chain: chain, issues: s.issues(ctx, chain)}
+		now.attempt, now.progress = attemptAt(ctx, s.client, s.run.GetID(), chain)
 		told.saw(now)
 		return now, true
 	case ctx.Err() == nil, errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -151,29 +172,6 @@ func (s spectator) notifiesOnly(ctx context.Context, chain escalation.Chain) boo
 	return len(pending) > 0 && !slices.ContainsFunc(pending, func(activity *workflowpb.PendingActivityInfo) bool {
 		return activity.GetActivityType().GetName() != activities.NotifyActivity
 	})
-}
-
-// progress returns the heartbeat of the session that runs.
-func (s spectator) progress(ctx context.Context, chain escalation.Chain) *activities.TierProgress {
-	running := chain.Last()
-	if running == nil || running.Status != escalation.SessionRunning {
-		return nil
-	}
-	described, err := s.client.DescribeWorkflowExecution(ctx, s.run.GetID(), "")
-	if err != nil {
-		return nil // the next look may see it
-	}
-	for _, pending := range described.GetPendingActivities() {
-		var progress activities.TierProgress
-		details := pending.GetHeartbeatDetails()
-		if details == nil || converter.GetDefaultDataConverter().FromPayloads(details, &progress) != nil {
-			continue
-		}
-		if progress.SessionID == running.SessionID {
-			return &progress
-		}
-	}
-	return nil
 }
 
 // issues asks the chains of issues that have not ended. One that does not answer is left out.

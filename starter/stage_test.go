@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -32,7 +33,14 @@ type scene struct {
 	Chain escalation.Chain
 	// Progress is the heartbeat of a tier that runs meanwhile.
 	Progress *activities.TierProgress
+	// Failure is why the first attempt at the tier ended; empty if none did.
+	Failure string
+	// Queue is the task queue of the tier; empty for one that has a worker.
+	Queue string
 }
+
+// pretendTier is the activity that stands in for a tier's agent, under its name.
+const pretendTier = "RunTier"
 
 // play is a chain that shows one scene after the other, each until it is told to go on or its gate is
 // answered, and ends as the last one. To those who ask it is an escalation chain.
@@ -108,10 +116,10 @@ func (p *play) show(ctx workflow.Context) error {
 		return err
 	}
 	working, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Hour, HeartbeatTimeout: 30 * time.Second,
+		TaskQueue: p.scenes[p.now].Queue, StartToCloseTimeout: time.Hour, HeartbeatTimeout: 30 * time.Second,
 	}))
 	if progress := p.scenes[p.now].Progress; progress != nil {
-		workflow.ExecuteActivity(working, runPretendTier, *progress)
+		workflow.ExecuteActivity(working, pretendTier, *progress, p.scenes[p.now].Failure)
 	}
 	shown := p.now
 	err := workflow.Await(ctx, func() bool { return p.now != shown })
@@ -119,8 +127,11 @@ func (p *play) show(ctx workflow.Context) error {
 	return err
 }
 
-// runPretendTier sends a heartbeat until it is cancelled.
-func runPretendTier(ctx context.Context, progress activities.TierProgress) error {
+// runPretendTier sends a heartbeat until it is cancelled, after a first attempt that ends with failure.
+func runPretendTier(ctx context.Context, progress activities.TierProgress, failure string) error {
+	if failure != "" && activity.GetInfo(ctx).Attempt == 1 {
+		return temporal.NewApplicationError(failure, activities.ErrorTypeAgent)
+	}
 	for ctx.Err() == nil {
 		activity.RecordHeartbeat(ctx, progress)
 		select {
@@ -153,7 +164,7 @@ func startStage(t *testing.T) *stage {
 	require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, embedded.DefaultNamespace))
 	w := worker.New(c, stageQueue, worker.Options{WorkerStopTimeout: time.Second, MaxHeartbeatThrottleInterval: 100 * time.Millisecond})
 	w.RegisterWorkflowWithOptions(playChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
-	w.RegisterActivity(runPretendTier)
+	w.RegisterActivityWithOptions(runPretendTier, activity.RegisterOptions{Name: pretendTier})
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
 	return &stage{t: t, client: c, environ: bareEnvironment(t, "TEMPORAL_ADDRESS="+server.Address(), "USER=ada")}

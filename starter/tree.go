@@ -11,8 +11,13 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// writeTree draws the chain: a line for each session, the gates, and the total.
-func (a *app) writeTree(w io.Writer, chain escalation.Chain) {
+// writeTree draws a chain that was not looked at while it runs.
+func (a *app) writeTree(w io.Writer, chain escalation.Chain) { a.writeSight(w, sight{chain: chain}) }
+
+// writeSight draws a chain: a line for each session, where the one that runs stands, the gates, and
+// the total.
+func (a *app) writeSight(w io.Writer, now sight) {
+	chain := now.chain
 	_, _ = fmt.Fprintf(w, "Escalation chain %s", chain.ID)
 	if len(chain.Services) > 0 {
 		_, _ = fmt.Fprintf(w, " (%s)", printable(strings.Join(chain.Services, ", "), 80))
@@ -29,12 +34,16 @@ func (a *app) writeTree(w io.Writer, chain escalation.Chain) {
 		if i == len(chain.Sessions)-1 {
 			branch = "└──"
 		}
-		total += durationOf(session)
+		cost, took := now.figures(session, a.now())
+		total += took
 		_, _ = fmt.Fprintf(columns, "%s Session #%d\tTier %d\t%s\t%s\t%s\t%s %s\t%s\n",
-			branch, session.ID, int(session.Tier), session.Model, costOf(session),
-			duration(durationOf(session)), mark(session.Status), session.Status, contextOf(session))
+			branch, session.ID, int(session.Tier), session.Model, cost,
+			duration(took), mark(session.Status), session.Status, contextOf(session))
 	}
 	_ = columns.Flush()
+	if effort := a.effort(now); effort != "" {
+		_, _ = fmt.Fprintf(w, "    %s\n", effort)
+	}
 	for _, issue := range chain.Issues {
 		_, _ = fmt.Fprintf(w, "    Issue %s  %s  %s  %s\n", cmp.Or(issue.ChainID, "without a chain"),
 			printable(strings.Join(issue.Services, ", "), 80), dollars(issue.CostUSD), cmp.Or(string(issue.Outcome), "running"))
@@ -49,7 +58,7 @@ func (a *app) writeTree(w io.Writer, chain escalation.Chain) {
 	if chain.Earlier.Sessions > 0 {
 		took = "more than " + took
 	}
-	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", dollars(chain.CostUSD), took)
+	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", dollars(now.costUSD()), took)
 	if chain.Outcome != "" {
 		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", chain.Outcome, printable(chain.Reason, 300))
 	}

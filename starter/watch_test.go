@@ -25,6 +25,9 @@ func toolsInFlight() *activities.TierProgress {
 	}
 }
 
+// hostileFailure is why an attempt ended, in the words of an agent.
+const hostileFailure = "the API call failed: Connection refused\x1b]0;owned\x07\x1b[2J\r\nby the agent"
+
 // working is a chain whose second tier runs.
 func working() escalation.Chain {
 	chain := waiting(escalation.Gate{})
@@ -118,6 +121,26 @@ func TestWatchOnATerminal(t *testing.T) {
 		shown.types("q")
 		require.Equal(t, exitOK, shown.ends())
 	})
+	t.Run("an attempt after one that failed", func(t *testing.T) {
+		t.Parallel()
+		s.plays(t, "chain-again", scene{Chain: working(), Progress: toolsInFlight(), Failure: hostileFailure}, scene{})
+		shown := onScreen(t, s.environ, 80, 20, "watch", "chain-again")
+		shown.sees("attempt 1 ended")
+		shown.sees("./jellyfin status")
+		shown.is("watch-again")
+		shown.types("q")
+		require.Equal(t, exitOK, shown.ends())
+		require.NotContains(t, shown.sent(), "\x1b]0;owned")
+	})
+	t.Run("no worker is free", func(t *testing.T) {
+		t.Parallel()
+		s.plays(t, "chain-queued", scene{Chain: working(), Progress: toolsInFlight(), Queue: "nobody"}, scene{})
+		shown := onScreen(t, s.environ, 80, 20, "watch", "chain-queued")
+		shown.sees("waits for a free worker")
+		shown.is("watch-queued")
+		shown.types("q")
+		require.Equal(t, exitOK, shown.ends())
+	})
 	t.Run("no such chain", func(t *testing.T) {
 		t.Parallel()
 		got := starter(t, s.environ, "watch", "nobody")
@@ -129,7 +152,7 @@ func TestWatchOnATerminal(t *testing.T) {
 func TestWatchWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)
-	s.plays(t, "chain-lines", scene{Chain: working(), Progress: toolsInFlight()}, scene{Chain: waiting(bareGate())}, scene{Chain: overridden(bareGate())})
+	s.plays(t, "chain-lines", scene{Chain: working(), Progress: toolsInFlight(), Failure: hostileFailure}, scene{Chain: waiting(bareGate())}, scene{Chain: overridden(bareGate())})
 	var printed transcript
 	ended := make(chan exitCode, 1)
 	go func() {
@@ -144,7 +167,8 @@ func TestWatchWithoutATerminal(t *testing.T) {
 	require.Equal(t, exitOK, starter(t, s.environ, "gate", "chain-lines", "--action", "o").code)
 	require.Equal(t, exitOK, <-ended, printed.text())
 	for _, want := range []string{
-		"  chain started (manual), highest tier 3\n", "attempt 2, by worker process 4711 on host-1\n", "Bash  ./jellyfin restart\n",
+		"  chain started (manual), highest tier 3\n", "attempt 2, by worker process 4711 on host-1\n",
+		"    attempt 1 ended: the API call failed: Connection refused]0;owned[2J  by the agent\n", "Bash  ./jellyfin restart\n",
 		"  chain chain-lines waits for a person at gate-1: tier 2 could not do its work: ",
 		"answer with: starter gate chain-lines\n", "    Gate gate-1  tier 2  failed: tier 2 could not", "        ada answered override at ", "Outcome: overridden",
 	} {

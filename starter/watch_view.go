@@ -35,6 +35,7 @@ func (m *watchModel) overview() []string {
 	for i := range chain.Sessions {
 		lines = append(lines, m.cut(m.session(&chain.Sessions[i])))
 	}
+	lines = append(lines, m.attempt()...)
 	if m.now.progress != nil {
 		lines = append(lines, m.calls(*m.now.progress)...)
 	}
@@ -58,42 +59,37 @@ func (m *watchModel) title(chain escalation.Chain) string {
 		state = "waits for a person"
 	case chain.Wait != nil:
 		state = "waits"
+	case m.now.attempt.waits() != "":
+		state = m.now.attempt.waits()
 	}
-	text := fmt.Sprintf("%s  %s  %s  %s", printable(chain.ID, 200), state, dollars(m.cost()), span(m.app.now().Sub(chain.StartedAt)))
+	text := fmt.Sprintf("%s  %s  %s  %s", printable(chain.ID, 200), state, dollars(m.now.costUSD()), span(m.app.now().Sub(chain.StartedAt)))
 	if len(chain.Services) > 0 {
 		text += "  " + printable(strings.Join(chain.Services, ", "), 80)
 	}
 	return text
 }
 
-// cost is what the chain has spent, with what the session that runs has come to.
-func (m *watchModel) cost() float64 {
-	return m.now.chain.CostUSD + spentBy(m.now.progress)
-}
-
-// spentBy is what a session that runs has spent, over all its attempts.
-func spentBy(progress *activities.TierProgress) float64 {
-	if progress == nil {
-		return 0
-	}
-	return progress.Spent.CostUSD + progress.Now.CostUSD
-}
-
 func (m *watchModel) session(session *escalation.Session) string {
-	cost, took := costOf(session), durationOf(session)
-	if session.Status == escalation.SessionRunning {
-		cost, took = dollars(spentBy(m.now.progress)), m.app.now().Sub(session.StartedAt)
-	}
+	cost, took := m.now.figures(session, m.app.now())
 	return fmt.Sprintf("  %s #%d %s  %s  %s  %s  %s, %s", mark(session.Status), session.ID, session.Tier, printable(session.Model, 40),
 		cost, span(took), session.Status, contextOf(session))
 }
 
-// calls are the latest tool calls of the session that runs, and where it does.
+// attempt is where the session that runs stands, and why the attempt before ended.
+func (m *watchModel) attempt() []string {
+	var lines []string
+	if standing := m.app.standing(m.now); standing != "" {
+		lines = append(lines, faintStyle.Render(m.cut("      "+standing)))
+	}
+	if before := m.now.attempt.before(); before != "" {
+		lines = append(lines, labelled("      ", before, m.size.Width)...)
+	}
+	return lines
+}
+
+// calls are the latest tool calls of the session that runs.
 func (m *watchModel) calls(progress activities.TierProgress) []string {
 	var lines []string
-	if progress.WorkerPID != 0 {
-		lines = append(lines, faintStyle.Render(m.cut("      "+workerOf(progress))))
-	}
 	for _, call := range progress.Now.Tools {
 		text := fmt.Sprintf("      %s %s  %s", markOf(call.State), printable(call.Name, 40), printable(call.Input, 160))
 		lines = append(lines, m.cut(text))
