@@ -74,7 +74,7 @@ func (t *teller) saw(now sight) {
 func (t *teller) tellEvents(chain escalation.Chain) {
 	last := slices.IndexFunc(chain.Events, func(event escalation.Event) bool { return event.Key == t.event })
 	for _, event := range chain.Events[last+1:] {
-		t.app.say("%s  %s", t.app.clock(event.At), printable(event.Message, 300))
+		t.app.say("%s  %s", t.app.clock(event.At), printable(event.Message, 1_000))
 		t.event = event.Key
 	}
 }
