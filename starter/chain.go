@@ -26,7 +26,7 @@ func (a *app) chainCommand() *cobra.Command {
 		Long: "Chain shows one chain: its sessions with tier, model, cost, duration and status, and its total.\n" +
 			"ID is a chain's workflow ID, or the number of a session record: then the records answer, with the\n" +
 			"sessions that led to it and those that came of it.",
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if number, err := strconv.ParseInt(args[0], 10, 64); err == nil {
 				return a.lineage(cmd.Context(), number)

@@ -16,42 +16,36 @@ import (
 
 // chainOptions are the flags that say what a chain does, whether it is started now or by a schedule.
 type chainOptions struct {
-	tier       int
-	maxTier    int
+	tier       escalation.Tier
+	maxTier    escalation.Tier
 	prompt     string
 	promptFile string
-	services   []string
+	services   servicesFlag
 	dryRun     bool
 	models     map[string]string
 	repository string
 }
 
 func (o *chainOptions) register(flags *pflag.FlagSet) {
-	flags.IntVar(&o.tier, "tier", 0, "tier to start with: 1, 2 or 3 (default 1)")
-	flags.IntVar(&o.maxTier, "max-tier", 0, "highest tier that may run (default: the worker's)")
+	flags.Var(tierFlag{&o.tier, escalation.Tiers()}, "tier", "tier to start with (default 1)")
+	flags.Var(tierFlag{&o.maxTier, escalation.Tiers()}, "max-tier", "highest tier that may run (default: the worker's)")
 	flags.StringVarP(&o.prompt, "prompt", "p", "", "what to look at or to do, in your words")
 	flags.StringVar(&o.promptFile, "prompt-file", "", "file to read the prompt from; - is standard input")
-	flags.StringSliceVarP(&o.services, "service", "s", nil, "service to limit the chain to; can be repeated")
+	flags.VarP(&o.services, "service", "s", "service to limit the chain to; can be repeated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "look and report only: nothing escalates, nothing is changed")
 	flags.StringToStringVar(&o.models, "model", nil, "another model for a tier, such as tier2=opus; can be repeated")
 	flags.StringVar(&o.repository, "repository", "", "directory to work in: one that CLAUDEOPS_REPOSITORIES of the workers lists")
 }
 
-// chainInput makes the workflow's input from the flags and checks it. given tells which flags
-// were.
-func (a *app) chainInput(o chainOptions, given func(flag string) bool) (workflows.ChainInput, error) {
+// chainInput makes the workflow's input from the flags and checks it.
+func (a *app) chainInput(o chainOptions) (workflows.ChainInput, error) {
 	input := workflows.ChainInput{
-		StartTier:  escalation.Tier(o.tier),
-		MaxTier:    escalation.Tier(o.maxTier),
+		StartTier:  o.tier,
+		MaxTier:    o.maxTier,
 		Prompt:     o.prompt,
 		Services:   o.services,
 		DryRun:     o.dryRun,
 		Repository: o.repository,
-	}
-	for flag, tier := range map[string]int{"tier": o.tier, "max-tier": o.maxTier} {
-		if given(flag) && !escalation.Tier(tier).Valid() {
-			return input, fmt.Errorf("--%s %d is not a tier: it must be 1, 2 or 3", flag, tier)
-		}
 	}
 	if o.prompt != "" && o.promptFile != "" {
 		return input, errors.New("--prompt and --prompt-file exclude each other")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ type chainsFilter struct {
 	outcome string
 	service string
 	trigger string
-	tier    int
+	tier    escalation.Tier
 	since   time.Duration
 	limit   int
 }
@@ -34,6 +35,7 @@ type chainRow struct {
 	RunID     string    `json:"run_id"`
 	Status    string    `json:"status"`
 	Outcome   string    `json:"outcome,omitempty"`
+	Gate      string    `json:"gate,omitempty"` // open while the chain waits for a person, closed if it did
 	Tier      int64     `json:"tier,omitempty"`
 	Trigger   string    `json:"trigger,omitempty"`
 	Services  []string  `json:"services,omitempty"`
@@ -46,16 +48,18 @@ func (a *app) chainsCommand() *cobra.Command {
 	var f chainsFilter
 	cmd := &cobra.Command{
 		Use:   "chains",
-		Short: "List chains, newest first",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.chains(cmd.Context(), f) },
+		Short: "List chains",
+		Long: "Chains lists those that run, the one that started last first, and then those that have ended, the one that ended\n" +
+			"last first. One that waits for a person is marked; `starter gate` says why it does.",
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.chains(cmd.Context(), f) },
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.running, "running", false, "only chains that have not ended")
 	flags.StringVar(&f.outcome, "outcome", "", "only chains that ended so, such as needs_human")
 	flags.StringVarP(&f.service, "service", "s", "", "only chains about this service")
 	flags.StringVar(&f.trigger, "trigger", "", "only chains with this trigger")
-	flags.IntVar(&f.tier, "tier", 0, "only chains that are, or ended, at this tier")
+	flags.Var(tierFlag{&f.tier, escalation.Tiers()}, "tier", "only chains that are, or ended, at this tier")
 	flags.DurationVar(&f.since, "since", 0, "only chains started in this time, such as 24h")
 	flags.IntVar(&f.limit, "limit", 20, "at most this many")
 	return cmd
@@ -83,8 +87,8 @@ func (f chainsFilter) query(now time.Time) (string, error) {
 	if f.limit < 1 {
 		return "", fmt.Errorf("--limit %d is less than one chain", f.limit)
 	}
-	if f.tier != 0 && !escalation.Tier(f.tier).Valid() {
-		return "", fmt.Errorf("--tier %d is not a tier: it must be 1, 2 or 3", f.tier)
+	if f.outcome != "" && !slices.Contains(escalation.Outcomes(), escalation.Outcome(f.outcome)) {
+		return "", fmt.Errorf("--outcome is %q; it must be %s", f.outcome, orList(outcomeNames()))
 	}
 	terms := []string{"WorkflowType = " + quote(workflows.ChainWorkflow)}
 	add := func(key, value string) {
@@ -96,7 +100,7 @@ func (f chainsFilter) query(now time.Time) (string, error) {
 	add(workflows.ServicesAttribute.GetName(), f.service)
 	add(workflows.TriggerAttribute.GetName(), f.trigger)
 	if f.tier != 0 {
-		terms = append(terms, fmt.Sprintf("%s = %d", workflows.TierAttribute.GetName(), f.tier))
+		terms = append(terms, fmt.Sprintf("%s = %d", workflows.TierAttribute.GetName(), int(f.tier)))
 	}
 	if f.running {
 		add("ExecutionStatus", "Running")
@@ -105,6 +109,14 @@ func (f chainsFilter) query(now time.Time) (string, error) {
 		terms = append(terms, "StartTime >= "+quote(now.Add(-f.since).UTC().Format(time.RFC3339)))
 	}
 	return strings.Join(terms, " AND "), nil
+}
+
+func outcomeNames() []string {
+	var names []string
+	for _, outcome := range escalation.Outcomes() {
+		names = append(names, string(outcome))
+	}
+	return names
 }
 
 // quote makes value a string of Temporal's list syntax.
@@ -147,6 +159,7 @@ func rowOf(execution *workflowpb.WorkflowExecutionInfo) chainRow {
 	fields := execution.GetSearchAttributes().GetIndexedFields()
 	for name, target := range map[string]any{
 		workflows.OutcomeAttribute.GetName():  &row.Outcome,
+		workflows.GateAttribute.GetName():     &row.Gate,
 		workflows.TierAttribute.GetName():     &row.Tier,
 		workflows.TriggerAttribute.GetName():  &row.Trigger,
 		workflows.ServicesAttribute.GetName(): &row.Services,
@@ -164,6 +177,17 @@ func statusName(status enumspb.WorkflowExecutionStatus) string {
 	return strings.ToLower(status.String())
 }
 
+// openGate is what workflows.GateAttribute holds while a chain waits for a person.
+const openGate = "open"
+
+// state is what the chain does, for a person.
+func (r chainRow) state() string {
+	if r.Status == "running" && r.Gate == openGate { // one that was terminated at its gate keeps the mark
+		return "waits for a person"
+	}
+	return r.Status
+}
+
 func writeChains(w io.Writer, rows []chainRow) {
 	if len(rows) == 0 {
 		_, _ = fmt.Fprintln(w, "No chains.")
@@ -172,7 +196,7 @@ func writeChains(w io.Writer, rows []chainRow) {
 	lines := [][]string{{"CHAIN", "STATUS", "OUTCOME", "TIER", "COST", "STARTED", "SERVICES"}}
 	for _, row := range rows {
 		lines = append(lines, []string{
-			row.ID, row.Status, row.Outcome, fmt.Sprint(row.Tier), dollars(row.CostUSD),
+			row.ID, row.state(), row.Outcome, fmt.Sprint(row.Tier), dollars(row.CostUSD),
 			row.StartedAt.Local().Format(time.DateTime), printable(strings.Join(row.Services, ", "), 60),
 		})
 	}

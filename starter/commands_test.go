@@ -53,17 +53,32 @@ func TestMisuse(t *testing.T) {
 	}{
 		"unknown command":    {args: []string{"rnu"}, want: `unknown command "rnu"`},
 		"unknown flag":       {args: []string{"run", "--teir", "2"}, want: "unknown flag: --teir"},
-		"tier out of range":  {args: []string{"run", "--tier", "4"}, want: "--tier 4 is not a tier: it must be 1, 2 or 3"},
-		"tier zero":          {args: []string{"run", "--tier", "0"}, want: "--tier 0 is not a tier: it must be 1, 2 or 3"},
+		"tier out of range":  {args: []string{"run", "--tier", "4"}, want: `--tier is "4"; it must be 1, 2 or 3`},
+		"tier zero":          {args: []string{"run", "--tier", "0"}, want: `--tier is "0"; it must be 1, 2 or 3`},
 		"tier above maximum": {args: []string{"run", "--tier", "3", "--max-tier", "2"}, want: "start_tier 3 is higher than max_tier 2"},
 		"prompt twice":       {args: []string{"run", "--prompt", "a", "--prompt-file", "b"}, want: "--prompt and --prompt-file exclude each other"},
 		"prompt file gone":   {args: []string{"run", "--prompt-file", "/nonexistent"}, want: "read the prompt: open /nonexistent: no such file"},
 		"odd conversation":   {args: []string{"run", "--resume-from", "x"}, want: `resume_from.session_id "x" is not a UUID`},
 		"odd actor":          {args: []string{"run", "--actor", " "}, want: "actor is empty: say who you are"},
-		"odd output":         {args: []string{"config", "-o", "yaml"}, want: `"yaml" is neither text nor json`},
-		"chain without ID":   {args: []string{"chain"}, want: "accepts 1 arg(s), received 0"},
+		"tier no number":     {args: []string{"run", "--tier", "x"}, want: `--tier is "x"; it must be 1, 2 or 3 (see`},
+		"odd switch":         {args: []string{"run", "--dry-run=maybe"}, want: `--dry-run is "maybe"; it must be true or false`},
+		"odd model":          {args: []string{"run", "--model", "opus"}, want: `--model is "opus"; it must be a tier, = and a model`},
+		"empty service":      {args: []string{"run", "--service", ""}, want: "services: service 1 has a blank name"},
+		"service forgotten":  {args: []string{"run", "-s", "nas", "-s", ""}, want: "services: service 2 has a blank name"},
+		"odd service":        {args: []string{"run", "--service", `n"as`}, want: "it must be names, separated by commas"},
+		"ID with a space":    {args: []string{"run", "--id", "x y"}, want: `--id "x y" must begin with a letter or digit`},
+		"ID like a session":  {args: []string{"run", "--id", "12"}, want: "--id 12 would be taken for the number of a session"},
+		"odd output":         {args: []string{"config", "-o", "yaml"}, want: `--output is "yaml"; it must be text or json`},
+		"odd limit":          {args: []string{"gate", "--limit", "x"}, want: `--limit is "x"; it must be a whole number`},
+		"odd duration":       {args: []string{"chains", "--since", "1d"}, want: `--since is "1d"; it must be a duration with its unit`},
+		"an argument":        {args: []string{"run", "extra"}, want: "`starter run` takes no arguments, and \"extra\" is one (see `starter run --help`)"},
+		"chain without ID":   {args: []string{"chain"}, want: "ID is missing: write `starter chain ID` (see `starter chain --help`)"},
+		"empty ID":           {args: []string{"chain", ""}, want: "the argument of `starter chain` is empty"},
+		"no tier to go to":   {args: []string{"escalate", "one"}, want: "--to is missing: say with it which tier is to run, 2 or 3"},
+		"no higher tier":     {args: []string{"escalate", "one", "--to", "1"}, want: `--to is "1"; it must be 2 or 3`},
 		"no chains wanted":   {args: []string{"chains", "--limit", "0"}, want: "--limit 0 is less than one chain"},
-		"odd tier in list":   {args: []string{"chains", "--tier", "9"}, want: "--tier 9 is not a tier"},
+		"odd outcome":        {args: []string{"chains", "--outcome", "need_human"}, want: `--outcome is "need_human"; it must be healthy, resolved, suppressed, overridden, aborted, needs_human or failed`},
+		"odd tier in list":   {args: []string{"chains", "--tier", "9"}, want: `--tier is "9"; it must be 1, 2 or 3`},
 		"negative budget": {
 			args: []string{"run", "--wait"}, env: []string{"CLAUDEOPS_DAY_BUDGET_USD=-1"},
 			want: `CLAUDEOPS_DAY_BUDGET_USD is "-1"; it must be 0 (no cap) or more.`,
@@ -208,7 +223,7 @@ func TestCommandsOnARealServer(t *testing.T) {
 
 	misspelt := starter(t, environ, "escalate", "one", "--to", "7")
 	require.Equal(t, exitUsage, misspelt.code)
-	require.Contains(t, misspelt.stderr, "to_tier 7 is not a tier: it must be 1, 2 or 3")
+	require.Contains(t, misspelt.stderr, `--to is "7"; it must be 2 or 3`)
 	over := starter(t, environ, "escalate", "one", "--to", "2")
 	require.Equal(t, exitFailure, over.code)
 	require.Contains(t, over.stderr, "chain one: no such chain is running")

@@ -13,7 +13,7 @@ func (a *app) configCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
 		Short: "Print every setting, its value and its meaning",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := config.Load(a.environ)
 			if err != nil {

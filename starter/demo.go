@@ -41,7 +41,7 @@ func (a *app) demoCommand() *cobra.Command {
 		Long: "Demo runs Temporal, its Web UI, a worker and a stand-in for claude in this process, breaks a pretend service,\n" +
 			"and lets a chain repair it. It needs no API key, no network and no database, and leaves nothing behind.\n" +
 			"It ends with 0 only if the chain ended resolved.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), o) },
 	}
 	cmd.Flags().IntVar(&o.port, "port", 0, "port of Temporal (default: any free one)")

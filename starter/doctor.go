@@ -29,7 +29,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check that everything a worker needs is there",
 		Long:  "Doctor checks the installation, says how to mend what is broken, and ends with 1 if anything is.",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
 	}
 }

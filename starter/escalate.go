@@ -15,25 +15,24 @@ import (
 
 func (a *app) escalateCommand() *cobra.Command {
 	var signal workflows.EscalateSignal
-	var tier int
 	cmd := &cobra.Command{
 		Use:   "escalate CHAIN",
 		Short: "Ask a running chain for a higher tier",
 		Long: "Escalate asks a running chain to go on with a higher tier at its next decision, or at once if it waits.\n" +
 			"The highest tier allowed and a dry run hold all the same. What became of it is among the chain's events.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			signal.ToTier = escalation.Tier(tier)
-			return a.escalate(cmd.Context(), args[0], signal)
-		},
+		Args: oneArgument,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.escalate(cmd.Context(), args[0], signal) },
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&tier, "to", 0, "the tier to run: 2 or 3")
+	flags.Var(tierFlag{&signal.ToTier, higherTiers}, "to", "the tier to run")
 	flags.StringVar(&signal.Reason, "reason", "", "why, for the record")
 	flags.StringVar(&signal.Guidance, "guidance", "", "what the tier is told")
 	flags.BoolVar(&signal.Force, "force", false, "pass the cooldowns; the record says so")
 	return cmd
 }
+
+// higherTiers are those that a chain can be asked for.
+var higherTiers = escalation.Tiers()[1:]
 
 // escalated is what the command prints.
 type escalated struct {
@@ -42,6 +41,9 @@ type escalated struct {
 }
 
 func (a *app) escalate(ctx context.Context, chainID string, signal workflows.EscalateSignal) error {
+	if signal.ToTier == 0 {
+		return misuse(errors.New("--to is missing: say with it which tier is to run, 2 or 3"))
+	}
 	if err := signal.Validate(); err != nil {
 		return misuse(err)
 	}

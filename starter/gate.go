@@ -44,7 +44,7 @@ func (a *app) gateCommand() *cobra.Command {
 			"Guidance for the agent may follow after a colon, as in `c: leave the database alone`. With --action it asks\n" +
 			"nothing and needs no terminal; with --output json and without --action it only shows.\n\n" + exitHelp,
 		Example: "  starter gate\n  starter gate CHAIN\n  starter gate CHAIN --action f --guidance \"look at the proxy\" --actor ada",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    oneArgumentAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(len(args) == 1); err != nil {
 				return misuse(err)

@@ -80,7 +80,7 @@ func writeLeftOut(w io.Writer, more, waiting int) {
 func openGates() string {
 	return strings.Join([]string{
 		"WorkflowType = " + quote(workflows.ChainWorkflow),
-		workflows.GateAttribute.GetName() + " = " + quote("open"),
+		workflows.GateAttribute.GetName() + " = " + quote(openGate),
 		"ExecutionStatus = 'Running'",
 	}, " AND ")
 }

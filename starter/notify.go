@@ -24,7 +24,7 @@ func (a *app) notifyCommand() *cobra.Command {
 		Use:   "test",
 		Short: "Send a test message to every place and say what came of each",
 		Long:  "Test sends a message to every place that CLAUDEOPS_NOTIFY_URLS names, and ends with 1 if one of them did not take it.",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.testNotifications(cmd.Context()) },
 	})
 	return cmd

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -35,7 +36,7 @@ func (f *outputFormat) Set(value string) error {
 		*f = format
 		return nil
 	}
-	return fmt.Errorf("%q is neither text nor json", value)
+	return errors.New("be text or json")
 }
 
 // print writes value as JSON, or has text write it for people.

@@ -42,9 +42,9 @@ func execute(ctx context.Context, p process) exitCode {
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.started {
-		err = misuse(fmt.Errorf("%w (see `starter --help`)", err))
+		err = misuse(fmt.Errorf("%w (see `%s --help`)", err, cmd.CommandPath()))
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		_, _ = fmt.Fprintln(p.stderr, "starter:", err)
@@ -62,6 +62,7 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceErrors:    true,
 		PersistentPreRun: func(*cobra.Command, []string) { a.started = true },
 	}
+	root.SetFlagErrorFunc(flagProblem)
 	root.PersistentFlags().VarP(&a.output, "output", "o", "how results are printed: text or json")
 	root.AddCommand(
 		a.demoCommand(), a.upCommand(),

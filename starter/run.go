@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -35,8 +36,8 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Start a chain",
 		Long: "Run starts a chain and prints its ID. With --wait it shows what happens until the chain has ended;\n" +
 			"notifications that take long are left on their way.\n\n" + exitHelp,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), o, cmd.Flags().Changed) },
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), o) },
 	}
 	flags := cmd.Flags()
 	o.register(flags)
@@ -54,8 +55,8 @@ type started struct {
 	RunID   string `json:"run_id"`
 }
 
-func (a *app) run(ctx context.Context, o runOptions, given func(flag string) bool) error {
-	input, err := a.runInput(o, given)
+func (a *app) run(ctx context.Context, o runOptions) error {
+	input, err := a.runInput(o)
 	if err != nil {
 		return misuse(err)
 	}
@@ -90,11 +91,11 @@ func (a *app) printEnded(chain escalation.Chain, err error) error {
 
 // runInput makes the workflow's input from the flags and checks it, so that a mistake is told
 // here and starts nothing.
-func (a *app) runInput(o runOptions, given func(flag string) bool) (workflows.ChainInput, error) {
-	if _, err := strconv.Atoi(o.id); err == nil {
-		return workflows.ChainInput{}, fmt.Errorf("--id %s would be taken for the number of a session", o.id)
+func (a *app) runInput(o runOptions) (workflows.ChainInput, error) {
+	if err := o.checkID(); err != nil {
+		return workflows.ChainInput{}, err
 	}
-	input, err := a.chainInput(o.chainOptions, given)
+	input, err := a.chainInput(o.chainOptions)
 	if err != nil {
 		return input, err
 	}
@@ -103,6 +104,17 @@ func (a *app) runInput(o runOptions, given func(flag string) bool) (workflows.Ch
 		input.ResumeFrom = &workflows.ResumeFrom{SessionID: o.resumeFrom}
 	}
 	return input, input.Validate()
+}
+
+// checkID reports what is wrong with the ID that the chain is to have.
+func (o runOptions) checkID() error {
+	if o.id == "" {
+		return nil
+	}
+	if _, err := strconv.ParseInt(o.id, 10, 64); err == nil {
+		return fmt.Errorf("--id %s would be taken for the number of a session", o.id)
+	}
+	return checkID("--id", o.id)
 }
 
 // startChain starts a chain under id, or under a new one if id is empty.
@@ -116,6 +128,9 @@ func startChain(ctx context.Context, c client.Client, queue, id string, input wo
 		StaticSummary:                            summaryOf(input),
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 	}, workflows.ChainWorkflow, input)
+	if _, runs := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); runs {
+		return nil, fmt.Errorf("chain %s runs already: choose another --id, or see it with: %s", id, lookCommand(id))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start chain %s: %w", id, err)
 	}

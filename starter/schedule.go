@@ -68,7 +68,7 @@ func (a *app) schedulePauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause ID",
 		Short: "Let a schedule start nothing until it is resumed; what runs goes on",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changeSchedule(cmd.Context(), args[0], "paused", func(schedule client.ScheduleHandle) error {
 				return schedule.Pause(cmd.Context(), client.SchedulePauseOptions{Note: note})
@@ -84,7 +84,7 @@ func (a *app) scheduleResumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume ID",
 		Short: "Let a paused schedule start cycles again",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changeSchedule(cmd.Context(), args[0], "resumed", func(schedule client.ScheduleHandle) error {
 				return schedule.Unpause(cmd.Context(), client.ScheduleUnpauseOptions{Note: note})
@@ -100,7 +100,7 @@ func (a *app) scheduleTriggerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trigger ID",
 		Short: "Start a cycle now, also of a paused schedule",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options := client.ScheduleTriggerOptions{} // the schedule's own policy
 			if overlap != "" {
@@ -123,7 +123,7 @@ func (a *app) scheduleDeleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete ID",
 		Short: "Delete a schedule; what runs goes on",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changeSchedule(cmd.Context(), args[0], "deleted", func(schedule client.ScheduleHandle) error {
 				return schedule.Delete(cmd.Context())

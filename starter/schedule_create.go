@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
@@ -54,7 +53,7 @@ func (a *app) scheduleCreateCommand() *cobra.Command {
 			"it: where there are no gates (CLAUDEOPS_GATE_TIMEOUT=0s), and where the input is wrong for the workers.",
 		Example: "  starter schedule create hourly --every 1h --jitter 5m\n" +
 			"  starter schedule create nightly --cron '30 2 * * *' --timezone Europe/Berlin --service nas --max-tier 2",
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.createSchedule(cmd.Context(), args[0], o, cmd.Flags().Changed)
 		},
@@ -77,7 +76,7 @@ func (a *app) scheduleCreateCommand() *cobra.Command {
 }
 
 func (a *app) createSchedule(ctx context.Context, id string, o scheduleOptions, given func(flag string) bool) error {
-	input, err := a.chainInput(o.chainOptions, given)
+	input, err := a.chainInput(o.chainOptions)
 	if err == nil {
 		err = o.check(id, given)
 	}
@@ -113,16 +112,13 @@ func (a *app) createSchedule(ctx context.Context, id string, o scheduleOptions, 
 	})
 }
 
-// scheduleID is what the ID of a schedule may look like: it becomes a part of workflow IDs,
-// and people type it.
-var scheduleID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
-
 // check reports the first thing that is wrong with the flags. What only Temporal knows, such
 // as time zones, is left to it.
 func (o scheduleOptions) check(id string, given func(flag string) bool) error {
+	if err := checkID("schedule ID", id); err != nil {
+		return err
+	}
 	switch {
-	case !scheduleID.MatchString(id):
-		return fmt.Errorf("schedule ID %q must begin with a letter or digit and consist of letters, digits and . _ : -", id)
 	case given("every") == given("cron"):
 		return errors.New("give either --every or --cron")
 	case given("every") && (o.every < time.Second || o.every%time.Second != 0):

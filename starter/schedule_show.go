@@ -54,7 +54,7 @@ func (a *app) scheduleListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List schedules",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.listSchedules(cmd.Context()) },
 	}
 }
@@ -104,7 +104,7 @@ func (a *app) scheduleDescribeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe ID",
 		Short: "Show a schedule, what it has started and what comes next",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneArgument,
 		RunE:  func(cmd *cobra.Command, args []string) error { return a.showSchedule(cmd.Context(), args[0]) },
 	}
 }

@@ -28,7 +28,7 @@ func (a *app) upCommand() *cobra.Command {
 		Short: "Run everything on this machine: Temporal, its Web UI and a worker",
 		Long: "Up runs a Temporal server on a file in the state directory, its Web UI, and a worker with the real claude,\n" +
 			"all in this process. Ctrl-C drains it. Started again, it goes on with what was running.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.up(cmd.Context(), o) },
 	}
 	cmd.Flags().IntVar(&o.port, "port", 7233, "port of Temporal; 0 is any free one")

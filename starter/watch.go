@@ -21,7 +21,7 @@ func (a *app) watchCommand() *cobra.Command {
 		Long: "Watch shows a chain as it runs: its tiers, tool calls, cost, waits and the chains of its issues. When it waits\n" +
 			"at a gate, the gate can be answered there, as `starter gate` does. Ctrl-C leaves; the chain goes on.\n" +
 			"Where there is no terminal it prints lines, as `starter run --wait` does.\n\n" + exitHelp,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args[0], a.actor(actor)) },
 	}
 	cmd.Flags().StringVar(&actor, "actor", "", "who answers, for the record (default: the user)")

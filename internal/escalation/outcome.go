@@ -1,5 +1,7 @@
 package escalation
 
+import "slices"
+
 // Outcome is how a chain ended.
 type Outcome string
 
@@ -13,3 +15,6 @@ const (
 	OutcomeAborted    Outcome = "aborted"     // a person ended the chain
 	OutcomeFailed     Outcome = "failed"      // a tier could not do its work
 )
+
+// Outcomes lists every outcome, the one that concerns a person least first.
+func Outcomes() []Outcome { return slices.Clone(concerns) }
