@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,7 +32,10 @@ type demoOptions struct {
 type demoResult struct {
 	Chain escalation.Chain `json:"chain"`
 	lineage
-	WebUI string `json:"web_ui"`
+
+	// Temporal and WebUI are where the chain can be looked at; empty unless everything stays up.
+	Temporal string `json:"temporal_address,omitempty"`
+	WebUI    string `json:"web_ui,omitempty"`
 }
 
 func (a *app) demoCommand() *cobra.Command {
@@ -40,7 +45,7 @@ func (a *app) demoCommand() *cobra.Command {
 		Short: "Watch an incident climb all three tiers; needs nothing but this program",
 		Long: "Demo runs Temporal, its Web UI, a worker and a stand-in for claude in this process, breaks a pretend service,\n" +
 			"and lets a chain repair it. It needs no API key, no network and no database, and leaves nothing behind.\n" +
-			"It ends with 0 only if the chain ended resolved.",
+			"It ends with 0 if the chain ended resolved, and with 1 if it did not or Ctrl-C came before.",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), o) },
 	}
@@ -50,37 +55,70 @@ func (a *app) demoCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) demo(ctx context.Context, o demoOptions) (err error) {
+func (a *app) demo(ctx context.Context, o demoOptions) error {
 	stateDir, err := os.MkdirTemp("", "claudeops-demo-")
 	if err != nil {
 		return fmt.Errorf("make a directory for the demo: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(stateDir)) }()
+	chain, err := a.playDemo(ctx, stateDir, o)
+	if removeErr := os.RemoveAll(stateDir); removeErr != nil {
+		return errors.Join(err, fmt.Errorf("remove the demo's directory: %w", removeErr))
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		a.say("The demo was stopped, and nothing of it is left.")
+		return ctx.Err()
+	case err != nil:
+		return err
+	case chain.Outcome != escalation.OutcomeResolved:
+		return fmt.Errorf("the chain ended %s, not %s: %s", chain.Outcome, escalation.OutcomeResolved, chain.Reason)
+	}
+	return nil
+}
+
+// playDemo runs the demo in stateDir, shows it, and returns its chain after everything was stopped.
+func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (escalation.Chain, error) {
 	cfg, environ, err := a.demoConfig(stateDir)
 	if err != nil {
-		return err
+		return escalation.Chain{}, err
 	}
 	a.say("Starting Temporal, its Web UI and a worker in this process …")
-	logger := a.quietLogger()
+	logger := a.demoLogger(ctx)
 	one, err := startAllInOne(ctx, cfg, embedded.Options{FrontendPort: o.port, UIPort: o.uiPort, Logger: logger},
 		supervisor.Environment{Environ: environ, Host: "demo", Logger: logger})
 	if err != nil {
-		return err
+		return escalation.Chain{}, err
 	}
-	result, err := a.demoChain(ctx, one, cfg)
+	result, err := a.demoChain(ctx, one, cfg, o.keep)
 	if err == nil {
 		err = a.print(result, func(w io.Writer) { a.writeDemo(w, result) })
 	}
 	if err == nil && o.keep {
-		a.say("\nEverything stays up. Ctrl-C ends it.")
+		a.say("\nEverything stays up until Ctrl-C. Look around from another terminal:")
+		a.say("  TEMPORAL_ADDRESS=%s starter chains", result.Temporal)
 		<-ctx.Done()
 	}
-	err = errors.Join(err, one.stop())
-	if err == nil && result.Chain.Outcome != escalation.OutcomeResolved {
-		return fmt.Errorf("the chain ended %s, not %s: %s", result.Chain.Outcome, escalation.OutcomeResolved, result.Chain.Reason)
-	}
-	return err
+	return result.Chain, errors.Join(err, one.stop())
 }
+
+// demoLogger logs problems until ctx ends: what is stopped in the middle of its work complains of it.
+func (a *app) demoLogger(ctx context.Context) *slog.Logger {
+	level := levelFunc(func() slog.Level {
+		if ctx.Err() != nil {
+			return math.MaxInt
+		}
+		return slog.LevelWarn
+	})
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// levelFunc is a level that changes.
+type levelFunc func() slog.Level
+
+var _ slog.Leveler = levelFunc(nil)
+
+// Level implements slog.Leveler.
+func (f levelFunc) Level() slog.Level { return f() }
 
 // demoConfig installs the stand-in and the broken service in stateDir and returns the
 // configuration that goes with them.
@@ -104,17 +142,20 @@ func (a *app) demoConfig(stateDir string) (config.Config, []string, error) {
 	return cfg, environ, buildDemoService(cfg.Claude.WorkDir)
 }
 
-// demoChain runs one chain and collects what is to be shown of it.
-func (a *app) demoChain(ctx context.Context, one *allInOne, cfg config.Config) (result demoResult, err error) {
+// demoChain runs one chain and collects what is to be shown of it. Only what is kept can be looked at later.
+func (a *app) demoChain(ctx context.Context, one *allInOne, cfg config.Config, keep bool) (result demoResult, err error) {
 	run, err := startChain(ctx, one.client, cfg.Worker.TaskQueue, "", workflows.ChainInput{
 		Trigger: escalation.TriggerManual, Services: []string{"jellyfin"}, Prompt: "People say that jellyfin is down.",
 	})
 	if err != nil {
 		return result, err
 	}
-	result.WebUI = one.server.WorkflowURL(embedded.DefaultNamespace, run.GetID(), run.GetRunID())
-	a.say("Watch it in the Web UI: %s\n", result.WebUI)
-	if result.Chain, err = a.follow(ctx, one.client, run); err != nil {
+	if keep {
+		result.Temporal, result.WebUI = one.server.Address(), one.server.WorkflowURL(embedded.DefaultNamespace, run.GetID(), run.GetRunID())
+		a.say("Watch it in the Web UI: %s\n", result.WebUI)
+	}
+	tells := &teller{app: a, gates: make(map[string]bool)}
+	if result.Chain, err = (spectator{one.client, run}).follow(ctx, tells); err != nil {
 		return result, err
 	}
 	records, err := supervisor.OpenStore(ctx, cfg)
@@ -136,6 +177,10 @@ func (a *app) writeDemo(w io.Writer, result demoResult) {
 	_, _ = fmt.Fprintln(w)
 	writeLineage(w, "Forward from the first session:", result.Forward)
 	writeLineage(w, "Backward from the last session:", result.Backward)
+	if result.WebUI == "" {
+		_, _ = fmt.Fprintln(w, "\nWith --keep everything stays up, to look at this chain in Temporal's Web UI.")
+		return
+	}
 	_, _ = fmt.Fprintf(w, "\nThis chain in the Web UI: %s\n", result.WebUI)
 }
 

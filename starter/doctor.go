@@ -64,7 +64,7 @@ func (a *app) examine(ctx context.Context) []finding {
 		findings = append(findings, passed("state directory", cfg.State.Dir+" is writable"),
 			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
-	findings = append(findings, checkContainment(cfg.Claude.Containment), a.checkClaude(ctx, cfg))
+	findings = append(findings, checkContainment(cfg.Claude.Containment), a.checkClaude(ctx, cfg), a.checkCredentials(cfg))
 	return append(findings, a.checkTemporal(ctx)...)
 }
 
@@ -126,6 +126,18 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 		detail += "; " + warning
 	}
 	return passed(check, detail)
+}
+
+// checkCredentials looks whether an agent that is started in this environment would find credentials. Whether
+// the model takes them shows at the first session: to try them costs money.
+func (a *app) checkCredentials(cfg config.Config) finding {
+	const check = "credentials"
+	where, found := claude.Credentials(supervisor.ClaudeOptions(cfg.Claude, a.environ))
+	if !found {
+		return failed(check, fmt.Errorf("agents find none in this environment, and none in %s: set ANTHROPIC_API_KEY, "+
+			"or %sCLAUDE_CONFIG_DIR=login to use the login of this user", cfg.Claude.ConfigDir, config.Prefix))
+	}
+	return passed(check, "agents use "+where)
 }
 
 // checkContainment tries how agents would be held together here.
