@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -44,34 +45,20 @@ func (a *app) chain(ctx context.Context, id string) error {
 		return err
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	asking, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	chain, err := queryChain(ctx, c, id, "")
+	chain, err := queryChain(asking, c, id, "")
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		chain, err = recordedChain(ctx, cfg, id)
 	} else if err == nil && chain.Outcome == "" && brokenOff(ctx, c, id) {
 		chain = settled(ctx, cfg, chain)
 	}
-	if isUnanswered(err) {
-		err = unanswered(cfg)
-	}
 	if err != nil {
-		return fmt.Errorf("chain %s: %w", id, err)
+		return fmt.Errorf("chain %s: %w", id, whyNoAnswer(ctx, c, id, err))
 	}
 	now := sight{chain: chain}
 	now.attempt, now.progress = attemptAt(ctx, c, id, chain)
 	return a.print(chain, func(w io.Writer) { a.writeSight(w, now) })
-}
-
-// isUnanswered reports whether a question to a workflow failed because nobody answered it in time.
-func isUnanswered(err error) bool {
-	_, late := errors.AsType[*serviceerror.DeadlineExceeded](err)
-	return late || errors.Is(err, context.DeadlineExceeded)
-}
-
-// unanswered says what is to be done about that.
-func unanswered(cfg config.Config) error {
-	return fmt.Errorf("no worker answered within %s; is one running on task queue %s?", queryTimeout, cfg.Worker.TaskQueue)
 }
 
 // brokenOff reports whether a chain was ended from outside, so that its workflow cannot tell what it
@@ -159,10 +146,22 @@ func (a *app) writeLineages(w io.Writer, found lineage) {
 	writeLineage(w, "Forward: ", found.Forward)
 }
 
+// undecodable is how the SDK's message begins when the input of a workflow cannot be read. The reason
+// is behind undecoded, and in front of the name of the workflow.
+const (
+	undecodable = "unable to decode the workflow function input payload"
+	undecoded   = "unable to decode: "
+)
+
 // rootCause returns the sentence at the bottom of a workflow's error.
 func rootCause(err error) error {
-	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
-		return errors.New(application.Message())
+	application, ok := errors.AsType[*temporal.ApplicationError](err)
+	if !ok {
+		return err
 	}
-	return err
+	if _, reason, found := strings.Cut(application.Message(), undecoded); found && strings.HasPrefix(application.Message(), undecodable) {
+		reason, _, _ = strings.Cut(reason, ", function name")
+		return fmt.Errorf("its input is not valid JSON: %s", reason)
+	}
+	return errors.New(application.Message())
 }

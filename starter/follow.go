@@ -37,7 +37,7 @@ var _ audience = (*teller)(nil)
 func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRun) (escalation.Chain, error) {
 	chain, err := spectator{c, run}.follow(ctx, &teller{app: a, gates: make(map[string]bool)})
 	if err != nil && ctx.Err() != nil {
-		a.say("Chain %s goes on. See it with: %s", printable(run.GetID(), maxChainID), lookCommand(run.GetID()))
+		a.sayGoesOn(run.GetID())
 	}
 	return chain, err
 }

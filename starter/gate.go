@@ -95,17 +95,14 @@ func (a *app) gate(ctx context.Context, id string, o gateOptions) error {
 	if err := escalation.CheckActor(o.actor); err != nil {
 		return misuse(err)
 	}
-	c, cfg, err := a.connect(ctx)
+	c, _, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	gate, err := queryGate(ctx, c, id)
-	if isUnanswered(err) {
-		err = unanswered(cfg)
-	}
 	if err != nil {
-		return fmt.Errorf("chain %s: %w", id, err)
+		return fmt.Errorf("chain %s: %w", id, whyNoAnswer(ctx, c, id, err))
 	}
 	if o.gate != "" && o.gate != gate.ID {
 		return misuse(fmt.Errorf("chain %s: the gate that is open is %s, not %s", id, gate.ID, printable(o.gate, 60)))

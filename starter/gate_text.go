@@ -17,6 +17,9 @@ func answerCommand(chainID string) string { return "starter gate " + operand(cha
 // lookCommand is the command that shows a chain.
 func lookCommand(chainID string) string { return "starter chain " + operand(chainID) }
 
+// endCommand is the command that ends a chain.
+func endCommand(chainID string) string { return "starter cancel " + operand(chainID) }
+
 // operand is the ID of a chain as people copy it into a shell.
 func operand(chainID string) string { return workflows.Operand(printable(chainID, maxChainID)) }
 

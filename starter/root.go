@@ -66,7 +66,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root.PersistentFlags().VarP(&a.output, "output", "o", "how results are printed: text or json")
 	root.AddCommand(
 		a.demoCommand(), a.upCommand(),
-		a.runCommand(), a.watchCommand(), a.gateCommand(), a.chainCommand(), a.chainsCommand(), a.escalateCommand(), a.scheduleCommand(),
+		a.runCommand(), a.watchCommand(), a.gateCommand(), a.chainCommand(), a.chainsCommand(), a.escalateCommand(), a.cancelCommand(),
+		a.scheduleCommand(),
 		a.configCommand(), a.doctorCommand(), a.notifyCommand(),
 	)
 	return root
@@ -86,7 +87,7 @@ func (a *app) connect(ctx context.Context) (connection, config.Config, error) {
 	}
 	options, err := supervisor.ConnectionOptions(a.environ, a.quietLogger())
 	if err != nil {
-		return connection{}, cfg, err
+		return connection{}, cfg, misuse(err)
 	}
 	c, err := supervisor.Connect(ctx, options)
 	return connection{c, options.Namespace}, cfg, err

@@ -158,6 +158,3 @@ func summaryOf(input workflows.ChainInput) string {
 	}
 	return printable(strings.Join(parts, " · "), 200)
 }
-
-// errNoSuchChain is returned for an ID that neither Temporal nor the records know.
-var errNoSuchChain = errors.New("no such chain")

@@ -7,7 +7,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -35,14 +34,11 @@ func (a *app) watch(ctx context.Context, id, actor string) error {
 		return err
 	}
 	defer c.Close()
-	described, err := c.DescribeWorkflowExecution(ctx, id, "")
-	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
-		err = errNoSuchChain
-	}
+	described, err := describeChain(ctx, c, id)
 	if err != nil {
 		return fmt.Errorf("chain %s: %w", printable(id, 200), err)
 	}
-	run := c.GetWorkflow(ctx, id, described.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+	run := c.GetWorkflow(ctx, id, described.GetExecution().GetRunId())
 	place, ok := a.terminal()
 	if !ok {
 		chain, err := a.follow(ctx, c, run)
@@ -50,10 +46,15 @@ func (a *app) watch(ctx context.Context, id, actor string) error {
 	}
 	chain, err := a.watchOn(ctx, place, c, run, actor)
 	if errors.Is(err, errLeft) {
-		a.say("Chain %s goes on. See it with: %s", printable(id, maxChainID), lookCommand(id))
+		a.sayGoesOn(id)
 		return nil
 	}
 	return a.printEnded(chain, err)
+}
+
+// sayGoesOn tells a person who leaves a chain that it is not left by its agent.
+func (a *app) sayGoesOn(id string) {
+	a.say("Chain %s goes on. See it with: %s; end it with: %s", printable(id, maxChainID), lookCommand(id), endCommand(id))
 }
 
 // errLeft says that the person does not want to see more.

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+)
+
+// TestCancel ends a chain in the middle of a tool call, and says what cannot be ended.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	marker := filepath.Join(t.TempDir(), "started")
+	environ := startInstallation(t, claudesim.Play(claudesim.Always(claudesim.Bash("echo > "+marker+"; sleep 300"))),
+		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
+	require.Equal(t, exitOK, starter(t, environ, "run", "--id", "unwanted").code)
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, time.Minute, 50*time.Millisecond)
+
+	asked := starter(t, environ, "cancel", "unwanted")
+	require.Equal(t, exitOK, asked.code, asked.stderr)
+	require.Equal(t, "Asked chain unwanted to end: its agent is stopped, and it ends aborted. See it with: starter chain unwanted\n", asked.stdout)
+	followed := starter(t, environ, "watch", "unwanted")
+	require.Equal(t, exitNeedsPerson, followed.code, followed.stderr)
+	require.Contains(t, followed.stdout, "Outcome: aborted")
+
+	for id, want := range map[string]string{
+		"unwanted": "starter: chain unwanted: it has ended, and there is nothing to cancel\n",
+		"nobody":   "starter: chain nobody: no such chain\n",
+	} {
+		refused := starter(t, environ, "cancel", id)
+		require.Equal(t, exitFailure, refused.code)
+		require.Equal(t, want, refused.stderr)
+	}
+}
