@@ -79,6 +79,10 @@ func TestMisuse(t *testing.T) {
 		"no chains wanted":   {args: []string{"chains", "--limit", "0"}, want: "--limit 0 is less than one chain"},
 		"odd outcome":        {args: []string{"chains", "--outcome", "need_human"}, want: `--outcome is "need_human"; it must be healthy, resolved, suppressed, overridden, aborted, needs_human or failed`},
 		"odd tier in list":   {args: []string{"chains", "--tier", "9"}, want: `--tier is "9"; it must be 1, 2 or 3`},
+		"address of a web site": {
+			args: []string{"chains"}, env: []string{"TEMPORAL_ADDRESS=http://localhost:7233"},
+			want: `TEMPORAL_ADDRESS is "http://localhost:7233"; write host:port, without http://`,
+		},
 		"negative budget": {
 			args: []string{"run", "--wait"}, env: []string{"CLAUDEOPS_DAY_BUDGET_USD=-1"},
 			want: `CLAUDEOPS_DAY_BUDGET_USD is "-1"; it must be 0 (no cap) or more.`,
@@ -132,6 +136,10 @@ func TestNoTemporal(t *testing.T) {
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.stderr, "127.0.0.1:1")
 	require.Contains(t, got.stderr, "TEMPORAL_ADDRESS")
+
+	nowhere := starter(t, bareEnvironment(t, "TEMPORAL_ADDRESS=no..host:7233"), "run")
+	require.Equal(t, exitFailure, nowhere.code)
+	require.Equal(t, "starter: connect to Temporal at no..host:7233: there is no such host; set TEMPORAL_ADDRESS to where it runs\n", nowhere.stderr)
 }
 
 func TestDoctorSaysHowToMend(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -59,6 +60,10 @@ func (a *app) up(ctx context.Context, o upOptions) error {
 		UIPort:       o.uiPort,
 		Logger:       logger,
 	}, supervisor.Environment{Environ: a.environ, Host: host, Logger: logger})
+	if errors.Is(err, embedded.ErrInUse) {
+		return fmt.Errorf("another `starter up` runs on the state directory %s: use that one, or set CLAUDEOPS_STATE_DIR to another",
+			cfg.State.Dir)
+	}
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,9 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")
 
 	first := startUp(t, environ)
+	twice := starter(t, environ, "up", "--port", "0", "--ui-port", "0")
+	require.Equal(t, exitFailure, twice.code)
+	require.Regexp(t, "^starter: another `starter up` runs on the state directory .*/state: use that one, or set CLAUDEOPS_STATE_DIR", twice.stderr)
 	began := starter(t, append(environ, "TEMPORAL_ADDRESS="+first.Temporal), "run", "--id", "interrupted")
 	require.Equal(t, exitOK, began.code, began.stderr)
 	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, time.Minute, 50*time.Millisecond)

@@ -187,9 +187,9 @@ func decodeStrictly(data []byte, target any) error {
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrongType) && wrongType.Field == "":
-		return fmt.Errorf("input must be a JSON object, not a %s", wrongType.Value)
+		return fmt.Errorf("input must be a JSON object, not %s", withArticle(wrongType.Value))
 	case errors.As(err, &wrongType):
-		return fmt.Errorf("%s must not be a %s", wrongType.Field, wrongType.Value)
+		return fmt.Errorf("%s must not be %s", wrongType.Field, withArticle(wrongType.Value))
 	case err != nil:
 		return fmt.Errorf("input is not valid: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
@@ -197,4 +197,12 @@ func decodeStrictly(data []byte, target any) error {
 		return errors.New("input must be one JSON object, with nothing after it")
 	}
 	return nil
+}
+
+// withArticle is a kind of JSON value as a sentence names it: an array, a string.
+func withArticle(kind string) string {
+	if strings.HasPrefix(kind, "array") || strings.HasPrefix(kind, "object") {
+		return "an " + kind
+	}
+	return "a " + kind
 }

@@ -58,7 +58,7 @@ func TestEscalateSignal(t *testing.T) {
 		},
 		"the wrong shape": {
 			payload: `[2]`, tiers: []tierScript{concludes(escalation.VerdictHealthy, 0.01)},
-			want: escalation.OutcomeHealthy, event: "is refused: input must be a JSON object, not a array",
+			want: escalation.OutcomeHealthy, event: "is refused: input must be a JSON object, not an array",
 		},
 		"too many words": {
 			payload: `{"to_tier":2,"guidance":"` + strings.Repeat("a", 10_001) + `"}`,

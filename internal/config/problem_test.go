@@ -75,6 +75,7 @@ func TestProblems(t *testing.T) {
 		"budget":       {[]string{"CLAUDEOPS_TIER2_BUDGET_USD=-0.1"}, `CLAUDEOPS_TIER2_BUDGET_USD is "-0.1"; it must be 0 (no cap) or more.`},
 		"budget Inf":   {[]string{"CLAUDEOPS_TIER2_BUDGET_USD=Inf"}, `CLAUDEOPS_TIER2_BUDGET_USD is "Inf"; it must be 0 (no cap) or more.`},
 		"no tools":     {[]string{"CLAUDEOPS_TIER1_TOOLS=none", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=mcp__a__b"}, `CLAUDEOPS_TIER1_TOOLS is "none"; it must name at least one tool: without one an agent cannot look at anything.`},
+		"misspelt":     {[]string{"CLAUDEOPS_TIER1_TOOLS=Bsah"}, `CLAUDEOPS_TIER1_TOOLS is "Bsah"; it must name one of Bash,Read,Grep, because the default rules grant only these, or CLAUDEOPS_TIER1_ALLOWED_TOOLS must grant what it names.`},
 		"rule as tool": {[]string{"CLAUDEOPS_TIER1_TOOLS=Bash,Read(./**)"}, `CLAUDEOPS_TIER1_TOOLS is "Bash,Read(./**)"; it must list plain names of tools; Read(./**) is a permission rule and belongs into CLAUDEOPS_TIER1_ALLOWED_TOOLS.`},
 		"other agents": {[]string{"CLAUDEOPS_TIER1_TOOLS=Bash,Agent"}, `CLAUDEOPS_TIER1_TOOLS is "Bash,Agent"; it must leave out Agent, which reaches beyond the one session that a tier is.`},
 		"no grants":    {[]string{"CLAUDEOPS_TIER1_ALLOWED_TOOLS=none"}, `CLAUDEOPS_TIER1_ALLOWED_TOOLS is "none"; it must grant something: what no rule grants is denied.`},

@@ -81,6 +81,9 @@ func checkWritable(name string) error {
 	return unix.Access(name, unix.R_OK|unix.W_OK)
 }
 
+// ErrInUse is returned for a database file that another server holds.
+var ErrInUse = errors.New("another server uses this database; stop it, or use another database file")
+
 // lockFile takes the lock of that name. The kernel gives it back when the process ends, however it
 // ends, so the file that stays behind means nothing.
 func lockFile(name string) (*os.File, error) {
@@ -91,7 +94,7 @@ func lockFile(name string) (*os.File, error) {
 	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		err = fmt.Errorf("lock file %s is held: another server uses this database; stop it, or use another database file: %w", name, err)
+		err = fmt.Errorf("lock file %s is held: %w", name, ErrInUse)
 	case err != nil:
 		err = fmt.Errorf("lock file %s cannot be locked: %w", name, err)
 	default:

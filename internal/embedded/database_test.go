@@ -117,6 +117,7 @@ func TestDatabaseIsPrivateAndLocked(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	_, err = openDatabase(t.Context(), file)
+	require.ErrorIs(t, err, ErrInUse)
 	require.ErrorContains(t, err, "another server uses this database; stop it, or use another database file")
 
 	require.NoError(t, db.close(t.Context()))

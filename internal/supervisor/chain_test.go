@@ -232,7 +232,7 @@ func TestChainRefusesInput(t *testing.T) {
 	}{
 		"unknown_field": {json.RawMessage(`{"teir":2}`), `input is not valid: unknown field "teir"`},
 		"tier_4":        {json.RawMessage(`{"start_tier":4}`), `start_tier 4 is not a tier: it must be 1, 2 or 3`},
-		"a_list":        {json.RawMessage(`[2]`), `input must be a JSON object, not a array`},
+		"a_list":        {json.RawMessage(`[2]`), `input must be a JSON object, not an array`},
 		"above_policy":  {json.RawMessage(`{"start_tier":3}`), `start_tier 3 is higher than the highest tier allowed, 2`},
 	} {
 		t.Run(name, func(t *testing.T) {

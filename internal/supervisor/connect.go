@@ -2,8 +2,10 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +32,11 @@ func ConnectionOptions(environ []string, logger *slog.Logger) (client.Options, e
 	if options.Namespace == "" {
 		options.Namespace = client.DefaultNamespace
 	}
+	for _, scheme := range []string{"http://", "https://"} {
+		if strings.HasPrefix(options.HostPort, scheme) {
+			return client.Options{}, fmt.Errorf("TEMPORAL_ADDRESS is %q; write host:port, without %s", options.HostPort, scheme)
+		}
+	}
 	options.Logger = log.NewStructuredLogger(logger)
 	return options, nil
 }
@@ -39,10 +46,24 @@ func Connect(ctx context.Context, options client.Options) (client.Client, error)
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	connected, err := client.DialContext(ctx, options)
+	if err != nil && isUnknownHost(ctx, options.HostPort) {
+		return nil, fmt.Errorf("connect to Temporal at %s: there is no such host; set TEMPORAL_ADDRESS to where it runs", options.HostPort)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to Temporal at %s: %w; check that it runs there, or set TEMPORAL_ADDRESS", options.HostPort, err)
 	}
 	return connected, nil
+}
+
+// isUnknownHost reports whether the host of an address has no name that is known: the client's own error does
+// not tell.
+func isUnknownHost(ctx context.Context, address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.DefaultResolver.LookupHost(ctx, host)
+	}
+	failure, ok := errors.AsType[*net.DNSError](err)
+	return ok && failure.IsNotFound
 }
 
 // variables is an environment as envconfig looks into it.
