@@ -177,8 +177,9 @@ func TestAttemptsOnARealServer(t *testing.T) {
 	t.Parallel()
 	environ := startInstallation(t, claudesim.Play(
 		claudesim.On(claudesim.Match{Prompt: "take long"}, claudesim.Bash("sleep 300")),
-		claudesim.Always(claudesim.Fail(claudesim.StatusRefused, ""))),
-		"CLAUDEOPS_MAX_CONCURRENT_AGENTS=1", "CLAUDEOPS_API_RETRIES=0", "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
+		claudesim.Always(claudesim.Fail(claudesim.StatusRefused, "").After(3*time.Second))), // an attempt that can be seen
+		"CLAUDEOPS_MAX_CONCURRENT_AGENTS=1", "CLAUDEOPS_API_RETRIES=0", "CLAUDEOPS_DRAIN_TIMEOUT=1s",
+		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
 	b := scheduleBench{t: t, environ: environ}
 	shows := func(id, want string) string {
 		t.Helper()
