@@ -92,6 +92,9 @@ func contextOf(session *escalation.Session) string {
 	if session.Purpose != escalation.PurposeTier {
 		text = string(session.Purpose) + ", " + text
 	}
+	if session.ContinuityReason == escalation.ReasonInterrupted {
+		text += " (interrupted)"
+	}
 	if session.Forced {
 		text += ", forced"
 	}

@@ -38,6 +38,7 @@ func climbed() escalation.Chain {
 	chain.Sessions[1].Status, chain.Sessions[1].Verdict = escalation.SessionResumeFailed, nil
 	chain.Sessions[2].Continuity = escalation.ContinuityHandoff
 	chain.Sessions[3].Verdict = &escalation.Verdict{Status: escalation.VerdictResolved}
+	chain.Sessions[3].ContinuityReason = escalation.ReasonInterrupted
 	return chain
 }
 
