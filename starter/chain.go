@@ -48,15 +48,16 @@ func (a *app) chain(ctx context.Context, id string) error {
 	asking, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	chain, err := queryChain(asking, c, id, "")
+	live := err == nil
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		chain, err = recordedChain(ctx, cfg, id)
 	} else if err == nil && chain.Outcome == "" && brokenOff(ctx, c, id) {
-		chain = settled(ctx, cfg, chain)
+		chain, live = settled(ctx, cfg, chain), false
 	}
 	if err != nil {
 		return fmt.Errorf("chain %s: %w", id, whyNoAnswer(ctx, c, id, err))
 	}
-	now := sight{chain: chain}
+	now := sight{chain: chain, live: live}
 	now.attempt, now.progress = attemptAt(ctx, c, id, chain)
 	return a.print(chain, func(w io.Writer) { a.writeSight(w, now) })
 }

@@ -57,6 +57,9 @@ func (a *app) demoCommand() *cobra.Command {
 
 func (a *app) demo(ctx context.Context, o demoOptions) error {
 	stateDir, err := os.MkdirTemp("", "claudeops-demo-")
+	if err == nil {
+		stateDir, err = filepath.Abs(stateDir) // TMPDIR may be relative
+	}
 	if err != nil {
 		return fmt.Errorf("make a directory for the demo: %w", err)
 	}

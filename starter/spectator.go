@@ -39,6 +39,8 @@ type spectator struct {
 // sight is what a spectator sees of a chain at one moment.
 type sight struct {
 	chain escalation.Chain
+	// live says that the chain itself has answered, and so runs unless it has an outcome.
+	live bool
 	// attempt is the one at the session that runs; nil if there is none.
 	attempt *tierAttempt
 	// progress is the last heartbeat of that session; nil if there is none.
@@ -55,7 +57,7 @@ func (s sight) costUSD() float64 { return s.chain.CostUSD + spentBy(s.progress) 
 
 // figures are what a session has cost, and how long it took; those of one that runs are until now.
 func (s sight) figures(session *escalation.Session, now time.Time) (cost string, took time.Duration) {
-	if session.Status == escalation.SessionRunning {
+	if session.Status == escalation.SessionRunning && s.live {
 		return dollars(spentBy(s.progress)), max(now.Sub(session.StartedAt), 0)
 	}
 	return costOf(session), durationOf(session)
@@ -146,7 +148,7 @@ func (s spectator) look(ctx context.Context, told audience) (sight, bool) {
 	chain, err := queryChain(ctx, s.client, s.run.GetID(), "")
 	switch {
 	case err == nil:
-		now := sight{chain: chain, issues: s.issues(ctx, chain)}
+		now := sight{chain: chain, live: true, issues: s.issues(ctx, chain)}
 		now.attempt, now.progress = attemptAt(ctx, s.client, s.run.GetID(), chain)
 		told.saw(now)
 		return now, true

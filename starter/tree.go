@@ -92,14 +92,15 @@ func contextOf(session *escalation.Session) string {
 	if session.Purpose != escalation.PurposeTier {
 		text = string(session.Purpose) + ", " + text
 	}
+	of := "of"
 	if session.ContinuityReason == escalation.ReasonInterrupted {
-		text += " (interrupted)"
+		text, of = text+" (interrupted)", "after" // it resumed itself
 	}
 	if session.Forced {
 		text += ", forced"
 	}
 	if session.ParentID != 0 {
-		text += fmt.Sprintf(" of #%d", session.ParentID)
+		text += fmt.Sprintf(" %s #%d", of, session.ParentID)
 	}
 	if session.Verdict != nil {
 		text += ", verdict " + string(session.Verdict.Status)

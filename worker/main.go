@@ -77,7 +77,7 @@ func codeOf(err error) exitCode {
 	switch {
 	case err == nil:
 		return exitOK
-	case invalid:
+	case invalid, errors.Is(err, supervisor.ErrConnectionSettings):
 		return exitUsage
 	default:
 		return exitFailure

@@ -275,3 +275,24 @@ func TestFixWithoutTheConversationToStartFrom(t *testing.T) {
 	require.Equal(t, escalation.ContinuityFresh, result.Sessions[1].Continuity)
 	require.Empty(t, w.ran[1].ParentSessionID)
 }
+
+// TestFixOfASessionThatOutgrewItsOriginLoadsItAgain starts from a conversation without a record that can be
+// loaded, and that a session outgrows in its work.
+func TestFixOfASessionThatOutgrewItsOriginLoadsItAgain(t *testing.T) {
+	t.Parallel()
+	const origin = "4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11"
+	for name, report := range map[string]escalation.Report{
+		"outgrown":    {Status: escalation.SessionResumeFailed, Attempts: 1, ContextTokens: 190_000},
+		"interrupted": {Status: escalation.SessionTranscriptLost, Attempts: 1, Interrupted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newGatedWorld(t, func(*testing.T, activities.RunTierInput) (escalation.Report, error) { return report, nil },
+				concludes(escalation.VerdictResolved, 0.1))
+			w.answerAfter(time.Hour, said(escalation.GateFix, ""))
+			_, err := w.run(t, workflows.ChainInput{ResumeFrom: &workflows.ResumeFrom{SessionID: origin}})
+			require.NoError(t, err)
+			require.Equal(t, origin, w.ran[1].ParentSessionID)
+		})
+	}
+}

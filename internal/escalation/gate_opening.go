@@ -143,7 +143,7 @@ func (s *Session) interrupted() bool {
 // has nothing else to start from: that conversation has no record, and so no verdict.
 func (s *Session) originGone() bool {
 	lost := s.Status == SessionResumeFailed || s.Status == SessionTranscriptLost
-	return lost && s.Continuity == ContinuityResume && s.ParentID == 0
+	return lost && !s.BeganWork() && !s.Interrupted && s.Continuity == ContinuityResume && s.ParentID == 0
 }
 
 // concludedForPerson reports whether the session came to the conclusion that a person has to help.

@@ -18,13 +18,16 @@ import (
 // connectTimeout is how long a Temporal frontend may take to answer.
 const connectTimeout = 10 * time.Second
 
+// ErrConnectionSettings is returned for settings of Temporal's own that cannot be used.
+var ErrConnectionSettings = errors.New("the connection settings of Temporal")
+
 // ConnectionOptions reads Temporal's own settings from environ ("NAME=value"):
 // TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TLS and the profiles of
 // temporal.toml.
 func ConnectionOptions(environ []string, logger *slog.Logger) (client.Options, error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: variables(environ)})
 	if err != nil {
-		return client.Options{}, fmt.Errorf("read Temporal's connection settings: %w", err)
+		return client.Options{}, fmt.Errorf("%w: %w", ErrConnectionSettings, err)
 	}
 	if options.HostPort == "" {
 		options.HostPort = client.DefaultHostPort
@@ -34,7 +37,8 @@ func ConnectionOptions(environ []string, logger *slog.Logger) (client.Options, e
 	}
 	for _, scheme := range []string{"http://", "https://"} {
 		if strings.HasPrefix(options.HostPort, scheme) {
-			return client.Options{}, fmt.Errorf("TEMPORAL_ADDRESS is %q; write host:port, without %s", options.HostPort, scheme)
+			return client.Options{}, fmt.Errorf("%w: TEMPORAL_ADDRESS is %q; write host:port, without %s",
+				ErrConnectionSettings, options.HostPort, scheme)
 		}
 	}
 	options.Logger = log.NewStructuredLogger(logger)
