@@ -2,6 +2,7 @@ package notify
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -127,6 +128,19 @@ func TestErrorsSayWhy(t *testing.T) {
 	require.ErrorContains(t, err, "connection refused")
 	err = parse(t, "apprise://127.0.0.1:1/k").Send(t.Context(), message)
 	require.ErrorContains(t, err, "connection refused")
+}
+
+func TestACodeIsSaidUnlessItIsThePassword(t *testing.T) {
+	t.Parallel()
+	answered := errors.New("the API answered 404 Not Found")
+	for rawURL, want := range map[string]string{
+		"apprise://ops:secret@127.0.0.1:40404/key":      "the API answered 404 Not Found",
+		"telegram://140412345:AAHsecret@telegram?chats": "the API answered 404 Not Found",
+		"apprise://ops:404@127.0.0.1:8000/key":          "the API answered … Not Found",
+		"generic://host/hooks/a-404-b":                  "the API answered … Not Found",
+	} {
+		require.Equal(t, want, explain(answered, rawURL), rawURL)
+	}
 }
 
 func TestASilentServiceIsGivenUp(t *testing.T) {
