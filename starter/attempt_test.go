@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -181,9 +183,10 @@ func TestTheTitleTellsWhatASessionWaitsFor(t *testing.T) {
 // worker because the only one is busy.
 func TestAttemptsOnARealServer(t *testing.T) {
 	t.Parallel()
+	seen := filepath.Join(t.TempDir(), "seen") // an attempt lasts until it was seen
 	environ := startInstallation(t, claudesim.Play(
 		claudesim.On(claudesim.Match{Prompt: "take long"}, claudesim.Bash("sleep 300")),
-		claudesim.Always(claudesim.Fail(claudesim.StatusRefused, "").After(6*time.Second))), // an attempt that can be seen
+		claudesim.Always(claudesim.Bash("until rm "+seen+"; do sleep 0.1; done"), claudesim.Fail(claudesim.StatusRefused, ""))),
 		"CLAUDEOPS_MAX_CONCURRENT_AGENTS=1", "CLAUDEOPS_API_RETRIES=0", "CLAUDEOPS_DRAIN_TIMEOUT=1s",
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
 	b := scheduleBench{t: t, environ: environ}
@@ -208,6 +211,8 @@ func TestAttemptsOnARealServer(t *testing.T) {
 			stdout: &printed, stderr: &printed, now: time.Now,
 		})
 	}()
+	printed.sees(t, "attempt 1, by worker process ")
+	require.NoError(t, os.WriteFile(seen, nil, 0o600))
 	printed.sees(t, "attempt 2 starts at ")
 	shown := shows("unreachable", `    attempt \d starts at .*; attempt \d ended: `)
 	require.NotContains(t, shown, "  0.0s  … running")
@@ -218,6 +223,7 @@ func TestAttemptsOnARealServer(t *testing.T) {
 	require.Equal(t, 1, strings.Count(printed.text(), "attempt 1 ended: "), printed.text())
 	require.Equal(t, 1, strings.Count(printed.text(), "attempt 2 starts at "), printed.text())
 
+	b.must("cancel", "unreachable")
 	b.must("run", "--id", "busy", "--prompt", "take long")
 	shows("busy", "    attempt 1, by worker process ")
 	b.must("run", "--id", "queued", "--prompt", "take long")

@@ -3,9 +3,9 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,15 +20,16 @@ func TestTerminatedChain(t *testing.T) {
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
 	b := scheduleBench{t: t, environ: environ}
 	b.must("run", "--id", "terminated")
-	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, time.Minute, 50*time.Millisecond)
-	time.Sleep(2 * time.Second) // a heartbeat tells what it has cost
-	require.Contains(t, b.must("chain", "terminated").stdout, "… running")
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
+	require.Eventually(t, func() bool {
+		return regexp.MustCompile(`haiku {2}\$0\.\d{4} .*… running`).MatchString(starter(t, environ, "chain", "terminated").stdout)
+	}, screenTimeout, screenLook, "no heartbeat tells what it has cost")
 	require.NoError(t, b.client().TerminateWorkflow(t.Context(), "terminated", "", "by the test"))
 	var shown string
 	require.Eventually(t, func() bool {
 		shown = starter(t, environ, "chain", "terminated").stdout
 		return strings.Contains(shown, "✗ failed")
-	}, time.Minute, 250*time.Millisecond)
+	}, screenTimeout, screenLook)
 	require.Regexp(t, `Session #1  Tier 1  haiku  about \$0\.\d{4} `, shown)
 	require.NotContains(t, shown, "running")
 }

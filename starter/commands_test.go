@@ -252,7 +252,7 @@ func TestCommandsOnARealServer(t *testing.T) {
 		var rows []chainRow
 		return listed.code == exitOK && json.Unmarshal([]byte(listed.stdout), &rows) == nil &&
 			len(rows) == 1 && rows[0].ID == "two" && rows[0].Services[0] == "nas" && rows[0].Tier == 1
-	}, 20*time.Second, 200*time.Millisecond, "the chain is not listed")
+	}, screenTimeout, screenLook, "the chain is not listed")
 	none := starter(t, environ, "chains", "--service", "o'clock")
 	require.Equal(t, "No chains.\n", none.stdout, none.stderr)
 }

@@ -23,8 +23,9 @@ case "$1" in
 esac
 `
 
-// demoThinking is how long the stand-in model thinks: long enough to be watched.
-const demoThinking = 900 * time.Millisecond
+// demoThinking is how long the stand-in model thinks: long enough to be watched. What an agent does is
+// told once a second, so a tool call shall not be over sooner.
+const demoThinking = 1500 * time.Millisecond
 
 // buildDemoService puts the broken service into dir.
 func buildDemoService(dir string) error {

@@ -32,7 +32,7 @@ func TestOddWorkflows(t *testing.T) {
 		"chain theirs":  "it is no chain, but a workflow of type Backup\n",
 		"watch theirs":  "it is no chain, but a workflow of type Backup\n",
 		"cancel theirs": "it is no chain, but a workflow of type Backup\n",
-		"chain waits":   "no worker answered within 5s; is one running on task queue nobody?\n",
+		"chain waits":   "no worker answered within 10s; is one running on task queue nobody?\n",
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()

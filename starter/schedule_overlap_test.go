@@ -14,13 +14,15 @@ import (
 // first cycle is held at work. It returns what lets the agents go.
 func (b scheduleBench) triggered(overlap string, times int) (first string, release func()) {
 	b.t.Helper()
-	b.must("schedule", "create", overlap, "--every", "24h", "--overlap", overlap)
+	// It is due by itself in half a day, when this is over.
+	offset := (time.Duration(time.Now().Unix())*time.Second + 12*time.Hour) % (24 * time.Hour)
+	b.must("schedule", "create", overlap, "--every", "24h", "--offset", offset.String(), "--overlap", overlap)
 	release = b.hold()
 	for i := range times {
 		b.must("schedule", "trigger", overlap)
 		if i == 0 {
 			running := b.until(overlap, "the first cycle at work", func(s scheduleDetail) bool {
-				return len(s.Recent) == 1 && b.isWorking(s.Recent[0])
+				return len(s.Recent) == 1 && b.isHeld(s.Recent[0])
 			})
 			first = running.Recent[0]
 		}
@@ -80,7 +82,7 @@ func TestScheduleOverlaps(t *testing.T) {
 
 	_, release = b.triggered("allow_all", 2)
 	b.until("allow_all", "two cycles at work", func(s scheduleDetail) bool {
-		return len(s.Recent) == 2 && b.isWorking(s.Recent[0]) && b.isWorking(s.Recent[1])
+		return len(s.Recent) == 2 && b.isHeld(s.Recent[0]) && b.isHeld(s.Recent[1])
 	})
 	release()
 	_, chains = b.over("allow_all", 2)
@@ -91,7 +93,7 @@ func TestScheduleOverlaps(t *testing.T) {
 
 	first, release := b.triggered("cancel_other", 2)
 	b.until("cancel_other", "the second cycle at work", func(s scheduleDetail) bool {
-		return s.Cycles == 2 && len(s.Running) == 1 && s.Running[0] != first && b.isWorking(s.Running[0])
+		return s.Cycles == 2 && len(s.Running) == 1 && s.Running[0] != first && b.isHeld(s.Running[0])
 	})
 	release()
 	_, chains = b.over("cancel_other", 2)

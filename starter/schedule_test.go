@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"os"
@@ -93,11 +95,13 @@ type scheduleBench struct {
 // describe shows a schedule.
 func (b scheduleBench) describe(id string) scheduleDetail {
 	b.t.Helper()
-	shown := starter(b.t, b.environ, "schedule", "describe", id, "-o", "json")
-	require.Equal(b.t, exitOK, shown.code, shown.stderr)
-	var detail scheduleDetail
-	require.NoError(b.t, json.Unmarshal([]byte(shown.stdout), &detail))
-	return detail
+	return b.until(id, "it is there", func(scheduleDetail) bool { return true })
+}
+
+// asks runs a command and reads the JSON that it prints into v; false if it fails.
+func (b scheduleBench) asks(v any, args ...string) bool {
+	got := starter(b.t, b.environ, append(args, "-o", "json")...)
+	return got.code == exitOK && json.Unmarshal([]byte(got.stdout), v) == nil
 }
 
 // must runs a command that succeeds.
@@ -113,9 +117,9 @@ func (b scheduleBench) until(id, what string, reached func(scheduleDetail) bool)
 	b.t.Helper()
 	var last scheduleDetail
 	require.Eventually(b.t, func() bool {
-		last = b.describe(id)
-		return reached(last)
-	}, 2*time.Minute, 300*time.Millisecond, what)
+		last = scheduleDetail{}
+		return b.asks(&last, "schedule", "describe", id) && reached(last)
+	}, screenTimeout, 300*time.Millisecond, what)
 	return last
 }
 
@@ -123,16 +127,8 @@ func (b scheduleBench) until(id, what string, reached func(scheduleDetail) bool)
 func (b scheduleBench) hold() (release func()) {
 	b.t.Helper()
 	file := filepath.Join(b.workDir, "hold")
-	require.NoError(b.t, os.WriteFile(file, nil, 0o600))
+	require.NoError(b.t, os.WriteFile(file, []byte(rand.Text()), 0o600))
 	return func() { require.NoError(b.t, os.Remove(file)) }
-}
-
-// chains lists what the schedule has started.
-func (b scheduleBench) chains() []chainRow {
-	b.t.Helper()
-	var rows []chainRow
-	require.NoError(b.t, json.Unmarshal([]byte(b.must("chains", "--trigger", "scheduled", "--limit", "100", "-o", "json").stdout), &rows))
-	return rows
 }
 
 func startScheduleBench(t *testing.T, notifyURL string) scheduleBench {
@@ -142,7 +138,7 @@ func startScheduleBench(t *testing.T, notifyURL string) scheduleBench {
 	}
 	b := scheduleBench{t: t, workDir: t.TempDir()}
 	b.claude = simtest.Install(t, claudesim.Play(claudesim.Always(
-		claudesim.Bash("while [ -e hold ]; do sleep 0.1; done"),
+		claudesim.Bash(`while [ -e hold ]; do cp hold "held-$CLAUDEOPS_CHAIN_ID" || :; sleep 0.1; done`),
 		claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
 	b.environ = startInstalled(t, b.claude, "CLAUDEOPS_WORK_DIR="+b.workDir, "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash",
 		"CLAUDEOPS_NOTIFY_URLS="+notifyURL, "CLAUDEOPS_TRANSCRIPTS=none", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=4")
@@ -165,17 +161,19 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 
 	// A cycle that takes long: those that are due meanwhile are skipped, and people are told.
 	release := b.hold()
-	overlapped := b.until("looks", "skipped cycles", func(s scheduleDetail) bool { return s.Skipped >= 2 })
+	before := b.describe("looks").Skipped
+	overlapped := b.until("looks", "skipped cycles", func(s scheduleDetail) bool { return s.Skipped >= before+2 })
+	toldBefore := len(people.Received())
 	release()
-	require.Eventually(t, func() bool { return len(people.Received()) > 0 }, 2*time.Minute, 100*time.Millisecond, "nobody was told of skipped cycles")
+	require.Eventually(t, func() bool { return len(people.Received()) > toldBefore }, screenTimeout, screenLook, "nobody was told of skipped cycles")
 	told := people.Received()
 	require.Contains(t, told[len(told)-1], "skipped because the one before still ran")
 	require.Contains(t, told[len(told)-1], "starter schedule describe looks")
 
 	// A chain that waits for long says so, and later cycles are not held up.
 	release = b.hold()
-	running := b.until("looks", "a running cycle", func(s scheduleDetail) bool { return len(s.Running) == 1 && b.isWorking(s.Running[0]) })
-	waiting := strings.Replace(running.Running[0], "cycle-", "chain-", 1)
+	running := b.until("looks", "a running cycle", func(s scheduleDetail) bool { return len(s.Running) == 1 && b.isHeld(s.Running[0]) })
+	waiting := chainOfCycle(running.Running[0])
 	b.signal(waiting, workflows.WaitingSignal)
 	after := b.until("looks", "a cycle after the one that waits", func(s scheduleDetail) bool { return s.Cycles > running.Cycles })
 	require.NotContains(t, after.Running, running.Running[0])
@@ -200,23 +198,25 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	require.JSONEq(t, `{"trigger":"scheduled","prompt":"be quick","services":["nas"],"models":{"1":"claude-special"},"actor":"grace"}`, string(last.Input))
 	require.Equal(t, "grace", last.Actor)
 
-	require.Eventually(t, func() bool { return strings.Contains(b.must("schedule", "list").stdout, "every 2s") }, time.Minute, 200*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(starter(t, b.environ, "schedule", "list").stdout, "every 2s")
+	}, screenTimeout, 200*time.Millisecond)
 	require.Equal(t, "Schedule looks: deleted.\n", b.must("schedule", "delete", "looks").stdout)
-	sessions := b.requireOwnConversations(last.Cycles)
+	chains, sessions := b.requireOwnConversations(last.Cycles)
 	t.Logf("schedule every 2s: %d cycles, %d skipped while one ran (%d when the first slow one ended), %d notifications; "+
 		"1 chain waited and held up none; 0 cycles in 5 s of pause, 1 by trigger; %d chains with %d conversations, all their own",
-		last.Cycles, last.Skipped, overlapped.Skipped, len(people.Received()), len(b.chains()), sessions)
+		last.Cycles, last.Skipped, overlapped.Skipped, len(people.Received()), chains, sessions)
 }
 
 // requireOwnConversations checks that each scheduled chain began with a conversation of its
-// own and touched no other one, and returns how many there were.
-func (b scheduleBench) requireOwnConversations(cycles int) int {
+// own and touched no other one, and returns how many there were of either.
+func (b scheduleBench) requireOwnConversations(cycles int) (chains, conversations int) {
 	b.t.Helper()
 	var rows []chainRow
 	require.Eventually(b.t, func() bool {
-		rows = b.chains()
-		return len(rows) >= cycles && !slices.ContainsFunc(rows, func(row chainRow) bool { return row.Status != "completed" })
-	}, 2*time.Minute, 500*time.Millisecond, "not every cycle had a chain that ended")
+		rows = nil
+		return b.asks(&rows, "chains", "--trigger", "scheduled", "--limit", "100") && len(rows) >= cycles && !slices.ContainsFunc(rows, func(row chainRow) bool { return row.Status != "completed" })
+	}, screenTimeout, 500*time.Millisecond, "not every cycle had a chain that ended")
 	seen := map[string]bool{}
 	for _, row := range rows {
 		require.Equal(b.t, "healthy", row.Outcome)
@@ -236,19 +236,22 @@ func (b scheduleBench) requireOwnConversations(cycles int) int {
 		require.NotContains(b.t, launch.Args, "--resume")
 		require.NotContains(b.t, launch.Args, "--continue")
 	}
-	return len(seen)
+	return len(rows), len(seen)
 }
 
-// isWorking reports whether the chain of a cycle has a session that runs.
-func (b scheduleBench) isWorking(cycle string) bool {
-	chain, ok := b.chainOf(cycle)
-	return ok && chain.Last() != nil && chain.Last().Status == escalation.SessionRunning
+// isHeld reports whether the agent of a cycle works until the latest hold is released.
+func (b scheduleBench) isHeld(cycle string) bool {
+	hold, err := os.ReadFile(filepath.Join(b.workDir, "hold"))
+	held, _ := os.ReadFile(filepath.Join(b.workDir, "held-"+chainOfCycle(cycle))) // none is not held
+	return err == nil && len(hold) > 0 && bytes.Equal(hold, held)
 }
+
+// chainOfCycle is the ID of the chain that a cycle starts.
+func chainOfCycle(cycle string) string { return strings.Replace(cycle, "cycle-", "chain-", 1) }
 
 // chainOf shows the chain of a cycle; false if it cannot be shown.
 func (b scheduleBench) chainOf(cycle string) (chain escalation.Chain, ok bool) {
-	shown := starter(b.t, b.environ, "chain", strings.Replace(cycle, "cycle-", "chain-", 1), "-o", "json")
-	ok = shown.code == exitOK && json.Unmarshal([]byte(shown.stdout), &chain) == nil
+	ok = b.asks(&chain, "chain", chainOfCycle(cycle))
 	return chain, ok
 }
 
@@ -318,7 +321,7 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	require.Equal(t, escalation.Duration(defaultCatchup), detail.CatchupWindow)
 	require.Equal(t, "every 1s", detail.When)
 	require.NotEmpty(t, detail.Recent)
-	failed := starter(t, b.environ, "chain", strings.Replace(detail.Recent[0], "cycle-", "chain-", 1))
+	failed := starter(t, b.environ, "chain", chainOfCycle(detail.Recent[0]))
 	require.Contains(t, failed.stdout, "Outcome: failed", failed.stderr)
 	require.Contains(t, failed.stdout, `repository "/nowhere" is none that CLAUDEOPS_REPOSITORIES lists`)
 }

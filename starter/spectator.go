@@ -22,7 +22,7 @@ const (
 	// followInterval is how often a chain is looked at. Heartbeats come every second.
 	followInterval = 250 * time.Millisecond
 	// queryTimeout keeps a follower from hanging when no worker answers.
-	queryTimeout = 5 * time.Second
+	queryTimeout = 10 * time.Second
 	// notifyGrace is how long a chain whose outcome is known is followed for its notifications. A
 	// service that is well takes them within that; one that is away may keep the chain open for an hour.
 	notifyGrace = 5 * time.Second

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,7 +38,7 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 	require.Regexp(t, "^starter: another `starter up` runs on the state directory .*/state: use that one, or set CLAUDEOPS_STATE_DIR", twice.stderr)
 	began := starter(t, append(environ, "TEMPORAL_ADDRESS="+first.Temporal), "run", "--id", "interrupted")
 	require.Equal(t, exitOK, began.code, began.stderr)
-	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
 	first.interrupt(t)
 
 	second := startUp(t, environ)
@@ -48,7 +47,7 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 	require.Eventually(t, func() bool {
 		shown := starter(t, environ, "chain", "interrupted", "-o", "json")
 		return shown.code == exitOK && json.Unmarshal([]byte(shown.stdout), &chain) == nil && chain.Outcome != ""
-	}, time.Minute, 250*time.Millisecond, "the chain did not go on")
+	}, screenTimeout, screenLook, "the chain did not go on")
 	require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, chain.Reason)
 	require.Len(t, chain.Sessions, 1)
 	require.Equal(t, 2, chain.Sessions[0].Attempts)
