@@ -152,6 +152,14 @@ func (b *bench) failIn(
 	return result, failed
 }
 
+// tempo is the time in which this CLI, real or not, gets a step done on a busy machine.
+func (b *bench) tempo() time.Duration {
+	if b.real {
+		return 4 * time.Second
+	}
+	return time.Second
+}
+
 // transcript returns the bytes of a conversation.
 func (b *bench) transcript(t *testing.T, sessionID string) []byte {
 	t.Helper()

@@ -19,8 +19,9 @@ import (
 // TestFaults covers what a real CLI does not do on demand.
 func TestFaults(t *testing.T) {
 	t.Parallel()
+	const idle = 3 * time.Second
 	quick := func(i *claude.Invocation) {
-		i.Limits = claude.Limits{Wall: time.Minute, FirstByte: time.Second, Idle: time.Second, Grace: 200 * time.Millisecond}
+		i.Limits = claude.Limits{Wall: time.Minute, FirstByte: idle, Idle: idle, Grace: 200 * time.Millisecond}
 	}
 	for name, tc := range map[string]struct {
 		fault  claudesim.Fault
@@ -31,7 +32,7 @@ func TestFaults(t *testing.T) {
 		"nothing is printed": {
 			fault: claudesim.Fault{Hang: claudesim.HangAtStart}, adjust: quick, want: claude.KindStalled,
 			check: func(t *testing.T, result claude.Result, err error) {
-				require.ErrorContains(t, err, "nothing in its first 1s")
+				require.ErrorContains(t, err, "nothing in its first 3s")
 				require.Empty(t, result.SessionID)
 			},
 		},
@@ -91,7 +92,7 @@ func TestFaults(t *testing.T) {
 			check: func(t *testing.T, result claude.Result, _ error) { require.Zero(t, result.ContextWindow) },
 		},
 		"repeated results": {fault: claudesim.Fault{RepeatResult: 3}},
-		"slow":             {fault: claudesim.Fault{LineDelay: claudesim.Duration(100 * time.Millisecond)}, adjust: quick},
+		"slow":             {fault: claudesim.Fault{LineDelay: claudesim.Duration(idle / 5)}, adjust: quick},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

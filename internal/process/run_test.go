@@ -152,7 +152,10 @@ func TestRunStopsTheProgram(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				spec := shell(t, mode, tc.script)
-				spec.Grace = 500 * time.Millisecond
+				spec.Grace = patience
+				if tc.want == killed {
+					spec.Grace = 500 * time.Millisecond
+				}
 				spec.Stdout = onFirstWrite(func() { cancel(cause) })
 				exit, _ := run(t, ctx, spec)
 				require.Equal(t, tc.want, exit)

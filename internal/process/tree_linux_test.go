@@ -74,7 +74,7 @@ func endTree(t *testing.T, mode process.Mode, tree shape, stop bool) {
 	spec.Env = append(spec.Env, mark)
 	spec.Grace = 200 * time.Millisecond
 	spec.Stdout = onFirstWrite(func() {
-		require.GreaterOrEqual(t, len(living(t, mark)), tree.size)
+		requireGrown(t, mark, tree.size)
 		if stop {
 			cancel()
 			return
@@ -88,6 +88,12 @@ func endTree(t *testing.T, mode process.Mode, tree shape, stop bool) {
 	if !stop {
 		require.Equal(t, process.Exit{Code: 6}, exit)
 	}
+}
+
+// requireGrown waits until that many processes of a tree live at once.
+func requireGrown(t testing.TB, mark string, size int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(living(t, mark)) >= size }, patience, 5*time.Millisecond)
 }
 
 // TestTreeDiesWithItsWorker kills a worker and has the tree looked for from outside.
@@ -127,7 +133,7 @@ func killWorker(t testing.TB, mode process.Mode, tree shape) time.Duration {
 		t.Fatal("the tree does not stand")
 	}
 	init := initOf(t, worker.Process.Pid)
-	require.GreaterOrEqual(t, len(living(t, mark)), 1+tree.size)
+	requireGrown(t, mark, 1+tree.size)
 
 	require.NoError(t, worker.Process.Kill())
 	killed := time.Now()
@@ -167,8 +173,8 @@ func TestTreeReapsItsOrphans(t *testing.T) {
 		spec.Env = append(spec.Env, mark)
 		var zombies []string
 		spec.Stdout = onFirstWrite(func() {
-			self := living(t, mark)
-			require.Len(t, self, 1)
+			var self []int
+			require.Eventually(t, func() bool { self = living(t, mark); return len(self) == 1 }, patience, 5*time.Millisecond)
 			_, init, err := stat(self[0])
 			require.NoError(t, err)
 			zombies = childrenOf(t, init)
@@ -230,14 +236,15 @@ func TestTreeEndsWhoseInitIsGone(t *testing.T) {
 	})
 	t.Run("stopped", func(t *testing.T) {
 		t.Parallel()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		mark := newMark(t)
-		spec := shell(t, process.ModeSubreaper, daemons+`kill -STOP $PPID; exec sleep 300`)
+		spec := shell(t, process.ModeSubreaper, `kill -STOP $PPID; `+daemons+`exec sleep 300`)
 		spec.Env = append(spec.Env, mark)
 		spec.Grace = 100 * time.Millisecond
+		spec.Stdout = onFirstWrite(cancel)
 		exit, _ := run(t, ctx, spec)
-		require.Equal(t, process.Exit{Code: -1, Signal: syscall.SIGKILL, StoppedBy: context.DeadlineExceeded}, exit)
+		require.Equal(t, process.Exit{Code: -1, Signal: syscall.SIGKILL, StoppedBy: context.Canceled}, exit)
 		require.Empty(t, living(t, mark))
 	})
 	t.Run("in a namespace", func(t *testing.T) {
@@ -283,6 +290,7 @@ func TestTreeInitHoldsNoSecrets(t *testing.T) {
 		spec := shell(t, mode, `echo ready; exec sleep 300`)
 		spec.Env = append(spec.Env, mark)
 		spec.Stdout = onFirstWrite(func() {
+			requireGrown(t, mark, 1)
 			_, init, err := stat(living(t, mark)[0])
 			require.NoError(t, err)
 			if os.Geteuid() == 0 { // others are kept out altogether

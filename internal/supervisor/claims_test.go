@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
@@ -28,16 +29,26 @@ func TestClaimsOfTheLivingAreLeftAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, died.Close(), "as the kernel does when a process dies")
 
+	require.Equal(t, claim{WorkflowID: "died", RunID: "run", ActivityID: "7", Token: []byte{2, 0, 255}}, takeOne(t, c))
 	orphaned, err := c.takeOrphaned()
-	require.NoError(t, err)
-	require.Equal(t, []claim{{WorkflowID: "died", RunID: "run", ActivityID: "7", Token: []byte{2, 0, 255}}}, orphaned)
-	orphaned, err = c.takeOrphaned()
 	require.NoError(t, err)
 	require.Empty(t, orphaned, "each is taken once")
 	require.NoError(t, lives.Close())
-	orphaned, err = c.takeOrphaned()
-	require.NoError(t, err)
+	require.Equal(t, "lives", takeOne(t, c).WorkflowID)
+}
+
+// takeOne takes the one claim that has lost its process. A program that another test starts at that
+// moment holds a copy of the lock until it is executed.
+func takeOne(t *testing.T, c claims) claim {
+	t.Helper()
+	var orphaned []claim
+	require.Eventually(t, func() bool {
+		taken, err := c.takeOrphaned()
+		orphaned = append(orphaned, taken...)
+		return err != nil || len(orphaned) > 0
+	}, time.Minute, time.Millisecond)
 	require.Len(t, orphaned, 1)
+	return orphaned[0]
 }
 
 func TestClaimsThatWereCutOffAreCleanedUp(t *testing.T) {

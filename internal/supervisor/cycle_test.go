@@ -18,8 +18,10 @@ import (
 // cycle has a schedule start a cycle now, and returns its run.
 func (s *site) cycle(schedule string, input any) client.WorkflowRun {
 	s.t.Helper()
+	soon := time.Duration(time.Now().Unix()) * time.Second % (24 * time.Hour)
+	interval := client.ScheduleIntervalSpec{Every: 24 * time.Hour, Offset: (soon + 12*time.Hour) % (24 * time.Hour)} // due when this is over
 	handle, err := s.client.ScheduleClient().Create(s.t.Context(), client.ScheduleOptions{
-		ID: schedule, Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 24 * time.Hour}}}, TriggerImmediately: true,
+		ID: schedule, Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{interval}}, TriggerImmediately: true,
 		Action: &client.ScheduleWorkflowAction{
 			ID: workflows.CycleWorkflowID(schedule), Workflow: workflows.CycleWorkflow, Args: []any{input}, TaskQueue: s.cfg.Worker.TaskQueue,
 		},

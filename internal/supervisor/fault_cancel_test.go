@@ -40,9 +40,8 @@ func cancelAsWebUI(ctx context.Context, c client.Client, run client.WorkflowRun)
 	return err
 }
 
-// TestFaultCancel cancels chains in the middle of a tool call.
+// TestFaultCancel cancels chains in the middle of a tool call. It measures, and runs beside nothing.
 func TestFaultCancel(t *testing.T) {
-	t.Parallel()
 	temporalServer := startTemporal(t)
 	for name, tt := range map[string]struct {
 		cancel func(context.Context, client.Client, client.WorkflowRun) error
@@ -53,7 +52,6 @@ func TestFaultCancel(t *testing.T) {
 		"of_one_that_ignores_sigint": {cancelAsWebUI, claudesim.Fault{IgnoreInterrupt: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			marker := filepath.Join(t.TempDir(), "started")
 			claude := simtest.Install(t, claudesim.Play(
 				claudesim.Always(claudesim.Bash("setsid sleep 300 > /dev/null 2>&1 & touch "+marker+"; sleep 300")).Failing(tt.fault)))
@@ -80,9 +78,9 @@ func TestFaultCancel(t *testing.T) {
 }
 
 // TestFaultCancelBetweenAttempts cancels a chain while its tier waits to be tried again, because the model
-// is away. What the tier has spent before is not lost.
+// is away. What the tier has spent before is not lost. Temporal has two seconds to tell it, as long as
+// people wait for that at most, so this runs beside nothing.
 func TestFaultCancelBetweenAttempts(t *testing.T) {
-	t.Parallel()
 	temporalServer := startTemporal(t)
 	claude := simtest.Install(t, claudesim.Play(claudesim.Always(
 		claudesim.Bash("true").Using(claudesim.Usage{Input: 10_000}), claudesim.Fail(http.StatusServiceUnavailable, "overloaded"))))

@@ -52,7 +52,8 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 		require.Eventually(t, exists(marker), testTimeout, 20*time.Millisecond)
 		session := s.query(run).Sessions[0].SessionID
 		require.GreaterOrEqual(t, len(processesOf(t, session)), 2, "the CLI and its command")
-		time.Sleep(2 * time.Second) // a heartbeat tells of the call
+		require.Eventually(t, func() bool { return len(s.heartbeat(run.GetID()).InFlight) > 0 },
+			testTimeout, 20*time.Millisecond, "no heartbeat tells of the call")
 
 		asked := len(api.Requests())
 		first.kill(t)
@@ -80,10 +81,10 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 // TestFaultRealCLIHostLostBetweenTiers takes the host away that has run Tier 1.
 func TestFaultRealCLIHostLostBetweenTiers(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, version claudesim.Version, cli string) {
-		marker := filepath.Join(t.TempDir(), "looking")
+		marker, drains := filepath.Join(t.TempDir(), "looking"), filepath.Join(t.TempDir(), "drains")
 		api := simtest.StartAPI(t, claudesim.Play(
 			claudesim.On(claudesim.Match{Model: "haiku"},
-				claudesim.Bash("touch "+marker+"; sleep 2; echo seen by tier 1"), claudesim.Conclude(asksFor(2))),
+				claudesim.Bash(lookingUntil(marker, drains)), claudesim.Conclude(asksFor(2))),
 			claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Conclude(resolved()))))
 		c, address := startTemporalAt(t)
 		here := newHost(t, cli, "file://"+t.TempDir())
@@ -93,7 +94,7 @@ func TestFaultRealCLIHostLostBetweenTiers(t *testing.T) {
 		first := startWorker(t, environ, address)
 		run := siteOf(t, c, environ).start(nil)
 		require.Eventually(t, exists(marker), testTimeout, 20*time.Millisecond)
-		first.drain(t)
+		first.drainWith(t, func() { require.NoError(t, os.WriteFile(drains, nil, 0o600)) })
 		require.NoError(t, os.RemoveAll(here.home))
 		lost := time.Now()
 

@@ -39,10 +39,11 @@ var (
 const startedAgain = "ended before its work was done"
 
 // What the ids of chains begin with whose repair takes long: longer than it takes to start a worker again,
-// and longer than a worker may be without Temporal.
+// longer than a worker may be without Temporal, and only when it has acted.
 const (
-	longChain = "long-"
-	slowChain = "slow-"
+	longChain      = "long-"
+	slowChain      = "slow-"
+	lingeringChain = "lingering-"
 )
 
 // newDice returns a source of random moments, and the seed with which -faults.seed repeats them.
@@ -93,7 +94,8 @@ func newFaultSite(t *testing.T, c client.Client, more ...string) *faultSite {
 func repairingOnce(effects string) []claudesim.Turn {
 	file := `"` + effects + `/$CLAUDEOPS_CHAIN_ID"`
 	long := `case "$CLAUDEOPS_CHAIN_ID" in ` + longChain + `*) sleep 3;; ` + slowChain + `*) sleep 20;; esac`
-	act := long + `; sleep 0.3; echo "$CLAUDEOPS_SESSION_ID" >> ` + file + `; sleep 0.3`
+	lingering := `case "$CLAUDEOPS_CHAIN_ID" in ` + lingeringChain + `*) sleep 20;; esac`
+	act := long + `; sleep 0.3; echo "$CLAUDEOPS_SESSION_ID" >> ` + file + `; sleep 0.3; ` + lingering
 	turns := []claudesim.Turn{
 		claudesim.On(claudesim.Match{Model: "sonnet", Prompt: startedAgain},
 			claudesim.Bash("test -s "+file+" || { "+act+"; }"), claudesim.Conclude(resolved())),

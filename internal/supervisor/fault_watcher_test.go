@@ -119,7 +119,7 @@ func watcherRole() error {
 		now := time.Now()
 		seen.Looks++
 		seen.Blind, last = max(seen.Blind, now.Sub(last)), now
-		if err := seen.look(program, now, living); err != nil {
+		if err := seen.look(program, living); err != nil {
 			return err
 		}
 		select {
@@ -142,7 +142,7 @@ func goFirst() {
 }
 
 // look takes in the agents that live now.
-func (w *watched) look(program string, now time.Time, living map[string]int) error {
+func (w *watched) look(program string, living map[string]int) error {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
 		return err
@@ -157,6 +157,7 @@ func (w *watched) look(program string, now time.Time, living map[string]int) err
 		if session == "" {
 			continue
 		}
+		now := time.Now() // a look takes its time, in which one agent may follow another
 		key := fmt.Sprint(pid, session)
 		at, known := living[key]
 		if !known {

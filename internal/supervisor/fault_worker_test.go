@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -28,26 +27,30 @@ func TestFaultWorkerKilled(t *testing.T) {
 	f.environ = append(f.environ, "TEMPORAL_ADDRESS="+address)
 	dice, seed := newDice()
 	began := time.Now()
-	chains, over := f.runAll(t, *faultChains)
+	var ids []string
+	for i := range *faultChains {
+		id := fmt.Sprintf("chain-%d", i)
+		if i%3 == 1 {
+			id = longChain + id
+		}
+		ids = append(ids, id)
+	}
+	chains, over := f.runAll(t, ids...)
 	kills := f.killWorkersUntil(t, over, dice)
 	figures := f.requireUnharmed(t, *chains)
 	require.Positive(t, kills)
 	t.Logf("faults: worker killed: kills=%d %s took=%s seed=%d", kills, figures, time.Since(began).Round(time.Second), seed)
 }
 
-// runAll starts n chains at once, every third with a long repair. Once the channel that it returns is closed, they have ended.
-func (f *faultSite) runAll(t *testing.T, n int) (chains *[]escalation.Chain, over <-chan struct{}) {
+// runAll starts chains at once. Once the channel that it returns is closed, they have ended.
+func (f *faultSite) runAll(t *testing.T, ids ...string) (chains *[]escalation.Chain, over <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
 	t.Cleanup(cancel)
-	all, done := make([]escalation.Chain, n), make(chan struct{})
+	all, done := make([]escalation.Chain, len(ids)), make(chan struct{})
 	var running sync.WaitGroup
-	for i := range n {
+	for i, id := range ids {
 		running.Go(func() {
-			id := fmt.Sprintf("chain-%d", i)
-			if i%3 == 1 {
-				id = longChain + id
-			}
 			chain, err := f.run(ctx, id, serviceOf(i))
 			if err != nil {
 				t.Error(err)
@@ -70,7 +73,8 @@ func (f *faultSite) killWorkersUntil(t *testing.T, over <-chan struct{}, dice *r
 		worker := startRole(t, "worker", nil, f.environ...)
 		pause := moment(dice, time.Second)
 		if dice.IntN(5) > 0 {
-			pause = moment(dice, 5*time.Second)
+			// Each lives longer than the one before, so that on a slow machine, too, a long repair comes to its end.
+			pause = moment(dice, min(5*time.Second+time.Duration(kills)*200*time.Millisecond, 10*time.Second))
 			worker.awaitReady(t)
 		}
 		select {
@@ -90,10 +94,10 @@ func TestFaultWorkerRestarted(t *testing.T) {
 	c, address := startTemporalAt(t)
 	f := newFaultSite(t, c)
 	f.environ = append(f.environ, "TEMPORAL_ADDRESS="+address)
-	chains, over := f.runAll(t, 1)
-	effect := filepath.Join(f.effects, "chain-0")
+	const id = lingeringChain + "chain"
+	chains, over := f.runAll(t, id)
 	worker := startRole(t, "worker", nil, f.environ...)
-	require.Eventually(t, func() bool { _, err := os.Stat(effect); return err == nil }, testTimeout, 5*time.Millisecond)
+	require.Eventually(t, exists(filepath.Join(f.effects, id)), testTimeout, 5*time.Millisecond)
 	worker.kill(t)
 	worker = startRole(t, "worker", nil, f.environ...)
 	worker.awaitReady(t)

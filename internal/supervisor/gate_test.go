@@ -279,7 +279,7 @@ func (s *site) floodUntilAnew(chainID, runID string) (sent int) {
 		}
 		require.NoError(s.t, senders.Wait())
 		sent += burst
-		time.Sleep(time.Second)
+		time.Sleep(max(time.Second, time.Duration(sent/burst)*250*time.Millisecond)) // the more there are, the longer they take to digest
 		described, err := s.client.DescribeWorkflowExecution(s.t.Context(), chainID, "")
 		require.NoError(s.t, err)
 		if described.GetWorkflowExecutionInfo().GetExecution().GetRunId() != runID {

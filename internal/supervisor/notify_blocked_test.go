@@ -68,6 +68,7 @@ func (tt blockedCase) run(t *testing.T, temporalServer client.Client, address, q
 	s := siteOf(t, temporalServer, environ)
 	first := startWorker(t, environ, address)
 	if tt.before {
+		awaitOneDay(t)
 		_, err := s.finish(s.startAs(queue+"-before", nil))
 		require.NoError(t, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -163,12 +164,30 @@ func TestChainOfOneIssueIsCancelled(t *testing.T) {
 	recordHistory(t, s, run, run.GetID())
 }
 
+// awaitOneDay returns when a budget's day, of UTC, does not end within the next minutes.
+func awaitOneDay(t *testing.T) {
+	t.Helper()
+	const enough = 3 * time.Minute
+	if left := 24*time.Hour - time.Duration(time.Now().Unix())*time.Second%(24*time.Hour); left < enough {
+		t.Logf("waiting %s for the next day", left)
+		time.Sleep(left)
+	}
+}
+
 // TestChainsReserveTheDaysBudget runs three chains at once on a day that is worth two.
 func TestChainsReserveTheDaysBudget(t *testing.T) {
 	t.Parallel()
-	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(allWell()).After(3*time.Second))))
-	s := startSite(t, startTemporal(t), environment(t, claude, "CLAUDEOPS_DAY_BUDGET_USD=1", "CLAUDEOPS_TIER1_BUDGET_USD=0.5"))
+	awaitOneDay(t)
+	refusal := filepath.Join(t.TempDir(), "refusal")
+	claude := simtest.Install(t, claudesim.Play(claudesim.Always(
+		claudesim.Bash("until [ -e "+refusal+" ]; do sleep 0.05; done"), claudesim.Conclude(allWell()))))
+	s := startSite(t, startTemporal(t), environment(t, claude,
+		append(toolsAllowed(), "CLAUDEOPS_DAY_BUDGET_USD=1", "CLAUDEOPS_TIER1_BUDGET_USD=0.5")...))
 	runs := []client.WorkflowRun{s.startAs("a", nil), s.startAs("b", nil), s.startAs("c", nil)}
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(runs, func(run client.WorkflowRun) bool { return s.query(run).Outcome != "" })
+	}, testTimeout, 50*time.Millisecond, "none is refused")
+	require.NoError(t, os.WriteFile(refusal, nil, 0o600))
 	var ran, refused int
 	for _, run := range runs {
 		chain, err := s.finish(run)

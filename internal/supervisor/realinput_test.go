@@ -189,7 +189,7 @@ func requireListed(t *testing.T, s *site, chain escalation.Chain) {
 			Query:     "ClaudeOpsOutcome = 'resolved' AND ClaudeOpsTier = 2 AND ClaudeOpsServices = 'jellyfin' AND ClaudeOpsTrigger = 'manual'",
 		})
 		return err == nil && len(found.GetExecutions()) == 1
-	}, 20*time.Second, 100*time.Millisecond, "the chain is not listed")
+	}, testTimeout, 100*time.Millisecond, "the chain is not listed")
 	require.Equal(t, chain.ID, found.GetExecutions()[0].GetExecution().GetWorkflowId())
 	var cost float64
 	payload := found.GetExecutions()[0].GetSearchAttributes().GetIndexedFields()[workflows.CostAttribute.GetName()]

@@ -50,7 +50,7 @@ func startService(t *testing.T, dir string) service {
 	require.Eventually(t, func() bool {
 		address, err = os.ReadFile(filepath.Join(dir, "address"))
 		return err == nil && len(address) > 0
-	}, 20*time.Second, 10*time.Millisecond, "the service did not start")
+	}, testTimeout, 10*time.Millisecond, "the service did not start")
 	return service{URL: "http://" + strings.TrimSpace(string(address)), pid: command.Process.Pid}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -214,9 +215,9 @@ func TestWatch(t *testing.T) {
 	archive, path := inMemory(t), place(t)
 	watched := copyAt(t, archive, path)
 	ctx, stop := context.WithCancel(t.Context())
-	var failures []error
+	var failures atomic.Int32
 	var idle sync.WaitGroup
-	idle.Go(func() { watched.Watch(ctx, time.Millisecond, func(err error) { failures = append(failures, err) }) })
+	idle.Go(func() { watched.Watch(ctx, time.Millisecond, func(error) { failures.Add(1) }) })
 
 	for n := range 3 {
 		add(t, path, lines("first", n+1))
@@ -229,10 +230,11 @@ func TestWatch(t *testing.T) {
 	}
 	require.NoError(t, archive.Close())
 	add(t, path, lines("more", 1))
+	require.Eventually(t, func() bool { return failures.Load() > 0 }, 10*time.Second, time.Millisecond)
 	time.Sleep(50 * time.Millisecond) // many intervals, in which every save fails
 	stop()
 	idle.Wait()
-	require.Len(t, failures, 1, "what stays wrong is told once")
+	require.EqualValues(t, 1, failures.Load(), "what stays wrong is told once")
 }
 
 // BenchmarkSave archives a transcript of 10 MB, as long conversations have, into a directory.
