@@ -25,7 +25,7 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// What temporalRole serves: a file, and a port, which is a free one if it is 0.
+// What temporalRole serves: a file, and a port.
 const (
 	databaseVariable = "FAULTS_DATABASE"
 	portVariable     = "FAULTS_PORT"
@@ -53,20 +53,28 @@ func temporalRole() error {
 type temporalProcess struct {
 	*roleProcess
 	file    string
+	port    int
 	address string
+}
+
+// newTemporalProcess has no server yet. Its port is none that a system gives to who asks for a free one:
+// it shall be free when the server comes back.
+func newTemporalProcess(t *testing.T) *temporalProcess {
+	t.Helper()
+	p := &temporalProcess{file: filepath.Join(t.TempDir(), "temporal.db")}
+	require.Eventually(t, func() bool {
+		p.port = 20_000 + rand.IntN(10_000) //nolint:gosec // a port, no secret
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)))
+		return err == nil && listener.Close() == nil
+	}, testTimeout, time.Millisecond)
+	return p
 }
 
 // start starts the server and returns when it answers.
 func (p *temporalProcess) start(t *testing.T) {
 	t.Helper()
-	port := "0"
-	if p.address != "" {
-		var err error
-		_, port, err = net.SplitHostPort(p.address)
-		require.NoError(t, err)
-	}
 	reader, writer := io.Pipe()
-	p.roleProcess = startRole(t, "temporal", writer, databaseVariable+"="+p.file, portVariable+"="+port, "HOME="+t.TempDir())
+	p.roleProcess = startRole(t, "temporal", writer, databaseVariable+"="+p.file, portVariable+"="+strconv.Itoa(p.port), "HOME="+t.TempDir())
 	said := p.said
 	overdue := time.AfterFunc(testTimeout, func() { _ = writer.CloseWithError(errors.New("the server does not start")) })
 	line, err := bufio.NewReader(reader).ReadString('\n')
@@ -86,7 +94,7 @@ func TestFaultTemporalKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a Temporal server; not with -short")
 	}
-	server := &temporalProcess{file: filepath.Join(t.TempDir(), "temporal.db")}
+	server := newTemporalProcess(t)
 	server.start(t)
 	c := connect(t, server.address)
 	require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, client.DefaultNamespace))
