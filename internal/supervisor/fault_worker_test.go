@@ -65,6 +65,10 @@ func (f *faultSite) runAll(t *testing.T, ids ...string) (chains *[]escalation.Ch
 	return &all, done
 }
 
+// longLifeEvery is how often a worker lives so long that a long repair ends on a slow machine, too, before
+// its attempts are used up.
+const longLifeEvery = 20
+
 // killWorkersUntil runs one worker after another and kills each at a random moment, some of them while
 // they start. The last one, which has nothing to do any more, is drained.
 func (f *faultSite) killWorkersUntil(t *testing.T, over <-chan struct{}, dice *rand.Rand) (kills int) {
@@ -73,9 +77,11 @@ func (f *faultSite) killWorkersUntil(t *testing.T, over <-chan struct{}, dice *r
 		worker := startRole(t, "worker", nil, f.environ...)
 		pause := moment(dice, time.Second)
 		if dice.IntN(5) > 0 {
-			// Each lives longer than the one before, so that on a slow machine, too, a long repair comes to its end.
-			pause = moment(dice, min(5*time.Second+time.Duration(kills)*200*time.Millisecond, 10*time.Second))
+			pause = moment(dice, 5*time.Second)
 			worker.awaitReady(t)
+		}
+		if kills%longLifeEvery == longLifeEvery-1 {
+			pause = 10 * time.Second
 		}
 		select {
 		case <-time.After(pause):
