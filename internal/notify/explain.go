@@ -18,9 +18,9 @@ const (
 )
 
 var (
-	// plainWord and code are what an explanation may consist of: words, and the codes of HTTP and SMTP.
-	plainWord = regexp.MustCompile(`^[A-Za-z]+(['-][A-Za-z]+)*$`)
-	code      = regexp.MustCompile(`^[2-5]\d{2}$`)
+	// plainWord and statusCode are what an explanation may consist of: words, and the codes of HTTP and SMTP.
+	plainWord  = regexp.MustCompile(`^[A-Za-z]+(['-][A-Za-z]+)*$`)
+	statusCode = regexp.MustCompile(`^[2-5]\d{2}$`)
 	// pieces are what a URL consists of.
 	pieces = regexp.MustCompile(`[\pL\pN]+`)
 )
@@ -38,7 +38,7 @@ func explain(err error, rawURL string) string {
 	length := 0
 	for field := range strings.FieldsSeq(err.Error()) {
 		word := strings.Trim(field, `.,:;!?()[]{}<>"'`)
-		if !plainWord.MatchString(word) && !code.MatchString(word) || within(strings.ToLower(word), secret) {
+		if !plainWord.MatchString(word) && !statusCode.MatchString(word) || within(strings.ToLower(word), secret) {
 			word = hidden
 		} else if strings.HasSuffix(field, ":") {
 			word += ":"
@@ -54,12 +54,12 @@ func explain(err error, rawURL string) string {
 	return strings.Join(words, " ")
 }
 
-// within reports whether word is a part of secret, or has a piece of it in it. A code is only held
+// within reports whether word is a part of secret, or has a piece of it in it. A status code is only held
 // back if it is a piece by itself: its three digits are in every other port or number by chance,
 // and without it nobody knows what the service answered.
 func within(word, secret string) bool {
 	words := pieces.FindAllString(secret, -1)
-	if code.MatchString(word) {
+	if statusCode.MatchString(word) {
 		return slices.Contains(words, word)
 	}
 	if len(word) >= wholeWord && strings.Contains(secret, word) {
