@@ -176,7 +176,8 @@ func (b *bench) slowCommand(t *testing.T) (started string) {
 	t.Helper()
 	started = filepath.Join(b.dir, "started")
 	// Not $$: in a namespace of its own that is a number which means something else out here.
-	script := "#!/bin/sh\nread pid rest </proc/self/stat || pid=$$\necho $pid >" + started + "\nexec sleep 60\n"
+	// And not at once under its name: whoever sees the file may end the script before it has written.
+	script := "#!/bin/sh\nread pid rest </proc/self/stat || pid=$$\necho $pid >started.new && mv started.new " + started + "\nexec sleep 60\n"
 	require.NoError(t, process.WriteProgram(filepath.Join(b.dir, "slow.sh"), []byte(script)))
 	return started
 }
