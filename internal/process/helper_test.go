@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,6 +33,30 @@ const (
 // forgetful makes the test binary a program that forgets InitIfAsked and probes the mode that is its value.
 const forgetful = "PROCESS_TEST_FORGETFUL"
 
+// superuserIn makes the test binary, where it is installed to run as the superuser, a program of that user
+// which nobody else can kill. The value is its directory, where it says so and is told to end.
+const (
+	superuserIn     = "PROCESS_TEST_SUPERUSER_IN"
+	becameSuperuser = "became"
+	endSuperuser    = "end"
+)
+
+// becomeSuperuser runs until it is told to end, and returns the exit code.
+func becomeSuperuser(dir string) int {
+	if syscall.Setreuid(0, 0) != nil { // the real user, too, who else may kill it
+		return 1
+	}
+	if os.WriteFile(filepath.Join(dir, becameSuperuser), nil, 0o600) != nil {
+		return 1
+	}
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(dir, endSuperuser)); err == nil {
+			break
+		}
+	}
+	return 0
+}
+
 // probe prints what Probe finds, and returns the exit code.
 func probe(choice process.Mode) int {
 	found, err := process.Probe(choice)
@@ -42,7 +67,7 @@ func probe(choice process.Mode) int {
 	return 0
 }
 
-// work runs a script as a worker would, and returns the exit code.
+// work runs a script as a worker would, says how many processes are left, and returns the exit code.
 func work(script string) int {
 	mark := os.Getenv(workerMark)
 	exit, err := process.Run(context.Background(), process.Spec{
@@ -53,6 +78,7 @@ func work(script string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	fmt.Fprintln(os.Stderr, "survivors:", exit.Survivors)
 	return exit.Code
 }
 

@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// endPatience is how long an init tries to end what it cannot kill.
-	endPatience = 2 * time.Second
+	// endPatience is how long an init tries to end what it cannot kill. What it can must have died by
+	// then, or counts as a survivor: on one busy processor two seconds were too short for that.
+	endPatience = 5 * time.Second
 	// orphanPatience is the same when nobody waits for it.
 	orphanPatience = 30 * time.Second
 	// scanPause is the longest pause between two looks at what is left.

@@ -12,6 +12,9 @@ func TestMain(m *testing.M) {
 	if choice := os.Getenv(forgetful); choice != "" { // does not call InitIfAsked
 		os.Exit(probe(process.Mode(choice)))
 	}
+	if dir := os.Getenv(superuserIn); dir != "" {
+		os.Exit(becomeSuperuser(dir))
+	}
 	process.InitIfAsked()
 	if script := os.Getenv(workerScript); script != "" {
 		os.Exit(work(script))
