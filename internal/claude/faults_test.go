@@ -19,9 +19,9 @@ import (
 // TestFaults covers what a real CLI does not do on demand.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	const idle = 3 * time.Second
+	const idle = 10 * time.Second
 	quick := func(i *claude.Invocation) {
-		i.Limits = claude.Limits{Wall: time.Minute, FirstByte: idle, Idle: idle, Grace: 200 * time.Millisecond}
+		i.Limits = claude.Limits{Wall: time.Minute, FirstByte: 30 * time.Second, Idle: idle, Grace: 200 * time.Millisecond}
 	}
 	for name, tc := range map[string]struct {
 		fault  claudesim.Fault
@@ -30,7 +30,8 @@ func TestFaults(t *testing.T) {
 		check  func(*testing.T, claude.Result, error)
 	}{
 		"nothing is printed": {
-			fault: claudesim.Fault{Hang: claudesim.HangAtStart}, adjust: quick, want: claude.KindStalled,
+			fault: claudesim.Fault{Hang: claudesim.HangAtStart}, want: claude.KindStalled,
+			adjust: func(i *claude.Invocation) { i.Limits.FirstByte = 3 * time.Second },
 			check: func(t *testing.T, result claude.Result, err error) {
 				require.ErrorContains(t, err, "nothing in its first 3s")
 				require.Empty(t, result.SessionID)
@@ -48,7 +49,7 @@ func TestFaults(t *testing.T) {
 		},
 		"it goes on after its result": {
 			fault: claudesim.Fault{Hang: claudesim.HangAfterResult}, want: claude.KindTimedOut,
-			adjust: func(i *claude.Invocation) { i.Limits.Wall = 2 * time.Second },
+			adjust: func(i *claude.Invocation) { i.Limits.Wall = 15 * time.Second },
 			check: func(t *testing.T, result claude.Result, _ error) {
 				require.Equal(t, "fine", result.Text, "what is known is kept")
 				require.False(t, result.CostEstimated)
@@ -92,7 +93,7 @@ func TestFaults(t *testing.T) {
 			check: func(t *testing.T, result claude.Result, _ error) { require.Zero(t, result.ContextWindow) },
 		},
 		"repeated results": {fault: claudesim.Fault{RepeatResult: 3}},
-		"slow":             {fault: claudesim.Fault{LineDelay: claudesim.Duration(idle / 5)}, adjust: quick},
+		"slow":             {fault: claudesim.Fault{LineDelay: claudesim.Duration(idle / 4)}, adjust: quick},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

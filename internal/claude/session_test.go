@@ -2,12 +2,15 @@ package claude_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claude"
@@ -49,10 +52,14 @@ func TestEndSession(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("finds nothing")
 	}
-	const id = "b3b6f0c4-3c55-4ee0-9a5c-0f1c5f0b7a11"
+	id := uuid.NewString()
 	stray := exec.CommandContext(t.Context(), "sleep", "300")
 	stray.Env = []string{claude.SessionVariable + "=" + id}
 	require.NoError(t, stray.Start())
+	require.Eventually(t, func() bool { // Start returns before the kernel shows the new environment
+		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", stray.Process.Pid))
+		return bytes.Contains(environ, []byte(id))
+	}, time.Minute, time.Millisecond)
 
 	ended, err := claude.EndSession(id)
 	require.NoError(t, err)

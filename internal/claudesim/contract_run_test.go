@@ -3,6 +3,7 @@ package claudesim_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -142,7 +143,7 @@ func (s subject) launch(t *testing.T, p place, l launch) output {
 		command.Env = append(command.Env, name+"="+value)
 	}
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(l.prompt), &stdout, &stderr
-	command.WaitDelay = time.Second
+	command.WaitDelay = 10 * time.Second
 	asked := 0
 	if l.signalWhenAsked {
 		asked = len(s.requests())
@@ -157,10 +158,18 @@ func (s subject) launch(t *testing.T, p place, l launch) output {
 	require.NoError(t, ctx.Err(), "the run did not end; stdout:\n%s", &stdout)
 	out := output{exit: command.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
 	if tool != 0 {
-		time.Sleep(300 * time.Millisecond) // what is to die has died by then
-		out.toolSurvives = syscall.Kill(tool, 0) == nil
+		for began := time.Now(); lives(tool) && time.Since(began) < 3*time.Second; { // what is to die has died by then
+			time.Sleep(20 * time.Millisecond)
+		}
+		out.toolSurvives = lives(tool)
 	}
 	return out
+}
+
+// lives reports whether there is a process that has not ended, collected or not.
+func lives(pid int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // none where there is no /proc
+	return syscall.Kill(pid, 0) == nil && !bytes.Contains(stat, []byte(") Z "))
 }
 
 // awaitSignalTime waits until the launch is to get its signal. It returns the process id

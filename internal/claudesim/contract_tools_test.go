@@ -69,7 +69,7 @@ func toolCases() []contractCase {
 		},
 		{
 			name: "background work", launches: []launch{fresh("try", "--allowedTools", "Bash")},
-			scenario: claudesim.Play(claudesim.Always(claudesim.BashInBackground("sleep 0.5; echo late"), claudesim.Say("waiting"), claudesim.Say("it finished"))),
+			scenario: claudesim.Play(claudesim.Always(claudesim.BashInBackground("sleep 3; echo late"), claudesim.Say("waiting"), claudesim.Say("it finished"))),
 			want: func(t *testing.T, _ claudesim.Version, o []observation) {
 				require.Len(t, o[0].Results, 2)
 				require.Equal(t, "it finished", o[0].Results[1].Text)

@@ -76,7 +76,7 @@ func (s site) answers(t *testing.T, v claudesim.Version, tier escalation.Tier, c
 	_, err = cli.Run(t.Context(), claude.Invocation{
 		SessionID: uuid.NewString(), Prompt: "go", Model: "haiku", Dir: s.cfg.Claude.WorkDir,
 		Tools: rules.Tools, AllowedTools: rules.AllowedTools, DisallowedTools: rules.DisallowedTools,
-		Limits: claude.Limits{Wall: 3 * time.Minute},
+		Limits: claude.Limits{Wall: 10 * time.Minute},
 	}, nil)
 	require.NoError(t, err)
 	requests := api.Requests()

@@ -8,8 +8,13 @@ import (
 	"time"
 )
 
-// markPatience is how long EndMarked tries.
-const markPatience = 5 * time.Second
+const (
+	// markPatience is how long EndMarked tries.
+	markPatience = 5 * time.Second
+	// cleanLooks is how often in a row EndMarked must find nothing: for a moment after its start a
+	// program shows no environment.
+	cleanLooks = 3
+)
 
 // EndMarked kills every process whose environment has the entry mark ("NAME=value"), and what
 // comes of those, and returns how many there were. It is for what an earlier process of ours left
@@ -24,17 +29,20 @@ func EndMarked(mark string) (ended int, err error) {
 	}
 	known := map[processEntry]bool{}
 	deadline := time.Now().Add(markPatience)
-	for pause := time.Millisecond; ; pause = min(2*pause, scanPause) {
+	for clean, pause := 0, time.Millisecond; ; pause = min(2*pause, scanPause) {
 		living := marked(mark)
 		for _, entry := range living {
 			known[processEntry{pid: entry.pid, started: entry.started}] = true
 			entry.kill()
 		}
-		if len(living) == 0 {
-			return len(known), nil
-		}
-		if time.Now().After(deadline) {
+		clean++
+		switch {
+		case len(living) > 0 && time.Now().After(deadline):
 			return len(known) - len(living), fmt.Errorf("%d processes marked %s: %w", len(living), mark, errUnkillable)
+		case len(living) > 0:
+			clean = 0
+		case clean == cleanLooks:
+			return len(known), nil
 		}
 		time.Sleep(pause)
 	}
