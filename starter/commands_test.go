@@ -203,8 +203,11 @@ func TestCommandsOnARealServer(t *testing.T) {
 		})),
 		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
 
-	doctor := starter(t, append(environ, "ANTHROPIC_API_KEY=sk-secret"), "doctor")
-	require.Equal(t, exitOK, doctor.code, doctor.stdout)
+	var doctor result
+	require.Eventually(t, func() bool { // each of its checks has a few seconds, and much else is starting
+		doctor = starter(t, append(environ, "ANTHROPIC_API_KEY=sk-secret"), "doctor")
+		return doctor.code == exitOK
+	}, screenTimeout, screenLook, "what is well does not pass")
 	require.Contains(t, doctor.stdout, "✓ clock")
 	require.Regexp(t, `✓ credentials +agents use ANTHROPIC_API_KEY\n`, doctor.stdout)
 	require.NotContains(t, doctor.stdout, "sk-secret")

@@ -185,8 +185,7 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 
 	// Pause starts nothing, trigger starts one, resume goes on.
 	b.must("schedule", "pause", "looks", "--note", "maintenance")
-	paused := b.until("looks", "the last cycle before the pause", func(s scheduleDetail) bool { return len(s.Running) == 0 })
-	require.True(t, paused.Paused)
+	paused := b.until("looks", "the last cycle before the pause", func(s scheduleDetail) bool { return s.Paused && len(s.Running) == 0 })
 	require.Equal(t, "maintenance", paused.Note)
 	require.Empty(t, paused.Next)
 	time.Sleep(5 * time.Second)
