@@ -127,7 +127,7 @@ func TestChainBranchesOfWaits(t *testing.T) {
 		claudesim.Always(asks("jellyfin"))))
 	s := startSite(t, startTemporal(t), environment(t, claude,
 		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash",
-		"CLAUDEOPS_RESTART_LIMIT=1/25s", "CLAUDEOPS_COOLDOWN_MAX_WAIT=30s", "CLAUDEOPS_ESCALATION_LIMIT=none"))
+		"CLAUDEOPS_RESTART_LIMIT=1/60s", "CLAUDEOPS_COOLDOWN_MAX_WAIT=75s", "CLAUDEOPS_ESCALATION_LIMIT=none"))
 
 	first := s.startAs("repairs", map[string]any{"prompt": "look at everything"})
 	require.Eventually(t, exists(repairing), testTimeout, 50*time.Millisecond)

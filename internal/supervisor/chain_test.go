@@ -284,7 +284,9 @@ func TestDrainInterruptsAndAnotherWorkerGoesOn(t *testing.T) {
 	environ := environment(t, claude, "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")
 	first := startSite(t, temporalServer, environ)
 	run := first.start(nil)
-	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, testTimeout, 50*time.Millisecond)
+	require.Eventually(t, exists(marker), testTimeout, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(first.heartbeat(run.GetID()).InFlight) > 0 },
+		testTimeout, 50*time.Millisecond, "no heartbeat tells of the call")
 	require.NoError(t, first.stop())
 	described, err := temporalServer.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
 	require.NoError(t, err)

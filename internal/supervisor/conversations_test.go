@@ -47,6 +47,9 @@ func exists(path string) func() bool {
 // drainingLine is in the log of a worker that begins nothing more.
 const drainingLine = "msg=draining"
 
+// drainingSoon is how long after that line it has surely stopped asking for work.
+const drainingSoon = 2 * time.Second
+
 // lookingUntil is a command of Tier 1 that writes marker and works on until another file is there.
 func lookingUntil(marker, file string) string {
 	return "touch " + marker + "; until [ -e " + file + " ]; do sleep 0.05; done; echo seen by tier 1"
@@ -106,6 +109,7 @@ func TestHostLostBetweenTiers(t *testing.T) {
 			stopped := make(chan error, 1)
 			go func() { stopped <- first.stop() }()
 			require.Eventually(t, func() bool { return book.count(drainingLine) > 0 }, testTimeout, 5*time.Millisecond)
+			time.Sleep(drainingSoon)
 			require.NoError(t, os.WriteFile(drains, nil, 0o600))
 			require.NoError(t, <-stopped)
 			require.NoError(t, os.RemoveAll(here.home))

@@ -58,8 +58,8 @@ func misbehaviours() map[string]misbehaviour {
 			outcome: escalation.OutcomeAborted, status: escalation.SessionStopped, problem: "the chain was cancelled",
 		},
 		"ignores_sigint_timed_out": {
-			script: stubborn, env: []string{"CLAUDEOPS_TIER1_TIMEOUT=6s", "CLAUDEOPS_FIRST_BYTE_TIMEOUT=6s", "CLAUDEOPS_STOP_GRACE=1s"},
-			outcome: escalation.OutcomeNeedsHuman, status: escalation.SessionTimedOut, problem: "its whole time limit of 6s",
+			script: stubborn, env: []string{"CLAUDEOPS_TIER1_TIMEOUT=20s", "CLAUDEOPS_FIRST_BYTE_TIMEOUT=20s", "CLAUDEOPS_STOP_GRACE=1s"},
+			outcome: escalation.OutcomeNeedsHuman, status: escalation.SessionTimedOut, problem: "its whole time limit of 20s",
 		},
 		"forks_daemons": {
 			script: func(marker, token string) []claudesim.Turn {
@@ -71,12 +71,12 @@ func misbehaviours() map[string]misbehaviour {
 		},
 		"prints_nothing": {
 			script: goesWrongOnce(claudesim.Fault{Hang: claudesim.HangAtStart, Times: 1}),
-			env:    []string{"CLAUDEOPS_FIRST_BYTE_TIMEOUT=4s"}, retried: "it printed nothing in its first 4s",
+			env:    []string{"CLAUDEOPS_FIRST_BYTE_TIMEOUT=15s"}, retried: "it printed nothing in its first 15s",
 			outcome: escalation.OutcomeHealthy, status: escalation.SessionCompleted,
 		},
 		"goes_silent": {
 			script: goesWrongOnce(claudesim.Fault{Hang: claudesim.HangAfterReply}),
-			env:    []string{"CLAUDEOPS_IDLE_TIMEOUT=4s"}, retried: "it printed nothing for 4s",
+			env:    []string{"CLAUDEOPS_IDLE_TIMEOUT=15s"}, retried: "it printed nothing for 15s",
 			outcome: escalation.OutcomeHealthy, status: escalation.SessionCompleted,
 		},
 		"exits_0_without_a_result": {

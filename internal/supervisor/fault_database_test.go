@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,6 +69,8 @@ type awayStep struct {
 	take absence
 	// reached reports whether the chain is there; nil is before it starts.
 	reached func(records *store.Store, dir string) bool
+	// holds is the model whose tier does not end before the database is away.
+	holds string
 	// waitsFor are the activities of which one has to wait then.
 	waitsFor []string
 }
@@ -81,13 +84,13 @@ func awaySteps() map[string]awayStep {
 		return err == nil && len(sessions) > 0 && !sessions[0].EndedAt.IsZero()
 	}
 	return map[string]awayStep{
-		"before_the_policy":       {unreachable, nil, []string{"LoadPolicy"}},
-		"before_the_first_record": {unwritable, nil, []string{"OpenSession"}},
-		"in_tier_1":               {unreachable, inTier("haiku"), []string{"CloseSession"}},
+		"before_the_policy":       {unreachable, nil, "", []string{"LoadPolicy"}},
+		"before_the_first_record": {unwritable, nil, "", []string{"OpenSession"}},
+		"in_tier_1":               {unreachable, inTier("haiku"), "haiku", []string{"CloseSession"}},
 		// What Tier 1 came to is stored in two transactions, and the record of Tier 2 in a third: the database
 		// goes away after the first, and the next one that comes has to wait.
-		"between_tiers": {unwritable, betweenTiers, []string{"CloseSession", "OpenSession"}},
-		"at_the_end":    {unreachable, inTier("sonnet"), []string{"CloseSession"}},
+		"between_tiers": {unwritable, betweenTiers, "sonnet", []string{"CloseSession", "OpenSession"}},
+		"at_the_end":    {unreachable, inTier("sonnet"), "sonnet", []string{"CloseSession"}},
 	}
 }
 
@@ -99,12 +102,19 @@ func takeAwayAt(t *testing.T, s *site, step awayStep, dir string) (run client.Wo
 		return s.start(nil), back
 	}
 	records := s.records()
+	hold := heldBy(dir, step.holds)
+	require.NoError(t, os.WriteFile(hold, nil, 0o600))
 	run = s.start(nil)
 	for began := time.Now(); !step.reached(records, dir); time.Sleep(time.Millisecond) {
 		require.Less(t, time.Since(began), testTimeout, "the chain does not get there")
 	}
-	return run, step.take(t, s)
+	back = step.take(t, s)
+	require.NoError(t, os.Remove(hold))
+	return run, back
 }
+
+// heldBy is the file that holds up a model's tier as long as it is there.
+func heldBy(dir, model string) string { return filepath.Join(dir, "hold-"+model) }
 
 // TestFaultDatabaseAway has the database away at each step of a chain. That delays it: each tier runs
 // once, and the records have it all.
@@ -115,9 +125,12 @@ func TestFaultDatabaseAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
+			work := func(model string) claudesim.Reply {
+				return claudesim.Bash(fmt.Sprintf("echo >> %s; while [ -e %s ]; do sleep 0.05; done", filepath.Join(dir, model), heldBy(dir, model)))
+			}
 			claude := simtest.Install(t, claudesim.Play(
-				claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash("echo >> "+dir+"/haiku; sleep 3"), claudesim.Conclude(asksFor(2))),
-				claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("echo >> "+dir+"/sonnet; sleep 3"), claudesim.Conclude(resolved()))))
+				claudesim.On(claudesim.Match{Model: "haiku"}, work("haiku"), claudesim.Conclude(asksFor(2))),
+				claudesim.On(claudesim.Match{Model: "sonnet"}, work("sonnet"), claudesim.Conclude(resolved()))))
 			s, _ := startWorkingSite(t, temporalServer, environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_TASK_QUEUE=away_"+name,
 				"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash")...))
 			run, back := takeAwayAt(t, s, step, dir)

@@ -3,6 +3,7 @@
 package supervisor_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -54,6 +55,14 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 		require.GreaterOrEqual(t, len(processesOf(t, session)), 2, "the CLI and its command")
 		require.Eventually(t, func() bool { return len(s.heartbeat(run.GetID()).InFlight) > 0 },
 			testTimeout, 20*time.Millisecond, "no heartbeat tells of the call")
+		require.Eventually(t, func() bool { // the CLI writes it a moment later
+			files, _ := filepath.Glob(filepath.Join(s.cfg.Claude.ConfigDir, "projects", "*", session+".jsonl"))
+			if len(files) != 1 {
+				return false
+			}
+			kept, err := os.ReadFile(files[0])
+			return err == nil && bytes.Contains(kept, []byte(`"tool_use"`))
+		}, testTimeout, 20*time.Millisecond, "the transcript has no call")
 
 		asked := len(api.Requests())
 		first.kill(t)
@@ -94,7 +103,10 @@ func TestFaultRealCLIHostLostBetweenTiers(t *testing.T) {
 		first := startWorker(t, environ, address)
 		run := siteOf(t, c, environ).start(nil)
 		require.Eventually(t, exists(marker), testTimeout, 20*time.Millisecond)
-		first.drainWith(t, func() { require.NoError(t, os.WriteFile(drains, nil, 0o600)) })
+		first.drainWith(t, func() {
+			time.Sleep(drainingSoon)
+			require.NoError(t, os.WriteFile(drains, nil, 0o600))
+		})
 		require.NoError(t, os.RemoveAll(here.home))
 		lost := time.Now()
 

@@ -80,7 +80,8 @@ func newFaultSite(t *testing.T, c client.Client, more ...string) *faultSite {
 	f.environ = environment(t, f.claude, append([]string{
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash",
 		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash",
-		"CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=4", "CLAUDEOPS_PASS_ENV=FAULTS_MARK", f.mark,
+		"CLAUDEOPS_ESCALATION_LIMIT=none", fmt.Sprintf("CLAUDEOPS_MAX_CONCURRENT_AGENTS=%d", agentsAtOnce),
+		"CLAUDEOPS_PASS_ENV=FAULTS_MARK", f.mark,
 	}, more...)...)
 	cfg, err := config.Load(f.environ)
 	require.NoError(t, err)
@@ -88,6 +89,13 @@ func newFaultSite(t *testing.T, c client.Client, more ...string) *faultSite {
 	f.watch = startWatch(t, f.claude)
 	return f
 }
+
+const (
+	// agentsAtOnce is how many agents of a fault site work at a time.
+	agentsAtOnce = 4
+	// shortestAgent is how long each of them works at least.
+	shortestAgent = 300 * time.Millisecond
+)
 
 // repairingOnce is a Tier 2 that must not act twice, and that goes by its prompt: only where it is told
 // of an earlier process does it look first whether that one has acted.
@@ -166,10 +174,12 @@ func (f *faultSite) requireUnharmed(t *testing.T, chains []escalation.Chain) (fi
 	var left []string
 	require.Eventually(t, func() bool { left = seen.leftOver(t, f.mark); return len(left) == 0 },
 		testTimeout, 100*time.Millisecond, "processes are left: %q", left)
-	// A machine that is busy beyond measure may hide an agent for all its life, but not many.
-	require.LessOrEqual(t, unseen, max(1, sessions/50), "the watcher must have seen the sessions' agents")
+	// A machine that is busy beyond measure may hide an agent for all its life, but not many; and while
+	// the watcher stood still, nobody saw those that began and ended.
+	hidden := agentsAtOnce * int(seen.Blind/shortestAgent)
+	require.LessOrEqual(t, unseen, max(1, sessions/50)+hidden, "the watcher must have seen the sessions' agents")
 	launches := len(simtest.Launches(t, f.claude))
-	require.GreaterOrEqual(t, len(seen.Sightings), launches*9/10, "the watcher must not have missed agents")
+	require.GreaterOrEqual(t, len(seen.Sightings)+hidden, launches*9/10, "the watcher must not have missed agents")
 	return fmt.Sprintf("chains=%d sessions=%d sessions_unseen=%d repeated_attempts=%d most_attempts=%d agents_started=%d agents_seen=%d "+
 		"at_once=0 acted_twice=0 not_acted=0 records_open=0 processes_left=0 looks=%d longest_blind=%s",
 		len(chains), sessions, unseen, again, most, launches, len(seen.Sightings), seen.Looks, seen.Blind.Round(time.Millisecond))

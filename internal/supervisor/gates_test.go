@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -310,14 +311,12 @@ func TestFaultRealCLIContinuedAtAGate(t *testing.T) {
 // requireRecordedBut is requireRecorded where the records hold events of a kind that the chain does not know.
 func requireRecordedBut(t *testing.T, s *site, chain escalation.Chain, kind escalation.EventKind) {
 	t.Helper()
-	events, err := s.records().Events(t.Context(), chain.ID)
-	require.NoError(t, err)
+	records := s.records()
 	var known []escalation.Event
-	for _, event := range events {
-		if event.Kind != kind {
-			known = append(known, event)
-		}
-	}
-	require.Less(t, len(known), len(events), "what was refused is recorded")
+	require.Eventually(t, func() bool { // by the worker, a moment later
+		events, err := records.Events(t.Context(), chain.ID)
+		known = slices.DeleteFunc(slices.Clone(events), func(event escalation.Event) bool { return event.Kind == kind })
+		return err == nil && len(known) < len(events)
+	}, testTimeout, 20*time.Millisecond, "what was refused is recorded")
 	require.Equal(t, asJSON(t, chain.Events), asJSON(t, asShown(known, chain.Events)))
 }

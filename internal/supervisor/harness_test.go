@@ -190,3 +190,12 @@ func (s *site) query(run client.WorkflowRun) escalation.Chain {
 	require.NoError(s.t, answer.Get(&chain))
 	return chain
 }
+
+// tryQuery is query for a chain that may not answer yet.
+func (s *site) tryQuery(run client.WorkflowRun) (chain escalation.Chain, ok bool) {
+	answer, err := s.client.QueryWorkflow(s.t.Context(), run.GetID(), run.GetRunID(), workflows.ChainQuery)
+	if err != nil || answer.Get(&chain) != nil {
+		return escalation.Chain{}, false
+	}
+	return chain, true
+}

@@ -43,7 +43,7 @@ func TestChainWaitsForACooldownAcrossARestart(t *testing.T) {
 	claude := simtest.Install(t, claudesim.Play(
 		claudesim.On(claudesim.Match{Prompt: "The chain has waited"}, claudesim.Conclude(asksFor(2))).Named("recheck"),
 		concluding("haiku", asksFor(2)), concluding("sonnet", restarted())))
-	environ := environment(t, claude, "CLAUDEOPS_RESTART_LIMIT=1/20s", "CLAUDEOPS_COOLDOWN_MAX_WAIT=5m", "CLAUDEOPS_ESCALATION_LIMIT=none")
+	environ := environment(t, claude, "CLAUDEOPS_RESTART_LIMIT=1/60s", "CLAUDEOPS_COOLDOWN_MAX_WAIT=5m", "CLAUDEOPS_ESCALATION_LIMIT=none")
 	first := startSite(t, temporalServer, environ)
 	chain, err := first.finish(first.startAs("uses-it-up", nil))
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestChainWaitsForACooldownAcrossARestart(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
 	require.Len(t, chain.Sessions, 3)
 	require.Equal(t, escalation.PurposeRecheck, chain.Sessions[1].Purpose)
-	require.False(t, chain.Sessions[1].StartedAt.Before(repairedAt.Add(20*time.Second)), "nothing ran before the slot")
+	require.False(t, chain.Sessions[1].StartedAt.Before(repairedAt.Add(time.Minute)), "nothing ran before the slot")
 	requireRecorded(t, second, chain)
 	recordHistory(t, second, run, "cooldown")
 }
@@ -147,7 +147,10 @@ func TestChainOfOneIssueIsCancelled(t *testing.T) {
 		return err == nil
 	}, testTimeout, 20*time.Millisecond)
 	require.NoError(t, s.client.CancelWorkflow(t.Context(), run.GetID()+"-issue-1", ""))
-	require.Eventually(t, func() bool { return s.query(run).Issues[0].Outcome != "" }, testTimeout, 20*time.Millisecond)
+	require.Eventually(t, func() bool {
+		chain, ok := s.tryQuery(run)
+		return ok && len(chain.Issues) > 0 && chain.Issues[0].Outcome != ""
+	}, testTimeout, 20*time.Millisecond)
 	require.NoError(t, os.Remove(hold))
 	chain, err := s.finish(run)
 	require.NoError(t, err)
@@ -185,7 +188,10 @@ func TestChainsReserveTheDaysBudget(t *testing.T) {
 		append(toolsAllowed(), "CLAUDEOPS_DAY_BUDGET_USD=1", "CLAUDEOPS_TIER1_BUDGET_USD=0.5")...))
 	runs := []client.WorkflowRun{s.startAs("a", nil), s.startAs("b", nil), s.startAs("c", nil)}
 	require.Eventually(t, func() bool {
-		return slices.ContainsFunc(runs, func(run client.WorkflowRun) bool { return s.query(run).Outcome != "" })
+		return slices.ContainsFunc(runs, func(run client.WorkflowRun) bool {
+			chain, ok := s.tryQuery(run)
+			return ok && chain.Outcome != ""
+		})
 	}, testTimeout, 50*time.Millisecond, "none is refused")
 	require.NoError(t, os.WriteFile(refusal, nil, 0o600))
 	var ran, refused int

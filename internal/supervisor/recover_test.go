@@ -32,6 +32,8 @@ func TestStartSettlesAbandonedRecords(t *testing.T) {
 		data, err := os.ReadFile(marker)
 		return err == nil && len(data) == 2
 	}, testTimeout, 50*time.Millisecond, "both must be in their tool call")
+	require.Eventually(t, func() bool { return first.heartbeat("terminated").Total().CostUSD > 0 },
+		testTimeout, 50*time.Millisecond, "no heartbeat tells of its cost")
 	require.NoError(t, first.stop())
 	opened := time.Now()
 	_, err := first.records().OpenSession(t.Context(), escalation.Session{
