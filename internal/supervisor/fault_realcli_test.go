@@ -158,7 +158,9 @@ func TestFaultRealCLIHostLostInATier(t *testing.T) {
 		first := startWorker(t, environ, address)
 		s := siteOf(t, c, environ)
 		run := s.start(nil)
-		require.Eventually(t, func() bool { return len(objects(archive)) > 0 }, testTimeout, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return len(api.Requests()) > 2 }, testTimeout, 20*time.Millisecond, "no call has ended")
+		before := objects(archive)
+		require.Eventually(t, func() bool { return !slices.Equal(before, objects(archive)) }, testTimeout, 20*time.Millisecond, "it is not saved")
 		time.Sleep(10 * time.Second) // most of the time to the next save
 
 		session := s.query(run).Sessions[0].SessionID

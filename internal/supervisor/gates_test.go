@@ -262,7 +262,7 @@ func TestFaultRealCLIContinuedAtAGate(t *testing.T) {
 			claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash(command))))
 		c, address := startTemporalAt(t)
 		environ := environment(t, cli, append(toolsAllowed(), "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key",
-			"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER2_TIMEOUT=40s", "CLAUDEOPS_GATE_TIMEOUT=72h")...)
+			"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER2_TIMEOUT=75s", "CLAUDEOPS_GATE_TIMEOUT=72h")...)
 		s := siteOf(t, c, environ)
 		first := startWorker(t, environ, address)
 		run := s.start(nil)
