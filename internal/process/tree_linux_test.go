@@ -413,9 +413,9 @@ func TestTreeCountsWhatItCannotKill(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("cannot install a program that becomes the superuser's")
 	}
-	dir := testsForAll(t, os.ModeSetuid|0o755)
+	dir := testsForNobody(t, os.ModeSetuid|0o750)
 	mark := newMark(t)
-	worker := exec.CommandContext(t.Context(), filepath.Join(testsForAll(t, 0o755), "tests"))
+	worker := exec.CommandContext(t.Context(), filepath.Join(testsForNobody(t, 0o750), "tests"))
 	worker.Env = []string{
 		"PATH=" + os.Getenv("PATH"), workerMode + "=" + string(process.ModeSubreaper), workerMark + "=" + mark,
 		workerScript + "=" + fmt.Sprintf(`%s=%s %[2]s/tests >/dev/null 2>&1 &
@@ -427,10 +427,10 @@ func TestTreeCountsWhatItCannotKill(t *testing.T) {
 
 	err := worker.Run()
 
-	if _, missing := os.Stat(filepath.Join(dir, becameSuperuser)); missing != nil {
-		t.Skip("no program becomes its owner's here")
-	}
 	require.EqualError(t, err, "exit status 6")
+	if _, missing := os.Stat(filepath.Join(dir, becameSuperuser)); missing != nil {
+		t.Skip("no program becomes its owner's on this file system")
+	}
 	require.Equal(t, "survivors: 1\n", stderr.String())
 	require.Len(t, living(t, mark), 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, endSuperuser), nil, 0o600))
@@ -443,7 +443,7 @@ func TestTreeOfAnUnprivilegedUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("is one")
 	}
-	dir := testsForAll(t, 0o755)
+	dir := testsForNobody(t, 0o750)
 	tests := exec.CommandContext(t.Context(), filepath.Join(dir, "tests"), "-test.v", "-test.timeout=10m", "-test.parallel=8")
 	tests.Dir = dir
 	tests.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
@@ -457,8 +457,9 @@ func TestTreeOfAnUnprivilegedUser(t *testing.T) {
 	t.Logf("%s", output)
 }
 
-// testsForAll returns a directory that every user may read, with this program in it as "tests".
-func testsForAll(t *testing.T, mode os.FileMode) (dir string) {
+// testsForNobody returns a directory with this program in it as "tests", which of all users only the
+// superuser and nobody may run.
+func testsForNobody(t *testing.T, mode os.FileMode) (dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "process-test-") //nolint:usetesting // below t.TempDir another user sees nothing
 	require.NoError(t, err)
@@ -468,12 +469,15 @@ func testsForAll(t *testing.T, mode os.FileMode) (dir string) {
 	binary, err := os.ReadFile("/proc/self/exe")
 	require.NoError(t, err)
 	require.NoError(t, process.WriteProgram(program, binary))
+	require.NoError(t, os.Chown(program, 0, nobody))
 	require.NoError(t, os.Chmod(program, mode))
 	return dir
 }
 
-// asNobody starts a program as a user with no rights.
+// nobody is the user, and the group, with no rights.
+const nobody = 65534
+
+// asNobody starts a program as that user.
 func asNobody() *syscall.SysProcAttr {
-	const nobody = 65534
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 }
