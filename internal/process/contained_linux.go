@@ -119,7 +119,7 @@ func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 		// Without a terminal there is none at which an agent could wait for somebody.
 		Setsid:     true,
 		Cloneflags: flags,
-		Pdeathsig:  syscall.SIGKILL, // before the program runs, the init chooses its own
+		Pdeathsig:  deathSignal(mode),
 	}
 	if flags&unix.CLONE_NEWUSER != 0 {
 		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
@@ -135,6 +135,15 @@ func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 		SysProcAttr: attributes,
 		WaitDelay:   drainTimeout,
 	}
+}
+
+// deathSignal is what the kernel sends an init at the end of whoever started it. It holds for the
+// init's first thread, so the init itself, which may run on another, cannot choose it any more.
+func deathSignal(mode Mode) syscall.Signal {
+	if mode == ModeNamespace {
+		return syscall.SIGKILL // takes the whole namespace along
+	}
+	return syscall.SIGTERM // there is something left to do
 }
 
 // asUnavailable tells a kernel that refuses from one that cannot now.

@@ -41,6 +41,10 @@ const (
 	endSuperuser    = "end"
 )
 
+// wanderer is the name of a copy of the test binary whose main goroutine leaves the process's first thread
+// before anything else, as it may in every program.
+const wanderer = "wanderer"
+
 // becomeSuperuser runs until it is told to end, and returns the exit code.
 func becomeSuperuser(dir string) int {
 	if syscall.Setreuid(0, 0) != nil { // the real user, too, who else may kill it

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -62,7 +61,7 @@ type initProcess struct {
 
 // runInit runs one tree to its end. It prints nothing: its standard files are the program's.
 func runInit(mode Mode) {
-	// The death signals of this process and of the program are tied to threads.
+	// The program's death signal is tied to the thread that starts it.
 	runtime.LockOSThread()
 	in, err := newInit(mode)
 	if err != nil {
@@ -96,9 +95,9 @@ func newInit(mode Mode) (*initProcess, error) {
 	return in, err
 }
 
-// setAttributes makes this process what its mode takes, and asks for a signal at its parent's death.
+// setAttributes makes this process what its mode takes. None of it may be an attribute of a thread:
+// the one that this runs on need not be the process's first, which is what others see and signal.
 func (in *initProcess) setAttributes() error {
-	parentDied := unix.SIGKILL // takes the whole namespace along
 	switch in.mode {
 	case ModeNamespace:
 		if os.Getpid() != 1 {
@@ -106,7 +105,6 @@ func (in *initProcess) setAttributes() error {
 		}
 		spreadNumbers()
 	case ModeSubreaper:
-		parentDied = unix.SIGTERM // there is something left to do
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return err
 		}
@@ -115,11 +113,8 @@ func (in *initProcess) setAttributes() error {
 	default:
 		return errors.New("unknown mode")
 	}
-	return errors.Join(
-		unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(parentDied), 0, 0, 0),
-		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), // the agent must not read or trace this process
-		setName(initName),
-	)
+	showName(initName)
+	return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // the agent must not read or trace this process
 }
 
 // spreadNumbers has the namespace count its processes from a number that no other tree starts at,
@@ -141,14 +136,9 @@ func spreadNumbers() {
 	_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(first)), 0)
 }
 
-// setName sets the name that tools show for this process, which runs a file called exe.
-func setName(name string) error {
-	text, err := unix.BytePtrFromString(name)
-	if err != nil {
-		return err
-	}
-	return unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(text)), 0, 0, 0) //nolint:gosec // prctl takes a string by its address
-}
+// showName sets the name that tools show for this process, which runs a file called exe. Where /proc
+// cannot be written it stays as it is.
+func showName(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }
 
 // sealDescriptors keeps from the program whatever this process has inherited.
 func sealDescriptors() error {

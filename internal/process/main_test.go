@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/process"
@@ -14,6 +15,9 @@ func TestMain(m *testing.M) {
 	}
 	if dir := os.Getenv(superuserIn); dir != "" {
 		os.Exit(becomeSuperuser(dir))
+	}
+	if self, err := os.Executable(); err == nil && filepath.Base(self) == wanderer {
+		leaveFirstThread()
 	}
 	process.InitIfAsked()
 	if script := os.Getenv(workerScript); script != "" {

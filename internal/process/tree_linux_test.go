@@ -99,24 +99,35 @@ func requireGrown(t testing.TB, mark string, size int) {
 // TestTreeDiesWithItsWorker kills a worker and has the tree looked for from outside.
 func TestTreeDiesWithItsWorker(t *testing.T) {
 	t.Parallel()
+	self, err := os.Executable()
+	require.NoError(t, err)
 	for name, tree := range shapes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inEveryTree(t, func(t *testing.T, mode process.Mode) {
-				t.Logf("the tree was gone after %s", killWorker(t, mode, tree).Round(time.Millisecond))
+				t.Logf("the tree was gone after %s", killWorker(t, self, mode, tree).Round(time.Millisecond))
 			})
 		})
 	}
 }
 
-// killWorker returns how long the tree of a killed worker lives on.
-func killWorker(t testing.TB, mode process.Mode, tree shape) time.Duration {
-	t.Helper()
-	self, err := os.Executable()
+// TestTreeDiesWithItsWorkerOnAnyThread has an init set itself up on another thread than its first, which
+// is the one that the kernel's signal is tied to.
+func TestTreeDiesWithItsWorkerOnAnyThread(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), wanderer)
+	binary, err := os.ReadFile("/proc/self/exe")
 	require.NoError(t, err)
+	require.NoError(t, process.WriteProgram(program, binary))
+	inEveryTree(t, func(t *testing.T, mode process.Mode) { killWorker(t, program, mode, shapes()["daemons"]) })
+}
+
+// killWorker returns how long the tree of a killed worker lives on. The worker is a test binary.
+func killWorker(t testing.TB, program string, mode process.Mode, tree shape) time.Duration {
+	t.Helper()
 	mark := newMark(t)
 	standing := make(chan struct{})
-	worker := exec.CommandContext(t.Context(), self)
+	worker := exec.CommandContext(t.Context(), program)
 	worker.Env = []string{
 		"PATH=" + os.Getenv("PATH"), workerScript + "=" + tree.script, workerMode + "=" + string(mode), workerMark + "=" + mark,
 	}
@@ -299,6 +310,9 @@ func TestTreeInitHoldsNoSecrets(t *testing.T) {
 			arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", init))
 			require.NoError(t, err)
 			require.Equal(t, "claudeops-init\x00"+string(mode)+"\x00", string(arguments))
+			name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", init))
+			require.NoError(t, err)
+			require.Equal(t, "claudeops-init\n", string(name))
 			cancel()
 		})
 		run(t, ctx, spec)
@@ -444,7 +458,7 @@ func TestTreeOfAnUnprivilegedUser(t *testing.T) {
 		t.Skip("is one")
 	}
 	dir := testsForNobody(t, 0o750)
-	tests := exec.CommandContext(t.Context(), filepath.Join(dir, "tests"), "-test.v", "-test.timeout=10m", "-test.parallel=8")
+	tests := exec.CommandContext(t.Context(), filepath.Join(dir, "tests"), "-test.timeout=10m", "-test.parallel=8")
 	tests.Dir = dir
 	tests.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
 	tests.SysProcAttr = asNobody()
@@ -454,7 +468,6 @@ func TestTreeOfAnUnprivilegedUser(t *testing.T) {
 	}
 	output, err := tests.CombinedOutput()
 	require.NoError(t, err, "%s", output)
-	t.Logf("%s", output)
 }
 
 // testsForNobody returns a directory with this program in it as "tests", which of all users only the
