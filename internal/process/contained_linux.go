@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// killPatience is how long an init may take to kill its tree; it is longer than the init's own patience.
-	killPatience = endPatience + 2*time.Second
+	// killPatience is how long an init may take to kill its tree before somebody else does it, too. An
+	// init that has to leave what it may not kill has said so by then.
+	killPatience = refusedPatience + 2*time.Second
 	// ownImage is this executable, also when its file was replaced meanwhile.
 	ownImage = "/proc/self/exe"
 )
@@ -208,8 +209,9 @@ func (t *contained) killFromOutside() {
 		return
 	}
 	if t.mode == ModeSubreaper {
-		for deadline := time.Now().Add(endPatience); killDescendants(t.cmd.Process.Pid) > 0 && time.Now().Before(deadline); {
-			time.Sleep(time.Millisecond)
+		began := time.Now()
+		for left := killDescendants(t.pid()); left.living > 0 && !left.hopeless(time.Since(began)); left = killDescendants(t.pid()) {
+			time.Sleep(scanPause)
 		}
 	}
 	_ = t.cmd.Process.Kill()

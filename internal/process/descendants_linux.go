@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -103,31 +104,65 @@ func descendants(all []processEntry, roots ...int) []processEntry {
 	return found
 }
 
-// killDescendants kills what comes of root, as far as one look shows it, and returns how many of
-// those had not ended yet.
-func killDescendants(root int) (living int) {
-	for _, entry := range descendants(allProcesses(), root) {
-		// Also what looks ended: only its first thread may be.
-		entry.kill()
-		if !entry.zombie {
-			living++
-		}
-	}
-	return living
+const (
+	// refusedPatience is how long to go on about processes that may not be killed: another user's.
+	// They may end by themselves.
+	refusedPatience = 5 * time.Second
+	// deathPatience is how long to wait for processes that were sent SIGKILL and have not died: they
+	// wait for a disk, or a busy machine has no time for them to die.
+	deathPatience = 30 * time.Second
+	// scanPause is the longest pause between two looks at what is left.
+	scanPause = 10 * time.Millisecond
+)
+
+// remains are processes that had not ended when they were killed.
+type remains struct {
+	living int
+	// refused are those that this process may not kill.
+	refused int
 }
 
-// kill sends SIGKILL to the process, and to no other that has its number now.
-func (e processEntry) kill() {
+// hopeless reports whether it is no use to wait for them any longer.
+func (r remains) hopeless(waited time.Duration) bool {
+	return waited > deathPatience || waited > refusedPatience && r.refused > 0 && r.refused == r.living
+}
+
+// kill kills entries.
+func kill(entries []processEntry) (left remains) {
+	for _, entry := range entries {
+		// Also what looks ended: only its first thread may be.
+		refused := entry.kill()
+		if entry.zombie {
+			continue
+		}
+		left.living++
+		if refused {
+			left.refused++
+		}
+	}
+	return left
+}
+
+// killDescendants kills what comes of root, as far as one look shows it.
+func killDescendants(root int) remains { return kill(descendants(allProcesses(), root)) }
+
+// kill sends SIGKILL to the process, and to no other that has its number now, and reports whether
+// that is refused.
+func (e processEntry) kill() (refused bool) {
 	handle, err := unix.PidfdOpen(e.pid, 0)
 	if err == nil {
 		defer func() { _ = unix.Close(handle) }()
 	}
 	if now, gone := readProcess(e.pid); gone != nil || now.started != e.started {
-		return
+		return false
 	}
-	if err != nil || unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0) != nil {
-		_ = unix.Kill(e.pid, unix.SIGKILL) // a kernel, or a sandbox, without handles
+	if err == nil {
+		err = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
 	}
+	if err != nil {
+		err = unix.Kill(e.pid, unix.SIGKILL) // a kernel, or a sandbox, without handles
+	}
+	return errors.Is(err, unix.EPERM)
 }
 
 // hasMark reports whether the process's environment, as it was when its program started, has the

@@ -16,16 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// endPatience is how long an init tries to end what it cannot kill. What it can must have died by
-	// then, or counts as a survivor: on one busy processor two seconds were too short for that.
-	endPatience = 5 * time.Second
-	// orphanPatience is the same when nobody waits for it.
-	orphanPatience = 30 * time.Second
-	// scanPause is the longest pause between two looks at what is left.
-	scanPause = 10 * time.Millisecond
-)
-
 // armed says that this executable, started again as an init, will be one.
 var armed atomic.Bool
 
@@ -213,7 +203,6 @@ func (in *initProcess) listen() {
 
 // run does what it is told until the program has ended, and then ends the rest.
 func (in *initProcess) run() answer {
-	patience := endPatience
 	for killed := false; !in.ended && !killed; in.reap() {
 		select {
 		case <-in.wake:
@@ -223,13 +212,9 @@ func (in *initProcess) run() answer {
 				in.interrupt()
 			}
 			killed = !open || c == commandKill
-			if !open {
-				patience = orphanPatience
-			}
 		}
 	}
-	survivors := in.endAll(patience)
-	return answer{Kind: answerEnded, Status: in.status, Survivors: survivors}
+	return answer{Kind: answerEnded, Status: in.status, Survivors: in.endAll()}
 }
 
 // interrupt sends SIGINT to the program and its group, and wakes up those that are stopped.
@@ -258,19 +243,18 @@ func (in *initProcess) reap() {
 }
 
 // endAll kills everything, the program too if it still runs, and returns how much is left.
-func (in *initProcess) endAll(patience time.Duration) (survivors int) {
+func (in *initProcess) endAll() (survivors int) {
 	if in.mode == ModeNamespace {
 		return in.endProgram()
 	}
-	deadline := time.Now().Add(patience)
+	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, scanPause) {
 		in.reap()
 		if in.childless {
 			return 0
 		}
-		survivors = killDescendants(os.Getpid())
-		if time.Now().After(deadline) {
-			return survivors
+		if left := killDescendants(os.Getpid()); left.hopeless(time.Since(began)) {
+			return left.living
 		}
 		select {
 		case <-in.wake:

@@ -8,13 +8,9 @@ import (
 	"time"
 )
 
-const (
-	// markPatience is how long EndMarked tries.
-	markPatience = 5 * time.Second
-	// cleanLooks is how often in a row EndMarked must find nothing: for a moment after its start a
-	// program shows no environment.
-	cleanLooks = 3
-)
+// cleanLooks is how often in a row EndMarked must find nothing: for a moment after its start a program
+// shows no environment.
+const cleanLooks = 3
 
 // EndMarked kills every process whose environment has the entry mark ("NAME=value"), and what
 // comes of those, and returns how many there were. It is for what an earlier process of ours left
@@ -28,18 +24,18 @@ func EndMarked(mark string) (ended int, err error) {
 		return 0, fmt.Errorf("look for processes marked %s: %w", mark, err)
 	}
 	known := map[processEntry]bool{}
-	deadline := time.Now().Add(markPatience)
+	began := time.Now()
 	for clean, pause := 0, time.Millisecond; ; pause = min(2*pause, scanPause) {
-		living := marked(mark)
-		for _, entry := range living {
+		found := marked(mark)
+		for _, entry := range found {
 			known[processEntry{pid: entry.pid, started: entry.started}] = true
-			entry.kill()
 		}
+		left := kill(found)
 		clean++
 		switch {
-		case len(living) > 0 && time.Now().After(deadline):
-			return len(known) - len(living), fmt.Errorf("%d processes marked %s: %w", len(living), mark, errUnkillable)
-		case len(living) > 0:
+		case left.living > 0 && left.hopeless(time.Since(began)):
+			return len(known) - left.living, fmt.Errorf("%d processes marked %s: %w", left.living, mark, errUnkillable)
+		case left.living > 0:
 			clean = 0
 		case clean == cleanLooks:
 			return len(known), nil

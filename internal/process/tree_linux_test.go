@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -449,6 +450,55 @@ func TestTreeCountsWhatItCannotKill(t *testing.T) {
 	require.Len(t, living(t, mark), 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, endSuperuser), nil, 0o600))
 	require.Eventually(t, func() bool { return len(living(t, mark)) == 0 }, patience, 10*time.Millisecond)
+}
+
+// TestTreeWaitsForASlowDeath has a tree that dies only some time after it was killed, as one does that waits for
+// a disk, or for a busy machine.
+func TestTreeWaitsForASlowDeath(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	freeze, thaw := freezer(t)
+	mark := newMark(t)
+	spec := shell(t, process.ModeSubreaper, `setsid sleep 300 & echo ready; wait`)
+	spec.Env = append(spec.Env, mark)
+	spec.Grace = 100 * time.Millisecond
+	spec.Stdout = onFirstWrite(func() {
+		requireGrown(t, mark, 2)
+		freeze(living(t, mark))
+		time.AfterFunc(7*time.Second, thaw) // when another user's processes would have counted as survivors
+		cancel()
+	})
+
+	exit, _ := run(t, ctx, spec)
+
+	require.Equal(t, process.Exit{Code: -1, Signal: syscall.SIGKILL, StoppedBy: context.Canceled}, exit)
+	require.Empty(t, living(t, mark))
+}
+
+// freezer returns what keeps processes from running, and from dying, and what lets them go on.
+func freezer(t *testing.T) (freeze func(pids []int), thaw func()) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/sys/fs/cgroup/freezer", "process-test-") //nolint:usetesting // control groups are made there
+	if err != nil {
+		t.Skip("no processes can be frozen here:", err) // version 2 of control groups lets the frozen die
+	}
+	write := func(file, value string) error { return os.WriteFile(filepath.Join(dir, file), []byte(value), 0) }
+	thaw = func() { _ = write("freezer.state", "THAWED") }
+	t.Cleanup(func() {
+		thaw()
+		require.Eventually(t, func() bool { return os.Remove(dir) == nil }, patience, 10*time.Millisecond)
+	})
+	return func(pids []int) {
+		for _, pid := range pids {
+			require.NoError(t, write("cgroup.procs", strconv.Itoa(pid)))
+		}
+		require.NoError(t, write("freezer.state", "FROZEN"))
+		require.Eventually(t, func() bool {
+			state, err := os.ReadFile(filepath.Join(dir, "freezer.state"))
+			return err == nil && string(state) == "FROZEN\n"
+		}, patience, time.Millisecond)
+	}, thaw
 }
 
 // TestTreeOfAnUnprivilegedUser runs the other tests as a user with no rights.
