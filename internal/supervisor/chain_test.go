@@ -186,10 +186,8 @@ func asShown(recorded, shown []escalation.Event) []escalation.Event {
 // every activity.
 func requireExplained(t *testing.T, s *site, run client.WorkflowRun, chain escalation.Chain) {
 	t.Helper()
-	answer, err := s.client.QueryWorkflow(t.Context(), run.GetID(), run.GetRunID(), "__temporal_workflow_metadata")
-	require.NoError(t, err)
 	var metadata sdkpb.WorkflowMetadata
-	require.NoError(t, answer.Get(&metadata))
+	s.ask(run, "__temporal_workflow_metadata", &metadata)
 	require.Contains(t, metadata.GetCurrentDetails(), string(chain.Outcome))
 	for i := range chain.Sessions {
 		require.Contains(t, metadata.GetCurrentDetails(), fmt.Sprintf("| #%d | %d | %s |", chain.Sessions[i].ID, chain.Sessions[i].Tier, chain.Sessions[i].Model))

@@ -129,11 +129,13 @@ func TestFaultClaude(t *testing.T) {
 			require.Equal(t, tt.status, session.Status)
 			require.Contains(t, session.Error, tt.problem)
 			require.Zero(t, session.Survivors)
-			require.Len(t, simtest.Launches(t, claude), session.Attempts, "each attempt is one process")
+			started := 1
 			if tt.retried != "" {
-				require.Equal(t, 2, session.Attempts)
+				started = 2
 				require.Contains(t, strings.Join(failedAttempts(t, s, run), "\n"), tt.retried)
 			}
+			require.Len(t, simtest.Launches(t, claude), started)
+			require.GreaterOrEqual(t, session.Attempts, started, "and those that are lost on their way to the worker")
 			requireRecorded(t, s, chain)
 			t.Logf("faults: claude %s: chain %s, session %s, %d attempts, $%.4f, 0 processes left, %.1f s",
 				name, chain.Outcome, session.Status, session.Attempts, session.CostUSD, time.Since(began).Seconds())
