@@ -57,7 +57,7 @@ type Result struct {
 	ExitCode int
 	// Containment is what held the CLI and all that it started together; empty when it did not start.
 	Containment Containment
-	// Survivors counts processes of the agent that could not be ended: another user's.
+	// Survivors counts processes of the agent that could not be ended: another user's, mostly.
 	Survivors int
 	// Duration is the wall-clock time of the invocation.
 	Duration time.Duration

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// killPatience is how long an init may take to kill its tree before somebody else does it, too. An
-	// init that has to leave what it may not kill has said so by then.
+	// killPatience is how long an init may take to kill its tree before it is done from here, too. An
+	// init that gives up on what it may not kill has said so by then.
 	killPatience = refusedPatience + 2*time.Second
 	// ownImage is this executable, also when its file was replaced meanwhile.
 	ownImage = "/proc/self/exe"
@@ -37,6 +37,8 @@ type contained struct {
 	mu sync.Mutex
 	// reaped says that the init's number may belong to somebody else.
 	reaped bool
+	// survivors is what was left when the init could not do its work, and so not tell.
+	survivors int
 }
 
 var _ tree = (*contained)(nil)
@@ -144,7 +146,7 @@ func deathSignal(mode Mode) syscall.Signal {
 	if mode == ModeNamespace {
 		return syscall.SIGKILL // takes the whole namespace along
 	}
-	return syscall.SIGTERM // there is something left to do
+	return syscall.SIGCONT // there is something left to do, and the agent may have stopped it
 }
 
 // asUnavailable tells a kernel that refuses from one that cannot now.
@@ -209,10 +211,7 @@ func (t *contained) killFromOutside() {
 		return
 	}
 	if t.mode == ModeSubreaper {
-		began := time.Now()
-		for left := killDescendants(t.pid()); left.living > 0 && !left.hopeless(time.Since(began)); left = killDescendants(t.pid()) {
-			time.Sleep(scanPause)
-		}
+		t.survivors = endDescendants(t.pid())
 	}
 	_ = t.cmd.Process.Kill()
 }
@@ -227,8 +226,10 @@ func (t *contained) collect() (Exit, error) {
 		t.force.Stop()
 	}
 	lost := t.mode == ModeSubreaper && t.last.Kind == answerNone
-	if lost && t.mark != "" {
-		_, _ = EndMarked(t.mark) // the init was killed, and orphaned what it held
+	if lost && t.mark != "" { // the init was killed, and orphaned what it held
+		if _, err := EndMarked(t.mark); errors.Is(err, errUnkillable) {
+			t.survivors = max(1, t.survivors)
+		}
 	}
 	err = errors.Join(err, ignoreOutcome(t.cmd.Wait(), t.cmd), t.control.Close())
 	if err != nil {
@@ -244,13 +245,17 @@ func (t *contained) exit() (Exit, error) {
 		exit := exitOf(t.last.Status)
 		exit.Survivors = t.last.Survivors
 		return exit, nil
+	case answerGivenUp:
+		return Exit{Code: -1, Survivors: t.last.Survivors}, nil
 	case answerRefused:
 		return Exit{}, fmt.Errorf("start %s: %w", t.path, t.last.Errno)
 	case answerNone:
 	}
 	// With the init the program was killed.
 	if status, ok := t.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return exitOf(status), nil
+		exit := exitOf(status)
+		exit.Survivors = t.survivors
+		return exit, nil
 	}
 	return Exit{}, fmt.Errorf("wait for %s: its init ended without a report: %s", t.path, t.cmd.ProcessState)
 }

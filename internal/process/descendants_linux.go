@@ -111,23 +111,23 @@ const (
 	// deathPatience is how long to wait for processes that were sent SIGKILL and have not died: they
 	// wait for a disk, or a busy machine has no time for them to die.
 	deathPatience = 30 * time.Second
-	// scanPause is the longest pause between two looks at what is left.
-	scanPause = 10 * time.Millisecond
+	// scanPause is the longest pause between two looks at what is left. A look takes milliseconds.
+	scanPause = 100 * time.Millisecond
 )
 
-// remains are processes that had not ended when they were killed.
+// remains counts the processes that had not ended when they were last looked at, and killed.
 type remains struct {
 	living int
 	// refused are those that this process may not kill.
 	refused int
 }
 
-// hopeless reports whether it is no use to wait for them any longer.
-func (r remains) hopeless(waited time.Duration) bool {
-	return waited > deathPatience || waited > refusedPatience && r.refused > 0 && r.refused == r.living
+// hopeless reports whether it is no use to wait any longer, after patience with those that are refused.
+func (r remains) hopeless(waited, patience time.Duration) bool {
+	return waited > deathPatience || waited > patience && r.refused > 0 && r.refused == r.living
 }
 
-// kill kills entries.
+// kill kills entries, and returns what lives of them.
 func kill(entries []processEntry) (left remains) {
 	for _, entry := range entries {
 		// Also what looks ended: only its first thread may be.
@@ -143,8 +143,18 @@ func kill(entries []processEntry) (left remains) {
 	return left
 }
 
-// killDescendants kills what comes of root, as far as one look shows it.
-func killDescendants(root int) remains { return kill(descendants(allProcesses(), root)) }
+// endDescendants kills what comes of root until there is nothing of it left, or no use in it, and
+// returns how much is left.
+func endDescendants(root int) (survivors int) {
+	began := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, scanPause) {
+		left := kill(descendants(allProcesses(), root))
+		if left.living == 0 || left.hopeless(time.Since(began), refusedPatience) {
+			return left.living
+		}
+		time.Sleep(pause)
+	}
+}
 
 // kill sends SIGKILL to the process, and to no other that has its number now, and reports whether
 // that is refused.
@@ -159,10 +169,10 @@ func (e processEntry) kill() (refused bool) {
 	if err == nil {
 		err = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, unix.ESRCH) {
 		err = unix.Kill(e.pid, unix.SIGKILL) // a kernel, or a sandbox, without handles
 	}
-	return errors.Is(err, unix.EPERM)
+	return errors.Is(err, os.ErrPermission)
 }
 
 // hasMark reports whether the process's environment, as it was when its program started, has the

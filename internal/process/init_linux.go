@@ -68,8 +68,8 @@ func runInit(mode Mode) {
 // newInit sets this process up.
 func newInit(mode Mode) (*initProcess, error) {
 	in := &initProcess{mode: mode, parent: os.Getppid(), wake: make(chan os.Signal, 1), commands: make(chan command)}
-	// Whatever the agent sends, this process lives on. The signals are caught, not ignored: a
-	// program would inherit that. Each wakes run, SIGCHLD for a good reason.
+	// What the agent sends, short of SIGKILL and SIGSTOP, this process survives. The signals are
+	// caught, not ignored: a program would inherit that. Each wakes run, SIGCHLD for a good reason.
 	signal.Notify(in.wake)
 	if _, err := unix.GetsockoptInt(controlDescriptor, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		return nil, err
@@ -203,6 +203,7 @@ func (in *initProcess) listen() {
 
 // run does what it is told until the program has ended, and then ends the rest.
 func (in *initProcess) run() answer {
+	patience := refusedPatience
 	for killed := false; !in.ended && !killed; in.reap() {
 		select {
 		case <-in.wake:
@@ -212,9 +213,16 @@ func (in *initProcess) run() answer {
 				in.interrupt()
 			}
 			killed = !open || c == commandKill
+			if !open { // nobody waits
+				patience = deathPatience
+			}
 		}
 	}
-	return answer{Kind: answerEnded, Status: in.status, Survivors: in.endAll()}
+	survivors := in.endAll(patience)
+	if !in.ended {
+		return answer{Kind: answerGivenUp, Survivors: survivors}
+	}
+	return answer{Kind: answerEnded, Status: in.status, Survivors: survivors}
 }
 
 // interrupt sends SIGINT to the program and its group, and wakes up those that are stopped.
@@ -242,8 +250,9 @@ func (in *initProcess) reap() {
 	}
 }
 
-// endAll kills everything, the program too if it still runs, and returns how much is left.
-func (in *initProcess) endAll() (survivors int) {
+// endAll kills everything, the program too if it still runs, and returns how much is left after
+// patience with what it may not kill.
+func (in *initProcess) endAll(patience time.Duration) (survivors int) {
 	if in.mode == ModeNamespace {
 		return in.endProgram()
 	}
@@ -253,12 +262,25 @@ func (in *initProcess) endAll() (survivors int) {
 		if in.childless {
 			return 0
 		}
-		if left := killDescendants(os.Getpid()); left.hopeless(time.Since(began)) {
+		found := descendants(allProcesses(), os.Getpid())
+		left := kill(found)
+		if len(found) == 0 { // /proc does not show it: another user's
+			left = remains{living: 1, refused: 1}
+		}
+		if left.hopeless(time.Since(began), patience) {
 			return left.living
 		}
+		in.reapFor(pause)
+	}
+}
+
+// reapFor collects children until there are none, or d has passed.
+func (in *initProcess) reapFor(d time.Duration) {
+	for over := time.After(d); !in.childless; in.reap() {
 		select {
 		case <-in.wake:
-		case <-time.After(pause):
+		case <-over:
+			return
 		}
 	}
 }

@@ -33,7 +33,7 @@ func EndMarked(mark string) (ended int, err error) {
 		left := kill(found)
 		clean++
 		switch {
-		case left.living > 0 && left.hopeless(time.Since(began)):
+		case left.living > 0 && left.hopeless(time.Since(began), refusedPatience):
 			return len(known) - left.living, fmt.Errorf("%d processes marked %s: %w", left.living, mark, errUnkillable)
 		case left.living > 0:
 			clean = 0

@@ -51,7 +51,7 @@ type Spec struct {
 
 // Exit is how a program ended.
 type Exit struct {
-	// Code is the exit code, or -1 when a signal ended the program.
+	// Code is the exit code, or -1 when a signal ended the program, or nothing did.
 	Code int
 	// Signal is the signal that ended the program, or 0.
 	Signal syscall.Signal
@@ -60,15 +60,18 @@ type Exit struct {
 	StoppedBy error
 	// Containment is what held the tree together.
 	Containment Containment
-	// Survivors counts processes of the tree that are known to live on, because they could not be
-	// killed: another user's, without a namespace.
+	// Survivors counts processes of the tree that are known to live on: without a namespace those that
+	// may not be killed, another user's, and those that had not died half a minute after they were.
 	Survivors int
 }
 
 // String describes e for a person.
 func (e Exit) String() string {
-	if e.Signal != 0 {
+	switch {
+	case e.Signal != 0:
 		return fmt.Sprintf("ended by signal %d (%s)", int(e.Signal), e.Signal)
+	case e.Code < 0:
+		return "could not be ended"
 	}
 	return fmt.Sprintf("exit code %d", e.Code)
 }

@@ -123,6 +123,14 @@ func TestTreeDiesWithItsWorkerOnAnyThread(t *testing.T) {
 	inEveryTree(t, func(t *testing.T, mode process.Mode) { killWorker(t, program, mode, shapes()["daemons"]) })
 }
 
+// TestTreeDiesWithItsWorkerWhoseInitIsStopped has the program stop its init before the worker is killed.
+func TestTreeDiesWithItsWorkerWhoseInitIsStopped(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	killWorker(t, self, process.ModeSubreaper, shape{`kill -STOP $PPID; setsid sleep 300 & echo ready; wait`, 2})
+}
+
 // killWorker returns how long the tree of a killed worker lives on. The worker is a test binary.
 func killWorker(t testing.TB, program string, mode process.Mode, tree shape) time.Duration {
 	t.Helper()
@@ -452,28 +460,55 @@ func TestTreeCountsWhatItCannotKill(t *testing.T) {
 	require.Eventually(t, func() bool { return len(living(t, mark)) == 0 }, patience, 10*time.Millisecond)
 }
 
-// TestTreeWaitsForASlowDeath has a tree that dies only some time after it was killed, as one does that waits for
-// a disk, or for a busy machine.
+// TestTreeWaitsForASlowDeath has trees that do not die at once of being killed, as those that wait for a disk, or
+// for a busy machine.
 func TestTreeWaitsForASlowDeath(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	freeze, thaw := freezer(t)
-	mark := newMark(t)
-	spec := shell(t, process.ModeSubreaper, `setsid sleep 300 & echo ready; wait`)
-	spec.Env = append(spec.Env, mark)
-	spec.Grace = 100 * time.Millisecond
-	spec.Stdout = onFirstWrite(func() {
-		requireGrown(t, mark, 2)
-		freeze(living(t, mark))
-		time.AfterFunc(7*time.Second, thaw) // when another user's processes would have counted as survivors
-		cancel()
-	})
+	killed := process.Exit{Code: -1, Signal: syscall.SIGKILL, StoppedBy: context.Canceled}
+	for name, tt := range map[string]struct {
+		before string
+		// after is how long the tree cannot die; 0 is until Run gives it up.
+		after time.Duration
+		want  process.Exit
+	}{
+		"later than another user's would be given up": {after: 7 * time.Second, want: killed},
+		"never": {want: process.Exit{Code: -1, StoppedBy: context.Canceled, Survivors: 2}},
+		"never, and the init is stopped": {
+			before: "kill -STOP $PPID; ",
+			want:   process.Exit{Code: -1, Signal: syscall.SIGKILL, StoppedBy: context.Canceled, Survivors: 2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if testing.Short() && tt.after == 0 {
+				t.Skip("takes half a minute")
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			freeze, thaw := freezer(t)
+			mark := newMark(t)
+			spec := shell(t, process.ModeSubreaper, tt.before+`setsid sleep 300 & echo ready; wait`)
+			spec.Env = append(spec.Env, mark)
+			spec.Grace = 100 * time.Millisecond
+			spec.Stdout = onFirstWrite(func() {
+				requireGrown(t, mark, 2)
+				freeze(living(t, mark))
+				if tt.after > 0 {
+					time.AfterFunc(tt.after, thaw)
+				}
+				cancel()
+			})
 
-	exit, _ := run(t, ctx, spec)
+			exit, err := process.Run(ctx, spec)
 
-	require.Equal(t, process.Exit{Code: -1, Signal: syscall.SIGKILL, StoppedBy: context.Canceled}, exit)
-	require.Empty(t, living(t, mark))
+			require.NoError(t, err)
+			require.Len(t, living(t, mark), exit.Survivors)
+			exit.Containment = process.Containment{}
+			require.Equal(t, tt.want, exit)
+			thaw()
+			require.Eventually(t, func() bool { return len(living(t, mark)) == 0 }, patience, 10*time.Millisecond)
+		})
+	}
 }
 
 // freezer returns what keeps processes from running, and from dying, and what lets them go on.

@@ -48,7 +48,7 @@ type answer struct {
 	Errno syscall.Errno
 	// Status is how the program ended.
 	Status syscall.WaitStatus
-	// Survivors counts the processes that could not be killed.
+	// Survivors counts the processes that could not be killed, or did not die of it.
 	Survivors int
 }
 
@@ -58,7 +58,8 @@ type answerKind int
 const (
 	answerNone    answerKind = iota
 	answerRefused            // the program could not be started
-	answerEnded              // it has ended, and all that came of it
+	answerEnded              // it has ended, and all that came of it but the survivors
+	answerGivenUp            // it is one of the survivors
 )
 
 // write returns a file without a name that holds o.
