@@ -205,17 +205,18 @@ func (in *initProcess) listen() {
 func (in *initProcess) run() answer {
 	patience := refusedPatience
 	for killed := false; !in.ended && !killed; in.reap() {
+		var orphaned bool
 		select {
 		case <-in.wake:
-			killed = in.mode == ModeSubreaper && os.Getppid() != in.parent
+			orphaned = in.mode == ModeSubreaper && os.Getppid() != in.parent
 		case c, open := <-in.commands:
 			if c == commandInterrupt {
 				in.interrupt()
 			}
-			killed = !open || c == commandKill
-			if !open { // nobody waits
-				patience = deathPatience
-			}
+			killed, orphaned = c == commandKill, !open
+		}
+		if orphaned { // nobody waits
+			killed, patience = true, deathPatience
 		}
 	}
 	survivors := in.endAll(patience)
