@@ -53,7 +53,7 @@ type Result struct {
 	Subtype        string
 	TerminalReason string
 	APIStatus      int
-	// ExitCode is the CLI's exit code, or -1 when a signal ended it or it did not start.
+	// ExitCode is the CLI's exit code, or -1 when a signal ended it, nothing could, or it did not start.
 	ExitCode int
 	// Containment is what held the CLI and all that it started together; empty when it did not start.
 	Containment Containment

@@ -33,6 +33,10 @@ const (
 // forgetful makes the test binary a program that forgets InitIfAsked and probes the mode that is its value.
 const forgetful = "PROCESS_TEST_FORGETFUL"
 
+// wanderer is the name of a copy of the test binary whose main goroutine leaves the process's first thread
+// before anything else, as it may in every program.
+const wanderer = "wanderer"
+
 // superuserIn makes the test binary, where it is installed to run as the superuser, a program of that user
 // which nobody else can kill. The value is its directory, where it says so and is told to end.
 const (
@@ -40,10 +44,6 @@ const (
 	becameSuperuser = "became"
 	endSuperuser    = "end"
 )
-
-// wanderer is the name of a copy of the test binary whose main goroutine leaves the process's first thread
-// before anything else, as it may in every program.
-const wanderer = "wanderer"
 
 // becomeSuperuser runs until it is told to end, and returns the exit code.
 func becomeSuperuser(dir string) int {
