@@ -5,7 +5,7 @@ GO           ?= go
 TEST_TIMEOUT ?= 20m
 FUZZ_TIME    ?= 20s
 BENCH        ?= .
-FAULTS       ?=
+SOAK         ?=
 # With the Temporal server linked in, a binary weighs far more than this.
 WORKER_MAX_MB ?= 60
 
@@ -27,6 +27,8 @@ GOLANGCI_LINT := $(TOOLS)/golangci-lint
 WORKFLOWCHECK := $(TOOLS)/workflowcheck
 # Prints go test's own lines, then every skipped and failed test with its reason.
 GOTESTSUM     := $(TOOLS)/gotestsum --format standard-quiet
+# Runs failed tests again, twice at most. More than five failed tests, or a data race, are not run again.
+RERUN         := --rerun-fails=2 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race
 
 .DEFAULT_GOAL := help
 export GO # for the scripts in tools
@@ -44,7 +46,7 @@ build: ## Build bin/worker and bin/starter
 	$(GO) build $(BUILD) -o $(BIN)/ ./worker ./starter
 
 .PHONY: test
-test: clis check race served ## Everything that must hold before a change is merged
+test: clis check race real ## Everything that must hold before a change is merged
 
 .PHONY: short
 short: ## The tests that need no server and no real CLI
@@ -68,8 +70,9 @@ format: $(TOOLS_BUILT) ## Check that the Go files are formatted
 	$(GOLANGCI_LINT) fmt --diff
 
 .PHONY: vet
-vet: ## Run go vet
-	$(GO) vet ./...
+vet: ## Run go vet, on the soak tests, too
+	$(GO) vet -tags soak ./...
+	$(GO) -C tools vet ./...
 
 # Those that have files for Linux only; with all that the others link it would take minutes.
 .PHONY: portable
@@ -102,41 +105,30 @@ lean: ## Check that the worker is small and links no Temporal server
 
 ##@ Tests
 
-# The Temporal server is slow under the race detector, and these start it by the dozen, kill processes
-# and measure times. So they run by themselves, and only whole chains are watched for races, too.
+# Tests that link the Temporal server: compiling that a second time, for the race detector, takes minutes.
 SERVED := ./internal/embedded ./internal/supervisor ./starter ./worker
+# Tests that start agents or the real CLI.
+AGENTS := ./internal/claude ./internal/claudesim ./internal/config ./internal/process ./internal/transcripts
 
 .PHONY: race
-race: $(TOOLS_BUILT) ## Run the tests under the race detector, and of those with servers the chains
+race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector, without Temporal servers and real CLIs
+	$(GO) -C tools test ./...
 	$(GO) test -tags clouds -run '^TestClouds' ./internal/transcripts
-	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED))") && \
-	$(GOTESTSUM) -- -race -timeout $(TEST_TIMEOUT) $$unserved
-	$(GOTESTSUM) -- -race -timeout $(TEST_TIMEOUT) -run '^TestChains$$' ./internal/supervisor
+	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED))" | tr '\n' ' ') && \
+	$(GOTESTSUM) $(RERUN) --jsonfile $(REPORT)/race.json --packages "$$unserved" -- -race -short -timeout $(TEST_TIMEOUT)
 
-.PHONY: served
-served: $(TOOLS_BUILT) ## Run the tests that start Temporal servers, the fault suite at a tenth of its length among them
-	$(GOTESTSUM) -- -p 1 -timeout $(TEST_TIMEOUT) $(SERVED)
+# A test that failed and then passed is printed last as FLAKY, and its first failure is kept in bin/report/flaky.txt.
+.PHONY: real
+real: $(TOOLS_BUILT) | $(REPORT) ## Run the tests on real Temporal servers, processes and CLIs
+	@status=0; \
+	$(GOTESTSUM) $(RERUN) --jsonfile $(REPORT)/real.json --packages '$(AGENTS) $(SERVED)' -- \
+		-p 3 -parallel 8 -timeout $(TEST_TIMEOUT) || status=$$?; \
+	$(TOOLS)/flaky $(REPORT)/flaky.txt $(wildcard $(REPORT)/race.json) $(REPORT)/real.json && exit $$status
 
-.PHONY: contract
-contract: clis ## Hold the stand-in claude against the real CLIs
-	packages=$$(sh tools/packages.sh TestContract) && \
-	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestContract' $$packages
-
-.PHONY: e2e
-e2e: clis ## Repair a real broken service with the real CLI on a real Temporal server
-	packages=$$(sh tools/packages.sh TestEndToEnd) && \
-	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestEndToEnd' $$packages
-
-# `make served` has the same tests at a tenth of the length. FAULTS=-faults.seed=N repeats the moments of a run.
-.PHONY: faults
-faults: ## Kill and cut off what chains depend on, many times, and print the figures
-	$(GO) test -count=1 -v -timeout 40m -run '^TestFault[A-Z]' ./internal/supervisor \
-		-faults.chains=200 -faults.kills=20 -faults.long -faults.away=60s -faults.line=100 $(FAULTS)
-
-# `make served` has the same tests with a few dozen chains.
-.PHONY: gates
-gates: ## Park 1,000 chains at gates, take one through 300, and print the figures
-	$(GO) test -count=1 -v -timeout 40m -run '^TestGates' ./internal/supervisor -gates.chains=1000 -gates.loop=300
+# SOAK=-soak.seed=N repeats the random moments of a run.
+.PHONY: soak
+soak: clis | $(REPORT) ## Kill at random, park and repeat by the hundred, cut networks, measure times, and print the figures
+	sh tools/soak.sh $(REPORT)/soak.txt $(SOAK)
 
 .PHONY: clients
 clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give the README's commands to the real temporal and tctl, which take minutes to build
@@ -144,7 +136,8 @@ clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give the README's commands to th
 
 .PHONY: histories
 histories: ## Record the histories of the present shape for the replay test
-	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^Test(Chain|Drain|HostLostBetweenTiers|FaultDatabaseAwayCancelled|FaultCancelBetweenAttempts)' ./internal/supervisor -update
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -tags soak \
+		-run '^Test(Chain|Drain|HostLostBetweenTiers|FaultDatabaseAwayCancelled|FaultCancelledWhileOpening|SoakCancelBetweenAttempts)' ./internal/supervisor -update
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_TIME
@@ -174,7 +167,7 @@ download: ## Download the Go modules, trying again when the network fails
 	sh tools/retry.sh $(GO) mod download
 	sh tools/retry.sh $(GO) -C tools mod download
 
-$(TOOLS_BUILT): tools/go.mod tools/go.sum
+$(TOOLS_BUILT): tools/go.mod tools/go.sum $(wildcard tools/flaky/*.go)
 	mkdir -p $(TOOLS)
 	rm -f $(TOOLS)/.built-*
 	$(GO) -C tools build -o ../$(TOOLS)/ tool

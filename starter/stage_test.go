@@ -176,25 +176,43 @@ func (s *stage) plays(t *testing.T, id string, scenes ...scene) {
 	for i := range scenes {
 		scenes[i].Chain.ID = id
 	}
-	_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: stageQueue}, workflows.ChainWorkflow, scenes)
-	require.NoError(t, err)
-	_, err = queryChain(t.Context(), s.client, id, "")
+	patiently(t, func() error {
+		_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: stageQueue}, workflows.ChainWorkflow, scenes)
+		return err
+	})
+	patiently(t, func() error {
+		_, err := queryChain(t.Context(), s.client, id, "")
+		return err
+	})
+}
+
+// patiently repeats a call of Temporal until it succeeds: on a busy machine a server may not answer in time.
+func patiently(t *testing.T, call func() error) {
+	t.Helper()
+	err := call()
+	for began := time.Now(); err != nil && time.Since(began) < screenTimeout; err = call() {
+		time.Sleep(screenLook)
+	}
 	require.NoError(t, err)
 }
 
 // next goes on with the next scene of a chain.
 func (s *stage) next(t *testing.T, id string) {
 	t.Helper()
-	require.NoError(t, s.client.SignalWorkflow(t.Context(), id, "", nextScene, nil))
+	patiently(t, func() error { return s.client.SignalWorkflow(t.Context(), id, "", nextScene, nil) })
 }
 
 // answers returns what a chain was answered.
 func (s *stage) answers(t *testing.T, id string) []escalation.GateAnswer {
 	t.Helper()
-	encoded, err := s.client.QueryWorkflow(t.Context(), id, "", answersQuery)
-	require.NoError(t, err)
 	var answers []escalation.GateAnswer
-	require.NoError(t, encoded.Get(&answers))
+	patiently(t, func() error {
+		encoded, err := s.client.QueryWorkflow(t.Context(), id, "", answersQuery)
+		if err != nil {
+			return err
+		}
+		return encoded.Get(&answers)
+	})
 	return answers
 }
 

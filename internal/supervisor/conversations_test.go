@@ -44,21 +44,13 @@ func exists(path string) func() bool {
 	return func() bool { _, err := os.Stat(path); return err == nil }
 }
 
-// drainingLine is in the log of a worker that begins nothing more.
-const drainingLine = "msg=draining"
-
-// drainingSoon is how long after that line it has surely stopped asking for work.
-const drainingSoon = 2 * time.Second
-
-// lookingUntil is a command of Tier 1 that writes marker and works on until another file is there.
-func lookingUntil(marker, file string) string {
-	return "touch " + marker + "; until [ -e " + file + " ]; do sleep 0.05; done; echo seen by tier 1"
-}
+// beforeTier2 is where a host is lost between the tiers.
+var beforeTier2 = point{"OpenSession", false, 2}
 
 // TestHostLostBetweenTiers runs Tier 1 at a host that is gone before Tier 2 begins.
 func TestHostLostBetweenTiers(t *testing.T) {
 	t.Parallel()
-	temporalServer := startTemporal(t)
+	temporalServer, address := startTemporalAt(t)
 	for name, tt := range map[string]struct {
 		archive func(t *testing.T) string
 		// history is the name under which the chain's history is kept; "" for none.
@@ -95,23 +87,17 @@ func TestHostLostBetweenTiers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			marker, drains := filepath.Join(t.TempDir(), "looking"), filepath.Join(t.TempDir(), "drains")
+			leaves := filepath.Join(t.TempDir(), "leaves")
 			claude := simtest.Install(t, claudesim.Play(
 				claudesim.On(claudesim.Match{Model: "haiku"},
-					claudesim.Bash(lookingUntil(marker, drains)), claudesim.Conclude(asksFor(2))),
+					claudesim.Bash("echo seen by tier 1"), claudesim.Conclude(asksFor(2))),
 				concluding("sonnet", resolved())))
 			here := newHost(t, claude, tt.archive(t))
-			// The worker drains while Tier 1 runs, so that it finishes it and begins nothing more.
 			queue := "CLAUDEOPS_TASK_QUEUE=lost_between_" + name
-			first, book := startLoggedSite(t, temporalServer, here.environ(t, queue, "CLAUDEOPS_DRAIN_TIMEOUT=1m"))
+			first := startSite(t, connect(t, address, leaving(beforeTier2, leaves)), here.environ(t, queue))
 			run := first.start(nil)
-			require.Eventually(t, exists(marker), testTimeout, 20*time.Millisecond)
-			stopped := make(chan error, 1)
-			go func() { stopped <- first.stop() }()
-			require.Eventually(t, func() bool { return book.count(drainingLine) > 0 }, testTimeout, 5*time.Millisecond)
-			time.Sleep(drainingSoon)
-			require.NoError(t, os.WriteFile(drains, nil, 0o600))
-			require.NoError(t, <-stopped)
+			require.Eventually(t, exists(leaves), testTimeout, 20*time.Millisecond)
+			require.NoError(t, first.stop())
 			require.NoError(t, os.RemoveAll(here.home))
 
 			second := startSite(t, temporalServer, here.another(t).environ(t, queue))

@@ -3,7 +3,6 @@
 package supervisor_test
 
 import (
-	"flag"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -141,34 +140,4 @@ func TestFaultClaude(t *testing.T) {
 				name, chain.Outcome, session.Status, session.Attempts, session.CostUSD, time.Since(began).Seconds())
 		})
 	}
-}
-
-// faultsLine is how long a huge line is. The long form has 100 MB, which take minutes under the
-// race detector.
-var faultsLine = flag.Int("faults.line", 10, "megabytes in each line of a claude that prints huge lines")
-
-// TestFaultClaudePrintsHugeLines has a claude whose every line of text is huge. Its worker is a
-// process of its own, so that its memory can be told.
-func TestFaultClaudePrintsHugeLines(t *testing.T) {
-	t.Parallel()
-	line := *faultsLine << 20
-	temporalServer, address := startTemporalAt(t)
-	claude := simtest.Install(t, claudesim.Play(
-		claudesim.Always(claudesim.Bash("echo looked").Saying("x"), claudesim.Conclude(allWell()).Saying("y")).
-			Failing(claudesim.Fault{PadLines: line})))
-	environ := environment(t, claude, toolsAllowed()...)
-	s := siteOf(t, temporalServer, environ)
-	worker := startWorker(t, environ, address)
-	require.Eventually(t, exists(s.cfg.State.DatabaseFile()), testTimeout, 20*time.Millisecond)
-	before := peakMemory(t, worker.Process.Pid)
-	chain, err := s.finish(s.start(nil))
-	require.NoError(t, err)
-	after := peakMemory(t, worker.Process.Pid)
-	require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
-	require.Empty(t, processesOf(t, chain.ID))
-	requireRecorded(t, s, chain)
-	t.Logf("faults: claude prints lines of %d MB: worker's peak %.0f MB, before %.0f MB", line>>20, after, before)
-	// The stream, its text and the collector's slack make six to seven times a line, and under the
-	// race detector three times that.
-	require.Less(t, after-before, 200+25*float64(line>>20))
 }

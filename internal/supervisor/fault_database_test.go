@@ -5,7 +5,6 @@ package supervisor_test
 import (
 	"context"
 	"database/sql"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,9 +25,6 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/store"
 )
-
-// faultsAway is by default longer than a store waits for a lock, so that activities really fail.
-var faultsAway = flag.Duration("faults.away", 8*time.Second, "how long the database is away at each step of a chain")
 
 // absence takes the database of a site away and returns what brings it back.
 type absence func(t *testing.T, s *site) (back func())
@@ -116,10 +112,16 @@ func takeAwayAt(t *testing.T, s *site, step awayStep, dir string) (run client.Wo
 // heldBy is the file that holds up a model's tier as long as it is there.
 func heldBy(dir, model string) string { return filepath.Join(dir, "hold-"+model) }
 
-// TestFaultDatabaseAway has the database away at each step of a chain. That delays it: each tier runs
-// once, and the records have it all.
+// TestFaultDatabaseAway has the database away at each step of a chain, until an activity has failed for it.
 func TestFaultDatabaseAway(t *testing.T) {
 	t.Parallel()
+	requireDatabaseAwayDelays(t, 0)
+}
+
+// requireDatabaseAwayDelays has the database away at each step of a chain for at least that long. The chain
+// waits: each tier runs once, and the records have it all.
+func requireDatabaseAwayDelays(t *testing.T, atLeast time.Duration) {
+	t.Helper()
 	temporalServer := startTemporal(t)
 	for name, step := range awaySteps() {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +138,7 @@ func TestFaultDatabaseAway(t *testing.T) {
 			run, back := takeAwayAt(t, s, step, dir)
 			went := time.Now()
 			waited := requireWaiting(t, s, run, step.waitsFor...)
-			time.Sleep(*faultsAway - time.Since(went))
+			time.Sleep(atLeast - time.Since(went))
 			described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
 			require.NoError(t, err)
 			require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, described.GetWorkflowExecutionInfo().GetStatus(), "the chain waits")
@@ -179,21 +181,13 @@ func TestFaultDatabaseAwayAtTheStart(t *testing.T) {
 
 // requireWaiting waits until one of the activities is tried again after it failed without the database,
 // and returns which.
-func requireWaiting(t *testing.T, s *site, run client.WorkflowRun, activities ...string) string {
-	t.Helper()
-	return requirePending(t, s, run, activities, func(a *workflowpb.PendingActivityInfo) bool { return a.GetLastFailure() != nil })
-}
-
-// requirePending waits until one of the activities of the run is as it is to be, and returns which.
-func requirePending(
-	t *testing.T, s *site, run client.WorkflowRun, activities []string, is func(*workflowpb.PendingActivityInfo) bool,
-) (found string) {
+func requireWaiting(t *testing.T, s *site, run client.WorkflowRun, activities ...string) (found string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
 		pending := described.GetPendingActivities()
 		at := slices.IndexFunc(pending, func(a *workflowpb.PendingActivityInfo) bool {
-			return slices.Contains(activities, a.GetActivityType().GetName()) && is(a)
+			return slices.Contains(activities, a.GetActivityType().GetName()) && a.GetLastFailure() != nil
 		})
 		if err != nil || at < 0 {
 			return false
@@ -212,52 +206,63 @@ func TestFaultDatabaseAwayCancelled(t *testing.T) {
 	for name, tt := range map[string]struct {
 		take     absence
 		waitsFor string
-		// inATry brings the database back together with the cancellation, while a try waits for it.
-		inATry bool
 	}{
-		"before_the_policy": {unreachable, "LoadPolicy", false},
-		"while_opening":     {unwritable, "OpenSession", false},
-		"while_it_is_back":  {unwritable, "OpenSession", true},
+		"before_the_policy": {unreachable, "LoadPolicy"},
+		"while_opening":     {unwritable, "OpenSession"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Say("never"))))
-			environ := environment(t, claude, "CLAUDEOPS_TASK_QUEUE=cancelled_"+name)
-			s, _ := startWorkingSite(t, temporalServer, environ)
+			s, _ := startWorkingSite(t, temporalServer, environment(t, claude, "CLAUDEOPS_TASK_QUEUE=cancelled_"+name))
 			back := tt.take(t, s)
 			run := s.start(nil)
 			requireWaiting(t, s, run, tt.waitsFor)
-			if tt.inATry {
-				requirePending(t, s, run, []string{tt.waitsFor}, func(a *workflowpb.PendingActivityInfo) bool {
-					return a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED
-				})
-			}
-			cancelled := time.Now()
 			require.NoError(t, s.client.CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
-			if tt.inATry {
-				back()
-			}
-			_, err := s.finish(run)
-			require.True(t, temporal.IsCanceledError(err), "got %v", err)
-			ended := time.Since(cancelled)
-			if !tt.inATry {
-				back()
-			}
+			sessions := requireCancelledBeforeItRan(t, s, run, back)
 			require.Empty(t, simtest.Launches(t, claude), "nothing has run")
-			chain := s.query(run)
-			require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
-			sessions, err := s.records().Chain(t.Context(), chain.ID)
-			require.NoError(t, err)
-			for i := range sessions {
-				require.Equal(t, escalation.SessionStopped, sessions[i].Status)
-			}
-			if tt.inATry {
-				require.Len(t, sessions, 1, "the try has opened it")
-				requireRecorded(t, s, chain)
-			}
 			recordHistory(t, s, run, "cancelled_"+name)
-			t.Logf("faults: database away, chain cancelled %s: ended after %.1f s, %d records, all closed",
-				name, ended.Seconds(), len(sessions))
+			t.Logf("faults: database away, chain cancelled %s: %d records, all closed", name, len(sessions))
 		})
 	}
+}
+
+// TestFaultCancelledWhileOpening cancels a chain while the activity that opens its first record is at work. That
+// record is closed.
+func TestFaultCancelledWhileOpening(t *testing.T) {
+	t.Parallel()
+	_, address := startTemporalAt(t)
+	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Say("never"))))
+	opening, cancelled := make(chan struct{}), make(chan struct{})
+	hold := newFaultAt(point{"OpenSession", false, 1}, func() error {
+		close(opening)
+		<-cancelled
+		return nil
+	})
+	s, _ := startWorkingSite(t, connect(t, address, hold), environment(t, claude))
+	run := s.start(nil)
+	<-opening
+	require.NoError(t, s.client.CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
+	close(cancelled)
+	sessions := requireCancelledBeforeItRan(t, s, run, func() {})
+	require.Len(t, sessions, 1, "the activity has opened it")
+	requireRecorded(t, s, s.query(run))
+	require.Empty(t, simtest.Launches(t, claude), "nothing has run")
+	recordHistory(t, s, run, "cancelled_while_it_is_back")
+}
+
+// requireCancelledBeforeItRan waits for a cancelled chain, brings the database back and returns the chain's
+// records, all of which must be closed.
+func requireCancelledBeforeItRan(t *testing.T, s *site, run client.WorkflowRun, back func()) []escalation.Session {
+	t.Helper()
+	_, err := s.finish(run)
+	require.True(t, temporal.IsCanceledError(err), "got %v", err)
+	back()
+	chain := s.query(run)
+	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
+	sessions, err := s.records().Chain(t.Context(), chain.ID)
+	require.NoError(t, err)
+	for i := range sessions {
+		require.Equal(t, escalation.SessionStopped, sessions[i].Status)
+	}
+	return sessions
 }

@@ -4,11 +4,8 @@ package supervisor_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,14 +15,9 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/transcripts"
 )
 
 // These tests kill workers of the real CLI and take their hosts away. Only the model is scripted.
-
-// mostMissing is how much of a conversation may be missing after a host was lost: the 15 seconds
-// between two saves, and what a save and the call under way take on a busy host.
-const mostMissing = 20 * time.Second
 
 func forRealCLIs(t *testing.T, test func(t *testing.T, version claudesim.Version, cli string)) {
 	t.Parallel()
@@ -66,7 +58,7 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 
 		asked := len(api.Requests())
 		first.kill(t)
-		gone := requireGone(t, session, testTimeout)
+		gone := requireGone(t, session)
 		killed := time.Now()
 
 		startWorker(t, environ, address)
@@ -90,27 +82,22 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 // TestFaultRealCLIHostLostBetweenTiers takes the host away that has run Tier 1.
 func TestFaultRealCLIHostLostBetweenTiers(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, version claudesim.Version, cli string) {
-		marker, drains := filepath.Join(t.TempDir(), "looking"), filepath.Join(t.TempDir(), "drains")
+		leaves := filepath.Join(t.TempDir(), "leaves")
 		api := simtest.StartAPI(t, claudesim.Play(
 			claudesim.On(claudesim.Match{Model: "haiku"},
-				claudesim.Bash(lookingUntil(marker, drains)), claudesim.Conclude(asksFor(2))),
+				claudesim.Bash("echo seen by tier 1"), claudesim.Conclude(asksFor(2))),
 			claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Conclude(resolved()))))
 		c, address := startTemporalAt(t)
 		here := newHost(t, cli, "file://"+t.TempDir())
 		keys := []string{"ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key"}
-		environ := here.environ(t, append(keys, "CLAUDEOPS_DRAIN_TIMEOUT=1m")...)
-		// The worker drains while Tier 1 runs, so that it finishes it and begins nothing more.
-		first := startWorker(t, environ, address)
-		run := siteOf(t, c, environ).start(nil)
-		require.Eventually(t, exists(marker), testTimeout, 20*time.Millisecond)
-		first.drainWith(t, func() {
-			time.Sleep(drainingSoon)
-			require.NoError(t, os.WriteFile(drains, nil, 0o600))
-		})
+		first := startSite(t, connect(t, address, leaving(beforeTier2, leaves)), here.environ(t, keys...))
+		run := first.start(nil)
+		require.Eventually(t, exists(leaves), testTimeout, 20*time.Millisecond)
+		require.NoError(t, first.stop())
 		require.NoError(t, os.RemoveAll(here.home))
 		lost := time.Now()
 
-		environ = here.another(t).environ(t, keys...)
+		environ := here.another(t).environ(t, keys...)
 		startWorker(t, environ, address)
 		s := siteOf(t, c, environ)
 		chain, err := s.finish(run)
@@ -140,105 +127,55 @@ func requireWholeConversationOf(t *testing.T, later *claudesim.Request, first cl
 	require.Contains(t, strings.Join(later.ToolResults(), "\n"), "seen by tier 1")
 }
 
-// TestFaultRealCLIHostLostInATier takes a host away in the middle of a tier that makes one short call
-// after the other. What is missing of its conversation elsewhere is what was said since the last save.
-func TestFaultRealCLIHostLostInATier(t *testing.T) {
-	forRealCLIs(t, func(t *testing.T, version claudesim.Version, cli string) {
-		var calls []claudesim.Reply
-		for i := range 200 {
-			calls = append(calls, claudesim.Bash(fmt.Sprintf("sleep 1; echo call %d", i)))
-		}
+// TestFaultRealCLIContinuedAtAGate lets Tier 2 use up its turns, kills the worker, and continues the
+// session. That fails, and is not offered again.
+func TestFaultRealCLIContinuedAtAGate(t *testing.T) {
+	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
+		failed := escalation.Verdict{Status: escalation.VerdictFailed, Summary: "it does not answer", Services: []string{"jellyfin"}}
 		api := simtest.StartAPI(t, claudesim.Play(
-			claudesim.On(claudesim.Match{Prompt: startedAgain}, claudesim.Conclude(resolved())), claudesim.Always(calls...)))
+			claudesim.On(claudesim.Match{Prompt: "Continue this session"}, claudesim.Conclude(failed)),
+			claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Conclude(asksFor(2))),
+			claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("echo seen by tier 2"), claudesim.Bash("true"), claudesim.Bash("true"))))
 		c, address := startTemporalAt(t)
-		archive := filepath.Join(t.TempDir(), "archive")
-		here := newHost(t, cli, "file://"+archive)
-		keys := []string{"ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key", "CLAUDEOPS_TIER1_BUDGET_USD=0", "CLAUDEOPS_TIER1_MAX_TURNS=0"}
-		environ := here.environ(t, keys...)
-		first := startWorker(t, environ, address)
+		environ := environment(t, cli, append(toolsAllowed(), "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key",
+			"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER2_MAX_TURNS=2", "CLAUDEOPS_GATE_TIMEOUT=72h")...)
 		s := siteOf(t, c, environ)
+		first := startWorker(t, environ, address)
 		run := s.start(nil)
-		require.Eventually(t, func() bool { return len(api.Requests()) > 2 }, testTimeout, 20*time.Millisecond, "no call has ended")
-		called := time.Now()
-		require.Eventually(t, func() bool { return savedSince(archive, called) }, testTimeout, 20*time.Millisecond, "it is not saved")
-		time.Sleep(10 * time.Second) // most of the time to the next save
-
-		session := s.query(run).Sessions[0].SessionID
+		gate := s.awaitGate(run.GetID(), "gate-1")
+		require.Equal(t, escalation.GateBudget, gate.Source)
+		require.NotNil(t, gate.Continuation, gate.NoContinuation)
+		interrupted := s.query(run).Sessions[1]
+		require.Equal(t, interrupted.SessionID, interrupted.ReportedSessionID, "what used up its turns carries its session")
 		first.kill(t)
-		lost := time.Now()
-		requireGone(t, session, testTimeout)
 		asked := len(api.Requests())
-		had := transcript(t, filepath.Join(here.home, "state", "claude", "projects"), session)
-		require.NoError(t, os.RemoveAll(here.home))
-		has := archived(t, archive, session)
-		missing := lost.Sub(lastTimestamp(t, has))
-		results := strings.Count(strings.Join(has, ""), `"type":"tool_result"`)
-		require.Positive(t, results)
 
-		there := here.another(t)
-		environ = there.environ(t, keys...)
 		startWorker(t, environ, address)
-		s = siteOf(t, c, environ)
+		_, err := s.resolve(run.GetID(), escalation.GateAnswer{
+			GateID: "gate-1", Action: escalation.GateContinue, Actor: "anna", Guidance: "the proxy was moved to host seven",
+		})
+		require.NoError(t, err)
+		second := s.awaitGate(run.GetID(), "gate-2")
+		requests := api.Requests()
+		require.Greater(t, len(requests), asked)
+		next := requests[asked]
+		require.Equal(t, requests[0].Prompts()[0], next.Prompts()[0], "the old conversation goes on")
+		require.Contains(t, next.Text(), "jellyfin answers 502", "with what Tier 1 found")
+		require.Contains(t, next.Prompt(), "Continue this session and complete all that is left")
+		require.Contains(t, next.Prompt(), "the proxy was moved to host seven")
+		require.Contains(t, strings.Join(next.ToolResults(), "\n"), "seen by tier 2", "and what Tier 2 found")
+		require.Equal(t, escalation.GateFailed, second.Source)
+		require.Nil(t, second.Continuation)
+		require.Contains(t, second.NoContinuation, "was tried, and failed")
+		_, err = s.resolve(run.GetID(), escalation.GateAnswer{GateID: "gate-2", Action: escalation.GateContinue, Actor: "anna"})
+		require.ErrorContains(t, err, "gate-2 offers no continue_session")
+		_, err = s.resolve(run.GetID(), escalation.GateAnswer{GateID: "gate-2", Action: escalation.GateOverride, Actor: "anna"})
+		require.NoError(t, err)
 		chain, err := s.finish(run)
 		require.NoError(t, err)
-		require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
-		require.Len(t, chain.Sessions, 1, "the same session went on")
-		require.Equal(t, 2, chain.Sessions[0].Attempts)
-		next := api.Requests()[asked]
-		require.Equal(t, api.Requests()[0].Prompts()[0], next.Prompts()[0], "the conversation goes on")
-		require.GreaterOrEqual(t, len(next.ToolResults()), results, "with what was saved of it")
-		require.Contains(t, next.Prompt(), startedAgain, "and says that it was cut off, perhaps between two calls")
-		requireRecorded(t, s, chain)
-		t.Logf("faults: real CLI %s, host lost in a tier: %d of %d lines archived, %.1f s of conversation missing, %s elsewhere after %.0f s",
-			version, len(has), len(had), missing.Seconds(), chain.Outcome, time.Since(lost).Seconds())
-		require.Less(t, missing, mostMissing)
+		require.Equal(t, escalation.OutcomeOverridden, chain.Outcome)
+		require.Len(t, chain.Sessions, 3)
+		require.Equal(t, interrupted.ID, chain.Sessions[2].ParentID)
+		requireRecordedBut(t, s, chain, escalation.EventGateRefused)
 	})
-}
-
-// savedSince reports whether something was written to an archive after a moment: a later save of the same
-// run takes the place of the one before.
-func savedSince(archive string, moment time.Time) bool {
-	return slices.ContainsFunc(objects(archive), func(object string) bool {
-		info, err := os.Stat(object)
-		return err == nil && info.ModTime().After(moment)
-	})
-}
-
-// archived returns the lines of a conversation as the archive would give it back.
-func archived(t *testing.T, archive, session string) []string {
-	t.Helper()
-	opened, err := transcripts.Open(t.Context(), "file://"+archive)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, opened.Close()) }()
-	projects := t.TempDir()
-	local, err := opened.Copy(session, filepath.Join(projects, "-work", session+".jsonl"))
-	require.NoError(t, err)
-	_, err = local.Restore(t.Context())
-	require.NoError(t, err)
-	return transcript(t, projects, session)
-}
-
-// transcript returns the lines of a conversation.
-func transcript(t *testing.T, projects, session string) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(projects, "*", session+".jsonl"))
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-	data, err := os.ReadFile(files[0])
-	require.NoError(t, err)
-	return slices.Collect(strings.Lines(string(data)))
-}
-
-// lastTimestamp is when the last line of a transcript was written that says so.
-func lastTimestamp(t *testing.T, lines []string) time.Time {
-	t.Helper()
-	var last time.Time
-	for _, line := range lines {
-		var entry struct{ Timestamp time.Time }
-		if json.Unmarshal([]byte(line), &entry) == nil && !entry.Timestamp.IsZero() {
-			last = entry.Timestamp
-		}
-	}
-	require.False(t, last.IsZero())
-	return last
 }

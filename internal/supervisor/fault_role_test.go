@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -101,16 +100,8 @@ func (p *roleProcess) awaitReady(t *testing.T) {
 // drain ends a worker as an operator does.
 func (p *roleProcess) drain(t *testing.T) {
 	t.Helper()
-	p.drainWith(t, func() {})
-}
-
-// drainWith is drain, and calls begun when the worker begins nothing more.
-func (p *roleProcess) drainWith(t *testing.T, begun func()) {
-	t.Helper()
 	p.awaitReady(t)
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
-	require.Eventually(t, func() bool { return strings.Contains(p.said.text(), drainingLine) }, testTimeout, 5*time.Millisecond)
-	begun()
 	require.NoError(t, p.Wait(), p.said.last())
 }
 
@@ -168,6 +159,13 @@ func workerRole() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if at := os.Getenv(pointVariable); at != "" {
+		p, err := parsePoint(at)
+		if err != nil {
+			return err
+		}
+		options.Interceptors = append(options.Interceptors, newFaultAt(p, dieOnce))
+	}
 	c, err := supervisor.Connect(ctx, options)
 	if err != nil {
 		return err

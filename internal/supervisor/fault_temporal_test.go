@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/embedded"
-	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
@@ -84,101 +82,43 @@ func (p *temporalProcess) start(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
 }
 
-// longOutageEvery is how often an outage is so long that agents must be ended, among the others.
-const longOutageEvery = 7
-
-// TestFaultTemporalKilled kills the Temporal server at random moments while chains run, and starts it
-// again on its file, mostly soon, sometimes only after workers had to end their agents.
+// TestFaultTemporalKilled kills the Temporal server while Tier 2 is in a tool call, and starts it again on its
+// file: once before the agent has ended, and once when the worker has had to end it.
 func TestFaultTemporalKilled(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a Temporal server; not with -short")
 	}
-	server := newTemporalProcess(t)
-	server.start(t)
-	c := connect(t, server.address)
-	require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, client.DefaultNamespace))
-	f := newFaultSite(t, c)
-	worker := startWorker(t, f.environ, server.address)
-	worker.awaitReady(t)
-	dice, seed := newDice()
-	began := time.Now()
-
-	over := make(chan struct{})
-	lanes := f.runLanes(t, over)
-	away, slowest := f.killTimes(t, server, *faultKills, dice)
-	close(over)
-	chains := lanes()
-	worker.drain(t)
-	t.Logf("faults: Temporal killed: kills=%d away=%s slowest_return=%s %s took=%s seed=%d", *faultKills, away.Round(time.Second), slowest.Round(time.Second),
-		f.requireUnharmed(t, chains), time.Since(began).Round(time.Second), seed)
-}
-
-// killTimes kills the server that often while agents start, and returns how long it was away in all, and
-// how long it took at most from its return until the next agent started.
-func (f *faultSite) killTimes(t *testing.T, server *temporalProcess, times int, dice *rand.Rand) (away, slowest time.Duration) {
-	t.Helper()
-	for i := range times {
-		f.awaitLaunch(t)
-		time.Sleep(moment(dice, 2*time.Second))
-		died := time.Now()
-		server.kill(t)
-		pause := moment(dice, 3*time.Second)
-		if i%longOutageEvery == longOutageEvery-1 {
-			pause += 17 * time.Second
-		}
-		time.Sleep(pause)
-		server.start(t)
-		away += time.Since(died)
-		back := time.Now()
-		f.awaitLaunch(t)
-		slowest = max(slowest, time.Since(back))
-	}
-	return away, slowest
-}
-
-// awaitLaunch returns when one more agent has started.
-func (f *faultSite) awaitLaunch(t *testing.T) {
-	t.Helper()
-	before := len(simtest.Launches(t, f.claude))
-	simtest.AwaitLaunches(t, f.claude, before+1, testTimeout)
-}
-
-// runLanes runs chains, some at a time and one after another, until over. The function that it returns
-// waits for those that still run and returns all.
-func (f *faultSite) runLanes(t *testing.T, over <-chan struct{}) (wait func() []escalation.Chain) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), faultLimit)
-	t.Cleanup(cancel)
-	var running sync.WaitGroup
-	var mu sync.Mutex
-	var chains []escalation.Chain
-	lane := func(name, service string) {
-		for i := 0; ; i++ {
-			chain, err := f.run(ctx, fmt.Sprintf("%s-%d", name, i), service)
-			if err != nil {
-				t.Error(err)
-				return
+	for name, tt := range map[string]struct {
+		// fenced has the server stay away until the worker has ended its agent.
+		fenced bool
+		starts int
+	}{
+		"while_the_agent_works":    {false, 2},
+		"until_the_agent_is_ended": {true, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := newTemporalProcess(t)
+			server.start(t)
+			c := connect(t, server.address)
+			require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, client.DefaultNamespace))
+			f := newFaultSite(t, c, 1)
+			startWorker(t, f.environ, server.address)
+			id := "killed-" + name
+			if tt.fenced {
+				id = lingeringChain + id // it has acted, and must not do so again
 			}
-			mu.Lock()
-			chains = append(chains, chain)
-			mu.Unlock()
-			select {
-			case <-over:
-				return
-			default:
+			end := f.begin(t, id)
+			require.Eventually(t, exists(filepath.Join(f.effects, id)), testTimeout, 5*time.Millisecond)
+			server.kill(t)
+			if tt.fenced {
+				requireGone(t, "CLAUDEOPS_CHAIN_ID="+id)
 			}
-		}
-	}
-	names := []string{"chain-a", "chain-b", "chain-c", "chain-d"}
-	if *faultKills >= longOutageEvery {
-		names = append(names, slowChain+"a", slowChain+"b")
-	}
-	for i, name := range names {
-		running.Go(func() { lane(name, serviceOf(i)) })
-	}
-	return func() []escalation.Chain {
-		running.Wait()
-		return chains
+			server.start(t)
+			chain := end()
+			require.GreaterOrEqual(t, len(simtest.Launches(t, f.claude)), tt.starts)
+			t.Logf("faults: Temporal killed %s: %d attempts", name, chain.Sessions[1].Attempts)
+		})
 	}
 }

@@ -43,11 +43,11 @@ func processesOf(t *testing.T, text string) []string {
 }
 
 // requireGone waits until no process has text any more, and returns how long that took.
-func requireGone(t *testing.T, text string, limit time.Duration) time.Duration {
+func requireGone(t *testing.T, text string) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for left := processesOf(t, text); len(left) > 0; left = processesOf(t, text) {
-		require.Less(t, time.Since(began), limit, "still there: %s", strings.Join(left, ", "))
+		require.Less(t, time.Since(began), testTimeout, "still there: %s", strings.Join(left, ", "))
 		time.Sleep(5 * time.Millisecond)
 	}
 	return time.Since(began)

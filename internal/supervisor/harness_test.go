@@ -61,12 +61,15 @@ func startTemporalAt(t *testing.T) (c client.Client, address string) {
 	return c, server.Address()
 }
 
-// connect connects to the Temporal server at address until the test's end.
-func connect(t *testing.T, address string) client.Client {
+// connect connects to the Temporal server at address until the test's end. Workers of that connection have the
+// faults.
+func connect(t *testing.T, address string, faults ...*faultAt) client.Client {
 	t.Helper()
-	c, err := supervisor.Connect(t.Context(), client.Options{
-		HostPort: address, Identity: "test", Logger: log.NewStructuredLogger(quiet()),
-	})
+	options := client.Options{HostPort: address, Identity: "test", Logger: log.NewStructuredLogger(quiet())}
+	for _, fault := range faults {
+		options.Interceptors = append(options.Interceptors, fault)
+	}
+	c, err := supervisor.Connect(t.Context(), options)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		playRole(name)
 	}
 	// Most of these tests wait: for Temporal's timers, for a database that is away. The command line wins.
-	if err := flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(max(12, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

@@ -3,131 +3,19 @@
 package supervisor_test
 
 import (
-	"context"
-	"fmt"
-	"net/http"
 	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
-	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
-
-// goneWithin is how soon after a cancellation nothing of the agent may be left, with the default grace.
-const goneWithin = 5 * time.Second
-
-// cancelAsCommandLine cancels as `temporal workflow cancel` does.
-func cancelAsCommandLine(ctx context.Context, c client.Client, run client.WorkflowRun) error {
-	return c.CancelWorkflow(ctx, run.GetID(), "")
-}
-
-// cancelAsWebUI cancels with the request that the Web UI sends.
-func cancelAsWebUI(ctx context.Context, c client.Client, run client.WorkflowRun) error {
-	_, err := c.WorkflowService().RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
-		Namespace:         client.DefaultNamespace,
-		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()},
-		Reason:            "Canceled from the Web UI",
-	})
-	return err
-}
-
-// TestFaultCancel cancels chains in the middle of a tool call. It measures, and runs beside nothing.
-func TestFaultCancel(t *testing.T) {
-	temporalServer := startTemporal(t)
-	for name, tt := range map[string]struct {
-		cancel func(context.Context, client.Client, client.WorkflowRun) error
-		fault  claudesim.Fault
-	}{
-		"by_command_line":            {cancelAsCommandLine, claudesim.Fault{}},
-		"by_web_ui":                  {cancelAsWebUI, claudesim.Fault{}},
-		"of_one_that_ignores_sigint": {cancelAsWebUI, claudesim.Fault{IgnoreInterrupt: true}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			marker := filepath.Join(t.TempDir(), "started")
-			claude := simtest.Install(t, claudesim.Play(
-				claudesim.Always(claudesim.Bash("setsid sleep 300 > /dev/null 2>&1 & touch "+marker+"; sleep 300")).Failing(tt.fault)))
-			s := startSite(t, temporalServer, environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_TASK_QUEUE=cancel_"+name)...))
-			var gone time.Duration
-			for try := range 3 { // what counts is the promise on a machine that does not stand still meanwhile
-				require.NoError(t, os.RemoveAll(marker))
-				run := s.startAs(fmt.Sprintf("cancelled-%s-%d", name, try), nil)
-				require.Eventually(t, exists(marker), testTimeout, 20*time.Millisecond)
-				before := len(processesOf(t, run.GetID()))
-				require.GreaterOrEqual(t, before, 3, "the CLI and its commands")
-				cancelled := time.Now()
-				require.NoError(t, tt.cancel(t.Context(), s.client, run))
-				requireGone(t, run.GetID(), testTimeout)
-				gone = time.Since(cancelled)
-				requireAborted(t, s, run)
-				t.Logf("faults: cancelled %s in a tool call: %d processes gone after %.2f s, record stopped", name, before, gone.Seconds())
-				if gone < goneWithin {
-					break
-				}
-			}
-			require.Less(t, gone, goneWithin)
-		})
-	}
-}
-
-// requireAborted waits for the end of a cancelled chain, whose one agent was stopped.
-func requireAborted(t *testing.T, s *site, run client.WorkflowRun) {
-	t.Helper()
-	_, err := s.finish(run)
-	require.True(t, temporal.IsCanceledError(err), "got %v", err)
-	chain := s.query(run)
-	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
-	require.Len(t, chain.Sessions, 1)
-	require.Equal(t, escalation.SessionStopped, chain.Sessions[0].Status)
-	requireRecorded(t, s, chain)
-}
-
-// TestFaultCancelBetweenAttempts cancels a chain while its tier waits to be tried again, because the model
-// is away. What the tier has spent before is not lost. Temporal has two seconds to tell it, as long as
-// people wait for that at most, so this runs beside nothing.
-func TestFaultCancelBetweenAttempts(t *testing.T) {
-	temporalServer := startTemporal(t)
-	claude := simtest.Install(t, claudesim.Play(claudesim.Always(
-		claudesim.Bash("true").Using(claudesim.Usage{Input: 10_000}), claudesim.Fail(http.StatusServiceUnavailable, "overloaded"))))
-	s := startSite(t, temporalServer, environment(t, claude, toolsAllowed()...))
-	run := s.start(nil)
-	var told activities.TierProgress // an attempt's last heartbeat may be lost, then the next one's counts
-	require.Eventually(t, func() bool {
-		described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), "")
-		pending := described.GetPendingActivities()
-		if err != nil || len(pending) != 1 || pending[0].GetState() != enumspb.PENDING_ACTIVITY_STATE_SCHEDULED {
-			return false
-		}
-		told = s.heartbeat(run.GetID())
-		return int(pending[0].GetAttempt()) == told.Attempt+1 && told.Total().CostUSD > 0
-	}, testTimeout, 20*time.Millisecond)
-	cancelled := time.Now()
-	require.NoError(t, cancelAsWebUI(t.Context(), s.client, run))
-	_, err := s.finish(run)
-	took := time.Since(cancelled)
-	require.True(t, temporal.IsCanceledError(err), "got %v", err)
-	chain := s.query(run)
-	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
-	session := chain.Sessions[0]
-	require.Equal(t, escalation.SessionStopped, session.Status)
-	require.Equal(t, told.Attempt, session.Attempts)
-	require.Positive(t, session.CostUSD)
-	require.False(t, session.CostUnknown())
-	require.InDelta(t, session.CostUSD, chain.CostUSD, 1e-9)
-	requireRecorded(t, s, chain)
-	recordHistory(t, s, run, "cancelled_between_attempts")
-	t.Logf("faults: cancelled between attempts: ended after %.2f s, record %s with $%.4f", took.Seconds(), session.Status, session.CostUSD)
-}
 
 // TestFaultReset resets a chain that has ended to a moment before its Tier 2 ran, once before that
 // had a record and once when it had. Tier 2 runs again, and what the first run has left is kept.

@@ -1,0 +1,113 @@
+//go:build soak
+
+package supervisor_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// lanes is how many chains run at a time.
+const lanes = 6
+
+// longOutageEvery is how often an outage is so long that agents must be ended, among the others.
+const longOutageEvery = 7
+
+// TestSoakTemporalKilled kills the Temporal server at random moments while chains run, and starts it
+// again on its file, mostly soon, sometimes only after workers had to end their agents.
+func TestSoakTemporalKilled(t *testing.T) {
+	server := newTemporalProcess(t)
+	server.start(t)
+	c := connect(t, server.address)
+	require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, client.DefaultNamespace))
+	f := newWatchedSite(t, c, lanes)
+	worker := startWorker(t, f.environ, server.address)
+	worker.awaitReady(t)
+	dice, seed := newDice()
+	began := time.Now()
+
+	over := make(chan struct{})
+	wait := f.runLanes(t, over)
+	away, slowest := f.killTimes(t, server, *soakKills, dice)
+	close(over)
+	chains := wait()
+	worker.drain(t)
+	t.Logf("soak: Temporal killed: kills=%d away=%s slowest_return=%s %s took=%s seed=%d", *soakKills, away.Round(time.Second), slowest.Round(time.Second),
+		f.requireAllUnharmed(t, chains), time.Since(began).Round(time.Second), seed)
+}
+
+// killTimes kills the server that often while agents start, and returns how long it was away in all, and
+// how long it took at most from its return until the next agent started.
+func (f *watchedSite) killTimes(t *testing.T, server *temporalProcess, times int, dice *rand.Rand) (away, slowest time.Duration) {
+	t.Helper()
+	for i := range times {
+		f.awaitLaunch(t)
+		time.Sleep(moment(dice, 2*time.Second))
+		died := time.Now()
+		server.kill(t)
+		pause := moment(dice, 3*time.Second)
+		if i%longOutageEvery == longOutageEvery-1 {
+			pause += 17 * time.Second
+		}
+		time.Sleep(pause)
+		server.start(t)
+		away += time.Since(died)
+		back := time.Now()
+		f.awaitLaunch(t)
+		slowest = max(slowest, time.Since(back))
+	}
+	return away, slowest
+}
+
+// awaitLaunch returns when one more agent has started.
+func (f *watchedSite) awaitLaunch(t *testing.T) {
+	t.Helper()
+	before := len(simtest.Launches(t, f.claude))
+	simtest.AwaitLaunches(t, f.claude, before+1, testTimeout)
+}
+
+// runLanes runs chains, some at a time and one after another, until over. The function that it returns
+// waits for those that still run and returns all.
+func (f *watchedSite) runLanes(t *testing.T, over <-chan struct{}) (wait func() []escalation.Chain) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soakLimit)
+	t.Cleanup(cancel)
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	var chains []escalation.Chain
+	lane := func(name, service string) {
+		for i := 0; ; i++ {
+			chain, err := f.run(ctx, fmt.Sprintf("%s-%d", name, i), service)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			chains = append(chains, chain)
+			mu.Unlock()
+			select {
+			case <-over:
+				return
+			default:
+			}
+		}
+	}
+	for i, name := range [lanes]string{"chain-a", "chain-b", "chain-c", "chain-d", slowChain + "a", slowChain + "b"} {
+		running.Go(func() { lane(name, serviceOf(i)) })
+	}
+	return func() []escalation.Chain {
+		running.Wait()
+		return chains
+	}
+}

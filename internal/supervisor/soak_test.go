@@ -1,0 +1,122 @@
+//go:build soak
+
+package supervisor_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// The soak tests kill and cut off what chains depend on at random moments, repeat that, and measure.
+// Each prints its figures in a line that begins with "soak:", and fails if one is not what it must be.
+// `make soak` runs them; `make test` has a deterministic test for each.
+var (
+	soakChains = flag.Int("soak.chains", 200, "chains that run while their worker is killed")
+	soakKills  = flag.Int("soak.kills", 20, "times that the Temporal server is killed")
+	soakGates  = flag.Int("soak.gates", 1000, "chains that are parked at gates at a time")
+	soakLoop   = flag.Int("soak.loop", 300, "gates that one chain goes through")
+	soakAway   = flag.Duration("soak.away", time.Minute, "how long the database is away at each step of a chain")
+	soakLine   = flag.Int("soak.line", 100, "megabytes in each line of a claude that prints huge lines")
+	soakSeed   = flag.Uint64("soak.seed", 0, "seed of the random moments; 0 chooses one")
+)
+
+// newDice returns a source of random moments, and the seed with which -soak.seed repeats them.
+func newDice() (dice *rand.Rand, seed uint64) {
+	if seed = *soakSeed; seed == 0 {
+		seed = rand.Uint64() //nolint:gosec // moments, no secrets
+	}
+	return rand.New(rand.NewPCG(seed, 0)), seed //nolint:gosec // the same
+}
+
+// moment returns a random time of at most limit.
+func moment(dice *rand.Rand, limit time.Duration) time.Duration {
+	return time.Duration(dice.Int64N(int64(limit)))
+}
+
+const (
+	// soakLimit bounds a soak test: far more than the full figures take.
+	soakLimit = 15 * time.Minute
+	// shortestAgent is how long each agent of a fault site works at least.
+	shortestAgent = 300 * time.Millisecond
+)
+
+// watchedSite is a fault site that is watched from outside.
+type watchedSite struct {
+	*faultSite
+	watch *watch
+}
+
+func newWatchedSite(t *testing.T, c client.Client, services int) *watchedSite {
+	t.Helper()
+	f := newFaultSite(t, c, services)
+	return &watchedSite{f, startWatch(t, f.claude)}
+}
+
+// runAll starts chains at once. Once the channel that it returns is closed, they have ended.
+func (f *watchedSite) runAll(t *testing.T, ids ...string) (chains *[]escalation.Chain, over <-chan struct{}) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soakLimit)
+	t.Cleanup(cancel)
+	all, done := make([]escalation.Chain, len(ids)), make(chan struct{})
+	var running sync.WaitGroup
+	for i, id := range ids {
+		running.Go(func() {
+			chain, err := f.run(ctx, id, serviceOf(i))
+			if err != nil {
+				t.Error(err)
+			}
+			all[i] = chain
+		})
+	}
+	go func() {
+		running.Wait()
+		close(done)
+	}()
+	return &all, done
+}
+
+// requireAllUnharmed holds chains that have ended to the promise, and returns the figures.
+// Nothing of the installation runs any more.
+func (f *watchedSite) requireAllUnharmed(t *testing.T, chains []escalation.Chain) (figures string) {
+	t.Helper()
+	seen := f.watch.stop(t)
+	seen.requireAlone(t)
+	sessions, unseen, again, most := 0, 0, 0, 0
+	for _, chain := range chains {
+		f.requireUnharmed(t, chain)
+		for i := range chain.Sessions {
+			sessions++
+			again += chain.Sessions[i].Attempts - 1
+			most = max(most, chain.Sessions[i].Attempts)
+			if len(seen.of(chain.Sessions[i].SessionID)) == 0 {
+				unseen++
+			}
+		}
+	}
+	open, err := f.records().Running(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, open, "no record may be left open")
+	var left []string
+	require.Eventually(t, func() bool { left = seen.leftOver(t, f.mark); return len(left) == 0 },
+		testTimeout, 100*time.Millisecond, "processes are left: %q", left)
+	// A machine that is busy beyond measure may hide an agent for all its life, but not many; and while
+	// the watcher stood still, nobody saw those that began and ended.
+	hidden := agentsAtOnce * int(seen.Blind/shortestAgent)
+	require.LessOrEqual(t, unseen, max(1, sessions/50)+hidden, "the watcher must have seen the sessions' agents")
+	launches := len(simtest.Launches(t, f.claude))
+	require.GreaterOrEqual(t, len(seen.Sightings)+hidden, launches*9/10, "the watcher must not have missed agents")
+	return fmt.Sprintf("chains=%d chains_lost=0 sessions=%d sessions_unseen=%d repeated_attempts=%d most_attempts=%d agents_started=%d agents_seen=%d "+
+		"at_once=0 acted_twice=0 not_acted=0 records_open=0 processes_left=0 looks=%d longest_blind=%s",
+		len(chains), sessions, unseen, again, most, launches, len(seen.Sightings), seen.Looks, seen.Blind.Round(time.Millisecond))
+}

@@ -1,0 +1,25 @@
+# Usage: sh soak.sh REPORT [TEST FLAG...]
+#
+# Runs the soak tests, one after the other, and whole chains under the race detector. Keeps all that they
+# print in REPORT, prints their figures in one block at the end, and fails if a test has failed.
+set -u
+report=$1
+shift
+
+failed=0
+run() {
+	"${GO:-go}" test -count=1 -v "$@" >>"$report" 2>&1 || failed=1
+}
+
+: >"$report"
+echo "soak: takes about half an hour; watch $report"
+packages=$(sh "$(dirname "$0")/packages.sh" TestSoak) || exit 1
+# shellcheck disable=SC2086 # a list of packages
+run -tags soak -timeout 80m -run '^TestSoak' $packages "$@"
+run -race -timeout 20m -run '^TestChains$' ./internal/supervisor
+
+echo "== Figures"
+sed -n 's/^ *[a-z_]*_test\.go:[0-9]*: soak: //p' "$report"
+echo "== Tests"
+grep -E '^(--- |ok|FAIL|panic)' "$report"
+exit "$failed"
