@@ -111,11 +111,11 @@ SERVED := ./internal/embedded ./internal/supervisor ./starter ./worker
 AGENTS := ./internal/claude ./internal/claudesim ./internal/config ./internal/process ./internal/transcripts
 
 .PHONY: race
-race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector, without Temporal servers and real CLIs
+race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those that need a server or a real CLI are in `real`
 	$(GO) -C tools test ./...
 	$(GO) test -tags clouds -run '^TestClouds' ./internal/transcripts
 	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED))" | tr '\n' ' ') && \
-	$(GOTESTSUM) $(RERUN) --jsonfile $(REPORT)/race.json --packages "$$unserved" -- -race -short -timeout $(TEST_TIMEOUT)
+	$(GOTESTSUM) $(RERUN) --hide-summary skipped --jsonfile $(REPORT)/race.json --packages "$$unserved" -- -race -short -timeout $(TEST_TIMEOUT)
 
 # A test that failed and then passed is printed last as FLAKY, and its first failure is kept in bin/report/flaky.txt.
 .PHONY: real

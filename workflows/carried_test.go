@@ -142,11 +142,11 @@ func TestChainGoesOnInANewRun(t *testing.T) {
 	})
 }
 
-// TestChainOfManyGates goes through 300 gates. What it hands to its next run must not grow, whatever
+// TestChainOfManyGates goes through 120 gates. What it hands to its next run must not grow, whatever
 // its agents say.
 func TestChainOfManyGates(t *testing.T) {
 	t.Parallel()
-	const gates, perRun = 300, 40
+	const gates, perRun = 120, 40
 	wordy := func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 		return escalation.Report{
 			Status: escalation.SessionCompleted, CostUSD: 0.01, ReportedSessionID: input.SessionID, Attempts: 1,

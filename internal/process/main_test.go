@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"os"
+	"os/signal"
 	"path/filepath"
 	"testing"
 
@@ -22,6 +23,10 @@ func TestMain(m *testing.M) {
 	process.InitIfAsked()
 	if script := os.Getenv(workerScript); script != "" {
 		os.Exit(work(script))
+	}
+	// A shell starts a command in the background with SIGINT ignored, and so would be what these tests start.
+	if signal.Ignored(os.Interrupt) {
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	os.Exit(m.Run())
 }
