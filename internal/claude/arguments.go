@@ -29,7 +29,7 @@ func (c *CLI) arguments(i Invocation) ([]string, error) {
 // bring in, and grants nothing but i's own tools and rules.
 func (c *CLI) denyByDefault(i Invocation) []string {
 	args := []string{"--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands"}
-	args = append(args, c.dialect.flags...)
+	args = append(args, c.profile.flags...)
 	args = append(args, "--permission-mode", "dontAsk", "--tools", strings.Join(i.Tools, ","))
 	if len(i.AllowedTools) > 0 {
 		args = append(append(args, "--allowedTools"), i.AllowedTools...)

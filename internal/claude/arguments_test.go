@@ -46,7 +46,7 @@ func cliOf(text string) *CLI {
 	if err != nil {
 		panic(err)
 	}
-	return &CLI{path: "/opt/claude", version: number, dialect: nearestDialect(number, ""), options: Options{}.withDefaults()}
+	return &CLI{path: "/opt/claude", version: number, profile: nearestProfile(number, ""), options: Options{}.withDefaults()}
 }
 
 // TestArguments holds every way to start a conversation, on both versions, to a golden file

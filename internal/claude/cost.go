@@ -45,12 +45,13 @@ func commonPrices() []price {
 	}
 }
 
-// oldPrices are those of 2.1.197.
+// oldPrices returns the prices of 2.1.197.
 func oldPrices() priceList {
 	return priceList{rows: commonPrices(), unlisted: price{input: 5, output: 25, cacheRead: 0.50}}
 }
 
-// newPrices are those of 2.1.329, which reckons what it does not know like its own best model.
+// newPrices returns the prices of 2.1.329. A model that they do not know costs as much as
+// their own best one.
 func newPrices() priceList {
 	return priceList{
 		rows: append(commonPrices(),

@@ -21,13 +21,13 @@ const askTimeout = 60 * time.Second
 type CLI struct {
 	path    string
 	version version
-	dialect dialect
+	profile versionProfile
 	options Options
 	bounds  bounds
 }
 
-// Locate finds the executable, asks for its version and chooses how to speak to it. A version
-// that was not measured is driven like the nearest one that was, and Warning says so. The error,
+// Locate finds the executable, asks for its version and chooses the version profile by which it is
+// driven. An untested version gets the profile of the nearest tested one, and Warning says so. The error,
 // if any, is an *Error of KindNotStarted or KindInvalid.
 func Locate(ctx context.Context, options Options) (*CLI, error) {
 	options = options.withDefaults()
@@ -42,7 +42,7 @@ func Locate(ctx context.Context, options Options) (*CLI, error) {
 	if cli.version, err = cli.askVersion(ctx); err != nil {
 		return nil, err
 	}
-	cli.dialect = cli.chooseDialect(ctx)
+	cli.profile = cli.chooseProfile(ctx)
 	return cli, nil
 }
 
@@ -52,19 +52,20 @@ func (c *CLI) Path() string { return c.path }
 // Version returns the version as `claude --version` printed it, such as "2.1.329".
 func (c *CLI) Version() string { return c.version.String() }
 
-// Warning returns a sentence about an untested version, or "" when the version was measured.
-func (c *CLI) Warning() string { return c.dialect.warning(c.version) }
+// Warning returns a sentence about an untested version. It returns "" when the version was measured, or
+// lies between two measured ones that behave the same.
+func (c *CLI) Warning() string { return c.profile.warning(c.version) }
 
-// chooseDialect asks an untested version what flags it has. One that does not tell has none.
-func (c *CLI) chooseDialect(ctx context.Context) dialect {
-	if measured, ok := measuredDialect(c.version); ok {
-		return measured
+// chooseProfile asks an untested version what flags it has. One that does not tell has none.
+func (c *CLI) chooseProfile(ctx context.Context) versionProfile {
+	if covering, ok := coveringProfile(c.version); ok {
+		return covering
 	}
 	help, err := c.ask(ctx, "--help")
 	if err != nil {
 		help = ""
 	}
-	return nearestDialect(c.version, help)
+	return nearestProfile(c.version, help)
 }
 
 // askVersion runs `claude --version`.

@@ -119,7 +119,7 @@ func (r *run) result(exit process.Exit) Result {
 		Survivors:     exit.Survivors,
 		Duration:      time.Since(r.started),
 	}
-	result.CostUSD, result.CostEstimated = t.cost(r.cli.dialect)
+	result.CostUSD, result.CostEstimated = t.cost(r.cli.profile)
 	if last := t.last(); last != nil {
 		t.addReported(&result, last)
 	}
@@ -173,13 +173,13 @@ func (t *tally) window(last *resultLine) int {
 
 // cost returns this invocation's own cost in US dollars, and whether any of it is an estimate:
 // calls after the last result, or all of them when no result tells.
-func (t *tally) cost(d dialect) (usd float64, estimated bool) {
-	reported, known := d.ownCost(t.results)
+func (t *tally) cost(p versionProfile) (usd float64, estimated bool) {
+	reported, known := p.ownCost(t.results)
 	unreported := t.usage.calls
 	if known {
 		unreported = t.usage.calls[t.usage.settled:]
 	}
-	return reported + d.prices.sum(unreported), len(unreported) > 0
+	return reported + p.prices.sum(unreported), len(unreported) > 0
 }
 
 func (t *tally) reportedDenials() []Denial {

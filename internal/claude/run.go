@@ -19,7 +19,7 @@ func (c *CLI) Run(ctx context.Context, invocation Invocation, progress func(Prog
 	if err != nil {
 		return Result{CLIVersion: c.Version(), ExitCode: -1}, err
 	}
-	run.observe.report, run.observe.prices = progress, c.dialect.prices
+	run.observe.report, run.observe.prices = progress, c.profile.prices
 	run.spec.Started = run.observe.started
 	exit, err := run.execute(ctx)
 	result := run.result(exit)

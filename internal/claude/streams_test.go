@@ -67,7 +67,7 @@ func replay(t testing.TB, version, name string, rec recording) *run {
 	number, err := parseVersion(version)
 	require.NoError(t, err)
 	r := &run{
-		cli:        &CLI{version: number, dialect: nearestDialect(number, "")},
+		cli:        &CLI{version: number, profile: nearestProfile(number, "")},
 		invocation: Invocation{Schema: rec.schema, Limits: Limits{Idle: time.Minute}},
 		redact:     func(s string) string { return s },
 		stderr:     tailWriter{limit: maxStderrBytes},
@@ -127,7 +127,7 @@ func TestOwnCostOfAFamily(t *testing.T) {
 	} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			estimate := cliOf(version).dialect.prices.estimate
+			estimate := cliOf(version).profile.prices.estimate
 			for name, want := range map[string]float64{
 				"parent": 2 * estimate(models.observer, call),
 				"resume": estimate(models.observer, call),

@@ -10,11 +10,11 @@ import (
 	"unicode"
 )
 
-// dialect is everything in which the measured versions of the CLI differ and which this
-// package has to know. A run asks its dialect and never its version.
-type dialect struct {
-	// measured is the version that was measured.
-	measured version
+// versionProfile holds everything in which the measured versions of the CLI differ and which this
+// package has to know. A run asks its profile and never its version.
+type versionProfile struct {
+	// measured are the versions that were measured and behave like this, oldest first. There is at least one.
+	measured []version
 	// flags are passed on every invocation.
 	flags []string
 	// carriesCost says that total_cost_usd goes on from the conversation that is resumed, so that
@@ -24,12 +24,12 @@ type dialect struct {
 	prices priceList
 }
 
-// dialects returns the measured ones, oldest first.
-func dialects() []dialect {
-	return []dialect{
-		{measured: version{2, 1, 197}, prices: oldPrices()},
+// versionProfiles returns the measured ones, oldest first.
+func versionProfiles() []versionProfile {
+	return []versionProfile{
+		{measured: []version{{2, 1, 197}}, prices: oldPrices()},
 		{
-			measured: version{2, 1, 329},
+			measured: []version{{2, 1, 329}},
 			// Without the second flag a resumed conversation keeps its first launch's system prompt
 			// and ignores this one's.
 			flags:       []string{"--restricted", "--system-prompt-snapshot", "off"},
@@ -39,45 +39,54 @@ func dialects() []dialect {
 	}
 }
 
-// measuredDialect returns the dialect that was measured on v, if one was.
-func measuredDialect(v version) (dialect, bool) {
-	for _, d := range dialects() {
-		if d.measured == v {
-			return d, true
+// coveringProfile returns the profile that covers v, if one does.
+func coveringProfile(v version) (versionProfile, bool) {
+	for _, p := range versionProfiles() {
+		if p.covers(v) {
+			return p, true
 		}
 	}
-	return dialect{}, false
+	return versionProfile{}, false
 }
 
-// nearestDialect chooses for a version that was not measured, whose help is given: the newest
-// measured dialect that is not newer than v, because a flag hardly goes away, or a newer one
-// all of whose flags v has already. Whatever is older than all of them and has none of the flags gets
-// the oldest.
-func nearestDialect(v version, help string) dialect {
-	known := dialects()
+// nearestProfile chooses a profile for a version that none covers, whose help is given: the newest
+// profile that begins before v, because a flag hardly goes away, or a newer one all of whose flags v
+// has already. A version that is older than all of them and has none of the flags gets the oldest.
+func nearestProfile(v version, help string) versionProfile {
+	known := versionProfiles()
 	chosen := known[0]
-	for _, d := range known[1:] {
-		if d.measured.compare(v) <= 0 || d.listedIn(help) {
-			chosen = d
+	for _, p := range known[1:] {
+		if p.oldest().compare(v) <= 0 || p.listedIn(help) {
+			chosen = p
 		}
 	}
 	return chosen
 }
 
-// listedIn reports whether help names every flag of d, and d has any.
-func (d dialect) listedIn(help string) bool {
+func (p versionProfile) oldest() version { return p.measured[0] }
+
+func (p versionProfile) newest() version { return p.measured[len(p.measured)-1] }
+
+// covers reports whether v was measured or lies between two versions that were: what both do, it
+// does too.
+func (p versionProfile) covers(v version) bool {
+	return p.oldest().compare(v) <= 0 && v.compare(p.newest()) <= 0
+}
+
+// listedIn reports whether help names every flag of p, and p has any.
+func (p versionProfile) listedIn(help string) bool {
 	words := strings.FieldsFunc(help, func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == '=' })
-	for _, flag := range d.flags {
+	for _, flag := range p.flags {
 		if strings.HasPrefix(flag, "--") && !slices.Contains(words, flag) {
 			return false
 		}
 	}
-	return len(d.flags) > 0
+	return len(p.flags) > 0
 }
 
 // ownCost returns what an invocation itself cost, in US dollars, going by all its result
 // lines. It reports false when they do not tell.
-func (d dialect) ownCost(results []resultLine) (float64, bool) {
+func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
 	if len(results) == 0 {
 		return 0, false
 	}
@@ -85,7 +94,7 @@ func (d dialect) ownCost(results []resultLine) (float64, bool) {
 	if !slices.ContainsFunc(results, unknown) {
 		return sumSinceLast(results), true
 	}
-	if d.carriesCost {
+	if p.carriesCost {
 		return 0, false
 	}
 	// Every line repeats the process's total so far.
@@ -102,12 +111,17 @@ func sumSinceLast(results []resultLine) float64 {
 	return total
 }
 
-// warning returns a sentence when v is not the version that was measured, or "".
-func (d dialect) warning(v version) string {
-	if d.measured == v {
+// warning returns a sentence when p does not cover v, or "". It names the measured version that is
+// nearest to v.
+func (p versionProfile) warning(v version) string {
+	if p.covers(v) {
 		return ""
 	}
-	return fmt.Sprintf("claude %s is not a tested version; it is driven like %s, the nearest that is", v, d.measured)
+	nearest := p.newest()
+	if v.compare(p.oldest()) < 0 {
+		nearest = p.oldest()
+	}
+	return fmt.Sprintf("claude %s is not a tested version; it is driven like %s, the nearest that is", v, nearest)
 }
 
 // version is a version number of the CLI.

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,30 +27,64 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-func TestDialectFor(t *testing.T) {
+// TestProfileFor holds which measured version a version is driven like, and whether that takes a warning.
+func TestProfileFor(t *testing.T) {
 	t.Parallel()
-	for asked, want := range map[string]string{
-		"1.0.0":   "2.1.197",
-		"2.1.197": "2.1.197",
-		"2.1.328": "2.1.197",
-		"2.1.329": "2.1.329",
-		"2.1.330": "2.1.329",
-		"3.0.0":   "2.1.329",
+	for asked, want := range map[string]struct {
+		profile string // its oldest version
+		warning string // the version that the warning names; none if it is empty
+	}{
+		"1.0.0":   {"2.1.197", "2.1.197"},
+		"2.1.196": {"2.1.197", "2.1.197"},
+		"2.1.197": {"2.1.197", ""},
+		"2.1.198": {"2.1.197", "2.1.197"},
+		"2.1.328": {"2.1.197", "2.1.197"},
+		"2.1.329": {"2.1.329", ""},
+		"2.1.330": {"2.1.329", "2.1.329"},
+		"2.1.331": {"2.1.329", "2.1.329"},
+		"3.0.0":   {"2.1.329", "2.1.329"},
 	} {
 		number, err := parseVersion(asked)
 		require.NoError(t, err)
-		d, measured := measuredDialect(number)
-		require.Equal(t, asked == want, measured)
-		if !measured {
-			d = nearestDialect(number, "Usage: claude [options]")
+		p, covered := coveringProfile(number)
+		require.Equal(t, want.warning == "", covered, asked)
+		if !covered {
+			p = nearestProfile(number, "Usage: claude [options]")
 		}
-		require.Equal(t, want, d.measured.String(), asked)
-		if asked == want {
-			require.Empty(t, d.warning(number))
+		require.Equal(t, want.profile, p.oldest().String(), asked)
+		if covered {
+			require.Empty(t, p.warning(number), asked)
 		} else {
-			require.Contains(t, d.warning(number), asked)
+			require.Equal(t, "claude "+asked+" is not a tested version; it is driven like "+want.warning+", the nearest that is", p.warning(number))
 		}
 	}
+}
+
+// TestAVersionBetweenTwoOfAProfileNeedsNoWarning covers versions that nobody measured, though an older and a
+// newer one that behave the same were.
+func TestAVersionBetweenTwoOfAProfileNeedsNoWarning(t *testing.T) {
+	t.Parallel()
+	p := versionProfile{measured: []version{{2, 1, 329}, {2, 1, 400}, {2, 2, 1}}}
+	for _, v := range []version{{2, 1, 330}, {2, 1, 400}, {2, 1, 999}, {2, 2, 0}} {
+		require.True(t, p.covers(v), v)
+		require.Empty(t, p.warning(v), v)
+	}
+	for v, nearest := range map[version]string{{2, 1, 328}: "like 2.1.329,", {2, 2, 2}: "like 2.2.1,", {3, 0, 0}: "like 2.2.1,"} {
+		require.False(t, p.covers(v), v)
+		require.Contains(t, p.warning(v), nearest)
+	}
+}
+
+// TestProfilesAreInOrder holds the table to what the choice of a profile takes for granted.
+func TestProfilesAreInOrder(t *testing.T) {
+	t.Parallel()
+	var all []version
+	for _, p := range versionProfiles() {
+		require.NotEmpty(t, p.measured)
+		all = append(all, p.measured...)
+	}
+	require.True(t, slices.IsSortedFunc(all, version.compare), "%v", all)
+	require.Len(t, slices.Compact(all), len(all))
 }
 
 func TestAVersionWithTheFlagsOfANewerOneIsDrivenLikeThat(t *testing.T) {
@@ -60,7 +95,7 @@ func TestAVersionWithTheFlagsOfANewerOneIsDrivenLikeThat(t *testing.T) {
 		"  --restricted-x --system-prompt-snapshot": "2.1.197",
 		"": "2.1.197",
 	} {
-		require.Equal(t, want, nearestDialect(version{2, 1, 328}, help).measured.String(), help)
+		require.Equal(t, want, nearestProfile(version{2, 1, 328}, help).oldest().String(), help)
 	}
 }
 
@@ -81,7 +116,7 @@ func TestOwnCost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, known := dialect{carriesCost: tc.carries}.ownCost(tc.results)
+			got, known := versionProfile{carriesCost: tc.carries}.ownCost(tc.results)
 			require.Equal(t, tc.known, known)
 			require.InDelta(t, tc.want, got, 1e-12)
 		})
@@ -136,7 +171,7 @@ func TestEstimateOfLongPromptsAndLongCaching(t *testing.T) {
 func TestATotalAloneIsTheOwnCostOnlyWhereItDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[string]bool{"2.1.197": true, "2.1.329": false} {
-		_, known := cliOf(asked).dialect.ownCost([]resultLine{{TotalCostUSD: 1}})
+		_, known := cliOf(asked).profile.ownCost([]resultLine{{TotalCostUSD: 1}})
 		require.Equal(t, want, known, asked)
 	}
 }
