@@ -139,6 +139,11 @@ histories: ## Record the histories of the present shape for the replay test
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -tags soak \
 		-run '^Test(Chain|Drain|HostLostBetweenTiers|FaultDatabaseAwayCancelled|FaultCancelledWhileOpening|SoakCancelBetweenAttempts)' ./internal/supervisor -update
 
+.PHONY: streams
+streams: clis ## Record the streams of the real CLIs for the driver's replay tests
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestRecord$$' ./internal/claude -record
+	$(GO) test -count=1 -run '^TestRecordedStreams$$' ./internal/claude -update
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_TIME
 	sh tools/fuzz.sh $(FUZZ_TIME)

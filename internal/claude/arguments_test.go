@@ -90,13 +90,13 @@ func TestArgumentsOfAnySizeAreRefusedClearly(t *testing.T) {
 	} {
 		invocation := full(t)
 		change(&invocation)
-		_, err := cliOf("2.1.329").arguments(invocation)
+		_, err := cliOf("2.1.330").arguments(invocation)
 		require.Equal(t, KindInvalid, KindOf(err))
 		require.ErrorContains(t, err, want)
 	}
 	invocation := full(t)
 	invocation.SystemPrompt = long[:MaxArgumentBytes]
-	_, err := cliOf("2.1.329").arguments(invocation)
+	_, err := cliOf("2.1.330").arguments(invocation)
 	require.NoError(t, err)
 }
 
@@ -134,7 +134,7 @@ func TestValidate(t *testing.T) {
 			require.Equal(t, KindInvalid, KindOf(err))
 			require.ErrorContains(t, err, want)
 
-			_, err = cliOf("2.1.329").Run(t.Context(), invocation, nil)
+			_, err = cliOf("2.1.330").Run(t.Context(), invocation, nil)
 			require.ErrorContains(t, err, want, "nothing is started")
 		})
 	}

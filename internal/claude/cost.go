@@ -50,7 +50,7 @@ func oldPrices() priceList {
 	return priceList{rows: commonPrices(), unlisted: price{input: 5, output: 25, cacheRead: 0.50}}
 }
 
-// newPrices returns the prices of 2.1.329. A model that they do not know costs as much as
+// newPrices returns the prices of 2.1.329 and 2.1.330. A model that they do not know costs as much as
 // their own best one.
 func newPrices() priceList {
 	return priceList{

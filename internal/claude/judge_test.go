@@ -76,7 +76,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := &run{
-				cli:        cliOf("2.1.329"),
+				cli:        cliOf("2.1.330"),
 				invocation: Invocation{Schema: tc.schema, Limits: Limits{Wall: time.Minute, FirstByte: 2 * time.Second, Idle: 3 * time.Second}},
 				redact:     func(s string) string { return s },
 				stderr:     tailWriter{limit: maxStderrBytes},

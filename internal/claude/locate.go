@@ -49,7 +49,7 @@ func Locate(ctx context.Context, options Options) (*CLI, error) {
 // Path returns the executable's absolute path.
 func (c *CLI) Path() string { return c.path }
 
-// Version returns the version as `claude --version` printed it, such as "2.1.329".
+// Version returns the version as `claude --version` printed it, such as "2.1.330".
 func (c *CLI) Version() string { return c.version.String() }
 
 // Warning returns a sentence about an untested version. It returns "" when the version was measured, or

@@ -46,7 +46,7 @@ func TestNothingThatIsPassedOnHoldsCredentials(t *testing.T) {
 	redact := redactor([]string{"ANTHROPIC_API_KEY=" + secret})
 	var reports []Progress
 	observe := reporter{report: func(p Progress) { reports = append(reports, p) }}
-	r := &run{cli: cliOf("2.1.329"), redact: redact, tally: tally{calls: ledger{redact: redact}}}
+	r := &run{cli: cliOf("2.1.330"), redact: redact, tally: tally{calls: ledger{redact: redact}}}
 	for _, line := range []string{
 		`{"type":"assistant","message":{"id":"a","content":[{"type":"text","text":"the key is ` + secret + `"},` +
 			`{"type":"tool_use","id":"1","name":"Bash","input":{"command":"curl -H ` + secret + `"}},` +

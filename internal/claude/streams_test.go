@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // measured are the versions whose streams were recorded.
-func measured() []string { return []string{"2.1.197", "2.1.329"} }
+func measured() []string { return []string{"2.1.197", "2.1.330"} }
 
 // recording is how a recorded run was made and ended, as far as its stream does not tell.
 type recording struct {
@@ -27,7 +27,7 @@ type recording struct {
 }
 
 // recordings are the streams below testdata/streams, one of each per version. They come from the
-// real CLI on a scripted API; paths and addresses were replaced.
+// real CLI on a scripted API, as takes says; paths and addresses were replaced.
 func recordings() map[string]recording {
 	failed := process.Exit{Code: 1}
 	stopped := func(code int) process.Exit { return process.Exit{Code: code, StoppedBy: errIdle} }
@@ -123,7 +123,7 @@ func TestOwnCostOfAFamily(t *testing.T) {
 	call := usage{Input: 100, Output: 42, CacheRead: 1000, CacheCreation: 50}
 	for version, models := range map[string]struct{ observer, repairer string }{
 		"2.1.197": {"claude-haiku-4-5-20251001", "claude-sonnet-5"},
-		"2.1.329": {"claude-haiku-5-5", "claude-sonnet-5-5"},
+		"2.1.330": {"claude-haiku-5-5", "claude-sonnet-5-5"},
 	} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

@@ -29,7 +29,7 @@ func versionProfiles() []versionProfile {
 	return []versionProfile{
 		{measured: []version{{2, 1, 197}}, prices: oldPrices()},
 		{
-			measured: []version{{2, 1, 329}},
+			measured: []version{{2, 1, 329}, {2, 1, 330}},
 			// Without the second flag a resumed conversation keeps its first launch's system prompt
 			// and ignores this one's.
 			flags:       []string{"--restricted", "--system-prompt-snapshot", "off"},
@@ -127,7 +127,7 @@ func (p versionProfile) warning(v version) string {
 // version is a version number of the CLI.
 type version struct{ major, minor, patch int }
 
-// String returns "2.1.329" and the like.
+// String returns "2.1.330" and the like.
 func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch) }
 
 func (v version) compare(other version) int {

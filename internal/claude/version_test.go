@@ -10,7 +10,7 @@ import (
 func TestParseVersion(t *testing.T) {
 	t.Parallel()
 	for printed, want := range map[string]string{
-		"2.1.329 (Claude Code)\n":                  "2.1.329",
+		"2.1.330 (Claude Code)\n":                  "2.1.330",
 		"claude v10.0.1-beta.2":                    "",
 		"a warning first\n2.1.197 (Claude Code)\n": "2.1.197",
 		"Claude Code":                              "",
@@ -40,9 +40,9 @@ func TestProfileFor(t *testing.T) {
 		"2.1.198": {"2.1.197", "2.1.197"},
 		"2.1.328": {"2.1.197", "2.1.197"},
 		"2.1.329": {"2.1.329", ""},
-		"2.1.330": {"2.1.329", "2.1.329"},
-		"2.1.331": {"2.1.329", "2.1.329"},
-		"3.0.0":   {"2.1.329", "2.1.329"},
+		"2.1.330": {"2.1.329", ""},
+		"2.1.331": {"2.1.329", "2.1.330"},
+		"3.0.0":   {"2.1.329", "2.1.330"},
 	} {
 		number, err := parseVersion(asked)
 		require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestEstimateOfLongPromptsAndLongCaching(t *testing.T) {
 // TestATotalAloneIsTheOwnCostOnlyWhereItDoesNotGoOn covers a result that lost its own report.
 func TestATotalAloneIsTheOwnCostOnlyWhereItDoesNotGoOn(t *testing.T) {
 	t.Parallel()
-	for asked, want := range map[string]bool{"2.1.197": true, "2.1.329": false} {
+	for asked, want := range map[string]bool{"2.1.197": true, "2.1.330": false} {
 		_, known := cliOf(asked).profile.ownCost([]resultLine{{TotalCostUSD: 1}})
 		require.Equal(t, want, known, asked)
 	}

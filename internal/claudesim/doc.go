@@ -35,7 +35,7 @@
 // rejected once:
 //
 //	{
-//	  "version": "2.1.329",
+//	  "version": "2.1.330",
 //	  "turns": [
 //	    {
 //	      "name": "observe",

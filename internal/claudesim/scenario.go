@@ -8,7 +8,7 @@ type Version string
 // The releases that were measured.
 const (
 	VersionOld Version = "2.1.197"
-	VersionNew Version = "2.1.329"
+	VersionNew Version = "2.1.330"
 )
 
 // Scenario is what the model says, and what goes wrong. The zero value answers nothing.
