@@ -2,6 +2,7 @@ package claudesim
 
 import (
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -18,6 +19,7 @@ const (
 func commonFlags() map[string]flagKind {
 	return map[string]flagKind{
 		"-p": flagSwitch, "--print": flagSwitch, "--verbose": flagSwitch, "-v": flagSwitch, "--version": flagSwitch,
+		"-h": flagSwitch, "--help": flagSwitch,
 		"--include-partial-messages": flagSwitch, "--fork-session": flagSwitch,
 		"--strict-mcp-config": flagSwitch, "--disable-slash-commands": flagSwitch,
 		"--output-format": flagValue, "--model": flagValue, "--session-id": flagValue, "--resume": flagValue, "-r": flagValue,
@@ -54,6 +56,19 @@ func (a *arguments) list(name string) []string {
 		items = append(items, splitRules(value)...)
 	}
 	return items
+}
+
+// usage returns what --help prints: every option, one a line.
+func (r release) usage() string {
+	kinds := commonFlags()
+	maps.Copy(kinds, r.flags)
+	values := map[flagKind]string{flagValue: " <value>", flagList: " <values...>"}
+	var text strings.Builder
+	text.WriteString("Usage: claude [options]\n\nOptions:\n")
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		text.WriteString("  " + name + values[kinds[name]] + "\n")
+	}
+	return text.String()
 }
 
 // parseArguments takes a command line apart. The error reads as the CLI prints it.
@@ -109,6 +124,8 @@ func longName(name string) string {
 		return "--print"
 	case "-v":
 		return "--version"
+	case "-h":
+		return "--help"
 	case "-r":
 		return "--resume"
 	case "--allowed-tools":

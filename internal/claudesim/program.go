@@ -35,9 +35,15 @@ const (
 
 // main runs the program and returns its exit code.
 func (p *program) main(args []string) int {
-	if a, err := parseArguments(args, p.release.flags); err == nil && a.has("--version") {
-		p.printf(p.stdout, "%s (Claude Code)\n", p.claimedVersion())
-		return exitOK
+	if a, err := parseArguments(args, p.release.flags); err == nil {
+		switch {
+		case a.has("--version"):
+			p.printf(p.stdout, "%s (Claude Code)\n", p.claimedVersion())
+			return exitOK
+		case a.has("--help"):
+			p.printf(p.stdout, "%s", p.release.usage())
+			return exitOK
+		}
 	}
 	prompt, err := io.ReadAll(p.stdin)
 	if err != nil {

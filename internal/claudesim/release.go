@@ -1,6 +1,11 @@
 package claudesim
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // release is what differs between the versions of the CLI, as measured.
 type release struct {
@@ -80,6 +85,51 @@ func newRelease() release {
 			{"opus", "claude-opus-5-5", 1_000_000, 128_000, price{4, 20, 0.2, 5}},
 		},
 	}
+}
+
+// Nearest returns the release that a CLI of another version behaves like, as far as its number and what
+// --help prints tell: the newest that is not newer, or a newer one all of whose own options it has. A
+// version before all of them gets the oldest. The error says that number is no version number.
+func Nearest(number, help string) (Version, error) {
+	asked, err := parseNumber(number)
+	if err != nil {
+		return "", err
+	}
+	nearest := VersionOld
+	for _, r := range []release{oldRelease(), newRelease()} {
+		own, err := parseNumber(string(r.version))
+		if err != nil {
+			return "", err
+		}
+		if slices.Compare(own, asked) <= 0 || r.helpedBy(help) {
+			nearest = r.version
+		}
+	}
+	return nearest, nil
+}
+
+// helpedBy reports whether help names every option that only r has, and there is one.
+func (r release) helpedBy(help string) bool {
+	words := strings.Fields(help)
+	for name := range r.flags {
+		if !slices.Contains(words, name) {
+			return false
+		}
+	}
+	return len(r.flags) > 0
+}
+
+// parseNumber takes a version number such as "2.1.330" apart.
+func parseNumber(number string) ([]int, error) {
+	var parts []int
+	for text := range strings.SplitSeq(number, ".") {
+		part, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no version number: %w", number, err)
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
 }
 
 // release returns how the program that plays s behaves.
