@@ -1,0 +1,198 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// The keys of the attributes that a contract test sets.
+const (
+	// Attribute holds one Difference, as Encode returns it.
+	Attribute = "contract-difference"
+	// SubjectAttribute names the real CLI that the test runs, in words.
+	SubjectAttribute = "contract-subject"
+)
+
+// Difference is something in which a CLI is not what the contract says.
+type Difference struct {
+	// Launch counts the runs of the CLI in a case, from 1. 0 is the case as a whole.
+	Launch int `json:"launch,omitempty"`
+	// Field names what differs, such as "Results[0].Reason".
+	Field    string `json:"field"`
+	Expected string `json:"expected"`
+	Got      string `json:"got"`
+}
+
+// String returns d as a sentence for the test's own output.
+func (d Difference) String() string {
+	text := fmt.Sprintf("%s: expected %s, got %s", d.Field, d.Expected, d.Got)
+	if d.Launch > 0 {
+		text = fmt.Sprintf("launch %d: %s", d.Launch, text)
+	}
+	return text
+}
+
+// Encode returns d as one line of JSON.
+func (d Difference) Encode() string {
+	line, err := json.Marshal(d)
+	if err != nil { // a struct of strings and a number always encodes
+		return ""
+	}
+	return string(line)
+}
+
+// nothing stands for a value that is not there.
+const nothing = "nothing"
+
+// Compare returns the fields in which got differs from expected, in the order of the type. It looks into
+// exported fields only.
+func Compare[T any](launch int, expected, got T) []Difference {
+	var c comparison
+	c.values("", reflect.ValueOf(expected), reflect.ValueOf(got))
+	for i := range c.found {
+		c.found[i].Launch = launch
+	}
+	return c.found
+}
+
+// comparison collects differences.
+type comparison struct{ found []Difference }
+
+func (c *comparison) add(path, expected, got string) {
+	if path == "" {
+		path = "value"
+	}
+	c.found = append(c.found, Difference{Field: path, Expected: expected, Got: got})
+}
+
+// values compares two values of one type.
+func (c *comparison) values(path string, expected, got reflect.Value) {
+	switch expected.Kind() {
+	case reflect.Pointer:
+		if expected.IsNil() || got.IsNil() {
+			c.whole(path, expected, got)
+			return
+		}
+		c.values(path, expected.Elem(), got.Elem())
+	case reflect.Struct:
+		for i := range expected.NumField() {
+			if field := expected.Type().Field(i); field.IsExported() {
+				c.values(strings.TrimPrefix(path+"."+field.Name, "."), expected.Field(i), got.Field(i))
+			}
+		}
+	case reflect.Map:
+		c.maps(path, expected, got)
+	case reflect.Slice:
+		c.slices(path, expected, got)
+	default:
+		c.whole(path, expected, got)
+	}
+}
+
+// whole compares two values and does not look into them.
+func (c *comparison) whole(path string, expected, got reflect.Value) {
+	if !reflect.DeepEqual(expected.Interface(), got.Interface()) {
+		c.add(path, text(expected), text(got))
+	}
+}
+
+func (c *comparison) maps(path string, expected, got reflect.Value) {
+	keys := map[string]reflect.Value{}
+	for _, key := range slices.Concat(expected.MapKeys(), got.MapKeys()) {
+		keys[fmt.Sprint(key.Interface())] = key
+	}
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		place := name
+		if path != "" {
+			place = fmt.Sprintf("%s[%s]", path, name)
+		}
+		before, after := expected.MapIndex(keys[name]), got.MapIndex(keys[name])
+		if before.IsValid() && after.IsValid() {
+			c.values(place, before, after)
+			continue
+		}
+		c.add(place, text(before), text(after))
+	}
+}
+
+// slices compares lists. Of lists of plain values it reports the part that differs, in one piece: what was
+// put in or left out shows as such, and does not shift all that follows. Of others it reports their
+// lengths, and the first element that differs.
+func (c *comparison) slices(path string, expected, got reflect.Value) {
+	if isPlain(expected.Type().Elem().Kind()) {
+		c.plainSlices(path, expected, got)
+		return
+	}
+	before, after := expected.Len(), got.Len()
+	if before != after {
+		c.add(path, entries(before), entries(after))
+	}
+	for i := range min(before, after) {
+		found := len(c.found)
+		c.values(fmt.Sprintf("%s[%d]", path, i), expected.Index(i), got.Index(i))
+		if before != after && len(c.found) > found {
+			return
+		}
+	}
+}
+
+func (c *comparison) plainSlices(path string, expected, got reflect.Value) {
+	equal := func(i, j int) bool { return expected.Index(i).Equal(got.Index(j)) }
+	before, after, start := expected.Len(), got.Len(), 0
+	for start < min(before, after) && equal(start, start) {
+		start++
+	}
+	for before > start && after > start && equal(before-1, after-1) {
+		before, after = before-1, after-1
+	}
+	switch {
+	case before == start && after == start:
+	case max(before, after) == start+1: // one element
+		c.add(fmt.Sprintf("%s[%d]", path, start), part(expected, start, before), part(got, start, after))
+	default:
+		c.add(fmt.Sprintf("%s[%d:]", path, start), part(expected, start, before), part(got, start, after))
+	}
+}
+
+// part returns the elements from start to end, for a person.
+func part(list reflect.Value, start, end int) string {
+	var texts []string
+	for i := start; i < end; i++ {
+		texts = append(texts, text(list.Index(i)))
+	}
+	if len(texts) == 0 {
+		return nothing
+	}
+	return strings.Join(texts, ", ")
+}
+
+func isPlain(kind reflect.Kind) bool {
+	return kind == reflect.String || kind == reflect.Bool || kind >= reflect.Int && kind <= reflect.Float64
+}
+
+func entries(n int) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
+}
+
+// text returns a value for a person.
+func text(v reflect.Value) string {
+	switch {
+	case !v.IsValid():
+		return nothing
+	case v.Kind() == reflect.String:
+		return fmt.Sprintf("%q", v.String())
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		return nothing
+	case v.Kind() == reflect.Pointer:
+		return text(v.Elem())
+	default:
+		return fmt.Sprintf("%+v", v.Interface())
+	}
+}

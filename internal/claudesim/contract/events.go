@@ -1,0 +1,151 @@
+package contract
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+)
+
+// event is a line of what `go test -json` prints.
+type event struct {
+	Action      string `json:"Action"`
+	Package     string `json:"Package"`
+	ImportPath  string `json:"ImportPath"`  // of a package that is built
+	FailedBuild string `json:"FailedBuild"` // the ImportPath that did not build
+	Test        string `json:"Test"`
+	Output      string `json:"Output"`
+	Key         string `json:"Key"` // of an attribute, as is Value
+	Value       string `json:"Value"`
+}
+
+// The actions that end a test or a package.
+const (
+	actionPass = "pass"
+	actionFail = "fail"
+	actionSkip = "skip"
+)
+
+// A case is held against the stand-in or the real CLI in subtests of these names.
+var backends = []string{"/stand-in", "/real"}
+
+// Read reads what `go test -json` prints for contract tests to its end. It writes the tests' own output
+// to log, and to progress a line for each case that ends.
+func Read(events io.Reader, progress, log io.Writer) (*Summary, error) {
+	s := newSummary()
+	lines := bufio.NewReader(events) // a scanner would give up at a long line
+	for {
+		line, err := lines.ReadBytes('\n')
+		ended := errors.Is(err, io.EOF)
+		if err != nil && !ended {
+			return nil, fmt.Errorf("read the tests' events: %w", err)
+		}
+		e := decode(line)
+		if _, err := io.WriteString(log, e.Output); err != nil {
+			return nil, fmt.Errorf("write the tests' output: %w", err)
+		}
+		if text := s.add(e); text != "" {
+			_, _ = fmt.Fprintln(progress, text) // the list tells it again
+		}
+		if ended {
+			return s, nil
+		}
+	}
+}
+
+// decode returns the event of a line. What is none was printed by go itself.
+func decode(line []byte) event {
+	var e event
+	if json.Unmarshal(line, &e) != nil {
+		return event{Output: string(line)}
+	}
+	return e
+}
+
+// add takes an event in, and returns the line that tells of a case that ended with it.
+func (s *Summary) add(e event) string {
+	switch {
+	case e.ImportPath != "":
+		s.builds[e.ImportPath] += e.Output
+	case e.Test != "":
+		return s.addToTest(e)
+	case e.Package != "":
+		s.addToPackage(e)
+	}
+	return ""
+}
+
+func (s *Summary) addToPackage(e event) {
+	p := s.packages[e.Package]
+	if p == nil {
+		p = &testedPackage{}
+		s.packages[e.Package] = p
+	}
+	p.output += e.Output
+	switch e.Action {
+	case actionPass, actionFail, actionSkip:
+		p.ended = e.Action
+	}
+	if e.FailedBuild != "" {
+		p.output = s.builds[e.FailedBuild]
+	}
+}
+
+func (s *Summary) addToTest(e event) string {
+	c, test := s.test(e)
+	test.output += e.Output
+	switch e.Action {
+	case "attr":
+		s.addAttribute(test, e)
+	case actionPass, actionFail, actionSkip:
+		test.ended = e.Action
+		if e.Test == c.name && !c.parent {
+			return fmt.Sprintf("%-7s %s", c.ended().word(), c.label(true))
+		}
+	}
+	return ""
+}
+
+func (s *Summary) addAttribute(test *testRun, e event) {
+	switch e.Key {
+	case Attribute:
+		var d Difference
+		if json.Unmarshal([]byte(e.Value), &d) != nil {
+			d = Difference{Field: Attribute, Got: e.Value}
+		}
+		test.differences = append(test.differences, d)
+	case SubjectAttribute:
+		s.subjects[e.Value] = true
+	}
+}
+
+// test returns the test that e is about, and its case.
+func (s *Summary) test(e event) (*contractCase, *testRun) {
+	name := e.Test
+	for _, backend := range backends {
+		name = strings.TrimSuffix(name, backend)
+	}
+	c := s.contractCase(e.Package, name)
+	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
+		s.contractCase(e.Package, parent).parent = true
+	}
+	for _, test := range c.tests {
+		if test.name == e.Test {
+			return c, test
+		}
+	}
+	test := &testRun{name: e.Test}
+	c.tests = append(c.tests, test)
+	return c, test
+}
+
+func (s *Summary) contractCase(pkg, name string) *contractCase {
+	key := pkg + " " + name
+	if s.cases[key] == nil {
+		s.cases[key] = &contractCase{pkg: pkg, name: name}
+	}
+	return s.cases[key]
+}

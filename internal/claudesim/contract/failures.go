@@ -1,0 +1,148 @@
+package contract
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// opening begins what a test says: where it says it, and the first line.
+var opening = regexp.MustCompile(`^ {4}([\w.-]+\.go:\d+): (.*)$`)
+
+// report is a line of testify's reports: a label, or none where the one above goes on.
+var report = regexp.MustCompile(`^ {8}\t([A-Z][A-Za-z ]+:)? *\t(.*)$`)
+
+// failures makes differences of what a test printed. The field is what the test checks, and where. What a
+// test says without testify counts only where testify says nothing: it may be a log.
+func failures(output string) []Difference {
+	var asserted, said []Difference
+	for _, s := range statements(output) {
+		if d, ok := s.asserted(); ok {
+			asserted = append(asserted, d)
+			continue
+		}
+		said = append(said, Difference{Field: s.place, Expected: "-", Got: joined(s.lines)})
+	}
+	if len(asserted) > 0 {
+		return asserted
+	}
+	return said
+}
+
+// statement is something that a test said, and where.
+type statement struct {
+	place string
+	lines []string
+}
+
+// statements takes apart what a test printed.
+func statements(output string) []statement {
+	var all []statement
+	for line := range strings.Lines(output) {
+		line = strings.TrimSuffix(line, "\n")
+		if match := opening.FindStringSubmatch(line); match != nil {
+			all = append(all, statement{match[1], []string{match[2]}})
+			continue
+		}
+		if last := len(all) - 1; last >= 0 && strings.HasPrefix(line, "        ") {
+			all[last].lines = append(all[last].lines, line)
+		}
+	}
+	return all
+}
+
+// asserted makes a difference of a report of testify, and returns false if s is none.
+func (s statement) asserted() (Difference, bool) {
+	sections := s.sections()
+	problem := sections["Error"]
+	if len(problem) == 0 {
+		return Difference{}, false
+	}
+	d := Difference{Field: s.place, Expected: "-", Got: joined(problem)}
+	if trace := sections["Error Trace"]; len(trace) > 0 {
+		d.Field = strings.TrimSpace(s.place + " " + check(trace[0]))
+	}
+	switch problem[0] {
+	case "Should be true":
+		d.Expected, d.Got = "true", "false"
+	case "Should be false":
+		d.Expected, d.Got = "false", "true"
+	}
+	for i, line := range problem {
+		expected, isExpected := strings.CutPrefix(line, "expected: ")
+		if isExpected && i+1 < len(problem) && strings.HasPrefix(problem[i+1], "actual  : ") {
+			d.Expected, d.Got = expected, strings.TrimPrefix(problem[i+1], "actual  : ")
+		}
+	}
+	if message := joined(sections["Messages"]); message != "" {
+		d.Got += " (" + message + ")"
+	}
+	return d, true
+}
+
+// sections returns the lines of a report of testify by their label. There are none if s is no such report.
+func (s statement) sections() map[string][]string {
+	sections, label := map[string][]string{}, ""
+	for _, line := range s.lines {
+		match := report.FindStringSubmatch(line)
+		if match == nil {
+			continue
+		}
+		if match[1] != "" {
+			label = strings.TrimSuffix(match[1], ":")
+		}
+		sections[label] = append(sections[label], match[2])
+	}
+	return sections
+}
+
+// assertion is a call of testify in the source, without what all of them have.
+var assertion = regexp.MustCompile(`require\.(\w+\()t, (.*)$`)
+
+// check returns what a test checks at a place, such as "Positive(result.CostUSD)", from its source. It is
+// empty if that is not to be had.
+func check(place string) string {
+	path, number, _ := strings.Cut(place, ":")
+	line, err := strconv.Atoi(number)
+	if err != nil {
+		return ""
+	}
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(string(source), "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	if call := assertion.FindStringSubmatch(lines[line-1]); call != nil {
+		return call[1] + call[2]
+	}
+	return strings.TrimSpace(lines[line-1])
+}
+
+func joined(lines []string) string {
+	var words []string
+	for _, line := range lines {
+		if line = strings.TrimSpace(line); line != "" {
+			words = append(words, line)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// lastWords returns the panic that ended a test or a package, or else the last line that it printed.
+func lastWords(output string) string {
+	last := "no output"
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "panic: ") {
+			return line
+		}
+		if line != "" && line != "FAIL" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "FAIL\t") {
+			last = line
+		}
+	}
+	return last
+}
