@@ -6,6 +6,9 @@ TEST_TIMEOUT ?= 20m
 FUZZ_TIME    ?= 20s
 BENCH        ?= .
 SOAK         ?=
+# The CLI that `make contract` runs instead of the pinned ones. Variables of the environment with these names do not count.
+VERSION      :=
+CLAUDE       :=
 # With the Temporal server linked in, a binary weighs far more than this.
 WORKER_MAX_MB ?= 60
 
@@ -57,7 +60,7 @@ fmt: $(TOOLS_BUILT) ## Format the Go files
 	$(GOLANGCI_LINT) fmt
 
 .PHONY: clean
-clean: ## Remove what make built; the CLIs stay
+clean: ## Remove what make built; the pinned CLIs stay
 	rm -rf $(BIN)
 
 ##@ Checks
@@ -124,6 +127,15 @@ real: $(TOOLS_BUILT) | $(REPORT) ## Run the tests on real Temporal servers, proc
 	$(GOTESTSUM) $(RERUN) --jsonfile $(REPORT)/real.json --packages '$(AGENTS) $(SERVED)' -- \
 		-p 3 -parallel 8 -timeout $(TEST_TIMEOUT) || status=$$?; \
 	$(TOOLS)/flaky $(REPORT)/flaky.txt $(wildcard $(REPORT)/race.json) $(REPORT)/real.json && exit $$status
+
+.PHONY: contract
+contract: $(if $(VERSION)$(CLAUDE),,clis) ## List in what the pinned CLIs differ from the contract, or the one of VERSION=x or CLAUDE=path
+	sh tools/contract.sh $(TEST_TIMEOUT) '$(VERSION)' '$(CLAUDE)'
+
+.PHONY: e2e
+e2e: clis ## Repair a real broken service with the real CLI on a real Temporal server
+	packages=$$(sh tools/packages.sh TestEndToEnd) && \
+	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestEndToEnd' $$packages
 
 # SOAK=-soak.seed=N repeats the random moments of a run.
 .PHONY: soak

@@ -27,17 +27,9 @@ type backend struct {
 
 func (b backend) String() string {
 	if b.real {
-		return "real " + string(b.version)
+		return "real"
 	}
-	return "stand-in " + string(b.version)
-}
-
-func backends() []backend {
-	var all []backend
-	for _, version := range simtest.Versions() {
-		all = append(all, backend{version: version}, backend{version: version, real: true})
-	}
-	return all
+	return "stand-in"
 }
 
 // bench is one backend that plays one scenario, in directories of its own.
@@ -61,7 +53,7 @@ func newBench(t *testing.T, b backend, scenario claudesim.Scenario, adjust func(
 		environ["ANTHROPIC_BASE_URL"] = api.URL()
 		made.requests = api.Requests
 	} else {
-		path = simtest.Install(t, scenario.As(b.version))
+		path = simtest.InstallAs(t, scenario, b.version)
 		made.requests = func() []claudesim.Request { return simtest.Requests(t, path) }
 	}
 	options := claude.Options{Path: path, ConfigDir: made.configDir, MaxRetries: 1, Containment: claude.Containment(*containment)}
@@ -73,8 +65,7 @@ func newBench(t *testing.T, b backend, scenario claudesim.Scenario, adjust func(
 	}
 	cli, err := claude.Locate(t.Context(), options)
 	require.NoError(t, err)
-	require.Equal(t, string(b.version), cli.Version())
-	require.Empty(t, cli.Warning())
+	require.Equal(t, simtest.Number(t, b.version), cli.Version())
 	made.cli = cli
 	return made
 }
@@ -127,7 +118,7 @@ func (b *bench) run(t *testing.T, invocation claude.Invocation) claude.Result {
 	result, err := b.cli.Run(t.Context(), invocation, nil)
 	require.NoError(t, err)
 	require.Equal(t, 0, result.ExitCode)
-	require.Equal(t, string(b.version), result.CLIVersion)
+	require.Equal(t, b.cli.Version(), result.CLIVersion)
 	require.Equal(t, invocation.SessionID, result.SessionID)
 	require.Positive(t, result.Duration)
 	return result

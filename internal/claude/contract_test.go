@@ -20,6 +20,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/process"
 )
 
@@ -39,18 +40,20 @@ type contract struct {
 func TestContract(t *testing.T) {
 	t.Parallel()
 	groups := []map[string]contract{conversations(), failures(), stops(), isolation()}
-	for _, b := range backends() {
-		t.Run(b.String(), func(t *testing.T) {
-			t.Parallel()
-			for _, group := range groups {
-				for name, c := range group {
-					t.Run(name, func(t *testing.T) {
-						t.Parallel()
-						c.check(t, newBench(t, b, c.scenario, c.adjust))
-					})
-				}
+	for _, version := range simtest.Versions(t) {
+		for _, group := range groups {
+			for name, c := range group {
+				t.Run(simtest.Number(t, version)+"/"+name, func(t *testing.T) {
+					t.Parallel()
+					for _, b := range []backend{{version: version}, {version: version, real: true}} {
+						t.Run(b.String(), func(t *testing.T) {
+							t.Parallel()
+							c.check(t, newBench(t, b, c.scenario, c.adjust))
+						})
+					}
+				})
 			}
-		})
+		}
 	}
 }
 

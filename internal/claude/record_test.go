@@ -121,8 +121,8 @@ func TestRecord(t *testing.T) {
 		t.Skip("records only with -record")
 	}
 	all := takes()
-	for _, version := range simtest.Versions() {
-		t.Run(string(version), func(t *testing.T) {
+	for _, version := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, version), func(t *testing.T) {
 			t.Parallel()
 			for name, first := range all {
 				if slices.Contains(all["parent"].family, name) {
@@ -132,7 +132,7 @@ func TestRecord(t *testing.T) {
 					s := newStudio(t, version, first)
 					id := uuid.NewString()
 					for _, name := range append([]string{name}, first.family...) {
-						s.record(t, filepath.Join("testdata", "streams", string(version), name+".jsonl"), name, id)
+						s.record(t, filepath.Join("testdata", "streams", simtest.Number(t, version), name+".jsonl"), name, id)
 					}
 				})
 			}

@@ -1,10 +1,13 @@
 package claude
 
 import (
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
 func TestParseVersion(t *testing.T) {
@@ -85,6 +88,29 @@ func TestProfilesAreInOrder(t *testing.T) {
 	}
 	require.True(t, slices.IsSortedFunc(all, version.compare), "%v", all)
 	require.Len(t, slices.Compact(all), len(all))
+}
+
+// TestContractProfile holds the profile of each real CLI to that of the release that the tests take for the
+// nearest, and its flags to what the CLI says of itself.
+func TestContractProfile(t *testing.T) {
+	t.Parallel()
+	for _, release := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, release), func(t *testing.T) {
+			t.Parallel()
+			number, err := parseVersion(string(release))
+			require.NoError(t, err)
+			want, covered := coveringProfile(number)
+			require.True(t, covered)
+			cli, err := Locate(t.Context(), Options{
+				Path: simtest.RealCLI(t, release), ConfigDir: t.TempDir(), Environ: []string{"PATH=" + os.Getenv("PATH")},
+			})
+			require.NoError(t, err)
+			require.Equal(t, want.newest().String(), cli.profile.newest().String())
+			help, err := cli.ask(t.Context(), "--help")
+			require.NoError(t, err)
+			require.Equal(t, len(want.flags) > 0, want.listedIn(help), "--help names %v", want.flags)
+		})
+	}
 }
 
 func TestAVersionWithTheFlagsOfANewerOneIsDrivenLikeThat(t *testing.T) {

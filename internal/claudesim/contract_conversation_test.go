@@ -42,10 +42,10 @@ func conversationCases() []contractCase {
 				require.Equal(t, []string{idB}, o[1].SessionIDs)
 				require.Equal(t, []string{"look", "repair it", "what did you do?"}, o[2].Asked[0].Prompts)
 				if v == claudesim.VersionNew {
-					own := o[0].Results[0].Own + o[1].Results[0].Own + o[2].Results[0].Own
-					require.InDelta(t, own, o[2].Results[0].Total, 1e-9, "the total is carried on")
+					own := o[0].Results[0].OwnCost + o[1].Results[0].OwnCost + o[2].Results[0].OwnCost
+					require.InDelta(t, own, o[2].Results[0].TotalCost, 1e-9, "the total is carried on")
 				} else {
-					require.Less(t, o[2].Results[0].Total, o[1].Results[0].Total, "the total is this process's")
+					require.Less(t, o[2].Results[0].TotalCost, o[1].Results[0].TotalCost, "the total is this process's")
 				}
 			},
 		},
@@ -81,10 +81,17 @@ func conversationCases() []contractCase {
 				{prompt: "hi", args: []string{"--model", "claude-sonnet-5-5", "--tools", "Read"}},
 			},
 			want: func(t *testing.T, _ claudesim.Version, o []observation) {
-				require.NotZero(t, last(t, o).Total)
-				for i := range o { // chosen by the CLI: of no account
+				require.NotZero(t, last(t, o).TotalCost)
+				for i := range o {
 					require.Len(t, o[i].SessionIDs, 1)
-					o[i].SessionIDs, o[i].Transcripts, o[i].Results[0].SessionID = nil, nil, ""
+				}
+			},
+			forget: func(o []observation) { // the ids are chosen by the CLI
+				for i := range o {
+					o[i].SessionIDs, o[i].Transcripts = nil, nil
+					for j := range o[i].Results {
+						o[i].Results[j].SessionID = ""
+					}
 				}
 			},
 		},

@@ -79,7 +79,7 @@ type subject struct {
 
 func standIn(t *testing.T, s claudesim.Scenario, v claudesim.Version) subject {
 	t.Helper()
-	path := simtest.Install(t, s.As(v))
+	path := simtest.InstallAs(t, s, v)
 	return subject{path: path, url: "http://127.0.0.1:9", requests: func() []claudesim.Request { return simtest.Requests(t, path) }}
 }
 

@@ -231,7 +231,7 @@ func TestCostModeOverridesTheRelease(t *testing.T) {
 		s := claudesim.Play(claudesim.Always(claudesim.Say("hi")).Failing(claudesim.Fault{Cost: mode}))
 		sub := standIn(t, s, claudesim.VersionNew)
 		o := sub.observe(t, []launch{fresh("hi"), {prompt: "again", args: []string{"--model", "haiku", "--resume", idA}}})
-		require.Equal(t, cumulative, o[1].Results[0].Total > o[0].Results[0].Total, mode)
+		require.Equal(t, cumulative, o[1].Results[0].TotalCost > o[0].Results[0].TotalCost, mode)
 	}
 }
 

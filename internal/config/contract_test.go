@@ -122,13 +122,30 @@ func denied(answer string) bool {
 	return strings.Contains(answer, "Permission to use") && strings.Contains(answer, "denied")
 }
 
-func (s site) requireDecisions(t *testing.T, v claudesim.Version, tier escalation.Tier, granted, refused []string) {
+// decisions are what the CLI decides about command lines.
+type decisions map[string]string
+
+func decision(denied bool) string {
+	if denied {
+		return "refused"
+	}
+	return "granted"
+}
+
+// compareDecisions holds what the CLI decides about command lines to what the rules promise.
+func (s site) compareDecisions(t *testing.T, v claudesim.Version, tier escalation.Tier, granted, refused []string) {
 	t.Helper()
 	lines := slices.Concat(granted, refused)
+	expected, got := decisions{}, decisions{}
 	for i, answer := range s.answers(t, v, tier, s.bash(lines)) {
-		require.Equal(t, i >= len(granted), denied(answer), "%s: %s\n%s", tier, lines[i], answer)
-		require.NotContains(t, answer, secret, lines[i])
+		expected[lines[i]] = decision(i >= len(granted))
+		got[lines[i]] = decision(denied(answer))
+		if strings.Contains(answer, secret) {
+			got[lines[i]] += ", and told the secret"
+		}
 	}
+	require.Len(t, expected, len(lines), "a command line is listed twice")
+	simtest.Compare(t, 0, expected, got)
 }
 
 // TestContractObserving holds the default rules of tier 1, which are those of every tier
@@ -150,8 +167,8 @@ func TestContractRepairing(t *testing.T) {
 // CLI. What is in byNew is refused by the newer release only. No file may change.
 func testDefaultRules(t *testing.T, tier escalation.Tier, granted, refused, byNew []string) {
 	t.Helper()
-	for _, v := range simtest.Versions() {
-		t.Run(string(v), func(t *testing.T) {
+	for _, v := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, v), func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			before := s.files(t)
@@ -159,8 +176,8 @@ func testDefaultRules(t *testing.T, tier escalation.Tier, granted, refused, byNe
 			if v == claudesim.VersionNew {
 				refused = slices.Concat(refused, byNew)
 			}
-			s.requireDecisions(t, v, tier, granted, refused)
-			require.Equal(t, before, s.files(t))
+			s.compareDecisions(t, v, tier, granted, refused)
+			simtest.Compare(t, 0, before, s.files(t))
 		})
 	}
 }
@@ -169,8 +186,8 @@ func testDefaultRules(t *testing.T, tier escalation.Tier, granted, refused, byNe
 // from the files in it that are commands in disguise.
 func TestContractWriting(t *testing.T) {
 	t.Parallel()
-	for _, v := range simtest.Versions() {
-		t.Run(string(v), func(t *testing.T) {
+	for _, v := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, v), func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			work := s.cfg.Claude.WorkDir
@@ -189,7 +206,7 @@ func TestContractWriting(t *testing.T) {
 				require.NotContains(t, answer, secret)
 			}
 			before[filepath.Join(work, "app.conf")] = canary
-			require.Equal(t, before, s.files(t))
+			simtest.Compare(t, 0, before, s.files(t))
 		})
 	}
 }

@@ -19,15 +19,15 @@ import (
 func TestContractContinuity(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
-	for _, version := range simtest.Versions() {
+	for _, version := range simtest.Versions(t) {
 		for name, c := range continuityCases() {
-			t.Run(string(version)+"/"+name, func(t *testing.T) {
+			t.Run(simtest.Number(t, version)+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				want := c.want(version)
 				for _, start := range c.backends() {
 					backend := start(t, version, c.scenario())
 					s := startSite(t, temporalServer, c.environ(t, backend, fmt.Sprintf("%s-%s-%s", backend.name, version, name)))
-					require.Equal(t, want, c.run(t, s, backend), backend.name)
+					simtest.Compare(t, 0, want, c.run(t, s, backend))
 					require.NoError(t, s.stop())
 				}
 			})
@@ -52,7 +52,7 @@ func (c continuityCase) backends() []func(*testing.T, claudesim.Version, claudes
 
 func playedClaude(t *testing.T, version claudesim.Version, scenario claudesim.Scenario) backend {
 	t.Helper()
-	path := simtest.Install(t, scenario.As(version))
+	path := simtest.InstallAs(t, scenario, version)
 	return backend{"played", []string{"CLAUDEOPS_CLAUDE=" + path}, func() []claudesim.Request { return simtest.Requests(t, path) }}
 }
 

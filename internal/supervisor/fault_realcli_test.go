@@ -21,8 +21,8 @@ import (
 
 func forRealCLIs(t *testing.T, test func(t *testing.T, version claudesim.Version, cli string)) {
 	t.Parallel()
-	for _, version := range simtest.Versions() {
-		t.Run(string(version), func(t *testing.T) {
+	for _, version := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, version), func(t *testing.T) {
 			t.Parallel()
 			test(t, version, simtest.RealCLI(t, version))
 		})

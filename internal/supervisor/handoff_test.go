@@ -27,22 +27,20 @@ func (acceptingHeartbeats) RecordActivityHeartbeat(context.Context, []byte, ...a
 // backend is a claude that says what a scenario says.
 type backend func(t *testing.T, scenario claudesim.Scenario) (environ []string, asked func() []claudesim.Request)
 
-func backends() map[string]backend {
-	all := map[string]backend{
+// backendsOf returns the stand-in and the real CLI of a release.
+func backendsOf(version claudesim.Version) map[string]backend {
+	return map[string]backend{
 		"stand-in": func(t *testing.T, scenario claudesim.Scenario) ([]string, func() []claudesim.Request) {
 			t.Helper()
-			path := simtest.Install(t, scenario)
+			path := simtest.InstallAs(t, scenario, version)
 			return []string{"CLAUDEOPS_CLAUDE=" + path}, func() []claudesim.Request { return simtest.Requests(t, path) }
 		},
-	}
-	for _, version := range simtest.Versions() {
-		all[string(version)] = func(t *testing.T, scenario claudesim.Scenario) ([]string, func() []claudesim.Request) {
+		"real": func(t *testing.T, scenario claudesim.Scenario) ([]string, func() []claudesim.Request) {
 			t.Helper()
 			path, api := simtest.RealCLI(t, version), simtest.StartAPI(t, scenario)
 			return []string{"CLAUDEOPS_CLAUDE=" + path, "ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key"}, api.Requests
-		}
+		},
 	}
-	return all
 }
 
 // tiersAt returns the activities of a worker that is configured by environ, and an environment to
@@ -70,6 +68,20 @@ func tiersAt(t *testing.T, environ []string) (*activities.Tiers, config.Config, 
 // the default rules the agent reads its cooldowns, and may write its handoff and nothing else.
 func TestContractHandoff(t *testing.T) {
 	t.Parallel()
+	for _, version := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, version), func(t *testing.T) {
+			t.Parallel()
+			for name, start := range backendsOf(version) {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					testHandoff(t, start)
+				})
+			}
+		})
+	}
+}
+
+func testHandoff(t *testing.T, start backend) {
 	const chainID = "../a chain/(1)"
 	dir := activities.ChainsDir + "/" + activities.ChainDirName(chainID) + "/"
 	write := func(path string) claudesim.Reply {
@@ -83,54 +95,49 @@ func TestContractHandoff(t *testing.T) {
 			claudesim.Call("Read", map[string]any{"file_path": dir + "cooldown.json"}), claudesim.Bash("cat "+dir+"cooldown.json"),
 			claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictEscalate, Summary: "web is down", Services: []string{"web"}})),
 	)
-	for name, start := range backends() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			environ, asked := start(t, scenario)
-			tiers, cfg, env := tiersAt(t, environ)
-			cooldowns := []escalation.ServiceState{{Service: "web", Restarts: escalation.Use{Used: 41}}}
-			parent, child := uuid.NewString(), uuid.NewString()
+	environ, asked := start(t, scenario)
+	tiers, cfg, env := tiersAt(t, environ)
+	cooldowns := []escalation.ServiceState{{Service: "web", Restarts: escalation.Use{Used: 41}}}
+	parent, child := uuid.NewString(), uuid.NewString()
 
-			var ran activities.RunTierResult
-			value, err := env.ExecuteActivity(tiers.RunTier, activities.RunTierInput{
-				ChainID: chainID, SessionID: parent, Tier: 1, Policy: cfg.Policy(), Continuity: escalation.ContinuityFresh, Cooldowns: cooldowns,
-			})
-			require.NoError(t, err)
-			require.NoError(t, value.Get(&ran))
-			require.Equal(t, escalation.SessionCompleted, ran.Report.Status, ran.Report.Error)
-			missing := escalation.MissingFields(1, ran.Report.Verdict)
-			require.Equal(t, []string{"check_results"}, missing)
-			for _, result := range lastOf(asked()).ToolResults() {
-				require.Contains(t, result, `"used": 41`)
-			}
-			require.Empty(t, leftIn(t, cfg), "the directory goes with the session")
-
-			var result activities.WriteHandoffResult
-			value, err = env.ExecuteActivity(tiers.WriteHandoff, activities.WriteHandoffInput{
-				ChainID: chainID, SessionID: child, ParentSessionID: parent, Tier: 1, Next: 2, Policy: cfg.Policy(), Missing: missing, Cooldowns: cooldowns,
-			})
-			require.NoError(t, err)
-			require.NoError(t, value.Get(&result))
-			require.Empty(t, result.Problem)
-			require.Equal(t, escalation.SessionCompleted, result.Report.Status, result.Report.Error)
-			require.Equal(t, child, result.Report.ReportedSessionID)
-			require.Positive(t, result.Report.CostUSD)
-			require.Equal(t, "it answers 502", result.Handoff.Summary)
-			require.Equal(t, 41, result.Handoff.Cooldowns.Services["web"].Restarts.Used)
-			require.Empty(t, leftIn(t, cfg), "what was read is gone")
-			require.NoFileExists(t, filepath.Join(cfg.Claude.WorkDir, "canary"))
-
-			last := lastOf(asked())
-			require.Equal(t, []string{"Write"}, last.Tools)
-			require.Len(t, last.Prompts(), 2, "it goes on with the conversation that concluded")
-			answers := last.ToolResults()
-			answers = answers[len(answers)-4:]
-			for _, refused := range answers[:3] {
-				require.Contains(t, refused, "Permission to use Write has been denied")
-			}
-			require.Contains(t, answers[3], "File created successfully")
-		})
+	var ran activities.RunTierResult
+	value, err := env.ExecuteActivity(tiers.RunTier, activities.RunTierInput{
+		ChainID: chainID, SessionID: parent, Tier: 1, Policy: cfg.Policy(), Continuity: escalation.ContinuityFresh, Cooldowns: cooldowns,
+	})
+	require.NoError(t, err)
+	require.NoError(t, value.Get(&ran))
+	require.Equal(t, escalation.SessionCompleted, ran.Report.Status, ran.Report.Error)
+	missing := escalation.MissingFields(1, ran.Report.Verdict)
+	require.Equal(t, []string{"check_results"}, missing)
+	for _, result := range lastOf(asked()).ToolResults() {
+		require.Contains(t, result, `"used": 41`)
 	}
+	require.Empty(t, leftIn(t, cfg), "the directory goes with the session")
+
+	var result activities.WriteHandoffResult
+	value, err = env.ExecuteActivity(tiers.WriteHandoff, activities.WriteHandoffInput{
+		ChainID: chainID, SessionID: child, ParentSessionID: parent, Tier: 1, Next: 2, Policy: cfg.Policy(), Missing: missing, Cooldowns: cooldowns,
+	})
+	require.NoError(t, err)
+	require.NoError(t, value.Get(&result))
+	require.Empty(t, result.Problem)
+	require.Equal(t, escalation.SessionCompleted, result.Report.Status, result.Report.Error)
+	require.Equal(t, child, result.Report.ReportedSessionID)
+	require.Positive(t, result.Report.CostUSD)
+	require.Equal(t, "it answers 502", result.Handoff.Summary)
+	require.Equal(t, 41, result.Handoff.Cooldowns.Services["web"].Restarts.Used)
+	require.Empty(t, leftIn(t, cfg), "what was read is gone")
+	require.NoFileExists(t, filepath.Join(cfg.Claude.WorkDir, "canary"))
+
+	last := lastOf(asked())
+	require.Equal(t, []string{"Write"}, last.Tools)
+	require.Len(t, last.Prompts(), 2, "it goes on with the conversation that concluded")
+	answers := last.ToolResults()
+	answers = answers[len(answers)-4:]
+	for _, refused := range answers[:3] {
+		require.Contains(t, refused, "Permission to use Write has been denied")
+	}
+	require.Contains(t, answers[3], "File created successfully")
 }
 
 const written = `{"schema_version": 1, "recommended_tier": 3, "summary": "it answers 502", "services_affected": ["web"],

@@ -27,8 +27,8 @@ import (
 // escalates, Tier 2 runs the restart script, looks again and concludes.
 func TestEndToEndRealInput(t *testing.T) {
 	t.Parallel()
-	for _, version := range simtest.Versions() {
-		t.Run(string(version), func(t *testing.T) {
+	for _, version := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, version), func(t *testing.T) {
 			t.Parallel()
 			testRealInput(t, version)
 		})
@@ -231,8 +231,8 @@ func (s transcriptSnapshot) requireUnchanged(t *testing.T, sessionID string) {
 // it once by itself, then the supervisor asks again, in the same conversation.
 func TestEndToEndVerdictRepaired(t *testing.T) {
 	t.Parallel()
-	for _, version := range simtest.Versions() {
-		t.Run(string(version), func(t *testing.T) {
+	for _, version := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, version), func(t *testing.T) {
 			t.Parallel()
 			cli := simtest.RealCLI(t, version)
 			api := simtest.StartAPI(t, claudesim.Play(

@@ -58,8 +58,8 @@ func (h realHost) run(t *testing.T, sessionID, resume, prompt string) {
 // host away, and goes on with it at another one: in the same session, and in a fork.
 func TestContractConversationOutlivesItsHost(t *testing.T) {
 	t.Parallel()
-	for _, version := range simtest.Versions() {
-		t.Run(string(version), func(t *testing.T) {
+	for _, version := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, version), func(t *testing.T) {
 			t.Parallel()
 			api := simtest.StartAPI(t, claudesim.Play(
 				claudesim.On(claudesim.Match{Prompt: "look around"},
@@ -110,8 +110,8 @@ func requireGoesOn(t *testing.T, api *claudesim.API, prompts ...string) {
 // write there, which belongs to their own housekeeping; the conversation loses nothing.
 func TestContractHalfALine(t *testing.T) {
 	t.Parallel()
-	for _, version := range simtest.Versions() {
-		t.Run(string(version), func(t *testing.T) {
+	for _, version := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, version), func(t *testing.T) {
 			t.Parallel()
 			api := simtest.StartAPI(t, claudesim.Play(
 				claudesim.On(claudesim.Match{Prompt: "look around"},

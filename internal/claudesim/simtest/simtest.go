@@ -2,6 +2,7 @@
 package simtest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,23 +12,40 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/contract"
 )
 
-// Versions are the releases of the real CLI that tests run.
-func Versions() []claudesim.Version {
-	return []claudesim.Version{claudesim.VersionOld, claudesim.VersionNew}
+// Versions returns the releases that tests hold the real CLI to: all of them, or with -claude the one that
+// is nearest to that CLI.
+func Versions(t testing.TB) []claudesim.Version {
+	t.Helper()
+	return theCandidate(t).versions()
 }
 
-// RealCLI returns the path of the real CLI of a release. Where it is not installed, the
-// test fails if CI is "true" in the environment and is skipped otherwise; with -short it
+// Number returns the version number of the CLI that RealCLI returns: the release's own, or with -claude
+// that CLI's. A stand-in that InstallAs installs reports the same number, so that the number itself never
+// counts as a difference.
+func Number(t testing.TB, version claudesim.Version) string {
+	t.Helper()
+	return theCandidate(t).name(version)
+}
+
+// RealCLI returns the path of the real CLI of a release, or with -claude that one. Where it is not
+// installed, the test fails if CI is "true" in the environment and is skipped otherwise; with -short it
 // is always skipped.
 func RealCLI(t testing.TB, version claudesim.Version) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("the real CLI is slow: not with -short")
 	}
+	if c := theCandidate(t); c != nil {
+		require.Equal(t, c.nearest, version, "-claude is held to the nearest release only")
+		t.Attr(contract.SubjectAttribute, fmt.Sprintf("claude %s, by what %s does", c.number, c.nearest))
+		return c.path
+	}
 	path := filepath.Join(ModuleRoot(t), "tools", "claude", string(version), "node_modules", ".bin", "claude")
 	if _, err := os.Stat(path); err == nil {
+		t.Attr(contract.SubjectAttribute, "claude "+string(version))
 		return path
 	}
 	if os.Getenv("CI") == "true" {
@@ -35,6 +53,22 @@ func RealCLI(t testing.TB, version claudesim.Version) string {
 	}
 	t.Skipf("the real CLI %s is not installed; run make tools", version)
 	return ""
+}
+
+// Compare fails the test for every field in which got differs from expected, and goes on. launch counts
+// the runs of a CLI in the test from 1; 0 is the test as a whole.
+func Compare[T any](t testing.TB, launch int, expected, got T) {
+	t.Helper()
+	for _, d := range contract.Compare(launch, expected, got) {
+		Differ(t, d)
+	}
+}
+
+// Differ fails the test for one difference, and goes on.
+func Differ(t testing.TB, d contract.Difference) {
+	t.Helper()
+	t.Attr(contract.Attribute, d.Encode())
+	t.Errorf("%s", d)
 }
 
 // ModuleRoot returns the directory of go.mod.
@@ -85,6 +119,12 @@ func Install(t testing.TB, s claudesim.Scenario) string {
 	path, err := claudesim.Install(t.TempDir(), s)
 	require.NoError(t, err)
 	return path
+}
+
+// InstallAs installs a stand-in that plays s like a release and reports the version that Number returns.
+func InstallAs(t testing.TB, s claudesim.Scenario, version claudesim.Version) string {
+	t.Helper()
+	return Install(t, theCandidate(t).playing(s, version))
 }
 
 // Launches returns the starts of the stand-in at path, as Install returned it.

@@ -1,0 +1,97 @@
+package simtest
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+)
+
+// candidatePath names a CLI that is not pinned. Every test binary that links this package has the flag.
+var candidatePath = flag.String("claude", "", "run the tests of the real CLI on the one at this `path` instead of the pinned ones")
+
+// candidate is the CLI that -claude names.
+type candidate struct {
+	path   string
+	number string
+	// nearest is the release that it is held to.
+	nearest claudesim.Version
+}
+
+// asked caches what the CLI of -claude answered to the first test that needs it.
+var asked struct {
+	sync.Once
+
+	candidate candidate
+	err       error
+}
+
+// theCandidate returns the CLI that -claude names. It returns nil without the flag.
+func theCandidate(t testing.TB) *candidate {
+	t.Helper()
+	if *candidatePath == "" {
+		return nil
+	}
+	asked.Do(func() { asked.candidate, asked.err = newCandidate(t, *candidatePath) })
+	require.NoError(t, asked.err, "-claude")
+	return &asked.candidate
+}
+
+// versions returns the releases that tests run: the nearest to c, or all if there is no candidate.
+func (c *candidate) versions() []claudesim.Version {
+	if c == nil {
+		return []claudesim.Version{claudesim.VersionOld, claudesim.VersionNew}
+	}
+	return []claudesim.Version{c.nearest}
+}
+
+// name returns the version number that the CLI of a release reports.
+func (c *candidate) name(version claudesim.Version) string {
+	if c == nil || c.nearest != version {
+		return string(version)
+	}
+	return c.number
+}
+
+// playing returns s as the stand-in plays it for a release.
+func (c *candidate) playing(s claudesim.Scenario, version claudesim.Version) claudesim.Scenario {
+	s = s.As(version)
+	if name := c.name(version); name != string(version) {
+		s.ClaimedVersion = name
+	}
+	return s
+}
+
+var versionNumber = regexp.MustCompile(`\b\d+\.\d+\.\d+\b`)
+
+// newCandidate asks the CLI at path for its version and its options.
+func newCandidate(t testing.TB, path string) (candidate, error) {
+	t.Helper()
+	if !filepath.IsAbs(path) {
+		return candidate{}, fmt.Errorf("%q is not an absolute path, and each package is tested in its own directory", path)
+	}
+	var printed [2]string
+	for i, option := range []string{"--version", "--help"} {
+		command := exec.CommandContext(t.Context(), path, option)
+		command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+		text, err := command.Output()
+		if err != nil {
+			return candidate{}, fmt.Errorf("%s %s: %w", path, option, err)
+		}
+		printed[i] = string(text)
+	}
+	c := candidate{path: path, number: versionNumber.FindString(printed[0])}
+	var err error
+	if c.nearest, err = claudesim.Nearest(c.number, printed[1]); err != nil {
+		return candidate{}, fmt.Errorf("%s --version printed %q: %w", path, printed[0], err)
+	}
+	return c, nil
+}
