@@ -48,8 +48,8 @@ func (c *chainRun) holdGate(ctx workflow.Context, at step, decision escalation.D
 	return c.attendGate(ctx, at)
 }
 
-// openGate adds a gate to the state, which is the moment from which answers count. It returns nil if
-// the chain was cancelled before that.
+// openGate adds a gate to the state. An answer counts only if it arrives after that, so the signals that are
+// there by then are refused. It returns nil if the chain was cancelled before the gate opened.
 func (c *chainRun) openGate(ctx workflow.Context, at step, decision escalation.Decision) *escalation.Gate {
 	opening := escalation.GateOpening{
 		Number: c.state.Earlier.Gates + len(c.state.Gates) + 1, Before: c.state.Gates,
@@ -63,6 +63,7 @@ func (c *chainRun) openGate(ctx workflow.Context, at step, decision escalation.D
 	if ctx.Err() != nil {
 		return nil
 	}
+	c.receiveReplies(ctx)
 	opening.At = workflow.Now(ctx)
 	shortenGates(c.state.Gates)
 	c.state.Gates = append(c.state.Gates, escalation.NewGate(c.policy, opening))

@@ -108,8 +108,12 @@ func (c *chainRun) refuseOrders(ctx workflow.Context) {
 	}
 }
 
-// receiveReplies takes in the answers that came as signals. A client that cannot send updates gets
-// no reply, so each that does not count leaves an event.
+// receiveReplies takes in the answers that came as signals. Nobody replies to the sender of a signal, so
+// each that does not count leaves an event.
+//
+// A signal waits in its channel until this is called. openGate calls it just before a gate opens, so what is
+// taken in at the open gate has arrived while it was open. Updates need no such care: they are checked before
+// the chain goes on in the workflow task that brings them.
 func (c *chainRun) receiveReplies(ctx workflow.Context) {
 	channel := workflow.GetSignalChannel(ctx, ResolveGate)
 	for {

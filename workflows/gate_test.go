@@ -356,35 +356,14 @@ func TestGateIsAnsweredOnce(t *testing.T) {
 	})
 }
 
-// TestGateLosesNoAnswer lets answers come as early as they can.
+// TestGateLosesNoAnswer sends answers as soon as the gate is open, while its opening is still being recorded.
 func TestGateLosesNoAnswer(t *testing.T) {
 	t.Parallel()
-	t.Run("a signal while the tier still runs", func(t *testing.T) {
-		t.Parallel()
-		w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
-		w.tierTakes = time.Minute
-		w.replyAfter(30*time.Second, said(escalation.GateOverride, ""))
-		result, err := w.run(t, workflows.ChainInput{})
-		require.NoError(t, err)
-		require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
-		require.Less(t, result.EndedAt.Sub(result.StartedAt), time.Hour)
-	})
-	t.Run("a signal in the task in which the tier ends", func(t *testing.T) {
-		t.Parallel()
-		w := newGatedWorld(t)
-		w.tiers = []tierScript{func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
-			w.env.SignalWorkflow(workflows.ResolveGate, json.RawMessage(said(escalation.GateOverride, "")))
-			return concludes(escalation.VerdictNeedsHuman, 0.03)(t, input)
-		}}
-		result, err := w.run(t, workflows.ChainInput{})
-		require.NoError(t, err)
-		require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
-	})
 	for name, send := range map[string]func(*world, string){
 		"an update": func(w *world, payload string) { w.answerAfter(30*time.Second, payload) },
 		"a signal":  func(w *world, payload string) { w.replyAfter(30*time.Second, payload) },
 	} {
-		t.Run(name+" while the opening is being recorded", func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03), concludes(escalation.VerdictResolved, 0.5))
 			w.recordTakes = time.Minute
@@ -396,16 +375,94 @@ func TestGateLosesNoAnswer(t *testing.T) {
 			require.Less(t, result.EndedAt.Sub(result.StartedAt), time.Hour)
 		})
 	}
-	t.Run("a signal to a chain that needs nobody", func(t *testing.T) {
+}
+
+// TestGateRefusesEarlyAnswers sends answers before the gate that they name is open. Such an answer was given
+// without the question, by an agent that wants to pass its own gate for example.
+func TestGateRefusesEarlyAnswers(t *testing.T) {
+	t.Parallel()
+	// requireRefused answers an hour later, and checks that only this answer counts.
+	requireRefused := func(t *testing.T, w *world) {
+		t.Helper()
+		w.answerAfter(time.Hour, said(escalation.GateAbort, ""))
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeAborted, result.Outcome, result.Reason)
+		require.Len(t, result.Gates, 1)
+		require.Equal(t, "anna", result.Gates[0].Answer.Actor)
+		require.InDelta(t, 60, result.Gates[0].Answer.At.Sub(result.StartedAt).Minutes(), 1)
+		told := messagesOf(result.Events, escalation.EventGateRefused)
+		require.Len(t, told, 1)
+		require.Contains(t, told[0], `signal resolve-gate of "fix" by "mallory" at "gate-1" is refused: the chain is at no gate`)
+		require.Equal(t, result.Events, w.events)
+	}
+	const early = `{"gate_id":"gate-1","action":"fix","actor":"mallory"}`
+	needsPerson := concludes(escalation.VerdictNeedsHuman, 0.03)
+	t.Run("a signal while the tier still runs", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, needsPerson)
+		w.tierTakes = time.Minute
+		w.replyAfter(30*time.Second, early)
+		requireRefused(t, w)
+	})
+	t.Run("a signal in the task in which the tier ends", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t)
+		w.tiers = []tierScript{func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+			w.env.SignalWorkflow(workflows.ResolveGate, json.RawMessage(early))
+			return needsPerson(t, input)
+		}}
+		requireRefused(t, w)
+	})
+	t.Run("a signal in the task in which the gate opens", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, needsPerson)
+		w.transcript = func() (bool, error) {
+			w.env.SignalWorkflow(workflows.ResolveGate, json.RawMessage(early))
+			return true, nil
+		}
+		requireRefused(t, w)
+	})
+	t.Run("an update while the tier still runs", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, needsPerson)
+		w.tierTakes = time.Minute
+		got := w.answerAfter(30*time.Second, early)
+		w.answerAfter(time.Hour, said(escalation.GateAbort, ""))
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.False(t, got.accepted)
+		require.Equal(t, "the chain is at no gate", got.refusal)
+		require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+	})
+	t.Run("a signal for the next gate", func(t *testing.T) {
+		t.Parallel()
+		w := newGatedWorld(t, repeated(2, needsPerson)...)
+		w.tierTakes = time.Minute
+		next := saidAt("gate-2", escalation.GateOverride, "")
+		w.replyAfter(time.Hour, next) // gate-1 is open
+		w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
+		w.replyAfter(2*time.Hour+30*time.Second, next) // no gate is open
+		w.answerAfter(3*time.Hour, saidAt("gate-2", escalation.GateAbort, ""))
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+		require.Len(t, result.Gates, 2)
+		told := messagesOf(result.Events, escalation.EventGateRefused)
+		require.Len(t, told, 2)
+		require.Contains(t, told[0], `gate "gate-2" is not the one that is asked: it is gate-1`)
+		require.Contains(t, told[1], "the chain is at no gate")
+	})
+	t.Run("to a chain that needs nobody", func(t *testing.T) {
 		t.Parallel()
 		w := newGatedWorld(t, concludes(escalation.VerdictHealthy, 0.03))
 		w.tierTakes = time.Minute
 		w.replyAfter(time.Second, said(escalation.GateAbort, ""))
-		early := w.answerAfter(time.Second, said(escalation.GateAbort, ""))
+		update := w.answerAfter(time.Second, said(escalation.GateAbort, ""))
 		result, err := w.run(t, workflows.ChainInput{})
 		require.NoError(t, err)
 		require.Equal(t, escalation.OutcomeHealthy, result.Outcome)
-		require.Equal(t, "the chain is at no gate", early.refusal)
+		require.Equal(t, "the chain is at no gate", update.refusal)
 		told := messagesOf(result.Events, escalation.EventGateRefused)
 		require.Len(t, told, 1)
 		require.Contains(t, told[0], "the chain is at no gate")

@@ -163,14 +163,17 @@ func requireGateShown(t *testing.T, s *site, run client.WorkflowRun) {
 	}, testTimeout, 100*time.Millisecond, "the chain is not listed as one at a gate")
 }
 
-// TestChainAtAGateAnsweredBySignal sends what does not count, and then a fix.
+// TestChainAtAGateAnsweredBySignal sends what does not count, before the gate is open and at it, and then a fix.
 func TestChainAtAGateAnsweredBySignal(t *testing.T) {
 	t.Parallel()
 	claude := simtest.Install(t, claudesim.Play(
 		claudesim.On(claudesim.Match{Prompt: "look at the other disk"}, claudesim.Conclude(allWell())).Named("fixed"),
 		concluding("haiku", needsPerson())))
 	s := startSite(t, startTemporal(t), environment(t, claude, "CLAUDEOPS_GATE_TIMEOUT=72h"))
-	run := s.startAs("by-signal", nil)
+	run, err := s.client.SignalWithStartWorkflow(t.Context(), "by-signal",
+		workflows.ResolveGate, json.RawMessage(`{"gate_id":"gate-1","action":"override","actor":"mallory"}`),
+		client.StartWorkflowOptions{TaskQueue: s.cfg.Worker.TaskQueue}, workflows.ChainWorkflow, nil)
+	require.NoError(t, err)
 	s.awaitGate("by-signal", "gate-1")
 	for _, payload := range []string{
 		`{"gate_id":"gate-9","action":"fix","actor":"anna"}`,
@@ -183,6 +186,15 @@ func TestChainAtAGateAnsweredBySignal(t *testing.T) {
 	require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, chain.Reason)
 	require.Len(t, chain.Sessions, 2)
 	require.Zero(t, chain.Sessions[1].ParentID, "anew, from where Tier 1 began")
+	var refused []string
+	for _, event := range chain.Events {
+		if event.Kind == escalation.EventGateRefused {
+			refused = append(refused, event.Message)
+		}
+	}
+	require.Len(t, refused, 2)
+	require.Contains(t, refused[0], `"override" by "mallory" at "gate-1" is refused: the chain is at no gate`)
+	require.Contains(t, refused[1], `gate "gate-9" is not the one that is asked`)
 	requireRecorded(t, s, chain)
 	recordHistory(t, s, run, "gate_fixed")
 }
