@@ -33,7 +33,11 @@ func phrases(rules []string) []string {
 		lines = append(lines, "commands that begin with "+strings.Join(items, ", "))
 	}
 	for _, part := range parts.list {
-		lines = append(lines, quote(part.key)+" with "+strings.Join(part.items, ", "))
+		program := "any command"
+		if part.key != "" {
+			program = quote(part.key)
+		}
+		lines = append(lines, program+" with "+strings.Join(part.items, ", "))
 	}
 	if len(whole) > 0 {
 		lines = append(lines, "the commands "+strings.Join(whole, ", "))

@@ -60,7 +60,7 @@ func tier1() Tier {
 		Model: "haiku", ContextWindow: window,
 		Tools:           RuleList{"Bash", "Read", "Grep"},
 		AllowedTools:    rules(observing),
-		DisallowedTools: rules(never),
+		DisallowedTools: rules(never, neverAppended),
 		Timeout:         15 * time.Minute, // a look at a few dozen services
 		MaxTurns:        60,
 		BudgetUSD:       0.50, // a normal look costs a few cents
@@ -72,7 +72,7 @@ func tier2() Tier {
 		Model: "sonnet", ContextWindow: window,
 		Tools:           RuleList{"Bash", "Read", "Grep", "Edit", "Write"},
 		AllowedTools:    rules(observing, safeRepair),
-		DisallowedTools: rules(never, neverRepaired, neverWritten),
+		DisallowedTools: rules(never, neverAppended, neverRepaired, neverWritten),
 		Timeout:         30 * time.Minute, // a few restarts, and waiting for each to show its effect
 		MaxTurns:        100,
 		BudgetUSD:       2.50, // several times a normal repair

@@ -79,7 +79,7 @@ func TestEachTierAddsToTheOneBelow(t *testing.T) {
 	for i, tier := range tiers[1:] {
 		require.Subset(t, tier.AllowedTools, tiers[i].AllowedTools)
 		require.Subset(t, tier.Tools, tiers[i].Tools)
-		require.Subset(t, tier.DisallowedTools, tiers[i].DisallowedTools)
+		require.Subset(t, append(tier.DisallowedTools, rules(neverAppended)...), tiers[i].DisallowedTools)
 		require.Greater(t, len(tier.AllowedTools), len(tiers[i].AllowedTools))
 	}
 	for _, tier := range escalation.Tiers() {
@@ -90,11 +90,12 @@ func TestEachTierAddsToTheOneBelow(t *testing.T) {
 	}
 	require.NotContains(t, tiers[0].Tools, "Write")
 	require.NotContains(t, tiers[0].Tools, "Edit")
+	require.Subset(t, tiers[1].DisallowedTools, rules(neverAppended), "tier 3 runs any program anyway")
 }
 
 func TestEveryDefaultRuleHasAReason(t *testing.T) {
 	t.Parallel()
-	for _, list := range [][]grant{observing, safeRepair, fullRepair, never, neverRepaired, neverWritten} {
+	for _, list := range [][]grant{observing, safeRepair, fullRepair, never, neverAppended, neverRepaired, neverWritten} {
 		for _, grant := range list {
 			require.Regexp(t, ruleShape, grant.rule)
 			require.NotEmpty(t, grant.why, grant.rule)

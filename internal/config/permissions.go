@@ -172,6 +172,14 @@ var neverOptions = []grant{
 	{"Bash(journalctl *--im*)", "mounts an image"},
 }
 
+// neverAppended is denied to tiers 1 and 2: programs that run a command with words that no rule sees. The CLI
+// takes "xargs curl" for "curl", so that a grant of the command covers whatever xargs adds to it. A rule about
+// a program's name holds in every spelling: behind a pipe, "timeout" or "nice", and in quotes.
+var neverAppended = []grant{
+	{"Bash(xargs:*)", "adds words to a command that no rule sees"},
+	{"Bash(*/xargs*)", "the same, by its path"},
+}
+
 // neverRepaired is denied to the tiers that may repair: what their grants reach beyond a
 // repair.
 var neverRepaired = []grant{

@@ -211,6 +211,7 @@ func documentation(settings []Setting) string {
 		{"Tier 2 and above: repair safely", safeRepair},
 		{"Tier 3: repair in full", fullRepair},
 		{"Denied to every tier", never},
+		{"Denied to tiers 1 and 2", neverAppended},
 		{"Denied to tiers 2 and 3", neverRepaired},
 		{"Denied to the tiers that may write files", neverWritten},
 	} {
