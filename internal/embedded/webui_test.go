@@ -67,8 +67,9 @@ func TestWebUI(t *testing.T) {
 		t.Parallel()
 		browser := newBrowser(t, server.UIURL())
 		for name, edit := range map[string]func(*http.Request){
-			"cross-site":    func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
-			"without token": func(*http.Request) {},
+			"cross-site":                 func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+			"without token":              func(*http.Request) {},
+			"with an authorization only": func(r *http.Request) { r.Header.Set("Authorization", "x") },
 		} {
 			got := browser.do(t, http.MethodPost, "/api/v1/namespaces/ops/workflows/none/signal/name", edit)
 			require.Contains(t, []int{http.StatusForbidden, http.StatusBadRequest}, got.status, name)
