@@ -3,6 +3,7 @@ package claude
 import (
 	"fmt"
 	"maps"
+	"net"
 
 	"github.com/claudeops/claudeops/internal/process"
 )
@@ -22,6 +23,12 @@ func EndSession(sessionID string) (ended int, err error) {
 	}
 	return ended, nil
 }
+
+// FromAgent reports whether a process of an agent on this host has opened conn, a TCP connection within the
+// host: the claude of an invocation, or what that has started. On systems other than Linux it is false.
+//
+// The error says that it cannot be told, for example because the process has ended already.
+func FromAgent(conn net.Conn) (bool, error) { return process.PeerIsOurs(conn, SessionVariable) }
 
 // sessionMark returns the entry of the environment that tells an invocation's processes from others.
 func sessionMark(sessionID string) string { return SessionVariable + "=" + sessionID }

@@ -4,6 +4,7 @@ package process
 
 import (
 	"errors"
+	"net"
 	"runtime"
 )
 
@@ -12,6 +13,9 @@ func InitIfAsked() {}
 
 // EndMarked does nothing: this system does not show other processes' environments.
 func EndMarked(string) (int, error) { return 0, nil }
+
+// PeerIsOurs tells nothing: this system does not show other processes' sockets.
+func PeerIsOurs(net.Conn, string) (bool, error) { return false, nil }
 
 // containedWays returns ways that are not to be had.
 func containedWays(choice Mode) []candidate {

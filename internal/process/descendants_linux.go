@@ -177,7 +177,10 @@ func (e processEntry) kill() (refused bool) {
 
 // hasMark reports whether the process's environment, as it was when its program started, has the
 // entry mark. Of another user's process that cannot be told.
-func (e processEntry) hasMark(mark string) bool {
+func (e processEntry) hasMark(mark string) bool { return e.environHas(mark + "\x00") }
+
+// environHas is hasMark for an entry that begins with beginning.
+func (e processEntry) environHas(beginning string) bool {
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", e.pid))
-	return err == nil && strings.Contains("\x00"+string(environ), "\x00"+mark+"\x00")
+	return err == nil && strings.Contains("\x00"+string(environ), "\x00"+beginning)
 }

@@ -17,6 +17,12 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(superuserIn); dir != "" {
 		os.Exit(becomeSuperuser(dir))
 	}
+	if os.Getenv(peerHost) != "" {
+		os.Exit(hostPeers())
+	}
+	if address := os.Getenv(peerGuest); address != "" {
+		os.Exit(askHost(address))
+	}
 	if self, err := os.Executable(); err == nil && filepath.Base(self) == wanderer {
 		leaveFirstThread()
 	}

@@ -1,0 +1,85 @@
+package process_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+const (
+	// peerHost makes the test binary a server that tells everybody who connects whether they are its own.
+	peerHost = "PROCESS_TEST_PEER_HOST"
+	// peerGuest makes the test binary a program that connects to the address that is its value, and prints
+	// what it is told. With peerGuestIPv6 its socket is one of IPv6.
+	peerGuest     = "PROCESS_TEST_PEER_GUEST"
+	peerGuestIPv6 = "PROCESS_TEST_PEER_GUEST_IPV6"
+	// peerMark is the variable that the host looks for.
+	peerMark = "PROCESS_TEST_PEER_MARK"
+)
+
+// hostPeers prints its address, tells every guest what it is, and ends with its standard input.
+func hostPeers() int {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return 1
+	}
+	fmt.Println(listener.Addr())
+	go func() { _ = tellPeers(listener) }()
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return 0
+}
+
+// tellPeers tells every guest of listener what it is.
+func tellPeers(listener net.Listener) error {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		own, err := process.PeerIsOurs(conn, peerMark)
+		_, _ = fmt.Fprint(conn, own, " ", err)
+		_ = conn.Close()
+	}
+}
+
+// askHost prints what the host at address says, and returns the exit code.
+func askHost(address string) int {
+	said, err := ask(address, os.Getenv(peerGuestIPv6) != "")
+	if err != nil {
+		said = err.Error()
+	}
+	fmt.Print(said)
+	return 0
+}
+
+func ask(address string, ipv6 bool) (string, error) {
+	conn, err := dial(address, ipv6)
+	if err != nil {
+		return "", err
+	}
+	said, err := io.ReadAll(conn)
+	return string(said), errors.Join(err, conn.Close())
+}
+
+// dial connects to an address of IPv4, on request by a socket of IPv6.
+func dial(address string, ipv6 bool) (io.ReadCloser, error) {
+	to, err := net.ResolveTCPAddr("tcp4", address)
+	if err != nil {
+		return nil, err
+	}
+	if !ipv6 {
+		return net.DialTCP("tcp4", nil, to)
+	}
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), "socket"), unix.Connect(fd, &unix.SockaddrInet6{Port: to.Port, Addr: [16]byte(to.IP.To16())})
+}

@@ -1,0 +1,108 @@
+package process_test
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+// guest returns the command by which a guest asks the host at address.
+func guest(t *testing.T, address string, environ ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	command := exec.CommandContext(t.Context(), self)
+	command.Env = append([]string{peerGuest + "=" + address}, environ...)
+	return command
+}
+
+func said(t *testing.T, command *exec.Cmd) string {
+	t.Helper()
+	output, err := command.Output()
+	require.NoError(t, err)
+	return string(output)
+}
+
+const (
+	own      = "true <nil>"
+	stranger = "false <nil>"
+)
+
+// TestPeerIsOursByItsMark asks a server in a process of its own, of which no guest comes.
+func TestPeerIsOursByItsMark(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	host := exec.CommandContext(t.Context(), self)
+	host.Env = []string{peerHost + "=1"}
+	stdin, err := host.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := host.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, host.Start())
+	defer func() {
+		require.NoError(t, stdin.Close())
+		require.NoError(t, host.Wait())
+	}()
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	address := strings.TrimSpace(line)
+
+	answer, err := ask(address, false)
+	require.NoError(t, err)
+	require.Equal(t, stranger, answer)
+	require.Equal(t, stranger, said(t, guest(t, address)))
+	require.Equal(t, stranger, said(t, guest(t, address, peerMark+"S=1")), "another variable")
+	require.Equal(t, own, said(t, guest(t, address, peerMark+"=some-session")))
+
+	cleaned := exec.CommandContext(t.Context(), "/bin/sh", "-c", `env -i "$@"; :`, "sh", peerGuest+"="+address, self)
+	cleaned.Env = []string{"PATH=" + os.Getenv("PATH"), peerMark + "=some-session"}
+	require.Equal(t, own, said(t, cleaned), "it comes of one that has the mark")
+}
+
+// TestPeerIsOursByItsParent asks a server in the test's own process, of which the guests come.
+func TestPeerIsOursByItsParent(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	over := make(chan error, 1)
+	go func() { over <- tellPeers(listener) }()
+	t.Cleanup(func() {
+		require.NoError(t, listener.Close())
+		require.ErrorIs(t, <-over, net.ErrClosed)
+	})
+	address := listener.Addr().String()
+
+	require.Equal(t, own, said(t, guest(t, address)))
+	require.Equal(t, own, said(t, guest(t, address, peerGuestIPv6+"=1")), "its row is in another table")
+	orphan := exec.CommandContext(t.Context(), "/bin/sh", "-c", `setsid "$@" & wait`, "sh", "env", "-i", peerGuest+"="+address, guest(t, "").Path)
+	require.Equal(t, own, said(t, orphan))
+	for _, ipv6 := range []bool{false, true} {
+		answer, err := ask(address, ipv6)
+		require.NoError(t, err)
+		require.Equal(t, stranger, answer, "this process is no part of its own trees")
+	}
+}
+
+// TestPeerThatIsGone looks for a program that has ended. Nobody can tell any more what that was.
+func TestPeerThatIsGone(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, listener.Close()) })
+	guest, err := net.Dial("tcp4", listener.Addr().String())
+	require.NoError(t, err)
+	conn, err := listener.Accept()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	require.NoError(t, guest.Close())
+	_, err = process.PeerIsOurs(conn, peerMark)
+	require.EqualError(t, err, "the program that opened the connection is gone")
+}
