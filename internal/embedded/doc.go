@@ -11,12 +11,11 @@
 //	                      +--> system worker (schedules, batches)
 //	browser -> Web UI ---> frontend
 //
-// Nothing on these ports asks who is there. Whoever can reach the loopback address of this host,
-// which includes every local user and every command that an agent runs, can read all workflows, start
-// them and act on them, by gRPC or through the Web UI. The UI's checks of token and host name stop other
-// sites' pages in a browser, not a program such as curl, which can send what the UI sends. What keeps an
-// agent from it is its permission rules and its network; who needs more runs a Temporal service with
-// authentication.
+// Nothing on these ports asks for a name or a password. Whoever can reach the loopback address of this
+// host, which includes every local user, can read all workflows, start them and act on them, by gRPC or
+// through the Web UI. The UI's checks of token and host name stop other sites' pages in a browser, not a
+// program such as curl, which can send what the UI sends. Options.AdmitUI can refuse the UI to some programs;
+// gRPC is open to all of them. Who needs more runs a Temporal service with authentication.
 //
 // Start returns when the frontend answers and the namespace exists. With a database file,
 // every acknowledged step of a workflow is on disk before the client hears of it: a process

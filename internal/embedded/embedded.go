@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +48,9 @@ type Options struct {
 	UIPort int
 	// NoUI leaves the Web UI out.
 	NoUI bool
+	// AdmitUI is asked once about each connection to the Web UI. Its error refuses every request that comes
+	// that way, which is told the error's text. Nil admits everybody who can reach the port.
+	AdmitUI func(net.Conn) error
 	// Logger gets the server's log. Nil means slog.Default().
 	Logger *slog.Logger
 	// LogLevel is the lowest level that the server may log at. Nil means slog.LevelWarn: a healthy
@@ -96,6 +102,7 @@ func (o Options) validate() error {
 // Server is a running Temporal service. Its methods may be called from any goroutine.
 type Server struct {
 	address  string
+	ports    []int
 	database *database
 	logger   *serverLogger
 	temporal temporal.Server
@@ -138,12 +145,14 @@ func (s *Server) start(ctx context.Context, o Options) (err error) {
 	}
 	defer ports.release()
 	s.address = ports.address(frontendService)
+	s.ports = slices.Sorted(maps.Values(ports.numbers))
 
 	// The Web UI's port is opened first, so that a port in use is found before the server runs.
 	if !o.NoUI {
 		if s.ui, err = listenUI(ctx, o.UIPort); err != nil {
 			return err
 		}
+		s.ports = append(s.ports, s.ui.port())
 	}
 	if err := createNamespace(s.database, o); err != nil {
 		return err
@@ -157,7 +166,7 @@ func (s *Server) start(ctx context.Context, o Options) (err error) {
 	if s.ui == nil {
 		return nil
 	}
-	return s.ui.serve(s.address, o.Namespace, s.logger)
+	return s.ui.serve(s.address, o, s.logger)
 }
 
 // launch builds the server and starts its services. A fatal log line of the server is its way to
@@ -182,6 +191,9 @@ func (s *Server) launch(ports *ports, tuning settings) (err error) {
 
 // Address is the host and port of the frontend, for clients and workers.
 func (s *Server) Address() string { return s.address }
+
+// Ports lists every port that the server listens on, all of them on the loopback address.
+func (s *Server) Ports() []int { return slices.Clone(s.ports) }
 
 // UIURL is the root of the Web UI, without a slash at its end. It is empty without a Web UI.
 func (s *Server) UIURL() string {

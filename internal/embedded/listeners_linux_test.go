@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,11 +31,14 @@ func TestListensOnLoopbackOnly(t *testing.T) { //nolint:paralleltest // it looks
 	require.Len(t, opened, len(temporal.DefaultServices)+1, "one for each service and the Web UI: %v", opened)
 	require.Contains(t, opened, server.Address())
 	require.Contains(t, opened, strings.TrimPrefix(server.UIURL(), "http://"))
+	var ports []int
 	for _, address := range opened {
-		host, _, err := net.SplitHostPort(address)
+		parsed, err := netip.ParseAddrPort(address)
 		require.NoError(t, err)
-		require.Equal(t, loopback, host, "%s is open", address)
+		require.Equal(t, loopback, parsed.Addr().String(), "%s is open", address)
+		ports = append(ports, int(parsed.Port()))
 	}
+	require.ElementsMatch(t, ports, server.Ports())
 }
 
 // A reserved port is given to nobody who asks for a free one, and the server can listen on it.

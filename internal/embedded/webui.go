@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -45,11 +46,11 @@ func listenUI(ctx context.Context, port int) (*webUI, error) {
 	return &webUI{listener: listener}, nil
 }
 
-// serve answers from now on, for the frontend at address. namespace is where the UI opens.
-func (u *webUI) serve(address, namespace string, logger *serverLogger) error {
+// serve answers from now on, for the frontend at address. The UI opens at the namespace of o.
+func (u *webUI) serve(address string, o Options, logger *serverLogger) error {
 	handler, err := uiHandler(&config.Config{
 		TemporalGRPCAddress: address,
-		DefaultNamespace:    namespace,
+		DefaultNamespace:    o.Namespace,
 		EnableUI:            true,
 		HideLogs:            true,
 		// The page would ask its makers for news.
@@ -61,7 +62,8 @@ func (u *webUI) serve(address, namespace string, logger *serverLogger) error {
 		return fmt.Errorf("build the Web UI: %w", err)
 	}
 	u.server = &http.Server{
-		Handler:           localHostsOnly(handler),
+		Handler:           admittedOnly(localHostsOnly(handler)),
+		ConnContext:       admission(o.AdmitUI, logger.logger),
 		ReadHeaderTimeout: uiHeaderTimeout,
 		ErrorLog:          slog.NewLogLogger(logger.logger.Handler(), slog.LevelDebug),
 	}
@@ -109,6 +111,39 @@ func uiHandler(settings *config.Config) (http.Handler, error) {
 	)
 }
 
+// admissionKey is where the context of a request holds the verdict on its connection, a func() error.
+type admissionKey struct{}
+
+// admission returns what puts the verdict of admit on a connection into the context of its requests. It is
+// asked for with the first of them, so that accepting connections waits for nothing. A nil admit is no verdict.
+func admission(admit func(net.Conn) error, logger *slog.Logger) func(context.Context, net.Conn) context.Context {
+	return func(ctx context.Context, conn net.Conn) context.Context {
+		if admit == nil {
+			return ctx
+		}
+		return context.WithValue(ctx, admissionKey{}, sync.OnceValue(func() error {
+			err := admit(conn)
+			if err != nil {
+				logger.Warn("the Web UI refuses a connection", slog.Any("error", err))
+			}
+			return err
+		}))
+	}
+}
+
+// admittedOnly refuses the requests of connections that are not admitted.
+func admittedOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if verdict, asked := r.Context().Value(admissionKey{}).(func() error); asked {
+			if err := verdict(); err != nil {
+				http.Error(w, err.Error(), http.StatusForbidden)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // localHostsOnly refuses requests that were meant for another host name. A page on the internet can
 // have its own name lead to the loopback address, and would then count as the same site: it could
 // start workflows, and with them agents.
@@ -121,6 +156,11 @@ func localHostsOnly(next http.Handler) http.Handler {
 			http.Error(w, "This Web UI answers to "+loopback+" and localhost only.", http.StatusForbidden)
 		}
 	})
+}
+
+func (u *webUI) port() int {
+	address, _ := u.listener.Addr().(*net.TCPAddr) // listenUI opens nothing else
+	return address.Port
 }
 
 func (u *webUI) url() string { return "http://" + u.listener.Addr().String() }

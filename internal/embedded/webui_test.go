@@ -2,11 +2,14 @@ package embedded
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -86,6 +89,32 @@ func TestWebUI(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, got.status, got.body)
 		require.Contains(t, got.body, "workflow", "the frontend answered that it has no such workflow")
 	})
+}
+
+// TestWebUIAdmits asks about connections, and not about each of their requests.
+func TestWebUIAdmits(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	server := startServer(t, Options{AdmitUI: func(conn net.Conn) error {
+		if asked.Add(1) > 1 {
+			return fmt.Errorf("%s is not welcome", conn.RemoteAddr().Network())
+		}
+		return nil
+	}})
+	first, second := newBrowser(t, server.UIURL()), newBrowser(t, server.UIURL())
+	for _, b := range []*browser{first, second} {
+		b.client.Transport = &http.Transport{MaxConnsPerHost: 1}
+		t.Cleanup(b.client.CloseIdleConnections)
+	}
+	for range 2 {
+		require.Equal(t, http.StatusOK, first.get(t, "/api/v1/namespaces").status)
+	}
+	for _, path := range []string{"/api/v1/namespaces", "/", "/healthz"} {
+		refused := second.get(t, path)
+		require.Equal(t, http.StatusForbidden, refused.status, path)
+		require.Equal(t, "tcp is not welcome\n", refused.body)
+	}
+	require.EqualValues(t, 2, asked.Load())
 }
 
 func TestWorkflowURL(t *testing.T) {
