@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/supervisor"
@@ -38,9 +40,11 @@ func startAllInOne(
 	if one.worker, err = supervisor.New(ctx, cfg, environment); err != nil {
 		return nil, err
 	}
+	options.AdmitUI = admitPeople
 	if one.server, err = embedded.Start(ctx, options); err != nil {
 		return nil, err
 	}
+	one.worker.DenyAgents(config.PortRules(one.server.Ports()...))
 	one.client, err = supervisor.Connect(ctx, client.Options{
 		HostPort: one.server.Address(), Namespace: embedded.DefaultNamespace, Logger: log.NewStructuredLogger(environment.Logger),
 	})
@@ -55,6 +59,18 @@ func startAllInOne(
 	one.stopWorker = stop
 	go func() { one.worked <- one.worker.Run(working, one.client) }()
 	return one, nil
+}
+
+// admitPeople refuses the Web UI to agents. On systems other than Linux nobody can tell them from others.
+func admitPeople(conn net.Conn) error {
+	agent, err := claude.FromAgent(conn)
+	switch {
+	case err != nil:
+		return fmt.Errorf("this Web UI cannot tell whether an agent asks: %w", err)
+	case agent:
+		return errors.New("this Web UI is not for agents")
+	}
+	return nil
 }
 
 // wait returns when ctx ends or the worker fails, after everything was drained and stopped.

@@ -2,16 +2,23 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -52,6 +59,56 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 	require.Len(t, chain.Sessions, 1)
 	require.Equal(t, 2, chain.Sessions[0].Attempts)
 	second.interrupt(t)
+}
+
+// TestUpIsClosedToItsAgents lets an agent whose commands are not limited at all ask the Web UI, as itself and from
+// a process that has left everything behind that it could leave.
+func TestUpIsClosedToItsAgents(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere nobody can tell who opens a connection")
+	}
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("there is no curl to ask with")
+	}
+	dir := t.TempDir()
+	address, plainly, hidden := filepath.Join(dir, "address"), filepath.Join(dir, "plainly"), filepath.Join(dir, "hidden")
+	const ask = "curl -sS -i $(cat %s)/api/v1/namespaces > %s"
+	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(
+		claudesim.Bash(fmt.Sprintf(ask, address, plainly)),
+		claudesim.Bash("env -i \"PATH=$PATH\" setsid sh -c '("+fmt.Sprintf(ask, address, hidden)+") & wait'"),
+		claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
+	require.NoError(t, err)
+	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"),
+		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER1_DISALLOWED_TOOLS=none")
+
+	up := startUp(t, environ)
+	require.NoError(t, os.WriteFile(address, []byte(up.WebUI), 0o600))
+	response, err := http.Get(up.WebUI + "/api/v1/namespaces")
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode, "it is open to others")
+	ran := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "run", "--wait")
+	require.Equal(t, exitOK, ran.code, ran.stderr)
+	for _, file := range []string{plainly, hidden} {
+		answer, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(answer), "403 Forbidden", file)
+		require.Contains(t, string(answer), "this Web UI is not for agents", file)
+	}
+
+	launches := simtest.Launches(t, claude)
+	require.NotEmpty(t, launches)
+	for _, url := range []string{up.WebUI, "http://" + up.Temporal} {
+		_, port, _ := strings.Cut(strings.TrimPrefix(url, "http://"), ":")
+		number, err := strconv.Atoi(port)
+		require.NoError(t, err)
+		require.Subset(t, launches[0].Args, config.PortRules(number), "%s is denied by rule, too, whatever the settings are", url)
+	}
+	up.interrupt(t)
 }
 
 // upProcess is `starter up` in a process of its own.

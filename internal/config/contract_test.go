@@ -182,6 +182,25 @@ func testDefaultRules(t *testing.T, tier escalation.Tier, granted, refused, byNe
 	}
 }
 
+// TestContractPorts adds the rules about the ports of a server to those of tier 1, as a worker beside that
+// server does.
+func TestContractPorts(t *testing.T) {
+	t.Parallel()
+	for _, v := range simtest.Versions() {
+		t.Run(string(v), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.cfg.Tiers.Tier1.DisallowedTools = append(s.cfg.Tiers.Tier1.DisallowedTools, config.PortRules(43117, 9)...)
+			s.requireDecisions(t, v, escalation.TierObserve,
+				[]string{"curl -sS http://127.0.0.1:1/43117", "curl -sS http://127.0.0.1:43116/"},
+				[]string{
+					"curl -sS http://127.0.0.1:43117/", "curl -sS 'http://[::1]:43117'", "curl -sS http://localhost:0043117/a",
+					"curl -sS http://127.0.0.1:9/", "ping -c 1 http://0:43117",
+				})
+		})
+	}
+}
+
 // TestContractWriting holds the file tools of tier 2 to the working directory, and away
 // from the files in it that are commands in disguise.
 func TestContractWriting(t *testing.T) {

@@ -106,9 +106,12 @@ var fullRepair = []grant{
 // are no boundary. Options count in every abbreviation that the program takes.
 var never = slices.Concat(neverCommands, []grant{
 	{"Bash(curl *http* *)", "an option after the URL sends data or writes a file"},
+	{"Bash(curl*{*)", "curl puts the parts of such a URL together itself, and no rule sees its port"},
+	{"Bash(curl*[*-*]*)", "the same"},
+	{"Bash(curl*$*)", "the shell puts in what no rule sees"},
 	{"Bash(dig* -f*)", "sends the lines of a file to a name server"},
 	{"Bash(dig* -k*)", "opens a key file"},
-}, neverOptions)
+}, neverOptions, portGrants(temporalPorts...))
 
 var neverCommands = []grant{
 	{"Bash(rm -rf /:*)", "destroys the host"},
@@ -223,6 +226,7 @@ var neverRepaired = []grant{
 	{"Bash(gh pr create*--template*)", "publishes any file"},
 	{"Bash(gh pr create* -T*)", "publishes any file"},
 	{"Bash(gh pr create*--recover*)", "reads any file"},
+	{"Bash(apprise*$*)", "the shell puts in what no rule sees"},
 	{"Bash(apprise*--config*)", "a configuration from elsewhere"},
 	{"Bash(apprise* -c*)", "a configuration from elsewhere"},
 	{"Bash(apprise*--attach*)", "sends any file"},

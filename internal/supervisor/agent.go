@@ -21,6 +21,8 @@ type agent struct {
 	// conversations is where the transcripts are.
 	conversations conversations
 	logger        *slog.Logger
+	// denied are the permission rules that deny in every session, whatever the tier's own are.
+	denied []string
 	// draining ends when the agents that still run are to be interrupted.
 	draining context.Context
 }
@@ -190,7 +192,7 @@ func (a *agent) invocation(run activities.AgentRun, desk *desk) claude.Invocatio
 		Schema:          run.Schema,
 		Tools:           run.Policy.Tools,
 		AllowedTools:    run.Policy.AllowedTools,
-		DisallowedTools: run.Policy.DisallowedTools,
+		DisallowedTools: a.disallowed(run.Policy),
 		MaxTurns:        run.Policy.MaxTurns,
 		MaxBudgetUSD:    run.Policy.BudgetUSD,
 		Limits: claude.Limits{
@@ -202,6 +204,21 @@ func (a *agent) invocation(run activities.AgentRun, desk *desk) claude.Invocatio
 		Dir: run.Directory,
 		Env: env,
 	}
+}
+
+// disallowed returns the rules that deny in a session: the tier's, and those of this host. A tier without
+// commands needs none about them.
+func (a *agent) disallowed(policy escalation.TierPolicy) []string {
+	if !slices.Contains(policy.Tools, "Bash") {
+		return policy.DisallowedTools
+	}
+	rules := slices.Clone(policy.DisallowedTools)
+	for _, rule := range a.denied {
+		if !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
 }
 
 // statusOf says what a run that ended with a failure of that kind came to.

@@ -48,6 +48,7 @@ type Supervisor struct {
 	notifications activities.Notifications
 	// interrupt ends the agents that run.
 	interrupt context.CancelFunc
+	runner    *agent
 	tiers     activities.Tiers
 }
 
@@ -117,6 +118,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 			Targets: targets, Deliveries: records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},
 		interrupt: interrupt,
+		runner:    runner,
 		tiers:     activities.Tiers{Agent: runner, Prompts: texts, Host: env.Host},
 	}, nil
 }
@@ -160,6 +162,11 @@ func (s *Supervisor) Close() error {
 	s.interrupt()
 	return errors.Join(s.store.Close(), s.archive.Close())
 }
+
+// DenyAgents adds permission rules that deny to those of every tier. They hold for what only this host knows:
+// a chain keeps the rules that it started with, and may have started under another worker. It is called before
+// Run.
+func (s *Supervisor) DenyAgents(rules []string) { s.runner.denied = append(s.runner.denied, rules...) }
 
 // Run works until ctx ends or a worker fails for good. Then it drains: it takes nothing
 // new, lets running agents finish for the configured time, and interrupts the rest.
