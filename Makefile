@@ -109,9 +109,9 @@ lean: ## Check that the worker is small and links no Temporal server
 ##@ Tests
 
 # Tests that link the Temporal server: compiling that a second time, for the race detector, takes minutes.
-SERVED := ./internal/embedded ./internal/supervisor ./starter ./worker
+SERVED := ./internal/supervisor ./starter ./internal/embedded ./worker
 # Tests that start agents or the real CLI.
-AGENTS := ./internal/claude ./internal/claudesim ./internal/config ./internal/process ./internal/transcripts
+AGENTS := ./internal/claudesim ./internal/claude ./internal/config ./internal/process ./internal/transcripts
 
 .PHONY: race
 race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those that need a server or a real CLI are in `real`
@@ -120,11 +120,12 @@ race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those
 	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED))" | tr '\n' ' ') && \
 	$(GOTESTSUM) $(RERUN) --hide-summary skipped --jsonfile $(REPORT)/race.json --packages "$$unserved" -- -race -short -timeout $(TEST_TIMEOUT)
 
+# Packages start in this order, the longest first, so that no long one is left at the end.
 # A test that failed and then passed is printed last as FLAKY, and its first failure is kept in bin/report/flaky.txt.
 .PHONY: real
 real: $(TOOLS_BUILT) | $(REPORT) ## Run the tests on real Temporal servers, processes and CLIs
 	@status=0; \
-	$(GOTESTSUM) $(RERUN) --jsonfile $(REPORT)/real.json --packages '$(AGENTS) $(SERVED)' -- \
+	$(GOTESTSUM) $(RERUN) --jsonfile $(REPORT)/real.json --packages '$(SERVED) $(AGENTS)' -- \
 		-p 3 -parallel 8 -timeout $(TEST_TIMEOUT) || status=$$?; \
 	$(TOOLS)/flaky $(REPORT)/flaky.txt $(wildcard $(REPORT)/race.json) $(REPORT)/real.json && exit $$status
 

@@ -197,7 +197,7 @@ func TestRunLeavesNothingOfTheGroupBehind(t *testing.T) {
 				})
 				exit, _ := run(t, ctx, spec)
 				require.Equal(t, tc.stop, exit.StoppedBy != nil)
-				require.Eventually(t, func() bool { return len(living(t, mark)) == 0 }, patience, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return len(living(t, mark)) == 0 }, patience, 25*time.Millisecond)
 			})
 		}
 	})

@@ -94,7 +94,7 @@ func endTree(t *testing.T, mode process.Mode, tree shape, stop bool) {
 // requireGrown waits until that many processes of a tree live at once.
 func requireGrown(t testing.TB, mark string, size int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(living(t, mark)) >= size }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(living(t, mark)) >= size }, patience, 25*time.Millisecond)
 }
 
 // TestTreeDiesWithItsWorker kills a worker and has the tree looked for from outside.
@@ -160,7 +160,7 @@ func killWorker(t testing.TB, program string, mode process.Mode, tree shape) tim
 	_ = worker.Wait()
 	for len(living(t, mark)) > 0 || !gone(init) {
 		require.Less(t, time.Since(killed), patience, "%d of the tree still live", len(living(t, mark)))
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(25 * time.Millisecond)
 	}
 	return time.Since(killed)
 }
@@ -193,10 +193,10 @@ func TestTreeReapsItsOrphans(t *testing.T) {
 		spec.Env = append(spec.Env, mark)
 		spec.Stdout = onFirstWrite(func() {
 			var self []int
-			require.Eventually(t, func() bool { self = living(t, mark); return len(self) == 1 }, patience, 5*time.Millisecond)
+			require.Eventually(t, func() bool { self = living(t, mark); return len(self) == 1 }, patience, 25*time.Millisecond)
 			_, init, err := stat(self[0])
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { return childrenOf(t, init) == 1 }, patience, 5*time.Millisecond, "the program alone")
+			require.Eventually(t, func() bool { return childrenOf(t, init) == 1 }, patience, 25*time.Millisecond, "the program alone")
 			cancel()
 		})
 		run(t, ctx, spec)
@@ -418,7 +418,7 @@ func TestManyTreesAtOnce(t *testing.T) {
 			require.NoError(t, <-ended)
 		}
 		require.Empty(t, living(t, mark))
-		require.Eventually(t, func() bool { return descriptors(t) <= before }, patience, 10*time.Millisecond, "%s", mode)
+		require.Eventually(t, func() bool { return descriptors(t) <= before }, patience, 25*time.Millisecond, "%s", mode)
 	}
 }
 
@@ -457,7 +457,7 @@ func TestTreeCountsWhatItCannotKill(t *testing.T) {
 	require.Equal(t, "survivors: 1\n", stderr.String())
 	require.Len(t, living(t, mark), 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, endSuperuser), nil, 0o600))
-	require.Eventually(t, func() bool { return len(living(t, mark)) == 0 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(living(t, mark)) == 0 }, patience, 25*time.Millisecond)
 }
 
 // TestTreeWaitsForASlowDeath has trees that do not die at once of being killed, as those that wait for a disk, or
@@ -506,7 +506,7 @@ func TestTreeWaitsForASlowDeath(t *testing.T) {
 			exit.Containment = process.Containment{}
 			require.Equal(t, tt.want, exit)
 			thaw()
-			require.Eventually(t, func() bool { return len(living(t, mark)) == 0 }, patience, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return len(living(t, mark)) == 0 }, patience, 25*time.Millisecond)
 		})
 	}
 }
@@ -522,7 +522,7 @@ func freezer(t *testing.T) (freeze func(pids []int), thaw func()) {
 	thaw = func() { _ = write("freezer.state", "THAWED") }
 	t.Cleanup(func() {
 		thaw()
-		require.Eventually(t, func() bool { return os.Remove(dir) == nil }, patience, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return os.Remove(dir) == nil }, patience, 25*time.Millisecond)
 	})
 	return func(pids []int) {
 		for _, pid := range pids {

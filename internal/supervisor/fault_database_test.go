@@ -101,7 +101,7 @@ func takeAwayAt(t *testing.T, s *site, step awayStep, dir string) (run client.Wo
 	hold := heldBy(dir, step.holds)
 	require.NoError(t, os.WriteFile(hold, nil, 0o600))
 	run = s.start(nil)
-	for began := time.Now(); !step.reached(records, dir); time.Sleep(time.Millisecond) {
+	for began := time.Now(); !step.reached(records, dir); time.Sleep(20 * time.Millisecond) {
 		require.Less(t, time.Since(began), testTimeout, "the chain does not get there")
 	}
 	back = step.take(t, s)

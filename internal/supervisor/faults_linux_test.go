@@ -48,7 +48,7 @@ func requireGone(t *testing.T, text string) time.Duration {
 	began := time.Now()
 	for left := processesOf(t, text); len(left) > 0; left = processesOf(t, text) {
 		require.Less(t, time.Since(began), testTimeout, "still there: %s", strings.Join(left, ", "))
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // looking takes a millisecond or two
 	}
 	return time.Since(began)
 }
