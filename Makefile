@@ -48,8 +48,10 @@ help: ## List the targets
 build: ## Build bin/worker and bin/starter
 	$(GO) build $(BUILD) -o $(BIN)/ ./worker ./starter
 
+# A test that failed and then passed is printed last as FLAKY, and its first failure is kept in bin/report/flaky.txt.
 .PHONY: test
 test: clis check race real ## Everything that must hold before a change is merged
+	@$(TOOLS)/flaky $(REPORT)/flaky.txt $(REPORT)/race.json $(REPORT)/real.json
 
 .PHONY: short
 short: ## The tests that need no server and no real CLI
@@ -121,13 +123,10 @@ race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those
 	$(GOTESTSUM) $(RERUN) --hide-summary skipped --jsonfile $(REPORT)/race.json --packages "$$unserved" -- -race -short -timeout $(TEST_TIMEOUT)
 
 # Packages start in this order, the longest first, so that no long one is left at the end.
-# A test that failed and then passed is printed last as FLAKY, and its first failure is kept in bin/report/flaky.txt.
 .PHONY: real
 real: $(TOOLS_BUILT) | $(REPORT) ## Run the tests on real Temporal servers, processes and CLIs
-	@status=0; \
 	$(GOTESTSUM) $(RERUN) --jsonfile $(REPORT)/real.json --packages '$(SERVED) $(AGENTS)' -- \
-		-p 3 -parallel 8 -timeout $(TEST_TIMEOUT) || status=$$?; \
-	$(TOOLS)/flaky $(REPORT)/flaky.txt $(wildcard $(REPORT)/race.json) $(REPORT)/real.json && exit $$status
+		-p 3 -parallel 8 -timeout $(TEST_TIMEOUT)
 
 .PHONY: contract
 contract: $(if $(VERSION)$(CLAUDE),,clis) ## List in what the pinned CLIs differ from the contract, or the one of VERSION=x or CLAUDE=path
