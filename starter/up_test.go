@@ -71,9 +71,8 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere nobody can tell who opens a connection")
 	}
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("there is no curl to ask with")
-	}
+	_, err := exec.LookPath("curl")
+	require.NoError(t, err, "install curl: the agent of this test asks with it")
 	dir := t.TempDir()
 	address, plainly, hidden := filepath.Join(dir, "address"), filepath.Join(dir, "plainly"), filepath.Join(dir, "hidden")
 	const ask = "curl -sS -i $(cat %s)/api/v1/namespaces > %s"

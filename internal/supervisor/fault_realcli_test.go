@@ -127,55 +127,72 @@ func requireWholeConversationOf(t *testing.T, later *claudesim.Request, first cl
 	require.Contains(t, strings.Join(later.ToolResults(), "\n"), "seen by tier 1")
 }
 
-// TestFaultRealCLIContinuedAtAGate lets Tier 2 use up its turns, kills the worker, and continues the
-// session. That fails, and is not offered again.
+// TestFaultRealCLIContinuedAtAGate lets Tier 2 use up its turns, kills the worker, and continues the session.
 func TestFaultRealCLIContinuedAtAGate(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
-		failed := escalation.Verdict{Status: escalation.VerdictFailed, Summary: "it does not answer", Services: []string{"jellyfin"}}
-		api := simtest.StartAPI(t, claudesim.Play(
-			claudesim.On(claudesim.Match{Prompt: "Continue this session"}, claudesim.Conclude(failed)),
-			claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Conclude(asksFor(2))),
-			claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("echo seen by tier 2"), claudesim.Bash("true"), claudesim.Bash("true"))))
-		c, address := startTemporalAt(t)
-		environ := environment(t, cli, append(toolsAllowed(), "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key",
-			"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER2_MAX_TURNS=2", "CLAUDEOPS_GATE_TIMEOUT=72h")...)
-		s := siteOf(t, c, environ)
-		first := startWorker(t, environ, address)
-		run := s.start(nil)
-		gate := s.awaitGate(run.GetID(), "gate-1")
-		require.Equal(t, escalation.GateBudget, gate.Source)
-		require.NotNil(t, gate.Continuation, gate.NoContinuation)
-		interrupted := s.query(run).Sessions[1]
-		require.Equal(t, interrupted.SessionID, interrupted.ReportedSessionID, "what used up its turns carries its session")
-		first.kill(t)
-		asked := len(api.Requests())
-
-		startWorker(t, environ, address)
-		_, err := s.resolve(run.GetID(), escalation.GateAnswer{
-			GateID: "gate-1", Action: escalation.GateContinue, Actor: "anna", Guidance: "the proxy was moved to host seven",
+		next := requireContinuedAtAGate(t, cli, interruption{
+			source: escalation.GateBudget, limit: "CLAUDEOPS_TIER2_MAX_TURNS=2",
+			work: []claudesim.Reply{claudesim.Bash("echo seen by tier 2"), claudesim.Bash("true"), claudesim.Bash("true")},
 		})
-		require.NoError(t, err)
-		second := s.awaitGate(run.GetID(), "gate-2")
-		requests := api.Requests()
-		require.Greater(t, len(requests), asked)
-		next := requests[asked]
-		require.Equal(t, requests[0].Prompts()[0], next.Prompts()[0], "the old conversation goes on")
-		require.Contains(t, next.Text(), "jellyfin answers 502", "with what Tier 1 found")
-		require.Contains(t, next.Prompt(), "Continue this session and complete all that is left")
-		require.Contains(t, next.Prompt(), "the proxy was moved to host seven")
-		require.Contains(t, strings.Join(next.ToolResults(), "\n"), "seen by tier 2", "and what Tier 2 found")
-		require.Equal(t, escalation.GateFailed, second.Source)
-		require.Nil(t, second.Continuation)
-		require.Contains(t, second.NoContinuation, "was tried, and failed")
-		_, err = s.resolve(run.GetID(), escalation.GateAnswer{GateID: "gate-2", Action: escalation.GateContinue, Actor: "anna"})
-		require.ErrorContains(t, err, "gate-2 offers no continue_session")
-		_, err = s.resolve(run.GetID(), escalation.GateAnswer{GateID: "gate-2", Action: escalation.GateOverride, Actor: "anna"})
-		require.NoError(t, err)
-		chain, err := s.finish(run)
-		require.NoError(t, err)
-		require.Equal(t, escalation.OutcomeOverridden, chain.Outcome)
-		require.Len(t, chain.Sessions, 3)
-		require.Equal(t, interrupted.ID, chain.Sessions[2].ParentID)
-		requireRecordedBut(t, s, chain, escalation.EventGateRefused)
+		require.Contains(t, strings.Join(next.ToolResults(), "\n"), "seen by tier 2", "with what Tier 2 found")
 	})
+}
+
+// interruption ends Tier 2 before it has concluded: the limit does, while it works.
+type interruption struct {
+	source escalation.GateSource
+	limit  string
+	work   []claudesim.Reply
+}
+
+// requireContinuedAtAGate has Tier 2 interrupted, kills the worker, and continues the session at the gate. That
+// fails, and is not offered again. It returns the first request of the continuation.
+func requireContinuedAtAGate(t *testing.T, cli string, by interruption) claudesim.Request {
+	t.Helper()
+	failed := escalation.Verdict{Status: escalation.VerdictFailed, Summary: "it does not answer", Services: []string{"jellyfin"}}
+	api := simtest.StartAPI(t, claudesim.Play(
+		claudesim.On(claudesim.Match{Prompt: "Continue this session"}, claudesim.Conclude(failed)),
+		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Conclude(asksFor(2))),
+		claudesim.On(claudesim.Match{Model: "sonnet"}, by.work...)))
+	c, address := startTemporalAt(t)
+	environ := environment(t, cli, append(toolsAllowed(), "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key",
+		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash", by.limit, "CLAUDEOPS_GATE_TIMEOUT=72h")...)
+	s := siteOf(t, c, environ)
+	first := startWorker(t, environ, address)
+	run := s.start(nil)
+	gate := s.awaitGate(run.GetID(), "gate-1")
+	require.Equal(t, by.source, gate.Source)
+	require.NotNil(t, gate.Continuation, gate.NoContinuation)
+	interrupted := s.query(run).Sessions[1]
+	require.Equal(t, interrupted.SessionID, interrupted.ReportedSessionID, "an interrupted tier carries its session")
+	first.kill(t)
+	asked := len(api.Requests())
+
+	startWorker(t, environ, address)
+	_, err := s.resolve(run.GetID(), escalation.GateAnswer{
+		GateID: "gate-1", Action: escalation.GateContinue, Actor: "anna", Guidance: "the proxy was moved to host seven",
+	})
+	require.NoError(t, err)
+	second := s.awaitGate(run.GetID(), "gate-2")
+	requests := api.Requests()
+	require.Greater(t, len(requests), asked)
+	next := requests[asked]
+	require.Equal(t, requests[0].Prompts()[0], next.Prompts()[0], "the old conversation goes on")
+	require.Contains(t, next.Text(), "jellyfin answers 502", "with what Tier 1 found")
+	require.Contains(t, next.Prompt(), "Continue this session and complete all that is left")
+	require.Contains(t, next.Prompt(), "the proxy was moved to host seven")
+	require.Equal(t, escalation.GateFailed, second.Source)
+	require.Nil(t, second.Continuation)
+	require.Contains(t, second.NoContinuation, "was tried, and failed")
+	_, err = s.resolve(run.GetID(), escalation.GateAnswer{GateID: "gate-2", Action: escalation.GateContinue, Actor: "anna"})
+	require.ErrorContains(t, err, "gate-2 offers no continue_session")
+	_, err = s.resolve(run.GetID(), escalation.GateAnswer{GateID: "gate-2", Action: escalation.GateOverride, Actor: "anna"})
+	require.NoError(t, err)
+	chain, err := s.finish(run)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeOverridden, chain.Outcome)
+	require.Len(t, chain.Sessions, 3)
+	require.Equal(t, interrupted.ID, chain.Sessions[2].ParentID)
+	requireRecordedBut(t, s, chain, escalation.EventGateRefused)
+	return next
 }

@@ -50,7 +50,7 @@ type faultSite struct {
 	mark string
 }
 
-// agentsAtOnce is how many agents of a fault site work at a time.
+// agentsAtOnce limits the agents of a fault site that work at a time.
 const agentsAtOnce = 4
 
 // newFaultSite makes an installation without a worker. Its chains, of services 0 to services-1, need
