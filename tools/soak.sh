@@ -19,7 +19,7 @@ run -tags soak -timeout 80m -run '^TestSoak' $packages "$@"
 run -race -timeout 20m -run '^TestChains$' ./internal/supervisor
 
 echo "== Figures"
-sed -n 's/^ *[a-z_]*_test\.go:[0-9]*: soak: //p' "$report"
+sed -nE 's/^ *[a-z_]*_test\.go:[0-9]*: (soak|faults): //p' "$report"
 echo "== Tests"
 grep -E '^(--- |ok|FAIL|panic)' "$report"
 exit "$failed"
