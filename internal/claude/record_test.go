@@ -29,7 +29,7 @@ import (
 
 var record = flag.Bool("record", false, "record testdata/streams anew with the real CLIs; -update then writes the golden files")
 
-// take is how a stream below testdata/streams is recorded. Its prompt is the recording's name.
+// take records a stream below testdata/streams. Its prompt is the recording's name.
 type take struct {
 	scenario claudesim.Scenario
 	change   func(*Invocation) // nil changes nothing

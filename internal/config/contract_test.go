@@ -122,7 +122,7 @@ func denied(answer string) bool {
 	return strings.Contains(answer, "Permission to use") && strings.Contains(answer, "denied")
 }
 
-// decisions are what the CLI decides about command lines.
+// decisions maps command lines to what the CLI decides about them.
 type decisions map[string]string
 
 func decision(denied bool) string {

@@ -111,7 +111,7 @@ func uiHandler(settings *config.Config) (http.Handler, error) {
 	)
 }
 
-// admissionKey is where the context of a request holds the verdict on its connection, a func() error.
+// admissionKey finds the verdict on a connection in the context of its requests: a func() error.
 type admissionKey struct{}
 
 // admission returns what puts the verdict of admit on a connection into the context of its requests. It is

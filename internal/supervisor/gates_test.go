@@ -27,7 +27,7 @@ func TestGates(t *testing.T) {
 	parkAndAnswer(t, len(gatedAnswers))
 }
 
-// parking is what it took to park chains and to answer at their gates.
+// parking holds the times and the memory that it took to park chains and to answer at their gates.
 type parking struct {
 	parked, answered, ended time.Duration
 	// empty and full are the worker's memory before and after, in megabytes.

@@ -24,7 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// goneWithin is how soon after a cancellation nothing of the agent may be left, with the default grace.
+// goneWithin bounds the time from a cancellation until nothing of the agent is left, with the default grace.
 const goneWithin = 5 * time.Second
 
 // cancelAsCommandLine cancels as `temporal workflow cancel` does.

@@ -17,9 +17,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// fencedBefore is what must lie at least between the end of the cut-off agent and the start of the
-// next. It is much less than the fence leaves, and much more than it takes to kill an agent that is
-// still there when the next one is to start.
+// fencedBefore is the shortest allowed gap between the end of the cut-off agent and the start of the next. The
+// heartbeat deadline leaves far more; killing an agent that is still there takes far less.
 const fencedBefore = 4 * time.Second
 
 // cutSite is a chain whose worker is to be cut off from Temporal.

@@ -20,8 +20,8 @@ import (
 	"github.com/claudeops/claudeops/internal/transcripts"
 )
 
-// mostMissing is how much of a conversation may be missing after a host was lost: the 15 seconds
-// between two saves, and what a save and the call under way take on a busy host.
+// mostMissing bounds the part of a conversation that a lost host takes along: the 15 seconds between two saves,
+// and what a save and the call under way take on a busy host.
 const mostMissing = 20 * time.Second
 
 // TestSoakRealCLIHostLostInATier takes a host away in the middle of a tier that makes one short call
@@ -113,7 +113,7 @@ func transcript(t *testing.T, projects, session string) []string {
 	return slices.Collect(strings.Lines(string(data)))
 }
 
-// lastTimestamp is when the last line of a transcript was written that says so.
+// lastTimestamp returns the time in the last line of a transcript that has one.
 func lastTimestamp(t *testing.T, lines []string) time.Time {
 	t.Helper()
 	var last time.Time

@@ -18,10 +18,10 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// lanes is how many chains run at a time.
+// lanes counts the chains that run at a time.
 const lanes = 6
 
-// longOutageEvery is how often an outage is so long that agents must be ended, among the others.
+// longOutageEvery makes one outage in that many so long that workers must end their agents.
 const longOutageEvery = 7
 
 // TestSoakTemporalKilled kills the Temporal server at random moments while chains run, and starts it

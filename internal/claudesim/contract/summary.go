@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 )
 
-// Summary is what a run of contract tests came to.
+// Summary counts the cases of a run of contract tests and lists the differences.
 type Summary struct {
 	subjects map[string]bool
 	cases    map[string]*contractCase
@@ -43,7 +43,7 @@ type testRun struct {
 	differences         []Difference
 }
 
-// ending is how a case ended.
+// ending says how a case ended.
 type ending int
 
 const (
