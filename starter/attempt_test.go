@@ -208,7 +208,7 @@ func TestAttemptsOnARealServer(t *testing.T) {
 	go func() {
 		left <- execute(ctx, process{
 			args: []string{"run", "--id", "unreachable", "--wait"}, environ: environ, stdin: strings.NewReader(""),
-			stdout: &printed, stderr: &printed, now: time.Now,
+			stdout: &printed, stderr: &printed, now: time.Now, patience: screenTimeout,
 		})
 	}()
 	printed.sees(t, "attempt 1, by worker process ")

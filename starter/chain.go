@@ -45,7 +45,7 @@ func (a *app) chain(ctx context.Context, id string) error {
 		return err
 	}
 	defer c.Close()
-	asking, cancel := context.WithTimeout(ctx, queryTimeout)
+	asking, cancel := context.WithTimeout(ctx, a.patience)
 	defer cancel()
 	chain, err := queryChain(asking, c, id, "")
 	live := err == nil
@@ -55,7 +55,7 @@ func (a *app) chain(ctx context.Context, id string) error {
 		chain, live = settled(ctx, cfg, chain), false
 	}
 	if err != nil {
-		return fmt.Errorf("chain %s: %w", id, whyNoAnswer(ctx, c, id, err))
+		return fmt.Errorf("chain %s: %w", id, a.whyNoAnswer(ctx, c, id, err))
 	}
 	now := sight{chain: chain, live: live}
 	now.attempt, now.progress = attemptAt(ctx, c, id, chain)

@@ -27,10 +27,17 @@ type result struct {
 // starter runs the program with args in environ.
 func starter(t *testing.T, environ []string, args ...string) result {
 	t.Helper()
+	return starterWaits(t, screenTimeout, environ, args...)
+}
+
+// starterWaits runs a command that waits for an answer as long as patience says: a worker that is there has all
+// the time that it takes, and where none is, nobody need wait for it.
+func starterWaits(t *testing.T, patience time.Duration, environ []string, args ...string) result {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code := execute(t.Context(), process{
 		args: args, environ: environ, stdin: strings.NewReader("from standard input"), stdout: &stdout, stderr: &stderr,
-		now: time.Now,
+		now: time.Now, patience: patience,
 	})
 	return result{code, stdout.String(), stderr.String()}
 }

@@ -158,7 +158,7 @@ func (a *app) demoChain(ctx context.Context, one *allInOne, cfg config.Config, k
 		a.say("Watch it in the Web UI: %s\n", result.WebUI)
 	}
 	tells := &teller{app: a, gates: make(map[string]bool)}
-	if result.Chain, err = (spectator{one.client, run}).follow(ctx, tells); err != nil {
+	if result.Chain, err = (spectator{one.client, run, a.patience}).follow(ctx, tells); err != nil {
 		return result, err
 	}
 	records, err := supervisor.OpenStore(ctx, cfg)

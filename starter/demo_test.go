@@ -53,7 +53,7 @@ func TestDemoStopped(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			stdout := &stoppingWriter{at: tt.stopAt, stop: interrupt}
 			var stderr bytes.Buffer
-			code := execute(ctx, process{args: tt.args, environ: os.Environ(), stdout: stdout, stderr: &stderr, now: time.Now})
+			code := execute(ctx, process{args: tt.args, environ: os.Environ(), stdout: stdout, stderr: &stderr, now: time.Now, patience: screenTimeout})
 			require.Equal(t, tt.code, code, stderr.String())
 			require.Empty(t, embeddedtest.WithoutStalls(stderr.String()))
 			require.Contains(t, stdout.text(), tt.says)

@@ -40,12 +40,12 @@ func isUnanswered(err error) bool {
 
 // whyNoAnswer makes a sentence of the error of a question to a chain: it may be no chain, it may have
 // failed before it could be asked anything, or no worker is there.
-func whyNoAnswer(ctx context.Context, c client.Client, id string, err error) error {
+func (a *app) whyNoAnswer(ctx context.Context, c client.Client, id string, err error) error {
 	_, refused := errors.AsType[*serviceerror.QueryFailed](err)
 	if !refused && !isUnanswered(err) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, a.patience)
 	defer cancel()
 	chain, problem := describeChain(ctx, c, id)
 	switch {
@@ -57,6 +57,6 @@ func whyNoAnswer(ctx context.Context, c client.Client, id string, err error) err
 	case refused:
 		return err
 	default:
-		return fmt.Errorf("no worker answered within %s; is one running on task queue %s?", queryTimeout, chain.GetTaskQueue())
+		return fmt.Errorf("no worker answered within %s; is one running on task queue %s?", a.patience, chain.GetTaskQueue())
 	}
 }

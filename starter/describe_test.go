@@ -32,12 +32,16 @@ func TestOddWorkflows(t *testing.T) {
 		"chain theirs":  "it is no chain, but a workflow of type Backup\n",
 		"watch theirs":  "it is no chain, but a workflow of type Backup\n",
 		"cancel theirs": "it is no chain, but a workflow of type Backup\n",
-		"chain waits":   "no worker answered within 10s; is one running on task queue nobody?\n",
+		"chain waits":   "no worker answered within 1s; is one running on task queue nobody?\n",
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			args := strings.Fields(command)
-			got := starter(t, s.environ, args...)
+			patience := screenTimeout
+			if args[1] == "waits" {
+				patience = nobodysPatience
+			}
+			got := starterWaits(t, patience, s.environ, args...)
 			require.Equal(t, exitFailure, got.code, got.stdout)
 			require.Equal(t, "starter: chain "+args[1]+": "+want, got.stderr)
 		})

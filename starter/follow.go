@@ -35,7 +35,7 @@ var _ audience = (*teller)(nil)
 // follow tells what the chain does until it has ended, but for notifications that take long, and
 // returns it as it ended. When ctx ends first, the chain goes on without a spectator.
 func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRun) (escalation.Chain, error) {
-	chain, err := spectator{c, run}.follow(ctx, &teller{app: a, gates: make(map[string]bool)})
+	chain, err := spectator{c, run, a.patience}.follow(ctx, &teller{app: a, gates: make(map[string]bool)})
 	if err != nil && ctx.Err() != nil {
 		a.sayGoesOn(run.GetID())
 	}

@@ -100,9 +100,9 @@ func (a *app) gate(ctx context.Context, id string, o gateOptions) error {
 		return err
 	}
 	defer c.Close()
-	gate, err := queryGate(ctx, c, id)
+	gate, err := a.queryGate(ctx, c, id)
 	if err != nil {
-		return fmt.Errorf("chain %s: %w", id, whyNoAnswer(ctx, c, id, err))
+		return fmt.Errorf("chain %s: %w", id, a.whyNoAnswer(ctx, c, id, err))
 	}
 	if o.gate != "" && o.gate != gate.ID {
 		return misuse(fmt.Errorf("chain %s: the gate that is open is %s, not %s", id, gate.ID, printable(o.gate, 60)))
@@ -147,8 +147,8 @@ func (a *app) reply(ctx context.Context, id string, gate escalation.Gate, o gate
 var errNoGate = errors.New("it does not wait at a gate; `starter gate` lists the chains that do")
 
 // queryGate asks a chain for the gate at which it waits.
-func queryGate(ctx context.Context, c client.Client, id string) (*escalation.Gate, error) {
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+func (a *app) queryGate(ctx context.Context, c client.Client, id string) (*escalation.Gate, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.patience)
 	defer cancel()
 	answer, err := c.QueryWorkflow(ctx, id, "", workflows.GateQuery)
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {

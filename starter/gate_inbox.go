@@ -109,7 +109,7 @@ func (a *app) askGates(ctx context.Context, c connection, chains []chainRow) []g
 
 func (a *app) askGate(ctx context.Context, c connection, chain chainRow) gateRow {
 	row := gateRow{ChainID: chain.ID, Services: chain.Services, CostUSD: chain.CostUSD, StartedAt: chain.StartedAt}
-	gate, err := queryGate(ctx, c, chain.ID)
+	gate, err := a.queryGate(ctx, c, chain.ID)
 	switch {
 	case err == nil:
 		row.Gate, row.CostUSD, row.AgeSeconds = gate, gate.CostUSD, int64(a.now().Sub(gate.OpenedAt).Seconds())

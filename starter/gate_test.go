@@ -109,12 +109,12 @@ func TestInbox(t *testing.T) {
 	}, workflows.ChainWorkflow)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		listed := starter(t, s.environ, "gate")
+		listed := starterWaits(t, nobodysPatience, s.environ, "gate")
 		return strings.Contains(listed.stdout, "no worker answered for it") && strings.Contains(listed.stdout, "chain-old")
 	}, screenTimeout, 200*time.Millisecond, "the chain without a worker is not listed")
-	mute := starter(t, s.environ, "gate", "chain-mute")
+	mute := starterWaits(t, nobodysPatience, s.environ, "gate", "chain-mute")
 	require.Equal(t, exitFailure, mute.code)
-	require.Equal(t, "starter: chain chain-mute: no worker answered within 10s; is one running on task queue nobody polls this?\n", mute.stderr)
+	require.Equal(t, "starter: chain chain-mute: no worker answered within 1s; is one running on task queue nobody polls this?\n", mute.stderr)
 
 	// One that was answered is gone at once, even if it is still listed.
 	require.Equal(t, exitOK, starter(t, s.environ, "gate", "chain-old", "--action", "q").code)

@@ -24,7 +24,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	code := execute(ctx, process{
 		args: os.Args[1:], environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		now: time.Now,
+		now: time.Now, patience: queryTimeout,
 	})
 	stop()
 	os.Exit(int(code))

@@ -24,6 +24,8 @@ type process struct {
 	stdout, stderr io.Writer
 	// now is the time, in the zone in which people are told times.
 	now func() time.Time
+	// patience is how long a worker has to answer a question.
+	patience time.Duration
 }
 
 // app is the program while it runs one command.

@@ -19,6 +19,8 @@ import (
 const (
 	// screenTimeout bounds how long a screen may take to look as it should.
 	screenTimeout = 2 * time.Minute
+	// nobodysPatience is for questions that no worker is there to answer.
+	nobodysPatience = time.Second
 	// screenLook is how often it is looked at.
 	screenLook = 20 * time.Millisecond
 	// screenSettle is how long a screen stays as it is before it becomes a golden one.
@@ -56,7 +58,7 @@ func onScreen(t *testing.T, environ []string, columns, rows uint16, args ...stri
 	go func() {
 		s.done <- execute(t.Context(), process{
 			args: args, environ: slices.Concat(environ, []string{"TERM=xterm-256color"}), stdin: tty, stdout: tty, stderr: tty,
-			now: func() time.Time { return noon },
+			now: func() time.Time { return noon }, patience: screenTimeout,
 		})
 		_ = tty.Close()
 	}()

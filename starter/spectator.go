@@ -21,7 +21,7 @@ import (
 const (
 	// followInterval is how often a chain is looked at. Heartbeats come every second.
 	followInterval = 250 * time.Millisecond
-	// queryTimeout keeps a follower from hanging when no worker answers.
+	// queryTimeout is how long a worker has to answer a question, so that nobody waits for one that is away.
 	queryTimeout = 10 * time.Second
 	// notifyGrace is how long a chain whose outcome is known is followed for its notifications. A
 	// service that is well takes them within that; one that is away may keep the chain open for an hour.
@@ -34,6 +34,8 @@ const (
 type spectator struct {
 	client client.Client
 	run    client.WorkflowRun
+	// patience is how long a worker has to answer a question.
+	patience time.Duration
 }
 
 // sight is what a spectator sees of a chain at one moment.
@@ -143,7 +145,7 @@ func isRefusal(err error) bool {
 // look tells what is to be seen now, and returns it; false if nobody answers. The run that is asked is the latest: a chain goes on in
 // another one when its history has become long.
 func (s spectator) look(ctx context.Context, told audience) (sight, bool) {
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	chain, err := queryChain(ctx, s.client, s.run.GetID(), "")
 	switch {
@@ -164,7 +166,7 @@ func (s spectator) notifiesOnly(ctx context.Context, chain escalation.Chain) boo
 	if chain.Outcome == "" {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	described, err := s.client.DescribeWorkflowExecution(ctx, s.run.GetID(), "")
 	if err != nil {

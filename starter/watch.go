@@ -75,7 +75,7 @@ func (a *app) watchOn(
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		chain, err := spectator{c, run}.follow(seeing, display{program})
+		chain, err := spectator{c, run, a.patience}.follow(seeing, display{program})
 		program.Send(endedMsg{chain, err})
 	}()
 	_, err := program.Run()

@@ -158,7 +158,7 @@ func TestWatchWithoutATerminal(t *testing.T) {
 	go func() {
 		ended <- execute(t.Context(), process{
 			args: []string{"watch", "chain-lines"}, environ: s.environ, stdin: strings.NewReader(""), stdout: &printed, stderr: &printed,
-			now: func() time.Time { return noon },
+			now: func() time.Time { return noon }, patience: screenTimeout,
 		})
 	}()
 	printed.sees(t, "Bash  ./jellyfin restart")
