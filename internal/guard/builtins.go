@@ -1,0 +1,201 @@
+package guard
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// builtin reads a call of a command of bash itself.
+type builtin func(s *shell, words []Word, redirects []*syntax.Redirect) error
+
+// builtins are the commands of bash that a script may use. What is refused is here, too: bash takes its own
+// command before a program of the same name.
+var builtins map[string]builtin
+
+func init() { //nolint:gochecknoinits // the table refers to functions that refer to it
+	harmless := func(*shell, []Word, []*syntax.Redirect) error { return nil }
+	builtins = map[string]builtin{
+		":": harmless, "true": harmless, "false": harmless, "echo": harmless, "pwd": harmless, "type": harmless,
+		"exit": harmless, "return": harmless, "break": harmless, "continue": harmless, "wait": readPlain, "times": harmless,
+		"[": readTest, "test": readTest, "printf": readPrintf, "cd": readCd, "ulimit": readUlimit, "read": readRead, "set": readSet,
+		"shift": readShift, "unset": readUnset, "command": readCommand, "builtin": readCommand, "eval": readEval, "exec": readExec,
+	}
+	for _, name := range []string{
+		".", "source", "alias", "unalias", "bg", "fg", "jobs", "bind", "caller", "compgen", "complete", "compopt", "dirs", "disown",
+		"enable", "export", "declare", "typeset", "local", "readonly", "fc", "getopts", "hash", "history", "let", "logout",
+		"mapfile", "readarray", "popd", "pushd", "shopt", "suspend", "trap", "umask", "coproc",
+	} {
+		builtins[name] = refuseBuiltin
+	}
+}
+
+func refuseBuiltin(_ *shell, words []Word, _ []*syntax.Redirect) error {
+	return unclear(words[0].String(), "write the commands themselves")
+}
+
+// plainNames returns what follows the options of a builtin, all of which must be known names of variables.
+func (s *shell) plainNames(words []Word, options string) ([]string, error) {
+	var names []string
+	for _, word := range words[1:] {
+		name, known := word.Known()
+		switch {
+		case known && strings.HasPrefix(name, "-") && len(name) > 1 && strings.Trim(name[1:], options) == "":
+		case known && isName(name) && s.maySet(name):
+			names = append(names, name)
+		default:
+			return nil, unclear(words[0].String()+" "+word.String(), "use plain names of variables")
+		}
+	}
+	return names, nil
+}
+
+func readPlain(_ *shell, words []Word, _ []*syntax.Redirect) error {
+	for _, word := range words[1:] {
+		if strings.Trim(string(word), "0123456789"+string(rune(anyNumber))) != "" {
+			return unclear(words[0].String()+" "+word.String(), "leave it out")
+		}
+	}
+	return nil
+}
+
+// readTest refuses what evaluates a subscript: -v and -R.
+func readTest(_ *shell, words []Word, _ []*syntax.Redirect) error {
+	for _, word := range words[1:] {
+		if word == "-v" || word == "-R" || word.Many() {
+			return unclear(words[0].String()+" with "+word.String(), `put variables into double quotes, and use [ -n "${NAME:-}" ]`)
+		}
+	}
+	return nil
+}
+
+func readPrintf(_ *shell, words []Word, _ []*syntax.Redirect) error {
+	if len(words) > 1 && words[1].MayBeOption() && words[1] != "--" {
+		return unclear("printf with the option "+words[1].String(), `begin with a format, as in printf '%s\n' …`)
+	}
+	return nil
+}
+
+func readCd(s *shell, words []Word, _ []*syntax.Redirect) error {
+	if len(words) != 2 {
+		return unclear("cd without one directory", "name it")
+	}
+	dir, known := words[1].Known()
+	if !known || dir == "-" || dir == "" || strings.HasPrefix(dir, "-") {
+		return unclear("cd "+words[1].String(), "name the directory")
+	}
+	if err := s.visitor.Open(Access{Path: words[1], Dir: s.dir, Enter: true}); err != nil {
+		return err
+	}
+	if strings.HasPrefix(dir, "/") {
+		s.dir = words[1]
+	} else {
+		s.dir += "/" + words[1]
+	}
+	return nil
+}
+
+func readRead(s *shell, words []Word, _ []*syntax.Redirect) error {
+	names, err := s.plainNames(words, "r")
+	if err != nil {
+		return err
+	}
+	value := Word(anyText)
+	if s.stdin == Items && len(names) == 1 {
+		value = Word(anyItem)
+	}
+	for _, name := range append(names, "REPLY") {
+		s.vars[name] = value
+		delete(s.arrays, name)
+	}
+	return nil
+}
+
+func readUnset(s *shell, words []Word, _ []*syntax.Redirect) error {
+	names, err := s.plainNames(words, "v")
+	for _, name := range names {
+		s.vars[name] = Word(anyText)
+		delete(s.arrays, name)
+		delete(s.funcs, name)
+	}
+	return err
+}
+
+// readUlimit shows limits, and changes none.
+func readUlimit(_ *shell, words []Word, _ []*syntax.Redirect) error {
+	for _, word := range words[1:] {
+		if option, known := word.Known(); !known || !strings.HasPrefix(option, "-") {
+			return unclear("ulimit "+word.String(), "show limits only, as in ulimit -n")
+		}
+	}
+	return nil
+}
+
+// readSet takes the options that make scripts stop at errors, and new positional parameters.
+func readSet(s *shell, words []Word, _ []*syntax.Redirect) error {
+	if len(words) == 1 {
+		return unclear("set, which shows all variables,", "name the variable")
+	}
+	for i := 1; i < len(words); i++ {
+		switch words[i] {
+		case "--":
+			s.args = append([]Word{}, words[i+1:]...)
+			return nil
+		case "-e", "-eu", "-ue", "-eo", "-euo":
+			s.strict = true
+		case "+e":
+			s.strict = false
+		case "-u", "+u", "-f", "+f", "pipefail", "-o", "+o", "-x", "+x":
+		default:
+			return unclear("set "+words[i].String(), "use set -euo pipefail, or none")
+		}
+	}
+	return nil
+}
+
+func readShift(s *shell, _ []Word, _ []*syntax.Redirect) error {
+	s.args = nil
+	return nil
+}
+
+// readCommand reads `command X` and `builtin X` as X, past functions.
+func readCommand(s *shell, words []Word, redirects []*syntax.Redirect) error {
+	if len(words) > 1 && (words[1] == "-v" || words[1] == "-V") {
+		return nil
+	}
+	if len(words) == 1 {
+		return nil
+	}
+	name, known := words[1].Known()
+	if !known || strings.HasPrefix(name, "-") {
+		return unclear("command "+words[1].String(), "leave command out")
+	}
+	if inner, is := builtins[name]; is {
+		return inner(s, words[1:], redirects)
+	}
+	return s.run(Command{Words: words[1:]})
+}
+
+// readEval reads the script that eval is given.
+func readEval(s *shell, words []Word, _ []*syntax.Redirect) error {
+	var script []string
+	for _, word := range words[1:] {
+		text, known := word.Known()
+		if !known {
+			return unclear("eval of "+word.String(), "write the commands themselves")
+		}
+		script = append(script, text)
+	}
+	return s.script(strings.Join(script, " "))
+}
+
+// readExec reads exec as the program that it becomes; without one it only redirects.
+func readExec(s *shell, words []Word, _ []*syntax.Redirect) error {
+	if len(words) == 1 {
+		return nil
+	}
+	if words[1].MayBeOption() {
+		return unclear("exec "+words[1].String(), "leave exec out")
+	}
+	return s.run(Command{Words: words[1:]})
+}

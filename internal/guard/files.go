@@ -1,0 +1,115 @@
+package guard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Files is what a guard asks of the file system.
+type Files interface {
+	// Resolve returns an absolute path without symbolic links and "..". What does not exist stays as it is.
+	Resolve(path string) (string, error)
+	// Match returns the resolved paths of the files that a pattern matches, and whether those are all.
+	Match(pattern string, most int) (paths []string, complete bool)
+	// Below returns a file below root that is reported, if there is one, and whether all were looked at.
+	Below(root string, most int, report func(path string) bool) (found string, complete bool)
+	// LookPath returns the program that a name stands for, or "".
+	LookPath(name string, path []string) string
+	// ReadFile reads a whole file.
+	ReadFile(path string) ([]byte, error)
+}
+
+// Host is the file system of this host.
+type Host struct{}
+
+// maxLinks is how many symbolic links Linux follows in a path (path_resolution(7)).
+const maxLinks = 40
+
+// Resolve implements Files. Unlike filepath.EvalSymlinks it takes paths whose end does not exist yet.
+func (Host) Resolve(path string) (string, error) {
+	resolved, rest := "/", strings.Split(path, "/")
+	for links := 0; len(rest) > 0; {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			resolved = filepath.Dir(resolved)
+			continue
+		}
+		next := filepath.Join(resolved, part)
+		target, err := os.Readlink(next)
+		if err != nil { // no link, or not there
+			resolved = next
+			continue
+		}
+		links++
+		if links > maxLinks {
+			return "", errors.New("too many symbolic links")
+		}
+		if filepath.IsAbs(target) {
+			resolved = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return resolved, nil
+}
+
+var errEnough = errors.New("enough")
+
+// Match implements Files.
+func (h Host) Match(pattern string, most int) (paths []string, complete bool) {
+	base, rest := doublestar.SplitPattern(pattern)
+	err := doublestar.GlobWalk(os.DirFS(base), rest, func(path string, _ fs.DirEntry) error {
+		if len(paths) >= most {
+			return errEnough
+		}
+		resolved, err := h.Resolve(filepath.Join(base, path))
+		if err != nil {
+			return err
+		}
+		paths = append(paths, resolved)
+		return nil
+	}, doublestar.WithNoFollow())
+	return paths, err == nil
+}
+
+// Below implements Files.
+func (Host) Below(root string, most int, report func(path string) bool) (found string, complete bool) {
+	seen := 0
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read here cannot be read by the agent
+		}
+		seen++
+		if seen > most {
+			return errEnough
+		}
+		if report(path) {
+			found = path
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found, err == nil
+}
+
+// LookPath implements Files.
+func (Host) LookPath(name string, path []string) string {
+	for _, dir := range path {
+		candidate := filepath.Join(dir, name)
+		if info, err := os.Stat(candidate); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return candidate
+		}
+	}
+	return ""
+}
+
+// ReadFile implements Files.
+func (Host) ReadFile(path string) ([]byte, error) { return os.ReadFile(path) } //nolint:gosec // the guard asks for configuration only

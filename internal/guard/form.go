@@ -1,0 +1,345 @@
+package guard
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// form is a use of a program as its command line is held against it.
+type form struct {
+	flags map[string]flag
+	// number is the type of options such as -50.
+	number bool
+	needs  [][]string
+	args   []argument
+	style  style
+}
+
+// flag is an option that may be given.
+type flag struct {
+	// value is the type of its value; empty if it takes none.
+	value string
+	// optional values are attached: -i.bak, --color=auto.
+	optional bool
+}
+
+// argument is a place for arguments of one type.
+type argument struct {
+	kind     string
+	min, max int
+}
+
+// style is how a program reads its command line.
+type style string
+
+const (
+	styleGNU   style = ""
+	stylePOSIX style = "posix"
+	styleWords style = "words"
+)
+
+// parseForm reads the small languages of a use: flags such as "-a -n,--lines=INT -i?=TEXT -INT", arguments such
+// as "NAME FILE*".
+func parseForm(use *Use) (*form, error) {
+	f := &form{flags: map[string]flag{}, style: style(use.Style)}
+	if !slices.Contains([]style{styleGNU, "gnu", stylePOSIX, styleWords}, f.style) {
+		return nil, fmt.Errorf("style must be gnu, posix or words, and is %q", use.Style)
+	}
+	for token := range strings.FieldsSeq(use.Flags) {
+		if err := f.addFlag(token); err != nil {
+			return nil, err
+		}
+	}
+	for token := range strings.FieldsSeq(use.Needs) {
+		f.needs = append(f.needs, strings.Split(token, "|"))
+	}
+	for token := range strings.FieldsSeq(use.Args) {
+		arg, err := parseArgument(token)
+		if err != nil {
+			return nil, err
+		}
+		f.args = append(f.args, arg)
+	}
+	if !slices.Contains([]string{"", "restart", "redeployment"}, use.Action) {
+		return nil, fmt.Errorf("action must be restart or redeployment, and is %q", use.Action)
+	}
+	if !slices.Contains([]string{"", "work", "repository"}, use.In) {
+		return nil, fmt.Errorf("in must be work or repository, and is %q", use.In)
+	}
+	return f, nil
+}
+
+func (f *form) addFlag(token string) error {
+	if token == "-INT" {
+		f.number = true
+		return nil
+	}
+	if f.style == styleWords && !strings.HasPrefix(token, "-") { // find's "(", "!" and ","
+		f.flags[token] = flag{}
+		return nil
+	}
+	names, value, _ := strings.Cut(token, "=")
+	names, optional := strings.CutSuffix(names, "?")
+	if value != "" && !known(value) {
+		return fmt.Errorf("flags: %s: there is no type %q", token, value)
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		if !strings.HasPrefix(name, "-") && !strings.HasPrefix(name, "+") {
+			return fmt.Errorf("flags: %s does not begin with a dash", name)
+		}
+		f.flags[name] = flag{value, optional}
+	}
+	return nil
+}
+
+func parseArgument(token string) (argument, error) {
+	arg := argument{token, 1, 1}
+	switch token[len(token)-1] {
+	case '?':
+		arg = argument{token[:len(token)-1], 0, 1}
+	case '*':
+		arg = argument{token[:len(token)-1], 0, math.MaxInt}
+	case '+':
+		arg = argument{token[:len(token)-1], 1, math.MaxInt}
+	}
+	if !known(arg.kind) {
+		return arg, fmt.Errorf("args: there is no type %q", arg.kind)
+	}
+	return arg, nil
+}
+
+// given is a command line as a form reads it.
+type given struct {
+	flags  map[string]bool
+	values []typed
+	args   []Word
+}
+
+// typed is a word and the type that it must be of.
+type typed struct {
+	kind string
+	word Word
+	// flag is the option whose value it is.
+	flag string
+	// leaveOut reports files below a directory that are not read.
+	leaveOut func(path string) bool
+	// command is that of find -exec, without what ends it.
+	command []Word
+}
+
+// read reads the words that follow a program's name. It stops at the first argument where stop says so, and
+// returns how many words it has read.
+func (f *form) read(words []Word, anyOption bool, stop func(Word) bool) (given, int, error) {
+	g := given{flags: map[string]bool{}}
+	ended := false
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		switch {
+		case ended:
+			g.args = append(g.args, word)
+		case word == "--":
+			ended = true
+			g.flags["--"] = true
+		case f.isOption(word):
+			used, err := f.option(&g, words[i:], anyOption)
+			if err != nil {
+				return g, i, err
+			}
+			i += used
+		case word.MayBeOption() && !anyOption && !f.isArgument(word):
+			return g, i, mayBeOption(word)
+		case stop(word):
+			return g, i, nil
+		default:
+			g.args = append(g.args, word)
+			ended = f.style == stylePOSIX
+		}
+	}
+	return g, len(words), nil
+}
+
+func mayBeOption(word Word) error {
+	return unclear(word.String()+", which the program may take for an option,",
+		`put "--" in front of it, or begin it with known text, such as ./`)
+}
+
+func (f *form) isOption(word Word) bool {
+	start := word.Start()
+	if f.style == styleWords {
+		if _, is := f.flags[start]; is {
+			return true
+		}
+	}
+	return len(start) > 1 && start[0] == '-' || start == "-" && word != "-"
+}
+
+// isArgument reports whether a word that looks like an option is none: a lone dash.
+func (f *form) isArgument(word Word) bool { return word == "-" }
+
+// option reads the option that words begin with, and returns how many more words it has used.
+func (f *form) option(g *given, words []Word, anyOption bool) (int, error) {
+	word := words[0]
+	name, value, hasValue := strings.Cut(string(word), "=")
+	if strings.ContainsAny(name, holes) {
+		return f.short(g, words, anyOption)
+	}
+	if spec, is := f.flags[name]; is && (strings.HasPrefix(name, "--") || f.style == styleWords || len(name) == 2 && !hasValue) {
+		g.flags[name] = true
+		switch {
+		case spec.value == "" && hasValue:
+			return 0, denied("%s takes no value here", name)
+		case spec.value == "" || spec.optional && !hasValue:
+			return 0, nil
+		case hasValue:
+			g.values = append(g.values, typed{kind: spec.value, word: Word(value), flag: name})
+			return 0, nil
+		}
+		return g.next(name, spec, words)
+	}
+	if strings.HasPrefix(name, "--") || f.style == styleWords {
+		if anyOption {
+			return 0, nil
+		}
+		return 0, denied("the option %s is not granted", name)
+	}
+	return f.short(g, words, anyOption)
+}
+
+// next takes the following word for the value of an option.
+func (g *given) next(name string, spec flag, words []Word) (int, error) {
+	if spec.value == kindExec {
+		return g.exec(name, words)
+	}
+	if len(words) == 1 {
+		return 0, denied("%s is without its value", name)
+	}
+	if words[1].Many() {
+		return 0, unclear(words[1].String()+" as the value of "+name, "put it into double quotes")
+	}
+	g.values = append(g.values, typed{kind: spec.value, word: words[1], flag: name})
+	return 1, nil
+}
+
+// exec takes the command that follows find's -exec, up to ";" or "+".
+func (g *given) exec(name string, words []Word) (int, error) {
+	end := slices.IndexFunc(words, func(word Word) bool { return word == ";" || word == "+" })
+	if end < 2 {
+		return 0, denied(`%s needs a command, and \; or + after it`, name)
+	}
+	g.values = append(g.values, typed{kind: kindExec, word: words[1], command: words[1:end]})
+	return end, nil
+}
+
+// short reads options of one letter, of which several may be in one word.
+func (f *form) short(g *given, words []Word, anyOption bool) (int, error) {
+	if anyOption {
+		return 0, nil
+	}
+	letters := string(words[0])[1:]
+	if f.number && letters != "" && strings.Trim(letters, "0123456789"+string(rune(anyNumber))) == "" {
+		return 0, nil
+	}
+	for at, letter := range letters {
+		name := "-" + string(letter)
+		spec, is := f.flags[name]
+		if strings.ContainsRune(holes, letter) {
+			return 0, mayBeOption(words[0])
+		}
+		if !is {
+			return 0, denied("the option %s is not granted", name)
+		}
+		g.flags[name] = true
+		if spec.value == "" {
+			continue
+		}
+		if rest := letters[at+len(string(letter)):]; rest != "" {
+			if Word(rest).Many() {
+				return 0, mayBeOption(words[0])
+			}
+			g.values = append(g.values, typed{kind: spec.value, word: Word(rest)})
+			return 0, nil
+		}
+		if spec.optional {
+			return 0, nil
+		}
+		return g.next(name, spec, words)
+	}
+	return 0, nil
+}
+
+// leavesOut returns what reports the files that grep does not search because of --include and its like.
+func (g *given) leavesOut() func(path string) bool {
+	return func(path string) bool {
+		included, some := false, false
+		for _, value := range g.values {
+			matched, _ := filepath.Match(string(value.word), filepath.Base(path))
+			switch value.flag {
+			case "--include":
+				some, included = true, included || matched
+			case "--exclude":
+				if matched {
+					return true
+				}
+			}
+		}
+		return some && !included
+	}
+}
+
+// assign says which type each argument must be of.
+func (f *form) assign(args []Word) ([]typed, error) {
+	var all []typed
+	rest := args
+	for i, place := range f.args {
+		later := 0
+		for _, after := range f.args[i+1:] {
+			later += after.min
+		}
+		if wrapping(place.kind) { // the rest is a command
+			if len(rest) == 0 && place.min > 0 {
+				return nil, denied("a command is missing")
+			}
+			return all, nil
+		}
+		take := min(max(len(rest)-later, 0), place.max)
+		if take < place.min {
+			return nil, denied("%s is missing", place.kind)
+		}
+		for _, word := range rest[:take] {
+			if word.Many() && place.max == 1 {
+				return nil, unclear(word.String()+", which may be several words,", "put it into double quotes")
+			}
+			all = append(all, typed{kind: place.kind, word: word})
+		}
+		rest = rest[take:]
+	}
+	if len(rest) > 0 {
+		return nil, denied("the argument %s is not granted", rest[0])
+	}
+	return all, nil
+}
+
+// wrapped returns the words of the command that the arguments end with, if they do.
+func (f *form) wrapped(args []Word) (kind string, command []Word) {
+	if len(f.args) == 0 || !wrapping(f.args[len(f.args)-1].kind) {
+		return "", nil
+	}
+	before := len(f.args) - 1
+	if len(args) <= before {
+		return "", nil
+	}
+	return f.args[before].kind, args[before:]
+}
+
+// met reports whether all options are there without which a use is not granted.
+func (f *form) met(g given) error {
+	for _, anyOf := range f.needs {
+		if !slices.ContainsFunc(anyOf, func(name string) bool { return g.flags[name] }) {
+			return &needsError{anyOf}
+		}
+	}
+	return nil
+}

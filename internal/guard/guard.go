@@ -1,0 +1,219 @@
+// Package guard decides whether an agent may make a call. It reads what a call would do (the programs that a shell
+// script runs, the files that it opens, the addresses that it asks) and holds it against a policy.
+//
+// A policy lists what Tiers 1 and 2 may do. What is not listed, and what cannot be told before it runs, is denied. A
+// tier of which the policy says that it may do anything is held to the list of what no tier does, as far as a call
+// shows it.
+//
+// The package starts nothing and changes nothing. It reads the file system, to find out where paths lead.
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Call is what an agent asks for: a tool with its input.
+type Call struct {
+	Tier  int
+	Tool  string
+	Input json.RawMessage
+	Place Place
+}
+
+// Decision is what the guard says of a call.
+type Decision struct {
+	Allowed bool `json:"allowed"`
+	// Rule is the part of the policy that decided.
+	Rule string `json:"rule"`
+	// Reason says why, in a sentence that agents read; empty where the call is allowed.
+	Reason string `json:"reason,omitempty"`
+	// Actions are what the call does to services.
+	Actions []Action `json:"actions,omitempty"`
+}
+
+// Guard decides by a policy.
+type Guard struct {
+	policy *Policy
+	files  Files
+}
+
+// New returns a guard.
+func New(policy *Policy, files Files) *Guard { return &Guard{policy, files} }
+
+// Decide says whether a call may be made.
+func (g *Guard) Decide(call Call) Decision {
+	var rules []string
+	var actions []Action
+	j := &judge{
+		policy: g.policy, tier: call.Tier, place: call.Place, files: g.files, rules: &rules, actions: &actions, printed: new(Output),
+	}
+	if err := j.tool(call); err != nil {
+		return refusal(err)
+	}
+	return Decision{Allowed: true, Rule: strings.Join(rules, "; "), Actions: actions}
+}
+
+func refusal(err error) Decision {
+	if reason, is := errors.AsType[*DeniedError](err); is && reason.Rule != "" {
+		return Decision{Rule: reason.Rule, Reason: reason.Reason}
+	}
+	if unclear, is := errors.AsType[*UnclearError](err); is {
+		return Decision{Rule: "unclear", Reason: unclear.Error()}
+	}
+	return Decision{Rule: "default", Reason: err.Error()}
+}
+
+// tool judges a call of one of the CLI's tools.
+func (j *judge) tool(call Call) error {
+	if _, there := j.policy.Tiers[call.Tier]; !there {
+		return denied("the policy has no Tier %d", call.Tier)
+	}
+	var input struct {
+		Command  string  `json:"command"`
+		FilePath string  `json:"file_path"`
+		Path     *string `json:"path"`
+		Pattern  string  `json:"pattern"`
+		Glob     string  `json:"glob"`
+	}
+	if err := json.Unmarshal(call.Input, &input); err != nil {
+		return denied("the input of %s cannot be read: %v", call.Tool, err)
+	}
+	switch call.Tool {
+	case "Bash":
+		return j.bash(input.Command)
+	case "Read":
+		return j.file(input.FilePath, j.read)
+	case "Edit", "Write", "MultiEdit", "NotebookEdit":
+		return j.file(input.FilePath, j.write)
+	case "Grep":
+		return j.file(j.pathOr(input.Path), func(path string) error { return j.readTree(path, nil) })
+	case "Glob":
+		if strings.HasPrefix(input.Pattern, "/") || strings.Contains(input.Pattern, "..") || strings.HasPrefix(input.Pattern, "~") {
+			return denied("Glob: give the directory as path, and a pattern within it")
+		}
+		return j.file(j.pathOr(input.Path), j.read)
+	case "StructuredOutput", "TodoWrite":
+		*j.rules = append(*j.rules, call.Tool)
+		return nil
+	}
+	lowest, there := j.policy.MCP[call.Tool]
+	if !there {
+		return &DeniedError{Rule: call.Tool, Reason: "the tool " + call.Tool + " is not in the policy"}
+	}
+	if lowest > j.tier {
+		return &DeniedError{Rule: call.Tool, Reason: "the tool " + call.Tool + " is granted to Tier " + strconv.Itoa(lowest) + " only"}
+	}
+	*j.rules = append(*j.rules, call.Tool)
+	return nil
+}
+
+func (j *judge) pathOr(path *string) string {
+	if path == nil || *path == "" {
+		return j.dir()
+	}
+	return *path
+}
+
+func (j *judge) dir() string {
+	if len(j.place.Work) == 0 {
+		return "/"
+	}
+	return j.place.Work[0]
+}
+
+// file judges a file that a tool opens.
+func (j *judge) file(path string, check func(string) error) error {
+	if path == "" || strings.ContainsAny(path, holes) {
+		return denied("the name of a file is missing")
+	}
+	if !strings.HasPrefix(path, "/") {
+		if strings.HasPrefix(path, "~") {
+			return denied("write the path without ~")
+		}
+		path = j.dir() + "/" + path
+	}
+	if err := check(path); err != nil {
+		return ruled(err, "paths")
+	}
+	*j.rules = append(*j.rules, "paths")
+	return nil
+}
+
+// bash judges a script.
+func (j *judge) bash(script string) error {
+	err := Walk(script, j.environmentIn(j.dir()), j)
+	if _, unclear := errors.AsType[*UnclearError](err); unclear && j.limits().Anything {
+		return j.look(script)
+	}
+	return err
+}
+
+// look holds the commands of a script that cannot be told in full against what no tier does.
+func (j *judge) look(script string) error {
+	if strings.ContainsAny(script, holes) {
+		return denied("the script has control characters in it")
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
+	if err != nil {
+		return denied("the script does not parse: %v", err)
+	}
+	var found error
+	syntax.Walk(file, func(node syntax.Node) bool {
+		call, is := node.(*syntax.CallExpr)
+		if !is || len(call.Args) == 0 || found != nil {
+			return found == nil
+		}
+		command := Command{Dir: Word(j.dir())}
+		for _, arg := range call.Args {
+			command.Words = append(command.Words, roughly(arg))
+		}
+		if err := j.run(command); err != nil {
+			found = lenient(err)
+		}
+		return found == nil
+	})
+	*j.rules = append(*j.rules, fmt.Sprintf("tier %d: anything", j.tier))
+	return found
+}
+
+// roughly returns a word as far as its text shows it.
+func roughly(word *syntax.Word) Word {
+	var text strings.Builder
+	for _, part := range word.Parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			text.WriteString(strings.ReplaceAll(p.Value, `\`, ""))
+		case *syntax.SglQuoted:
+			text.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			text.WriteString(string(roughly(&syntax.Word{Parts: p.Parts})))
+		default:
+			text.WriteRune(anyText)
+		}
+	}
+	return Word(text.String())
+}
+
+// containsNumber reports whether a number is in a text, as a number of its own.
+func containsNumber(text string, number int) bool {
+	digits := strconv.Itoa(number)
+	for at := 0; ; {
+		i := strings.Index(text[at:], digits)
+		if i < 0 {
+			return false
+		}
+		start, end := at+i, at+i+len(digits)
+		if (start == 0 || !isDigit(text[start-1])) && (end == len(text) || !isDigit(text[end])) {
+			return true
+		}
+		at = end
+	}
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

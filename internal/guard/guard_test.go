@@ -1,0 +1,105 @@
+package guard_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/guard"
+)
+
+func policy(t *testing.T) *guard.Policy {
+	t.Helper()
+	policy, err := guard.ParsePolicy(deploy.Policy)
+	require.NoError(t, err)
+	return policy
+}
+
+// row is a call of a corpus.
+type row struct {
+	Tier    int    `json:"tier"`
+	Command string `json:"command"`
+	Allowed bool   `json:"allowed"`
+	Note    string `json:"note"`
+}
+
+func rows(t *testing.T, path string) []row {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	var all []row
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		var r row
+		require.NoError(t, json.Unmarshal([]byte(line), &r), line)
+		all = append(all, r)
+	}
+	require.NoError(t, lines.Err())
+	return all
+}
+
+// stage makes the directories that the corpus tells of, and returns what turns a command of it into one for them.
+func stage(t *testing.T) (guard.Place, *strings.Replacer) {
+	t.Helper()
+	root := t.TempDir()
+	repository, home, temp := root+"/repo", root+"/agent", root+"/session"
+	state := home + "/.local/state/claudeops"
+	for _, dir := range []string{repository + "/.git", repository + "/config", state, temp} {
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+	}
+	for path, content := range map[string]string{
+		repository + "/.git/config":       "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = git@git.lan:ops/repo.git\n",
+		repository + "/compose.yaml":      "services:\n  jellyfin: {image: jellyfin}\n  sonarr: {image: sonarr}\n",
+		repository + "/.env":              "PASSWORD=x\n",
+		repository + "/config/nginx.conf": "events {}\n",
+		repository + "/vms.yaml":          "vms: []\n",
+		state + "/claudeops.db":           "",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	}
+	for link, target := range map[string]string{
+		"shadow-link": "/etc/shadow", "env-link": "/proc/self/environ", "etc-link": "/etc", "home-link": home, "volumes-link": "/volumes",
+	} {
+		require.NoError(t, os.Symlink(target, repository+"/"+link))
+	}
+	return guard.Place{
+		Work: []string{repository}, Home: home, Temp: temp, Path: []string{"/usr/local/bin", "/usr/bin", "/bin"},
+		Variables: map[string]string{"PATH": "", "TERM": "", "HOME": "", "TMPDIR": "", "ANTHROPIC_API_KEY": ""},
+		Own:       []string{state, state + "-transcripts"},
+		Doors:     []guard.Door{{Host: "127.0.0.1", Port: 7233}, {Host: "127.0.0.1", Port: 8233}},
+	}, strings.NewReplacer("/work/repo", repository, "/home/agent", home, "/tmp/session", temp)
+}
+
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	g := guard.New(policy(t), guard.Host{})
+	place, here := stage(t)
+	for _, file := range []string{"testdata/attacks.jsonl", "testdata/wanted.jsonl"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			all := rows(t, file)
+			wrong := 0
+			for _, r := range all {
+				input, err := json.Marshal(map[string]string{"command": here.Replace(r.Command)})
+				require.NoError(t, err)
+				got := g.Decide(guard.Call{Tier: r.Tier, Tool: "Bash", Input: input, Place: place})
+				if got.Allowed != r.Allowed {
+					wrong++
+					t.Errorf("%v tier %d: %q (%s) %s: %s", got.Allowed, r.Tier, r.Command, r.Note, got.Rule, got.Reason)
+				}
+			}
+			t.Logf("%d of %d wrong", wrong, len(all))
+		})
+	}
+}

@@ -1,0 +1,360 @@
+package guard
+
+import (
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// kinds are the types of arguments and of the values of options, as a policy names them.
+var kinds map[string]func(j *judge, word Word, command Command) error
+
+func init() { //nolint:gochecknoinits // the table refers to functions that refer to it
+	kinds = map[string]func(j *judge, word Word, command Command) error{
+		"TEXT":      func(*judge, Word, Command) error { return nil },
+		"NAME":      matching(`[^-].*`, "a name"),
+		"INT":       matching(`[-+]?[0-9]+[kKmMgGbB]*%?`, "a number"),
+		"DURATION":  matching(`[0-9.]+(ns|us|ms|s|m|h|d)?([0-9.]+(ms|s|m))*`, "a time"),
+		"MODE":      matching(`[0-7]{3,4}|[ugoa]*[-+=][rwxX]+`, "a mode"),
+		"FORMAT":    (*judge).format,
+		"HEADER":    (*judge).header,
+		"FILE":      reads((*judge).read),
+		"TREE":      nil,
+		"LIST":      reads((*judge).list),
+		"SOURCE":    reads((*judge).source),
+		"OUT":       reads((*judge).write),
+		"OUTPUT":    (*judge).output,
+		"QUERY":     (*judge).query,
+		"PORT":      (*judge).port,
+		"REV":       (*judge).revision,
+		"JQ":        program(checkJQ),
+		"APPRISE":   (*judge).apprise,
+		"COMPOSE":   (*judge).compose,
+		kindDir:     reads((*judge).list),
+		"OUTTREE":   reads((*judge).writeTree),
+		"URL":       (*judge).url,
+		"HOST":      (*judge).host,
+		"METHOD":    (*judge).method,
+		"AWK":       program(checkAWK),
+		"SED":       program(checkSED),
+		"SERVICE":   (*judge).service,
+		"UNIT":      (*judge).service,
+		"WORKLOAD":  (*judge).service,
+		"BRANCH":    (*judge).branch,
+		"RESOURCE":  (*judge).resource,
+		kindExec:    (*judge).each,
+		kindMark:    matching(`\{\}|[A-Z%@_]+`, "{}"),
+		kindCommand: nil, kindEnv: nil, kindXargs: nil, kindElsewhere: nil, kindScript: nil, kindRemoteScript: nil,
+	}
+}
+
+// known reports whether there is a type of this name: one of kinds, a choice such as "start|stop", or a pattern
+// such as "/[a-z]+/".
+func known(kind string) bool {
+	if _, is := kinds[kind]; is {
+		return true
+	}
+	if pattern, is := isPattern(kind); is {
+		_, err := regexp.Compile(pattern)
+		return err == nil
+	}
+	return strings.Contains(kind, "|") || kind != "" && kind == strings.ToLower(kind)
+}
+
+func isPattern(kind string) (string, bool) {
+	if len(kind) > 2 && kind[0] == '/' && kind[len(kind)-1] == '/' {
+		return "^(?:" + kind[1:len(kind)-1] + ")$", true
+	}
+	return "", false
+}
+
+// check wants a word to be of its type.
+func (j *judge) check(word typed, command Command) error {
+	if word.kind == "TREE" {
+		path, err := j.at(word.word, command.Dir)
+		if err != nil {
+			return err
+		}
+		return j.readTree(path, word.leaveOut)
+	}
+	if check, is := kinds[word.kind]; is {
+		if check == nil {
+			return nil
+		}
+		return check(j, word.word, command)
+	}
+	text, isKnown := word.word.Known()
+	if pattern, is := isPattern(word.kind); is {
+		if matched, _ := regexp.MatchString(pattern, text); !isKnown || !matched {
+			return denied("%s is not granted here", word.word)
+		}
+		return nil
+	}
+	if !isKnown || !slices.Contains(strings.Split(word.kind, "|"), text) {
+		return denied("%s is not granted here; %s is", word.word, word.kind)
+	}
+	return nil
+}
+
+// matching wants a word to match a pattern. What is not known of it counts as digits for a number, and as a
+// letter otherwise.
+func matching(pattern, what string) func(*judge, Word, Command) error {
+	compiled := regexp.MustCompile("^(?s:" + pattern + ")$")
+	return func(_ *judge, word Word, _ Command) error {
+		text := strings.ReplaceAll(string(word), string(rune(anyNumber)), "1")
+		if what == "a name" {
+			text = strings.NewReplacer(string(rune(anyItem)), "x", string(rune(anyItems)), "x").Replace(text)
+		}
+		unknown := what != "a name" && strings.ContainsAny(text, holes) || strings.IndexAny(text, string([]byte{anyText, anyWords})) == 0
+		if unknown || !compiled.MatchString(text) {
+			return denied("%s is not %s", word, what)
+		}
+		return nil
+	}
+}
+
+// reads turns a check of a path into one of a word.
+func reads(check func(*judge, string) error) func(*judge, Word, Command) error {
+	return func(j *judge, word Word, command Command) error {
+		path, err := j.at(word, command.Dir)
+		if err != nil {
+			return err
+		}
+		return check(j, path)
+	}
+}
+
+// program turns a check of a program text into one of a word.
+func program(check func(string) error) func(*judge, Word, Command) error {
+	return func(_ *judge, word Word, _ Command) error {
+		text, isKnown := word.Known()
+		if !isKnown {
+			return unclear("a program with "+word.String()+" in it", "put it into single quotes, and pass values with -v")
+		}
+		return check(text)
+	}
+}
+
+// format refuses the formats of curl -w that read or write files.
+func (j *judge) format(word Word, _ Command) error {
+	text := string(word)
+	if strings.HasPrefix(text, "@") || strings.ContainsAny(text[:min(len(text), 1)], holes) || strings.Contains(text, "%output") {
+		return denied("the format %s may name a file", word)
+	}
+	return nil
+}
+
+// header refuses headers that are read from a file, and those that pass for the supervisor's own.
+func (j *judge) header(word Word, _ Command) error {
+	text := string(word)
+	name, _, _ := strings.Cut(strings.ToLower(text), ":")
+	if strings.Contains(name, "method") {
+		return denied("the header %s changes the method", word)
+	}
+	if text == "" || text[0] == '@' || strings.ContainsAny(text[:1], holes) {
+		return denied("the header %s may name a file", word)
+	}
+	return nil
+}
+
+// output is a file to write, or - for the standard output.
+func (j *judge) output(word Word, command Command) error {
+	if word == "-" {
+		return nil
+	}
+	return reads((*judge).write)(j, word, command)
+}
+
+// query refuses parts of a query that are read from a file: curl's name@file.
+func (j *judge) query(word Word, _ Command) error {
+	if text, isKnown := word.Known(); !isKnown || strings.Contains(text, "@") {
+		return denied("%s may be read from a file", word)
+	}
+	return nil
+}
+
+// port wants a port that is none of the supervisor's.
+func (j *judge) port(word Word, _ Command) error {
+	text, isKnown := word.Known()
+	if !isKnown {
+		return unclear("which port "+word.String()+" is", "write it out")
+	}
+	first, last, isRange := strings.Cut(text, "-")
+	low, err := strconv.Atoi(first)
+	high := low
+	if err == nil && isRange {
+		high, err = strconv.Atoi(last)
+	}
+	if err != nil {
+		return denied("the port %s is no number", text)
+	}
+	for _, door := range j.place.Doors {
+		if low <= door.Port && door.Port <= high {
+			return &DeniedError{Rule: "doors", Reason: "port " + strconv.Itoa(door.Port) + " is the supervisor's own: agents do not ask it"}
+		}
+	}
+	return nil
+}
+
+// revision wants what git shows to be no secret: REVISION, REVISION:PATH or PATH.
+func (j *judge) revision(word Word, command Command) error {
+	text := string(word)
+	if at := strings.LastIndexByte(text, ':'); at >= 0 {
+		text = text[at+1:]
+	}
+	if text == "" {
+		return nil
+	}
+	path := string(command.Dir) + "/" + text
+	if strings.HasPrefix(text, "/") {
+		path = text
+	}
+	if strings.ContainsAny(text, "*?["+holes) {
+		return unclear("what "+word.String()+" shows", "name revision and files")
+	}
+	return j.secret(filepath.Clean(path))
+}
+
+// apprise wants the address of a notification to be none of the supervisor's.
+func (j *judge) apprise(word Word, _ Command) error {
+	text, isKnown := word.Known()
+	scheme, rest, is := strings.Cut(text, "://")
+	if !isKnown || !is || strings.Trim(strings.ToLower(scheme), "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		return denied("%s is no address of a notification", word)
+	}
+	if parsed, err := url.Parse("http://" + rest); err == nil && parsed.Port() != "" {
+		return j.connect(parsed.Hostname(), parsed.Port())
+	}
+	return nil
+}
+
+// compose wants a compose file of the working directory that agents do not write.
+func (j *judge) compose(word Word, command Command) error {
+	path, err := j.at(word, command.Dir)
+	if err != nil {
+		return err
+	}
+	paths, err := j.resolve(path)
+	if err != nil {
+		return err
+	}
+	base := filepath.Base(paths[1])
+	if !j.below(paths[1], j.roots([]string{"."})) || !composeFile.MatchString(base) {
+		return denied("%s is no compose file of the working directory", word)
+	}
+	return nil
+}
+
+var composeFile = regexp.MustCompile(`compose.*\.ya?ml$`)
+
+// method wants a method of HTTP that the tier is granted.
+func (j *judge) method(word Word, _ Command) error {
+	if text, isKnown := word.Known(); !isKnown || !slices.Contains(j.limits().Methods, text) {
+		return denied("the method %s is not granted", word)
+	}
+	return nil
+}
+
+// service wants the name of a service, so that what is done to it can be counted.
+func (j *judge) service(word Word, _ Command) error {
+	text, isKnown := word.Known()
+	if !isKnown {
+		return unclear("which service "+word.String()+" is", "write its name")
+	}
+	if text == "" || strings.ContainsAny(text, "*?[],: \t\n") || strings.HasPrefix(text, "-") {
+		return denied("%q is not the name of one service", text)
+	}
+	for _, end := range []string{".target", "shell.service"} {
+		if strings.HasSuffix(text, end) {
+			return denied("%s is no service", text)
+		}
+	}
+	for _, part := range []string{"poweroff", "reboot", "halt", "kexec", "suspend", "hibernate", "debug-shell"} {
+		if strings.Contains(text, part) {
+			return denied("%s ends the host, or opens it", text)
+		}
+	}
+	return nil
+}
+
+// serviceOf returns the service that a word names, as the ledger has it.
+func serviceOf(word typed) (string, bool) {
+	text := string(word.word)
+	switch word.kind {
+	case "SERVICE":
+		return text, true
+	case "UNIT":
+		return strings.TrimSuffix(text, ".service"), true
+	case "WORKLOAD":
+		if _, name, is := strings.Cut(text, "/"); is {
+			return name, true
+		}
+		return text, true
+	}
+	return "", false
+}
+
+// branch wants a branch that a person reviews before it counts.
+func (j *judge) branch(word Word, _ Command) error {
+	text, isKnown := word.Known()
+	if !isKnown {
+		return unclear("which branch "+word.String()+" is", "write its name")
+	}
+	short := strings.TrimPrefix(text, "refs/heads/")
+	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`).MatchString(short) || short == "HEAD" || strings.HasPrefix(short, "refs/") {
+		return denied("%q is not the plain name of a branch", text)
+	}
+	if slices.ContainsFunc(j.policy.Branches, func(protected string) bool { return strings.EqualFold(protected, short) }) {
+		return denied("%s is not pushed to by agents: push a branch of your own and open a pull request", text)
+	}
+	return nil
+}
+
+// resource wants kinds and names of Kubernetes resources that are no secrets. kubectl takes kinds in any case,
+// abbreviated, with version and group, and several with commas.
+func (j *judge) resource(word Word, _ Command) error {
+	text, isKnown := word.Known()
+	if !isKnown {
+		if word.MayBeOption() || strings.Contains(word.Start(), ",") || !strings.Contains(word.Start(), "/") {
+			return unclear("which resource "+word.String()+" is", "write its kind out, as in pod/NAME")
+		}
+		text = word.Start()
+	}
+	for one := range strings.SplitSeq(strings.ToLower(text), ",") {
+		kind, _, _ := strings.Cut(one, "/")
+		kind, _, _ = strings.Cut(kind, ".")
+		if strings.Contains(kind, "secret") || kind == "all" && strings.Contains(text, "secret") {
+			return denied("Secrets are not read by agents")
+		}
+	}
+	return nil
+}
+
+func (j *judge) each(Word, Command) error { return nil }
+
+// exec judges the command of find -exec for each directory that find looks in: what it puts in is below that.
+func (j *judge) exec(words, roots []Word, command Command) error {
+	if strings.Contains(string(words[0]), "{}") {
+		return unclear("a program that find names", "write the program's name")
+	}
+	if len(roots) == 0 {
+		roots = []Word{"."}
+	}
+	for _, root := range roots {
+		replaced := slices.Clone(words)
+		for i, word := range words {
+			if word == "{}" {
+				replaced[i] = root + Word("/"+string(rune(anyBelow)))
+			} else {
+				replaced[i] = Word(strings.ReplaceAll(string(word), "{}", string(rune(anyText))))
+			}
+		}
+		if err := j.run(Command{Words: replaced, Dir: command.Dir, Repeated: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// loop reads the body of a loop as any of its rounds finds it: what it sets is not known.
+func (s *shell) loop(body []*syntax.Stmt) error {
+	s.forget(body)
+	round := s.fork()
+	round.repeated = true
+	if err := round.stmts(body); err != nil {
+		return err
+	}
+	if round.dir != s.dir { // the next round starts elsewhere
+		round.dir, s.dir = Word(anyText), Word(anyText)
+		again := s.fork()
+		again.repeated = true
+		if err := again.stmts(body); err != nil {
+			return err
+		}
+	}
+	s.join(round)
+	return nil
+}
+
+func (s *shell) forClause(c *syntax.ForClause) error {
+	if c.Select {
+		return unclear("select", "use for")
+	}
+	switch loop := c.Loop.(type) {
+	case *syntax.CStyleLoop:
+		for _, part := range []syntax.ArithmExpr{loop.Init, loop.Cond, loop.Post} {
+			if part == nil {
+				continue
+			}
+			if err := s.arithmetic(part); err != nil {
+				return err
+			}
+		}
+		return s.loop(c.Do)
+	case *syntax.WordIter:
+		return s.forEach(loop, c.Do)
+	}
+	return unclear("this kind of loop", "")
+}
+
+// forEach reads the body for each word of the list.
+func (s *shell) forEach(iter *syntax.WordIter, body []*syntax.Stmt) error {
+	if !s.maySet(iter.Name.Value) {
+		return s.refuseToSet(iter.Name.Value)
+	}
+	items, err := s.words(iter.Items)
+	if err != nil {
+		return err
+	}
+	if !iter.InPos.IsValid() {
+		items = s.positional()
+	}
+	s.forget(body)
+	var rounds []*shell
+	for _, item := range items {
+		round := s.fork()
+		if item.Many() {
+			round.repeated = true
+			item = item.one()
+		}
+		round.vars[iter.Name.Value] = item
+		if err := round.stmts(body); err != nil {
+			return err
+		}
+		rounds = append(rounds, round)
+	}
+	s.vars[iter.Name.Value] = Word(anyText)
+	s.join(rounds...)
+	for _, round := range rounds {
+		if round.dir != rounds[0].dir || s.dir != round.dir {
+			return unclear("a loop whose rounds change the directory", "use a subshell, ( cd DIR && … ), or absolute paths")
+		}
+	}
+	return nil
+}
+
+func (s *shell) positional() []Word {
+	if s.args == nil {
+		return []Word{Word(anyWords)}
+	}
+	return s.args
+}
+
+// setters are builtins that set variables that they are told.
+var setters = []string{"read", "unset", "set", "command", "builtin"}
+
+// changes are the variables that statements may set.
+type changes struct {
+	shell *shell
+	// numbers are set to integers, texts to anything; with everything, all are.
+	numbers, texts map[string]bool
+	everything     bool
+	// arguments says that the positional parameters may change.
+	arguments bool
+	// functions are those whose bodies were looked at.
+	functions map[string]bool
+}
+
+// forget makes unknown all that the statements may set, themselves or through the functions that they call.
+func (s *shell) forget(body []*syntax.Stmt) {
+	c := &changes{shell: s, numbers: map[string]bool{}, texts: map[string]bool{}, functions: map[string]bool{}}
+	for _, stmt := range body {
+		syntax.Walk(stmt, c.see)
+	}
+	if c.everything {
+		for name := range s.vars {
+			c.texts[name] = true
+		}
+	}
+	if c.arguments {
+		s.args = nil
+	}
+	for name := range c.numbers {
+		if !c.texts[name] {
+			s.vars[name] = either(s.vars[name], "0")
+		}
+	}
+	for name := range c.texts {
+		s.vars[name] = Word(anyText)
+		delete(s.arrays, name)
+	}
+}
+
+// see is a visitor of syntax.Walk.
+func (c *changes) see(node syntax.Node) bool {
+	switch n := node.(type) {
+	case *syntax.Assign:
+		c.assign(n)
+	case *syntax.WordIter:
+		c.texts[n.Name.Value] = true
+	case *syntax.FuncDecl:
+		if c.shell.funcs[n.Name.Value] != n.Body { // a later round may call what this one calls by another meaning
+			c.shell.funcs[n.Name.Value] = nil
+		}
+	case *syntax.ParamExp: // ${x:=y}
+		if n.Param != nil && n.Exp != nil {
+			c.texts[n.Param.Value] = true
+		}
+	case *syntax.BinaryArithm:
+		if assigning(n.Op) {
+			c.number(n.X)
+		}
+	case *syntax.UnaryArithm:
+		if n.Op == syntax.Inc || n.Op == syntax.Dec {
+			c.number(n.X)
+		}
+	case *syntax.CallExpr:
+		c.call(n)
+	}
+	return true
+}
+
+func (c *changes) assign(a *syntax.Assign) {
+	switch {
+	case a.Name == nil:
+	case assignsNumber(a):
+		c.numbers[a.Name.Value] = true
+	default:
+		c.texts[a.Name.Value] = true
+	}
+}
+
+// number notes a variable that arithmetic sets.
+func (c *changes) number(expression syntax.ArithmExpr) {
+	if word, is := expression.(*syntax.Word); is && isName(word.Lit()) {
+		c.numbers[word.Lit()] = true
+	}
+}
+
+// call notes what a command may set: read and unset the variables that they name, a function what it sets.
+func (c *changes) call(n *syntax.CallExpr) {
+	var words []string
+	fixed := true
+	for _, arg := range n.Args {
+		word, is := roughly(arg).Known()
+		fixed = fixed && is
+		words = append(words, word)
+		if isName(word) {
+			if _, set := c.shell.vars[word]; set {
+				c.texts[word] = true
+			}
+		}
+	}
+	if len(words) == 0 {
+		return
+	}
+	switch name := words[0]; {
+	case strings.ContainsAny(name, holes), name == "eval", !fixed && slices.Contains(setters, name):
+		c.everything, c.arguments = true, true
+	case name == "set" || name == "shift":
+		c.arguments = true
+	case c.shell.funcs[name] != nil && !c.functions[name]:
+		c.functions[name] = true
+		syntax.Walk(c.shell.funcs[name], c.see)
+	}
+}
+
+// assigning reports the operators of arithmetic that set a variable.
+func assigning(op syntax.BinAritOperator) bool {
+	return slices.Contains([]syntax.BinAritOperator{
+		syntax.Assgn, syntax.AddAssgn, syntax.SubAssgn, syntax.MulAssgn, syntax.QuoAssgn, syntax.RemAssgn,
+		syntax.AndAssgn, syntax.OrAssgn, syntax.XorAssgn, syntax.ShlAssgn, syntax.ShrAssgn,
+	}, op)
+}
+
+// assignsNumber reports whether an assignment is of $((…)) or of digits.
+func assignsNumber(a *syntax.Assign) bool {
+	if a.Value == nil || a.Append || a.Index != nil || a.Array != nil || len(a.Value.Parts) != 1 {
+		return false
+	}
+	if _, is := a.Value.Parts[0].(*syntax.ArithmExp); is {
+		return true
+	}
+	return Word(a.Value.Lit()).isNumber()
+}

@@ -1,0 +1,265 @@
+package guard
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Place is where an agent's commands run.
+type Place struct {
+	// Work are the directories that the agent works in; commands start in the first.
+	Work []string
+	// Home and Temp are the agent's own directories.
+	Home string
+	Temp string
+	// Path are the directories of the variable PATH.
+	Path []string
+	// Variables is the environment of the commands.
+	Variables map[string]string
+	// Own are the supervisor's files and directories, which no agent touches.
+	Own []string
+	// Doors are the supervisor's ports, which no agent asks.
+	Doors []Door
+}
+
+// environmentIn returns what a script in dir starts with.
+func (j *judge) environmentIn(dir string) Environment {
+	known := map[string]string{"HOME": j.place.Home, "PWD": dir, "TMPDIR": j.place.Temp}
+	return Environment{
+		Dir: dir, Variables: known, Secret: secretName.MatchString, Matches: j.matches, Hopeful: j.limits().Anything,
+		Exported: func(name string) bool {
+			_, is := j.place.Variables[name]
+			return is || known[name] != ""
+		},
+	}
+}
+
+// secretName matches the names of variables whose values are credentials.
+var secretName = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSW|CREDENTIAL|_PAT\b)`)
+
+// matches reports whether a pattern of the shell matches a file here.
+func (j *judge) matches(pattern string) bool {
+	paths, complete := j.files.Match(pattern, 1)
+	return j.remote || !complete || len(paths) > 0
+}
+
+// at returns the path that a word names when a command runs in dir: absolute, not cleaned, with holes for what
+// a pattern matches.
+func (j *judge) at(word, dir Word) (string, error) {
+	if word == "" {
+		return "", denied("the name of a file is empty")
+	}
+	path := word
+	if !strings.HasPrefix(string(word), "/") {
+		path = dir + "/" + word
+	}
+	for _, hole := range []rune{anyText, anyWords} {
+		if strings.ContainsRune(string(path), hole) {
+			return "", unclear("which file "+path.String()+" is", "write its path")
+		}
+	}
+	return string(path), nil
+}
+
+// read wants a file that the tier may read.
+func (j *judge) read(path string) error {
+	if slices.Contains([]string{"/dev/null", "/dev/stdin", "/dev/fd/63"}, path) {
+		return nil
+	}
+	return j.reach(path, slices.Concat(j.limits().Read, j.limits().Write), j.secret)
+}
+
+// list wants a path whose name and kind the tier may see.
+func (j *judge) list(path string) error {
+	return j.reach(path, []string{"/"}, j.secret)
+}
+
+// readTree wants all below a directory to be readable for the tier.
+func (j *judge) readTree(path string, leaveOut func(string) bool) error {
+	if err := j.read(path); err != nil {
+		return err
+	}
+	if j.remote || j.limits().Anything {
+		return nil
+	}
+	found, complete := j.files.Below(path, maxTree, func(path string) bool {
+		if leaveOut != nil && leaveOut(path) {
+			return false
+		}
+		return j.isSecret(path) || j.private(path) != nil
+	})
+	switch {
+	case found != "":
+		return denied("%s is below %s, and is not for agents: name the files, or use --include or --exclude", found, path)
+	case !complete:
+		return unclear("what is in so large a directory as "+path, "name a smaller one")
+	}
+	return nil
+}
+
+// maxTree bounds the files that are looked at below a directory.
+const maxTree = 20_000
+
+// write wants a file that the tier may write.
+func (j *judge) write(path string) error {
+	if slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, path) {
+		return nil
+	}
+	return j.reach(path, j.limits().Write, j.protected)
+}
+
+// source wants a file that the tier may read, and whose name is that of no file that it does not write: a copy of it
+// has the same name.
+func (j *judge) source(path string) error {
+	if err := j.read(path); err != nil {
+		return err
+	}
+	return j.protected(filepath.Clean(path))
+}
+
+// writeTree wants all below a directory to be writable for the tier.
+func (j *judge) writeTree(path string) error { return j.write(path) }
+
+// reach wants a path, and what it leads to through symbolic links, to be below one of the roots, none of the
+// supervisor's own files, and nothing that refuse refuses.
+func (j *judge) reach(path string, roots []string, refuse func(path string) error) error {
+	paths, err := j.resolve(path)
+	if err != nil {
+		return err
+	}
+	for _, resolved := range paths {
+		if err := j.private(resolved); err != nil {
+			return err
+		}
+		if err := refuse(resolved); err != nil {
+			return err
+		}
+	}
+	if j.limits().Anything {
+		return nil
+	}
+	allowed := j.roots(roots)
+	for _, final := range paths[1:] {
+		if !j.below(final, allowed) {
+			return denied("%s is outside of what Tier %d may reach", Word(final), j.tier)
+		}
+	}
+	return nil
+}
+
+// resolve returns a path as it is written, then as it is without symbolic links, then what a pattern in it matches.
+// On another host the first two are the same.
+func (j *judge) resolve(path string) ([]string, error) {
+	for _, device := range []string{"/dev/tcp", "/dev/udp"} {
+		if strings.HasPrefix(path, device) {
+			return nil, denied("the shell connects to a host with %s", device)
+		}
+	}
+	clean := filepath.Clean(path)
+	if j.remote {
+		if strings.ContainsAny(path, holes) {
+			return nil, unclear("which files "+Word(path).String()+" matches there", "write the path")
+		}
+		return []string{clean, clean}, nil
+	}
+	start, pattern := path, ""
+	if at := strings.IndexAny(path, holes); at >= 0 {
+		cut := strings.LastIndexByte(path[:at], '/')
+		start, pattern = path[:cut], path[cut:]
+	}
+	resolved, err := j.files.Resolve(start)
+	if err != nil {
+		return nil, denied("%s cannot be resolved: %v", Word(path), err)
+	}
+	paths := []string{clean, filepath.Clean(resolved + pattern)}
+	if pattern == "" {
+		return paths, nil
+	}
+	matches, complete := j.files.Match(resolved+strings.NewReplacer("\x02", "*", "\x03", "*", "\x04", "**").Replace(pattern), maxTree)
+	if !complete {
+		return nil, unclear("which files "+Word(path).String()+" matches", "name fewer")
+	}
+	return append(paths, matches...), nil
+}
+
+// below reports whether a path is one of the roots, or below one.
+func (j *judge) below(path string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool {
+		return path == root || root == "/" || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
+	})
+}
+
+// roots expands ".", "~" and "$TMPDIR", and resolves symbolic links.
+func (j *judge) roots(names []string) []string {
+	var roots []string
+	for _, name := range names {
+		expanded := []string{name}
+		switch {
+		case name == ".":
+			expanded = j.place.Work
+		case name == "~" || strings.HasPrefix(name, "~/"):
+			expanded = []string{j.place.Home + name[1:]}
+		case name == "$TMPDIR":
+			expanded = []string{j.place.Temp}
+		}
+		for _, one := range expanded {
+			if one == "" {
+				continue
+			}
+			roots = append(roots, one)
+			if resolved, err := j.files.Resolve(one); err == nil && resolved != one {
+				roots = append(roots, resolved)
+			}
+		}
+	}
+	return roots
+}
+
+// private refuses the supervisor's own files, and what shows the memory and environment of processes.
+func (j *judge) private(path string) error {
+	if j.below(path, j.place.Own) || matchesAny(j.policy.Private, path) {
+		return &DeniedError{Rule: "private", Reason: Word(path).String() + " is for no agent"}
+	}
+	return nil
+}
+
+// secret refuses files that no agent of a listed tier reads.
+func (j *judge) secret(path string) error {
+	if j.limits().Anything || !j.isSecret(path) {
+		return nil
+	}
+	return &DeniedError{Rule: "secrets", Reason: Word(path).String() + " may hold secrets, which agents do not read"}
+}
+
+func (j *judge) isSecret(path string) bool { return matchesAny(j.policy.Secrets, path) }
+
+// protected refuses changes of files that no agent changes.
+func (j *judge) protected(path string) error {
+	if matchesAny(j.policy.Protected, path) || matchesAny(j.limits().Keep, path) {
+		return &DeniedError{Rule: "protected", Reason: Word(path).String() + " is changed by people only"}
+	}
+	return nil
+}
+
+// matchesAny reports whether one of the patterns matches a path. Holes in the path count as the files that they match
+// have been looked up; on another host they may match anything.
+func matchesAny(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) })
+}
+
+// inWork wants a command to run in a directory that the agent works in.
+func (j *judge) inWork(dir Word) error {
+	text, known := dir.Known()
+	if !known {
+		return unclear("in which directory it runs", "write the directory after cd")
+	}
+	resolved, err := j.files.Resolve(text)
+	if err != nil || !j.below(resolved, j.roots([]string{"."})) {
+		return denied("it is granted in the working directory only, and %s is outside", text)
+	}
+	return nil
+}

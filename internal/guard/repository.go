@@ -1,0 +1,123 @@
+package guard
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// harmlessGit are the keys of git's configuration that run no program and lead nowhere else (git-config(1)). A
+// repository can bring a configuration of its own: filters, textconv, fsmonitor, ssh commands. Whatever is not
+// listed here keeps git from being used there.
+var harmlessGit = []string{
+	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.precomposeunicode",
+	"core.symlinks", "core.autocrlf", "core.eol", "core.safecrlf", "core.quotepath", "core.abbrev", "core.sharedrepository",
+	"core.longpaths",
+	"remote.*.url", "remote.*.fetch", "remote.*.pushurl", "remote.*.push", "remote.*.prune", "remote.*.tagopt", "remote.*.gh-resolved",
+	"branch.*.remote", "branch.*.merge", "branch.*.rebase", "branch.*.description", "branch.*.vscode-merge-base", "branch.*.gh-merge-base",
+	"user.name", "user.email", "init.defaultbranch", "pull.rebase", "pull.ff", "push.default", "push.autosetupremote", "fetch.prune",
+	"merge.conflictstyle", "rebase.autostash", "rerere.enabled", "color.*", "advice.*", "gc.*", "submodule.*.url", "submodule.*.active",
+	"submodule.active", "extensions.objectformat", "extensions.refstorage", "lfs.repositoryformatversion", "lfs.*.access", "index.version",
+	"commit.gpgsign", "tag.gpgsign", "log.date", "diff.renames", "status.showuntrackedfiles",
+}
+
+// lfs is what `git lfs install` sets. Its programs are git's own.
+var lfs = map[string]string{
+	"filter.lfs.clean": "git-lfs clean -- %f", "filter.lfs.smudge": "git-lfs smudge -- %f",
+	"filter.lfs.process": "git-lfs filter-process", "filter.lfs.required": "true",
+}
+
+var (
+	gitSection = regexp.MustCompile(`^\[([A-Za-z0-9.-]+)(?:\s+"([^"\\]*)")?\]$`)
+	gitKey     = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$`)
+	// gitTransport are URLs whose transport is a program of the URL's choice: ext::, or an option for ssh.
+	gitTransport = regexp.MustCompile(`(?i)^[a-z0-9+.-]+::|^-|^[a-z+]*://-|:-`)
+)
+
+// inRepository wants a command to run in a working directory whose git configuration runs nothing.
+func (j *judge) inRepository(dir Word) error {
+	if err := j.inWork(dir); err != nil {
+		return err
+	}
+	text, _ := dir.Known()
+	files := []string{filepath.Join(j.place.Home, ".gitconfig"), filepath.Join(j.place.Home, ".config/git/config")}
+	for at := filepath.Clean(text); ; at = filepath.Dir(at) {
+		repository := filepath.Join(at, ".git")
+		resolved, err := j.files.Resolve(repository)
+		if err != nil || resolved != repository && !j.below(resolved, j.roots([]string{"."})) {
+			return denied("%s leads elsewhere", repository)
+		}
+		// A worktree's .git is a file that names another directory, whose configuration would have to be followed.
+		if content, err := j.files.ReadFile(repository); err == nil {
+			return denied("%s names another directory (%.40q): work in the repository itself", repository, content)
+		}
+		files = append(files, filepath.Join(repository, "config"), filepath.Join(repository, "config.worktree"))
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	for _, file := range files {
+		content, err := j.files.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) || err != nil && !errors.Is(err, fs.ErrPermission) {
+			continue
+		}
+		if err != nil {
+			return denied("%s cannot be read: %v", file, err)
+		}
+		if key := harmfulGit(string(content)); key != "" {
+			return &DeniedError{Rule: "repository", Reason: file + " sets " + key + ", which may run a program: git is not used there"}
+		}
+	}
+	return nil
+}
+
+// harmfulGit returns a setting of a git configuration that may run a program, or that cannot be read; "" if there
+// is none.
+func harmfulGit(content string) string {
+	section := ""
+	for line := range strings.Lines(content) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		if head := gitSection.FindStringSubmatch(line); head != nil {
+			section = strings.ToLower(head[1])
+			if head[2] != "" {
+				section += "." + head[2]
+			}
+			continue
+		}
+		pair := gitKey.FindStringSubmatch(line)
+		if pair == nil || section == "" || strings.HasSuffix(line, `\`) {
+			return "a line that cannot be read (" + line + ")"
+		}
+		key := section + "." + strings.ToLower(pair[1])
+		if !harmless(key, pair[2]) {
+			return key
+		}
+	}
+	return ""
+}
+
+func harmless(key, value string) bool {
+	if want, is := lfs[key]; is {
+		return value == want
+	}
+	if strings.HasSuffix(key, "url") && gitTransport.MatchString(value) {
+		return false
+	}
+	first, _, _ := strings.Cut(key, ".")
+	last := key[strings.LastIndexByte(key, '.')+1:]
+	return slices.ContainsFunc(harmlessGit, func(pattern string) bool {
+		if prefix, is := strings.CutSuffix(pattern, ".*"); is {
+			return first == prefix
+		}
+		if start, end, is := strings.Cut(pattern, ".*."); is {
+			return first == start && last == end && strings.Count(key, ".") > 1
+		}
+		return key == pattern
+	})
+}

@@ -1,0 +1,361 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Command is a simple command that a script runs, or may run: a program with its arguments.
+type Command struct {
+	// Words are the program and its arguments. There is at least one.
+	Words []Word
+	// Env are the variables that are set for this command alone, in the form NAME=value.
+	Env []Word
+	// Dir is the directory that it runs in.
+	Dir Word
+	// Input is the text of a here-document on its standard input; empty if there is none.
+	Input Word
+	// Stdin is what is known of what a pipe puts on its standard input.
+	Stdin Output
+	// Repeated is whether it stands in a loop whose rounds cannot be counted.
+	Repeated bool
+}
+
+// Access is a file that the shell itself opens for a redirection.
+type Access struct {
+	Path  Word
+	Write bool
+	// Enter is whether the shell only changes into it.
+	Enter bool
+	// Dir is what a relative path starts from.
+	Dir Word
+}
+
+// Output is what is known of what a command prints.
+type Output string
+
+// The outputs.
+const (
+	Anything Output = ""
+	// Items are names, one a line: letters, digits and . _ - : / @, the first a letter or digit.
+	Items Output = "items"
+	// Number is an integer.
+	Number Output = "number"
+	// Lines are some of the lines of the standard input.
+	Lines Output = "lines"
+)
+
+// Visitor is told of all that a script would do. The error that it returns ends the reading of the script.
+type Visitor interface {
+	// Run returns what the command prints.
+	Run(command Command) (Output, error)
+	Open(access Access) error
+}
+
+// UnclearError says that it cannot be told before a script runs what it would do.
+type UnclearError struct {
+	// What is the part of the script.
+	What string
+	// Instead is a spelling whose effect can be told; empty if there is none.
+	Instead string
+}
+
+// Error implements error.
+func (e *UnclearError) Error() string {
+	if e.Instead == "" {
+		return "it cannot be told what " + e.What + " would do"
+	}
+	return fmt.Sprintf("it cannot be told what %s would do; %s", e.What, e.Instead)
+}
+
+func unclear(what, instead string) error { return &UnclearError{what, instead} }
+
+const (
+	// maxScript is the longest script that is read, in bytes.
+	maxScript = 64 << 10
+	// maxSteps bounds the statements that are looked at, loops unrolled and functions called.
+	maxSteps = 5_000
+	// maxDepth bounds functions, scripts within scripts and the nesting of what is quoted.
+	maxDepth = 20
+)
+
+// Environment is what a script starts with.
+type Environment struct {
+	// Dir is the working directory.
+	Dir string
+	// Variables are those of the environment that have a known value. Unknown ones are of the environment, too.
+	Variables map[string]string
+	// Exported reports whether a name is in the environment of the agent, so that setting it would reach
+	// programs.
+	Exported func(name string) bool
+	// Hopeful takes every cd for one that succeeds.
+	Hopeful bool
+	// Matches reports whether a pattern matches a file. If it is nil, all do.
+	Matches func(pattern string) bool
+	// Secret reports whether the value of a variable of the environment must not be used.
+	Secret func(name string) bool
+}
+
+// Walk reads a bash script and tells visitor of every command that it would run and every file that its shell
+// would open: through lists, pipes, loops, branches, functions, substitutions and here-documents. Of a branch
+// both sides count. It returns an *UnclearError for what it cannot tell, and the visitor's error.
+func Walk(script string, env Environment, visitor Visitor) error {
+	w := &walk{visitor: visitor, env: env}
+	s := &shell{walk: w, vars: map[string]Word{}, arrays: map[string][]Word{}, funcs: map[string]*syntax.Stmt{}, dir: Word(env.Dir)}
+	return s.script(script)
+}
+
+// script reads a script in this shell.
+func (s *shell) script(text string) error {
+	if len(text) > maxScript {
+		return unclear(fmt.Sprintf("a script of %d bytes", len(text)), "split it into several calls")
+	}
+	if at := strings.IndexFunc(text, isControl); at >= 0 {
+		return unclear(fmt.Sprintf("a script with the control character %q", text[at]), "leave it out")
+	}
+	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
+	file, err := parser.Parse(strings.NewReader(text), "")
+	if err != nil {
+		return unclear("a script that does not parse ("+err.Error()+")", "check its quotes and brackets")
+	}
+	return s.nested(func() error { return s.stmts(file.Stmts) })
+}
+
+// isControl reports characters that terminals or shells treat in ways of their own.
+func isControl(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }
+
+func (s *shell) stmts(stmts []*syntax.Stmt) error {
+	for _, stmt := range stmts {
+		dir := s.dir
+		if err := s.stmt(stmt); err != nil {
+			return err
+		}
+		if s.dir != dir && !s.strict && !s.env.Hopeful && !endsOtherwise(stmt) { // cd may have failed
+			s.dir = Word(anyText)
+		}
+	}
+	return nil
+}
+
+// endsOtherwise reports whether a statement is of the form: this, or exit.
+func endsOtherwise(stmt *syntax.Stmt) bool {
+	or, is := stmt.Cmd.(*syntax.BinaryCmd)
+	if !is || or.Op != syntax.OrStmt {
+		return false
+	}
+	if _, plain := or.X.Cmd.(*syntax.CallExpr); !plain {
+		return false
+	}
+	call, is := or.Y.Cmd.(*syntax.CallExpr)
+	return is && len(call.Args) > 0 && call.Args[0].Lit() == "exit"
+}
+
+func (s *shell) stmt(stmt *syntax.Stmt) error {
+	s.steps++
+	if s.steps > maxSteps {
+		return unclear("a script with so many steps", "make it shorter")
+	}
+	if stmt.Coprocess || stmt.Disown {
+		return unclear("a coprocess", "use a pipe")
+	}
+	in := s
+	if stmt.Background {
+		in = s.fork()
+	}
+	outer := in.input
+	defer func() { in.input = outer }()
+	if len(stmt.Redirs) > 0 {
+		stdin := in.stdin
+		defer func() { in.stdin = stdin }()
+	}
+	for _, redirect := range stmt.Redirs {
+		if redirect.Op != syntax.RdrOut && redirect.Op != syntax.DplOut && redirect.Op != syntax.AppOut {
+			in.stdin = Anything
+		}
+		if err := in.redirect(redirect, stmt.Cmd); err != nil {
+			return err
+		}
+	}
+	if stmt.Cmd == nil {
+		return nil
+	}
+	err := in.command(stmt.Cmd, stmt.Redirs)
+	if stmt.Background || mergesErrors(stmt.Redirs) {
+		s.output = Anything
+	}
+	return err
+}
+
+// mergesErrors reports whether redirections put anything else on the standard output.
+func mergesErrors(redirects []*syntax.Redirect) bool {
+	return slices.ContainsFunc(redirects, func(r *syntax.Redirect) bool { return r.Op == syntax.DplOut })
+}
+
+func (s *shell) command(command syntax.Command, redirects []*syntax.Redirect) error {
+	s.output = Anything
+	switch c := command.(type) {
+	case *syntax.CallExpr:
+		return s.call(c, redirects)
+	case *syntax.Block:
+		return s.stmts(c.Stmts)
+	case *syntax.Subshell:
+		return s.fork().stmts(c.Stmts)
+	case *syntax.BinaryCmd:
+		return s.binary(c)
+	case *syntax.IfClause:
+		return s.ifClause(c)
+	case *syntax.WhileClause:
+		return s.loop(append(c.Cond, c.Do...))
+	case *syntax.ForClause:
+		return s.forClause(c)
+	case *syntax.CaseClause:
+		return s.caseClause(c)
+	case *syntax.FuncDecl:
+		s.funcs[c.Name.Value] = c.Body
+		return nil
+	case *syntax.TimeClause:
+		if c.Stmt == nil {
+			return nil
+		}
+		return s.stmt(c.Stmt)
+	case *syntax.TestClause:
+		return s.test(c.X)
+	case *syntax.ArithmCmd:
+		return s.arithmetic(c.X)
+	case *syntax.DeclClause:
+		return s.declare(c)
+	case *syntax.LetClause:
+		return unclear("let", "use $((…)) with numbers")
+	default:
+		return unclear(fmt.Sprintf("this kind of command (%T)", command), "")
+	}
+}
+
+func (s *shell) binary(c *syntax.BinaryCmd) error {
+	switch c.Op {
+	case syntax.Pipe, syntax.PipeAll:
+		return s.pipe(c)
+	case syntax.AndStmt, syntax.OrStmt:
+		if err := s.stmt(c.X); err != nil {
+			return err
+		}
+		then := s.fork()
+		if err := then.stmt(c.Y); err != nil {
+			return err
+		}
+		s.join(then)
+		s.output = Anything
+		return nil
+	default:
+		return unclear("the operator "+c.Op.String(), "")
+	}
+}
+
+// pipe reads both sides of a pipe, each in a shell of its own.
+func (s *shell) pipe(c *syntax.BinaryCmd) error {
+	left, right := s.fork(), s.fork()
+	if err := left.stmt(c.X); err != nil {
+		return err
+	}
+	if right.stdin = left.output; c.Op == syntax.PipeAll {
+		right.stdin = Anything // with the standard error
+	}
+	if err := right.stmt(c.Y); err != nil {
+		return err
+	}
+	if s.output = right.output; s.output == Lines {
+		s.output = right.stdin
+	}
+	return nil
+}
+
+func (s *shell) ifClause(c *syntax.IfClause) error {
+	if err := s.stmts(c.Cond); err != nil {
+		return err
+	}
+	then := s.fork()
+	if err := then.stmts(c.Then); err != nil {
+		return err
+	}
+	if c.Else != nil {
+		otherwise := s.fork()
+		if err := otherwise.ifClause(c.Else); err != nil {
+			return err
+		}
+		s.join(otherwise)
+	}
+	s.join(then)
+	return nil
+}
+
+func (s *shell) caseClause(c *syntax.CaseClause) error {
+	if _, err := s.text(c.Word); err != nil {
+		return err
+	}
+	var branches []*shell
+	for _, item := range c.Items {
+		for _, pattern := range item.Patterns {
+			if _, err := s.text(pattern); err != nil {
+				return err
+			}
+		}
+		branch := s.fork()
+		branch.join(branches...) // an item may fall through
+		if err := branch.stmts(item.Stmts); err != nil {
+			return err
+		}
+		branches = append(branches, branch)
+	}
+	s.join(branches...)
+	return nil
+}
+
+func isName(text string) bool { return syntax.ValidName(text) }
+
+// redirect opens what a redirection names.
+func (s *shell) redirect(r *syntax.Redirect, _ syntax.Command) error {
+	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
+		return unclear("a redirection into a variable", "use a number")
+	}
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc:
+		var err error
+		if r.Hdoc != nil {
+			s.input, err = s.parts(r.Hdoc.Parts, quoted)
+		}
+		return err
+	case syntax.WordHdoc:
+		var err error
+		s.input, err = s.text(r.Word)
+		return err
+	case syntax.DplIn, syntax.DplOut:
+		target, err := s.text(r.Word)
+		if known, ok := target.Known(); err == nil && ok && strings.Trim(known, "0123456789-") == "" {
+			return nil
+		}
+		if err != nil || r.Op == syntax.DplIn {
+			return errors.Join(err, unclear("this copy of a file descriptor", "write 2>&1"))
+		}
+		return s.visitor.Open(Access{Path: target, Write: true, Dir: s.dir}) // >& FILE
+	case syntax.RdrIn:
+		return s.opens(r.Word, false)
+	case syntax.RdrInOut:
+		return errors.Join(s.opens(r.Word, false), s.opens(r.Word, true))
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
+		return s.opens(r.Word, true)
+	case syntax.AppClob, syntax.RdrAllClob, syntax.AppAllClob:
+	}
+	return unclear("the redirection "+r.Op.String(), "use < or >")
+}
+
+func (s *shell) opens(word *syntax.Word, write bool) error {
+	path, err := s.parts(word.Parts, unquoted)
+	if err != nil {
+		return err
+	}
+	return s.visitor.Open(Access{Path: path, Write: write, Dir: s.dir})
+}

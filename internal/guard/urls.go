@@ -1,0 +1,145 @@
+package guard
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Door is a host and port of the supervisor: Temporal, its Web UI, the database, a worker. Ports of these are
+// refused on every host, as a host has more names than can be listed; 80 and 443 on this host only.
+type Door struct {
+	Host string
+	Port int
+}
+
+// url wants a URL that the tier may ask.
+func (j *judge) url(word Word, _ Command) error {
+	text := word.Start()
+	rest := string(word)[len(text):]
+	if strings.ContainsAny(text, " \\\t\n") {
+		return denied("%s is no URL", word)
+	}
+	if schemeless.MatchString(text) {
+		text = "http://" + text // as curl takes it
+	}
+	if strings.ContainsAny(text, "{}[]") && !strings.Contains(text, "://[") {
+		return unclear("which addresses "+word.String()+" stands for", "write each address out")
+	}
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return denied("%s is no URL: %v", word, err)
+	}
+	if scheme := strings.ToLower(parsed.Scheme); scheme != "http" && scheme != "https" {
+		return denied("%s: only http and https are granted", word)
+	}
+	if rest != "" && parsed.Path == "" && parsed.RawQuery == "" {
+		return unclear("which host "+word.String()+" is on", "write host and port out")
+	}
+	port := parsed.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(parsed.Scheme)]
+	}
+	return j.connect(parsed.Hostname(), port)
+}
+
+// host wants a host, or host:port, that the tier may ask.
+func (j *judge) host(word Word, _ Command) error {
+	text, known := word.Known()
+	if !known {
+		if word.MayBeOption() {
+			return mayBeOption(word)
+		}
+		return unclear("which host "+word.String()+" is", "write it out")
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		host, port = text, ""
+	}
+	if strings.ContainsAny(host, " /@{}\\") || strings.HasPrefix(host, "-") {
+		return denied("%q is no plain name of a host", text)
+	}
+	return j.connect(host, port)
+}
+
+// connect wants a host and port that the tier may ask, and that is no door of the supervisor.
+func (j *judge) connect(host, port string) error {
+	if host == "" {
+		return denied("the name of a host is empty")
+	}
+	number := 0
+	if port != "" {
+		parsed, err := strconv.Atoi(port)
+		if err != nil {
+			return denied("the port %s is no number", port)
+		}
+		number = parsed
+	}
+	for _, door := range j.place.Doors {
+		if door.Port == number && (number != 80 && number != 443 || sameHost(door.Host, host)) {
+			return &DeniedError{Rule: "doors", Reason: "port " + port + " is the supervisor's own: agents do not ask it"}
+		}
+	}
+	if j.limits().Anything {
+		return nil
+	}
+	if linkLocal(host) {
+		return &DeniedError{Rule: "hosts", Reason: host + " is where clouds give out credentials"}
+	}
+	name := strings.TrimSuffix(strings.ToLower(host), ".")
+	if !slices.ContainsFunc(j.limits().Hosts, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, name) }) {
+		return &DeniedError{
+			Rule: "hosts", Reason: "the host " + host + " is not among those that Tier " + strconv.Itoa(j.tier) + " may ask",
+		}
+	}
+	return nil
+}
+
+// schemeless matches HOST, HOST:PORT and what follows them.
+var schemeless = regexp.MustCompile(`^[A-Za-z0-9._-]+(:\d+)?([/?#]|$)`)
+
+func sameHost(a, b string) bool {
+	plain := func(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
+	return plain(a) == plain(b)
+}
+
+// linkLocal reports addresses of the metadata services of clouds, in every notation that curl takes.
+func linkLocal(host string) bool {
+	name := strings.TrimSuffix(strings.ToLower(host), ".")
+	if name == "metadata" || strings.HasPrefix(name, "metadata.") || name == "instance-data" {
+		return true
+	}
+	address, err := netip.ParseAddr(name)
+	if err != nil {
+		address, err = oldNotation(name)
+	}
+	if err != nil {
+		return false
+	}
+	address = address.Unmap()
+	return address.IsLinkLocalUnicast() || address == netip.MustParseAddr("fd00:ec2::254")
+}
+
+// oldNotation reads the notations of inet_aton(3): 2852039166, 0xa9fea9fe, 169.254.43518.
+func oldNotation(name string) (netip.Addr, error) {
+	parts := strings.Split(name, ".")
+	var value uint64
+	for i, part := range parts {
+		number, err := strconv.ParseUint(part, 0, 32)
+		if err != nil || len(parts) > 4 {
+			return netip.Addr{}, errNotation
+		}
+		if i < len(parts)-1 {
+			value |= number << (24 - 8*i)
+		} else {
+			value |= number
+		}
+	}
+	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), nil
+}
