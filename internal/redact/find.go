@@ -1,0 +1,145 @@
+package redact
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	// windowBytes is how far from its keyword a secret is looked for: further only to the end of a run without
+	// blanks, of up to maxWindow. Patterns are quick on short texts.
+	windowBytes = 1 << 10
+	maxWindow   = 64 << 10
+	// overlap is how much of a window the next one sees again, because a secret may have been cut there.
+	overlap = windowBytes / 4
+	// lookBack is how far before its keyword a secret begins at most.
+	lookBack = 40
+)
+
+// findShapes returns where shapes stand in text. For each shape, it looks at any part of text a few times at most.
+func findShapes(text string) []span {
+	found := findPEM(text)
+	known := matchers()
+	var seen [maxShapes]int // up to where a shape was looked for
+	known.scanner.scan(lowerASCII(text), func(at, rank int) {
+		if at < seen[rank] {
+			return
+		}
+		m := &known.all[rank]
+		start, end := max(0, at-lookBack), windowEnd(text, at)
+		if seen[rank] = end; end < len(text) {
+			seen[rank] = end - overlap
+		}
+		found = m.appendTo(found, text[start:end], start)
+	})
+	return found
+}
+
+// windowEnd returns where the window ends of a keyword at at.
+func windowEnd(text string, at int) int {
+	end := at + windowBytes
+	for end < len(text) && end-at < maxWindow && !isBreak(text[end]) {
+		end++
+	}
+	return min(end, len(text))
+}
+
+// appendTo appends where the shape stands in window, which begins at offset.
+func (m *matcher) appendTo(found []span, window string, offset int) []span {
+	if len(m.with) > 0 && !slices.ContainsFunc(m.with, func(part string) bool { return strings.Contains(window, part) }) {
+		return found
+	}
+	for _, at := range m.compiled.FindAllStringSubmatchIndex(window, -1) {
+		match := groupsOf(window, at)
+		if m.accept != nil && !m.accept(match) {
+			continue
+		}
+		start, end := m.secretOf(at)
+		found = append(found, span{offset + start, offset + end, m.label, m.rank})
+	}
+	return found
+}
+
+// secretOf returns where the secret of a match is: the first group that took part, or all of it.
+func (m *matcher) secretOf(at []int) (start, end int) {
+	for group := max(m.group, 1); group < len(at)/2; group++ {
+		if at[2*group] >= 0 {
+			return at[2*group], at[2*group+1]
+		}
+	}
+	return at[0], at[1]
+}
+
+// groupsOf returns the texts of a match and its groups.
+func groupsOf(text string, at []int) []string {
+	groups := make([]string, len(at)/2)
+	for i := range groups {
+		if at[2*i] >= 0 {
+			groups[i] = text[at[2*i]:at[2*i+1]]
+		}
+	}
+	return groups
+}
+
+// lowerASCII returns text of the same length with the letters A to Z small.
+func lowerASCII(text string) string {
+	lower := []byte(text)
+	for i, c := range lower {
+		if c >= 'A' && c <= 'Z' {
+			lower[i] = c + ('a' - 'A')
+		}
+	}
+	return string(lower)
+}
+
+// pemLabel is the label of keys in PEM.
+const pemLabel = "private key"
+
+// maxPEM is how long a key in PEM can be.
+const maxPEM = 64 << 10
+
+// pemBegin matches the first line of a key in PEM, and of one of OpenPGP.
+var pemBegin = regexp.MustCompile(`^-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----`)
+
+// keyBody matches a line of a key.
+var keyBody = regexp.MustCompile(`[A-Za-z0-9+/=]{20}`)
+
+// findPEM returns where keys in PEM stand in text. One that has no end ends with what looks like one.
+func findPEM(text string) []span {
+	var found []span
+	last := 0
+	for at := range occurrences(text, "-----BEGIN") {
+		if at < last {
+			continue
+		}
+		header := pemBegin.FindString(text[at:min(len(text), at+100)])
+		if header == "" {
+			continue
+		}
+		from := at + len(header)
+		end := pemEnd(text, from)
+		if !keyBody.MatchString(text[from:end]) { // a first line that somebody speaks of
+			continue
+		}
+		found, last = append(found, span{at, end, pemLabel, 0}), end
+	}
+	return found
+}
+
+// pemEnd returns where the key ends whose first line ends at from.
+func pemEnd(text string, from int) int {
+	body := text[from:min(len(text), from+maxPEM)]
+	if end := strings.Index(body, "-----END"); end >= 0 {
+		rest := body[end+len("-----END"):]
+		if closing := strings.Index(rest[:min(len(rest), 60)], "-----"); closing >= 0 {
+			return from + end + len("-----END") + closing + len("-----")
+		}
+		return from + end
+	}
+	for end := 0; ; end++ {
+		if end == len(body) || !isBase64(body[end]) && !isBreak(body[end]) && !strings.ContainsRune(`=\:,`, rune(body[end])) {
+			return from + end
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package redact
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+)
+
+// Attr masks what an attribute of a log line says, the message among them. It is a slog.HandlerOptions.ReplaceAttr.
+func (r *Redactor) Attr(_ []string, attr slog.Attr) slog.Attr {
+	var text string
+	switch attr.Value.Kind() {
+	case slog.KindString:
+		text = attr.Value.String()
+	case slog.KindAny:
+		text = textOf(attr.Value.Any())
+	case slog.KindBool, slog.KindDuration, slog.KindFloat64, slog.KindInt64, slog.KindUint64, slog.KindTime,
+		slog.KindGroup, slog.KindLogValuer: // these hold no text, or are given part by part
+		return attr
+	}
+	clean := r.Text(text)
+	if isSecretName(attr.Key) {
+		clean = r.named(text)
+	}
+	if clean == text {
+		return attr
+	}
+	return slog.String(attr.Key, clean)
+}
+
+// textOf returns what a handler would print of v, nearly.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case []byte:
+		return string(v)
+	case json.RawMessage:
+		return string(v)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// Error returns err, or if its text holds a secret, an error with the masked text and nothing else.
+func (r *Redactor) Error(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if clean := r.Text(text); clean != text {
+		return errors.New(clean)
+	}
+	return err
+}

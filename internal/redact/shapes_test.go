@@ -1,0 +1,42 @@
+package redact
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestShapes tries the examples of the table: each is masked as what it is, and no near miss is touched.
+func TestShapes(t *testing.T) {
+	t.Parallel()
+	for _, s := range shapes() {
+		t.Run(s.label, func(t *testing.T) {
+			t.Parallel()
+			require.NotEmpty(t, s.source)
+			before, secret, found := strings.Cut(s.example, "→")
+			require.True(t, found, "an example marks its secret")
+			var r *Redactor
+			for _, around := range []string{"%", "said: %", "%\nnext line", `{"a":"%"}`, "a\n% and more", `"{\"a\":\"x\\n%\"}"`} {
+				if strings.Contains(before, `"`) && strings.Contains(around, `"`) {
+					continue
+				}
+				text := strings.ReplaceAll(around, "%", before+secret)
+				masked := r.Text(text)
+				require.Contains(t, masked, maskOf(s.label), text)
+				require.NotContains(t, masked, secretPart(secret), text)
+				require.Equal(t, masked, r.Text(masked), "a second time changes nothing")
+			}
+			require.Equal(t, s.near, r.Text(s.near), "a near miss")
+		})
+	}
+}
+
+// secretPart is what is surely secret in an example that may go on after the secret.
+func secretPart(example string) string {
+	part, _, _ := strings.Cut(example, "@")
+	part, _, _ = strings.Cut(part, `"`)
+	part, _, _ = strings.Cut(part, "'")
+	part, _, _ = strings.Cut(part, " https")
+	return part
+}
