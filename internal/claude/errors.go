@@ -45,7 +45,7 @@ type Error struct {
 	ExitCode int
 	// APIStatus is the HTTP status of the API's last answer, as reported; 0 is none.
 	APIStatus int
-	// Stderr is the end of what the CLI wrote to its standard error, credentials removed.
+	// Stderr is the end of what the CLI wrote to its standard error, secrets masked.
 	Stderr string
 	// Err is the cause, if there is one beside the CLI's own words.
 	Err error

@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 			fault: claudesim.Fault{Crash: &claudesim.Crash{Code: 2, Stderr: "cannot use " + apiKey}}, want: claude.KindMalformed,
 			check: func(t *testing.T, _ claude.Result, err error) {
 				require.NotContains(t, err.Error(), apiKey)
-				require.ErrorContains(t, err, "[ANTHROPIC_API_KEY]")
+				require.ErrorContains(t, err, "[masked: ANTHROPIC_API_KEY]")
 			},
 		},
 		"no result":           {fault: claudesim.Fault{OmitResult: true}, want: claude.KindMalformed},

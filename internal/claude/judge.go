@@ -191,7 +191,7 @@ func (r *run) explain(last *resultLine) string {
 	return cmp.Or(strings.Join(last.Errors, "; "), last.Text, r.stderrText(), "it gave no reason")
 }
 
-// failure completes a finding. Credentials are removed before the message is cut, so that no
+// failure completes a finding. Secrets are masked before the message is cut, so that no
 // half of one is left.
 func (r *run) failure(found finding, exit process.Exit) *Error {
 	status := r.tally.apiStatus
@@ -200,7 +200,7 @@ func (r *run) failure(found finding, exit process.Exit) *Error {
 	}
 	return &Error{
 		Kind:      found.kind,
-		Message:   oneLine(r.redact(found.message), maxMessageRunes),
+		Message:   oneLine(r.mask.Text(found.message), maxMessageRunes),
 		ExitCode:  exit.Code,
 		APIStatus: status,
 		Stderr:    r.stderrText(),
@@ -208,8 +208,8 @@ func (r *run) failure(found finding, exit process.Exit) *Error {
 	}
 }
 
-// stderrText returns the end of the standard error, credentials removed, again before the cut.
+// stderrText returns the end of the standard error, secrets masked, again before the cut.
 func (r *run) stderrText() string {
-	text := strings.ToValidUTF8(r.redact(string(r.stderr.kept)), "�")
+	text := strings.ToValidUTF8(r.mask.Text(string(r.stderr.kept)), "�")
 	return strings.TrimSpace(text[max(len(text)-maxStderrBytes, 0):])
 }

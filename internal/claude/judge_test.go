@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/redact"
 )
 
 // good is the result line of a good run.
@@ -78,7 +79,6 @@ func TestJudge(t *testing.T) {
 			r := &run{
 				cli:        cliOf("2.1.330"),
 				invocation: Invocation{Schema: tc.schema, Limits: Limits{Wall: time.Minute, FirstByte: 2 * time.Second, Idle: 3 * time.Second}},
-				redact:     func(s string) string { return s },
 				stderr:     tailWriter{limit: maxStderrBytes},
 			}
 			lines := &lineWriter{handle: func(line []byte) { r.tally.line(line) }}
@@ -104,14 +104,14 @@ func TestErrorsHoldNoCredentialsAndNoFlood(t *testing.T) {
 	t.Parallel()
 	const secret = "sk-secret-0123456789"
 	r := &run{
-		redact: redactor([]string{"ANTHROPIC_API_KEY=" + secret}),
+		mask:   redact.New([]string{"ANTHROPIC_API_KEY=" + secret}),
 		stderr: tailWriter{limit: 2 * maxStderrBytes},
 	}
 	_, _ = r.stderr.Write([]byte("Error: rejected " + secret + "\n" + strings.Repeat("flood ", 10_000) + secret))
 	got := r.judge(process.Exit{Code: 1}, nil)
 	require.NotContains(t, got.Message+got.Stderr, secret)
 	require.LessOrEqual(t, len(got.Stderr), maxStderrBytes)
-	require.Contains(t, got.Stderr, "[ANTHROPIC_API_KEY]")
+	require.Contains(t, got.Stderr, "[masked: ANTHROPIC_API_KEY]")
 
 	r.tally.line([]byte(`{"type":"result","is_error":true,"subtype":"success","result":"bad key ` + secret + `"}`))
 	require.NotContains(t, r.judge(process.Exit{Code: 1}, nil).Message, secret)

@@ -100,7 +100,7 @@ func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
 	if err != nil {
 		return "", notStarted("cannot run %s %s: %w", c.path, flag, err)
 	}
-	said := oneLine(redactor(environ)(string(stderr.kept)), maxMessageRunes)
+	said := oneLine(c.masking(environ).Text(string(stderr.kept)), maxMessageRunes)
 	if said != "" {
 		said = ": " + said
 	}

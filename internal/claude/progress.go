@@ -43,7 +43,7 @@ type ToolActivity struct {
 	// Sequence numbers the calls of this invocation from 1.
 	Sequence int
 	Tool     string
-	// Preview is the call's input on one short line, credentials removed.
+	// Preview is the call's input on one short line, secrets masked.
 	Preview string
 	Status  ToolStatus
 }

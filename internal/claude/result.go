@@ -9,8 +9,7 @@ import (
 )
 
 // Result is what is known of an invocation. Beside an error it holds what was known when
-// the run ended. The values of credentials in the invocation's environment are replaced by the names of
-// their variables.
+// the run ended. Secrets in what the agent said are masked (see package redact).
 type Result struct {
 	// SessionID is the conversation's id as the CLI reported it; empty when it reported none.
 	SessionID string
@@ -96,7 +95,7 @@ type ToolCall struct {
 	ID string
 	// Tool is the tool's name.
 	Tool string
-	// Input is what the tool was called with, credentials removed. Of an input of more than 2 KiB it
+	// Input is what the tool was called with, secrets masked. Of an input of more than 2 KiB it
 	// is the beginning of the most telling field, such as {"command":"..."}, which ends in "…".
 	Input json.RawMessage
 }
@@ -123,8 +122,8 @@ func (r *run) result(exit process.Exit) Result {
 	if last := t.last(); last != nil {
 		t.addReported(&result, last)
 	}
-	result.Text = r.redact(result.Text)
-	result.Structured = redactJSON(result.Structured, r.redact)
+	result.Text = r.mask.Text(result.Text)
+	result.Structured = r.mask.JSON(result.Structured)
 	return result
 }
 

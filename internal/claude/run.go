@@ -3,10 +3,12 @@ package claude
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/redact"
 )
 
 // Run runs one invocation to its end and returns what is known of it, also beside an error. The
@@ -34,7 +36,7 @@ type run struct {
 	cli        *CLI
 	invocation Invocation
 	spec       process.Spec
-	redact     func(string) string
+	mask       *redact.Redactor
 	started    time.Time
 	tally      tally
 	stderr     tailWriter
@@ -57,13 +59,13 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 		return nil, err
 	}
 	environ := c.environment(invocation)
-	redact := redactor(environ)
+	mask := c.masking(environ)
 	return &run{
 		cli:        c,
 		invocation: invocation,
-		redact:     redact,
-		stderr:     tailWriter{limit: 2 * maxStderrBytes},
-		tally:      tally{phase: PhaseStarting, calls: ledger{redact: redact}},
+		mask:       mask,
+		stderr:     tailWriter{limit: 5 * maxStderrBytes}, // masking makes it shorter
+		tally:      tally{phase: PhaseStarting, calls: ledger{mask: mask}},
 		spec: process.Spec{
 			Path:  c.path,
 			Args:  args,
@@ -76,6 +78,12 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 			Mark:        sessionMark(invocation.SessionID),
 		},
 	}, nil
+}
+
+// masking returns what masks secrets in what comes out of an invocation: those of its environment, and those of this
+// process, which an agent may get at by other ways.
+func (c *CLI) masking(environ []string) *redact.Redactor {
+	return redact.New(slices.Concat(c.options.Environ, environ))
 }
 
 // execute starts the CLI, reads its stream to the end and waits for it.

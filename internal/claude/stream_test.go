@@ -114,7 +114,7 @@ func FuzzTally(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream []byte, cut uint) {
 		var progress Progress
 		observe := reporter{report: func(p Progress) { progress = p }, prices: newPrices()}
-		r := &run{cli: cliOf("2.1.330"), redact: func(s string) string { return s }}
+		r := &run{cli: cliOf("2.1.330")}
 		lines := &lineWriter{handle: func(line []byte) { observe.see(r.tally.line(line), &r.tally) }}
 		at := min(int(cut%(1<<20)), len(stream))
 		for _, part := range [][]byte{stream[:at], stream[at:]} {

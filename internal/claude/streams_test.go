@@ -69,7 +69,6 @@ func replay(t testing.TB, version, name string, rec recording) *run {
 	r := &run{
 		cli:        &CLI{version: number, profile: nearestProfile(number, "")},
 		invocation: Invocation{Schema: rec.schema, Limits: Limits{Idle: time.Minute}},
-		redact:     func(s string) string { return s },
 		stderr:     tailWriter{limit: maxStderrBytes},
 		started:    time.Now(),
 	}

@@ -171,7 +171,7 @@ func (t *tally) result(line []byte) {
 func (t *tally) deny(d denial) {
 	known := func(other denial) bool { return other.ToolUseID == d.ToolUseID }
 	if d.ToolUseID == "" || !slices.ContainsFunc(t.denials, known) {
-		d.Input = clip(redactJSON(d.Input, t.calls.redact))
+		d.Tool, d.Input, _ = t.calls.masked(d.Tool, d.Input)
 		t.denials = append(t.denials, d)
 	}
 }

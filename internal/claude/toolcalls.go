@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode"
+
+	"github.com/claudeops/claudeops/internal/redact"
 )
 
 // structuredOutputTool is the tool by which the agent gives its conclusion. It has no effect
@@ -23,8 +25,8 @@ type ledger struct {
 	calls []*toolCall
 	byID  map[string]*toolCall
 	tasks map[string]*toolCall // commands that run as tasks, by task
-	// redact removes credentials from what is kept; nil removes none.
-	redact func(string) string
+	// mask masks secrets in what is kept.
+	mask *redact.Redactor
 	// frozen says that the CLI is being stopped: what it says of calls from then on is no
 	// account of their effect. It calls an interrupted command rejected, though it ran.
 	frozen bool
@@ -50,14 +52,39 @@ func (l *ledger) start(block contentBlock) {
 	if l.byID == nil {
 		l.byID, l.tasks = map[string]*toolCall{}, map[string]*toolCall{}
 	}
-	input := redactJSON(block.Input, l.redact) // before anything is cut: half a secret would stay
-	call := &toolCall{
-		ToolCall: ToolCall{ID: block.ID, Tool: block.Name, Input: clip(input)},
-		preview:  preview(input),
-		status:   ToolRunning,
-	}
+	tool, input, preview := l.masked(block.Name, block.Input)
+	call := &toolCall{ToolCall: ToolCall{ID: block.ID, Tool: tool, Input: input}, preview: preview, status: ToolRunning}
 	l.calls = append(l.calls, call)
 	l.byID[block.ID] = call
+}
+
+// maxMaskedBytes is how long an input may be that is masked as a whole. Of a longer one only what tells most is kept.
+const maxMaskedBytes = 64 << 10
+
+// masked returns the tool's name, its input and a preview of that, all with secrets masked before anything is
+// cut: half a secret would stay. The work is bounded, however long the input is.
+func (l *ledger) masked(tool string, input json.RawMessage) (name string, kept json.RawMessage, short string) {
+	name = l.mask.Beginning(tool, maxInputBytes)
+	if len(input) <= maxMaskedBytes {
+		input = l.mask.JSON(input)
+		return name, clip(input), preview(input)
+	}
+	key, text := telling(input)
+	if text == "" {
+		text = l.mask.Beginning(string(input), maxInputBytes)
+		return name, encodeJSON(beginning(text)), oneLine(text, previewRunes)
+	}
+	text = l.mask.Beginning(text, maxInputBytes)
+	return name, encodeJSON(map[string]string{key: beginning(text)}), oneLine(text, previewRunes)
+}
+
+// encodeJSON is json.Marshal for what cannot fail, and leaves "<", ">" and "&" as they are.
+func encodeJSON(value any) json.RawMessage {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value) // strings and maps of strings only
+	return bytes.TrimSpace(text.Bytes())
 }
 
 // end notes a call's result.
