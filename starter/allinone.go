@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
@@ -47,6 +48,7 @@ func startAllInOne(
 	one.worker.DenyAgents(config.PortRules(one.server.Ports()...))
 	one.client, err = supervisor.Connect(ctx, client.Options{
 		HostPort: one.server.Address(), Namespace: embedded.DefaultNamespace, Logger: log.NewStructuredLogger(environment.Logger),
+		FailureConverter: supervisor.MaskFailures(redact.New(environment.Environ)),
 	})
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -112,7 +113,7 @@ func (a *app) demoLogger(ctx context.Context) *slog.Logger {
 		}
 		return slog.LevelWarn
 	})
-	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: redact.New(a.environ).Attr}))
 }
 
 // levelFunc is a level that changes.

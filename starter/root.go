@@ -10,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
@@ -49,7 +51,7 @@ func execute(ctx context.Context, p process) exitCode {
 		err = misuse(fmt.Errorf("%w (see `%s --help`)", err, cmd.CommandPath()))
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
-		_, _ = fmt.Fprintln(p.stderr, "starter:", err)
+		_, _ = fmt.Fprintln(p.stderr, "starter:", redact.New(p.environ).Text(err.Error()))
 	}
 	return codeOf(err)
 }
@@ -91,11 +93,12 @@ func (a *app) connect(ctx context.Context) (connection, config.Config, error) {
 	if err != nil {
 		return connection{}, cfg, misuse(err)
 	}
+	options.DataConverter = converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), a.masking())
 	c, err := supervisor.Connect(ctx, options)
 	return connection{c, options.Namespace}, cfg, err
 }
 
 // quietLogger is for commands whose output is their result: only problems are logged.
 func (a *app) quietLogger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: redact.New(a.environ).Attr}))
 }

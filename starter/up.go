@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
@@ -49,7 +50,7 @@ func (a *app) up(ctx context.Context, o upOptions) error {
 	if err != nil {
 		return err
 	}
-	logger := supervisor.NewLogger(a.stderr, cfg.Log)
+	logger := supervisor.NewLogger(a.stderr, cfg.Log, redact.New(a.environ))
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("find this host's name: %w", err)

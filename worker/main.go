@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
@@ -66,7 +67,7 @@ func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 	}
 	err := run(ctx, environ, stderr)
 	if err != nil {
-		_, _ = fmt.Fprintln(stderr, "worker:", err)
+		_, _ = fmt.Fprintln(stderr, "worker:", redact.New(environ).Text(err.Error()))
 	}
 	return codeOf(err)
 }
@@ -90,7 +91,7 @@ func run(ctx context.Context, environ []string, stderr io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	logger := supervisor.NewLogger(stderr, cfg.Log)
+	logger := supervisor.NewLogger(stderr, cfg.Log, redact.New(environ))
 	options, err := supervisor.ConnectionOptions(environ, logger)
 	if err != nil {
 		return err

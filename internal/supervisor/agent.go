@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/redact"
 )
 
 // agent runs tiers with the claude CLI. It translates between the words of the domain
@@ -21,6 +22,8 @@ type agent struct {
 	// conversations is where the transcripts are.
 	conversations conversations
 	logger        *slog.Logger
+	// mask masks secrets in what the agent leaves.
+	mask *redact.Redactor
 	// denied are the permission rules that deny in every session, whatever the tier's own are.
 	denied []string
 	// draining ends when the agents that still run are to be interrupted.
@@ -167,6 +170,7 @@ func (a *agent) clear(desk *desk, run activities.AgentRun) (left activities.Left
 	}
 	if run.LeavesHandoff {
 		left = desk.take(activities.HandoffFile, escalation.MaxHandoffBytes)
+		left.Content, left.Problem = a.mask.JSON(left.Content), a.mask.Text(left.Problem)
 	}
 	if err := desk.close(); err != nil {
 		a.logger.Warn("the chain's directory could not be removed", "chain_id", run.ChainID, "error", err)

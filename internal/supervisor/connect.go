@@ -13,6 +13,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
+
+	"github.com/claudeops/claudeops/internal/redact"
 )
 
 // connectTimeout is how long a Temporal frontend may take to answer.
@@ -42,6 +44,7 @@ func ConnectionOptions(environ []string, logger *slog.Logger) (client.Options, e
 		}
 	}
 	options.Logger = log.NewStructuredLogger(logger)
+	options.FailureConverter = MaskFailures(redact.New(environ))
 	return options, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
@@ -149,7 +150,7 @@ func workerRole() (err error) {
 	if err != nil {
 		return err
 	}
-	logger := supervisor.NewLogger(os.Stderr, cfg.Log)
+	logger := supervisor.NewLogger(os.Stderr, cfg.Log, redact.New(os.Environ()))
 	options, err := supervisor.ConnectionOptions(os.Environ(), logger)
 	if err != nil {
 		return err

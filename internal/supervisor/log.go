@@ -5,11 +5,12 @@ import (
 	"log/slog"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// NewLogger returns the logger that the settings ask for.
-func NewLogger(w io.Writer, settings config.Log) *slog.Logger {
-	options := &slog.HandlerOptions{Level: settings.Level.Slog()}
+// NewLogger returns the logger that the settings ask for. Secrets in what it logs are masked.
+func NewLogger(w io.Writer, settings config.Log, mask *redact.Redactor) *slog.Logger {
+	options := &slog.HandlerOptions{Level: settings.Level.Slog(), ReplaceAttr: mask.Attr}
 	if settings.Format == config.LogJSON {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}

@@ -32,6 +32,12 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
+func (b *lockedBuffer) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.String()
+}
+
 // TestChainNotifies: of two services one is away for a while and one is well. Both
 // get the message once, and no secret of theirs gets anywhere.
 func TestChainNotifies(t *testing.T) {

@@ -6,11 +6,15 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// recorder is the store as chains need it.
-type recorder struct{ *store.Store }
+// recorder is the store as chains need it. It writes masked words.
+type recorder struct {
+	*store.Store
+	mask *redact.Redactor
+}
 
 var _ activities.Recorder = recorder{}
 

@@ -17,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/transcripts"
 	"github.com/claudeops/claudeops/prompts"
@@ -98,9 +99,10 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, errors.Join(err, archive.Close())
 	}
+	mask := redact.New(env.Environ)
 	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	runner := &agent{
-		cli: cli, settings: cfg.Claude, logger: env.Logger, draining: draining,
+		cli: cli, settings: cfg.Claude, logger: env.Logger, mask: mask, draining: draining,
 		conversations: conversations{cli: cli, archive: archive, logger: env.Logger},
 	}
 	return &Supervisor{
@@ -113,9 +115,9 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		archive:  archive,
 		claims:   running,
 		settings: activities.Settings{Policy: cfg.Policy(), Windows: records},
-		records:  activities.Records{Store: recorder{records}, IsPermanent: isPermanent, IsUnknown: isUnknown},
+		records:  activities.Records{Store: recorder{records, mask}, IsPermanent: isPermanent, IsUnknown: isUnknown},
 		notifications: activities.Notifications{
-			Targets: targets, Deliveries: records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
+			Targets: maskTargets(mask, targets), Deliveries: records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},
 		interrupt: interrupt,
 		runner:    runner,
@@ -178,7 +180,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 
 	claim := []interceptor.WorkerInterceptor{&claiming{claims: s.claims}}
 
-	refused := newAudit(s.store.AppendEvents, s.logger)
+	refused := newAudit(s.records.Store.AppendEvents, s.logger)
 	stopAudit := inBackground(context.WithoutCancel(ctx), refused.run) // beyond the end of the chains' worker
 	defer stopAudit()
 
