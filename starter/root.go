@@ -36,6 +36,8 @@ type app struct {
 	output outputFormat
 	// started says that a command began: what fails before is the command line's fault.
 	started bool
+	// masks is what masking returns, once it was called.
+	masks *masking
 }
 
 // execute runs the command that the arguments name and returns the exit code.

@@ -71,7 +71,7 @@ func (a *app) schedulePauseCommand() *cobra.Command {
 		Args:  oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changeSchedule(cmd.Context(), args[0], "paused", func(schedule client.ScheduleHandle) error {
-				return schedule.Pause(cmd.Context(), client.SchedulePauseOptions{Note: note})
+				return schedule.Pause(cmd.Context(), client.SchedulePauseOptions{Note: a.masking().text(note)})
 			})
 		},
 	}
@@ -87,7 +87,7 @@ func (a *app) scheduleResumeCommand() *cobra.Command {
 		Args:  oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changeSchedule(cmd.Context(), args[0], "resumed", func(schedule client.ScheduleHandle) error {
-				return schedule.Unpause(cmd.Context(), client.ScheduleUnpauseOptions{Note: note})
+				return schedule.Unpause(cmd.Context(), client.ScheduleUnpauseOptions{Note: a.masking().text(note)})
 			})
 		},
 	}

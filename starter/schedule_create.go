@@ -91,6 +91,7 @@ func (a *app) createSchedule(ctx context.Context, id string, o scheduleOptions, 
 		return err
 	}
 	defer c.Close()
+	o.note = a.masking().text(o.note)
 	options, err := o.schedule(id, cfg.Worker.TaskQueue, input)
 	if err != nil {
 		return misuse(err)
