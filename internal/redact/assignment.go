@@ -8,9 +8,9 @@ import (
 
 // The ends of the names of what is secret. A name that goes on, as in token_count, is another's.
 const (
-	passwordNames = `(?:passw(?:or)?d|passphrase|(?:\b|_|[^\w])(?:pass|pwd))`
+	passwordNames = `(?:passw(?:or)?d|passphrase|(?:\b|_|[^\w])(?:pass|pwd))` //nolint:gosec // a pattern
 	tokenNames    = `token`
-	secretNames   = `(?:secret|(?:api|access|private|auth|secret|encryption)[_.-]?key|key-data|credentials?)`
+	secretNames   = `(?:secret|(?:api|access|private|auth|secret|encryption)[_.-]?key|key-data|credentials?)` //nolint:gosec // a pattern
 )
 
 // assignment returns a pattern for names of something secret and what they get: in its first groups quoted, in
@@ -95,12 +95,12 @@ func afterBlank(text string) string { return text[strings.LastIndexByte(text, ' 
 // ordinary are words that follow the name of a secret, and are none.
 var ordinary = func() map[string]bool {
 	words := map[string]bool{}
-	for _, w := range strings.Fields(`
-		true false null none yes empty set unset given missing invalid valid expired required optional unknown wrong bad denied refused revoked
-		rejected rotated changed unchanged updated reset redacted hidden masked present absent enabled disabled default failed failure failing
-		error errors incorrect correct mismatch matches undefined nil string bearer basic secret token password passwd key value authentication
-		unauthorized forbidden found here below above file files prompt stdin ask never always only same different unavailable available
-		created deleted exists secrets tokens ok`) {
+	for w := range strings.FieldsSeq(`
+		true false null none yes empty set unset given missing invalid valid expired required optional unknown wrong bad denied
+		refused revoked rejected rotated changed unchanged updated reset redacted hidden masked present absent enabled disabled
+		default failed failure failing error errors incorrect correct mismatch matches undefined nil string bearer basic secret
+		token password passwd key value authentication unauthorized forbidden found here below above file files prompt stdin ask
+		never always only same different unavailable available created deleted exists secrets tokens ok`) {
 		words[w] = true
 	}
 	return words

@@ -100,7 +100,7 @@ const pemLabel = "private key"
 const maxPEM = 64 << 10
 
 // pemBegin matches the first line of a key in PEM, and of one of OpenPGP.
-var pemBegin = regexp.MustCompile(`^-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----`)
+var pemBegin = regexp.MustCompile(`^-{5}BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-{5}`)
 
 // keyBody matches a line of a key.
 var keyBody = regexp.MustCompile(`[A-Za-z0-9+/=]{20}`)

@@ -10,7 +10,7 @@ import (
 // TestShapes tries the examples of the table: each is masked as what it is, and no near miss is touched.
 func TestShapes(t *testing.T) {
 	t.Parallel()
-	for _, s := range shapes() {
+	for _, s := range shapes {
 		t.Run(s.label, func(t *testing.T) {
 			t.Parallel()
 			require.NotEmpty(t, s.source)

@@ -71,7 +71,6 @@ func secrets() []secret {
 func leaky(all string, each []string, seen string) claudesim.Scenario {
 	var checks []escalation.CheckResult
 	var actions []escalation.Action
-	var issues []escalation.Issue
 	for _, secret := range each {
 		checks = append(checks, escalation.CheckResult{Service: secret, CheckType: secret, Status: escalation.CheckDown, Error: all})
 		actions = append(actions, escalation.Action{Kind: escalation.ActionOther, Service: secret, Detail: all})
@@ -79,7 +78,7 @@ func leaky(all string, each []string, seen string) claudesim.Scenario {
 	verdict := escalation.Verdict{Status: escalation.VerdictEscalate, Summary: all, Services: each, RecommendedTier: 2, Findings: all}
 	final := verdict
 	final.Status, final.Checks, final.Remediation, final.Actions = escalation.VerdictNeedsHuman, checks, all, actions
-	final.Issues = append(issues, escalation.Issue{Summary: all, Services: each[:1], Severity: escalation.SeverityCritical})
+	final.Issues = []escalation.Issue{{Summary: all, Services: each[:1], Severity: escalation.SeverityCritical}}
 
 	handoff, err := json.Marshal(map[string]any{
 		"schema_version": 1, "from_tier": 1, "recommended_tier": 2, "summary": all, "services_affected": each, "check_results": checks,
