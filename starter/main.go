@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	_ "github.com/claudeops/claudeops/internal/agentshell" // this program is also the shell of its agents
 	"github.com/claudeops/claudeops/internal/claudesim"
 	processes "github.com/claudeops/claudeops/internal/process"
 )

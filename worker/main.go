@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	_ "github.com/claudeops/claudeops/internal/agentshell" // this program is also the shell of its agents
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/process"
 	"github.com/claudeops/claudeops/internal/redact"

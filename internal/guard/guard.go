@@ -121,6 +121,9 @@ func (j *judge) pathOr(path *string) string {
 }
 
 func (j *judge) dir() string {
+	if j.place.Dir != "" {
+		return j.place.Dir
+	}
 	if len(j.place.Work) == 0 {
 		return "/"
 	}

@@ -11,8 +11,10 @@ import (
 
 // Place is where an agent's commands run.
 type Place struct {
-	// Work are the directories that the agent works in; commands start in the first.
+	// Work are the directories that the agent works in.
 	Work []string
+	// Dir is where commands start; empty is the first of Work.
+	Dir string
 	// Home and Temp are the agent's own directories.
 	Home string
 	Temp string

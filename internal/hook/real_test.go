@@ -1,0 +1,325 @@
+package hook_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/agentshell"
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/hook"
+)
+
+// site is where the real CLI works: directories, and stand-ins for programs that write down how they are called.
+type site struct {
+	t                          *testing.T
+	work, home, temp, bin, log string
+	ledger                     *books
+
+	mutex   sync.Mutex
+	entries []hook.Entry
+}
+
+func newSite(t *testing.T, programs ...string) *site {
+	t.Helper()
+	root := t.TempDir()
+	s := &site{
+		t: t, work: root + "/repo", home: root + "/agent", temp: root + "/session", bin: root + "/bin", log: root + "/called",
+		ledger: newBooks(),
+	}
+	for _, dir := range []string{s.work, s.home, s.temp, s.bin} {
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+	}
+	for _, name := range programs {
+		script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"%s $*\" >> %s\n", name, s.log)
+		require.NoError(t, os.WriteFile(filepath.Join(s.bin, name), []byte(script), 0o700)) //nolint:gosec // a program
+	}
+	return s
+}
+
+// called returns what the stand-ins were called with, a line each.
+func (s *site) called() string {
+	text, err := os.ReadFile(s.log)
+	if os.IsNotExist(err) {
+		return ""
+	}
+	require.NoError(s.t, err)
+	return string(text)
+}
+
+// guard returns the guard of the embedded policy, for which the stand-ins are programs of the system.
+func (s *site) guard() *guard.Guard {
+	policy, err := guard.ParsePolicy(bytes.Replace(deploy.Policy, []byte("directories: ["), []byte("directories: ["+s.bin+", "), 1))
+	require.NoError(s.t, err)
+	return guard.New(policy, guard.Host{})
+}
+
+// open begins to answer for a session of the tier.
+func (s *site) open(tier int) *hook.Post {
+	post, err := hook.Open(s.t.TempDir(), s.guard(), hook.Session{ID: "session-1", Tier: tier, Place: s.place()}, s.ledger, s.record)
+	require.NoError(s.t, err)
+	return post
+}
+
+func (s *site) place() guard.Place {
+	return guard.Place{
+		Work: []string{s.work}, Home: s.home, Temp: s.temp, Path: []string{s.bin, "/usr/bin", "/bin"},
+		Own: []string{s.home + "/.local/state"}, Doors: []guard.Door{{Host: "127.0.0.1", Port: 7233}, {Host: "127.0.0.1", Port: 8233}},
+	}
+}
+
+func (s *site) record(entry hook.Entry) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.entries = append(s.entries, entry)
+}
+
+// result is what the model is told of a call.
+type result struct {
+	Content any  `json:"content"`
+	IsError bool `json:"is_error"`
+}
+
+// run runs the real CLI, whose model makes the calls one after the other, and returns what the model was told of each.
+func (s *site) run(version claudesim.Version, environ map[string]string, calls ...claudesim.Reply) []result {
+	s.t.Helper()
+	cli := simtest.RealCLI(s.t, version)
+	api := simtest.StartAPI(s.t, claudesim.Play(claudesim.Always(append(calls, claudesim.Say("done"))...)))
+	settings, err := json.Marshal(hook.Settings())
+	require.NoError(s.t, err)
+	command := exec.CommandContext(s.t.Context(), cli, "-p", "--output-format", "stream-json", "--verbose", //nolint:gosec // the real CLI
+		"--setting-sources", "", "--strict-mcp-config", "--permission-mode", "dontAsk", "--tools", "Bash,Read,Edit,Write,Grep,Glob",
+		"--settings", string(settings), "--model", "haiku", "--session-id", uuid.NewString())
+	command.Dir, command.Stdin = s.work, strings.NewReader("look")
+	variables := simtest.RealEnv(s.home, api.URL())
+	variables["PATH"], variables["TMPDIR"] = s.bin+":"+variables["PATH"], s.temp
+	maps.Copy(variables, environ)
+	for name, value := range variables {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	output, err := command.Output()
+	require.NoError(s.t, err, string(output))
+	var results []result
+	for line := range bytes.Lines(output) {
+		var event struct {
+			Type    string `json:"type"`
+			Message struct {
+				Content json.RawMessage `json:"content"`
+			} `json:"message"`
+		}
+		var parts []result
+		if json.Unmarshal(line, &event) == nil && event.Type == "user" && json.Unmarshal(event.Message.Content, &parts) == nil {
+			results = append(results, parts...)
+		}
+	}
+	require.Len(s.t, results, len(calls), string(output))
+	return results
+}
+
+// environment is that of a CLI that asks the post.
+func (s *site) environment(post *hook.Post) map[string]string {
+	executable, err := os.Executable()
+	require.NoError(s.t, err)
+	return post.Environment(executable)
+}
+
+func TestRealCLI(t *testing.T) {
+	t.Parallel()
+	for _, version := range simtest.Versions(t) {
+		t.Run(string(version), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, "docker", "systemctl")
+			post := s.open(1)
+			told := s.run(version, s.environment(post),
+				claudesim.Bash("docker ps --format '{{.Names}}' | grep -v x; for s in a b; do systemctl is-active \"$s\"; done"),
+				claudesim.Bash("docker restart jellyfin"),
+				claudesim.Bash("touch here"),
+				claudesim.Bash("cat /etc/hostname"),
+				claudesim.Call("Write", map[string]string{"file_path": s.work + "/here", "content": "x"}),
+				claudesim.Call("Read", map[string]string{"file_path": "/etc/shadow"}),
+			)
+			require.NoError(t, post.Close(t.Context()))
+			require.Equal(t, "docker ps --format {{.Names}}\nsystemctl is-active a\nsystemctl is-active b\n", s.called())
+			require.NoFileExists(t, s.work+"/here")
+			for i, denied := range []string{"", "docker restart is granted to Tier 2 only", "outside", "", "outside", "may hold secrets"} {
+				require.Equal(t, denied != "", told[i].IsError, "%d: %v", i, told[i].Content)
+				require.Contains(t, fmt.Sprint(told[i].Content), denied)
+				require.Equal(t, denied == "", s.entries[i].Decision.Allowed)
+			}
+		})
+	}
+}
+
+// TestRealCLIFailsClosed takes away, one after the other, what a decision needs: nothing runs.
+func TestRealCLIFailsClosed(t *testing.T) {
+	t.Parallel()
+	for _, version := range simtest.Versions(t) {
+		for name, spoil := range map[string]func(t *testing.T, s *site, post *hook.Post) map[string]string{
+			"nobody answers": func(t *testing.T, s *site, post *hook.Post) map[string]string {
+				t.Helper()
+				require.NoError(t, post.Close(t.Context()))
+				return s.environment(post)
+			},
+			"the program is missing": func(_ *testing.T, s *site, post *hook.Post) map[string]string {
+				return post.Environment(s.bin + "/no-such-program")
+			},
+			"the program crashes": func(t *testing.T, s *site, post *hook.Post) map[string]string {
+				t.Helper()
+				crash := s.temp + "/crash"
+				require.NoError(t, os.WriteFile(crash, []byte("#!/bin/sh\nkill -SEGV $$\n"), 0o700)) //nolint:gosec // a program
+				return post.Environment(crash)
+			},
+			"no program is named": func(_ *testing.T, s *site, post *hook.Post) map[string]string {
+				environ := s.environment(post)
+				delete(environ, "CLAUDE_CODE_SHELL_PREFIX")
+				return environ
+			},
+		} {
+			t.Run(string(version)+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				s := newSite(t, "docker")
+				environ := spoil(t, s, s.open(2))
+				told := s.run(version, environ,
+					claudesim.Bash("docker ps"), claudesim.Bash("ls"), claudesim.Bash("cat /etc/hostname"), claudesim.Bash("echo x > "+s.work+"/here"),
+					claudesim.Call("Read", map[string]string{"file_path": "/etc/hostname"}),
+					claudesim.Call("Write", map[string]string{"file_path": s.work + "/here", "content": "x"}),
+				)
+				for i, one := range told {
+					require.True(t, one.IsError, "%d: %v", i, one.Content)
+				}
+				require.Empty(t, s.called())
+				require.NoFileExists(t, s.work+"/here")
+			})
+		}
+	}
+}
+
+// TestRealCLICharges has the third restart of a service refused, however it is spelled.
+func TestRealCLICharges(t *testing.T) {
+	t.Parallel()
+	for _, version := range simtest.Versions(t) {
+		t.Run(string(version), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, "docker", "systemctl")
+			s.ledger.limit = 2
+			post := s.open(2)
+			told := s.run(version, s.environment(post),
+				claudesim.Bash("docker restart web"), claudesim.Bash("timeout 60 bash -c 'systemctl restart web.service'"),
+				claudesim.Bash("docker container restart -t 5 web"),
+			)
+			require.NoError(t, post.Close(t.Context()))
+			require.Equal(t, "docker restart web\nsystemctl restart web.service\n", s.called())
+			require.True(t, told[2].IsError)
+			require.Contains(t, fmt.Sprint(told[2].Content), "the third restart of web")
+		})
+	}
+}
+
+// TestRealCLICorpus has the real CLI make calls of the guard's corpus: none that is denied runs, none that is allowed is
+// refused.
+func TestRealCLICorpus(t *testing.T) {
+	t.Parallel()
+	const each = 26
+	for _, version := range simtest.Versions(t) {
+		for _, tier := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s/tier %d", version, tier), func(t *testing.T) {
+				t.Parallel()
+				s := newSite(t, "docker", "systemctl", "kubectl", "curl", "git", "apprise", "journalctl", "helm", "gh", "dig", "ping", "ssh",
+					"sudo", "starter", "temporal", "reboot", "ansible", "openssl")
+				here := strings.NewReplacer("/work/repo", s.work, "/home/agent", s.home, "/tmp/session", s.temp)
+				attacks, wanted := s.sample("attacks", tier, each, here), s.sample("wanted", tier, each, here)
+				post := s.open(tier)
+				var calls []claudesim.Reply
+				for _, command := range slices.Concat(attacks, wanted) {
+					calls = append(calls, claudesim.Bash(command))
+				}
+				told := s.run(version, s.environment(post), calls...)
+				require.NoError(t, post.Close(t.Context()))
+				for i, command := range slices.Concat(attacks, wanted) {
+					require.Equal(t, i >= each, s.entries[i].Decision.Allowed, command)
+					if i < each {
+						require.True(t, told[i].IsError, "%s: %v", command, told[i].Content)
+					} else {
+						require.NotContains(t, fmt.Sprint(told[i].Content), "The supervisor denies", command)
+						require.NotContains(t, fmt.Sprint(told[i].Content), "hook error", command)
+					}
+				}
+			})
+		}
+	}
+}
+
+// sample returns so many commands of a file of the corpus, evenly spread over it. Those that wait, or that need links or
+// programs that this site has not, are left out.
+func (s *site) sample(name string, tier, count int, here *strings.Replacer) []string {
+	s.t.Helper()
+	text, err := os.ReadFile("../guard/testdata/" + name + ".jsonl")
+	require.NoError(s.t, err)
+	var all []string
+	for line := range bytes.Lines(text) {
+		var row struct {
+			Tier    int    `json:"tier"`
+			Command string `json:"command"`
+		}
+		left := []string{"-link", "sleep", "top -", "vmstat", "iostat", "restart", " up -d", "reload", "/work/repo/", "events"}
+		out := func(part string) bool { return strings.Contains(row.Command, part) }
+		if json.Unmarshal(line, &row) == nil && row.Tier == tier && len(row.Command) < 1000 && !slices.ContainsFunc(left, out) {
+			all = append(all, here.Replace(row.Command))
+		}
+	}
+	sampled := make([]string, 0, count)
+	for i := range count {
+		sampled = append(sampled, all[i*len(all)/count])
+	}
+	return sampled
+}
+
+// BenchmarkHook is the hook as a whole process: start, question, decision, answer, end.
+func BenchmarkHook(b *testing.B) {
+	policy, err := guard.ParsePolicy(deploy.Policy)
+	require.NoError(b, err)
+	post, err := hook.Open(b.TempDir(), guard.New(policy, guard.Host{}), hook.Session{Tier: 1, Place: guard.Place{Work: []string{b.TempDir()}}},
+		newBooks(), func(hook.Entry) {})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, post.Close(b.Context())) })
+	worker := filepath.Join(b.TempDir(), "worker")
+	build := exec.CommandContext(b.Context(), "go", "build", "-o", worker, "../../worker") //nolint:gosec // a path of our own
+	output, err := build.CombinedOutput()
+	require.NoError(b, err, string(output))
+	question, err := json.Marshal(map[string]any{
+		"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "toolu_1",
+		"tool_input": map[string]string{"command": "docker logs x 2>&1 | tail -50; for s in a b; do systemctl is-active $s; done"},
+	})
+	require.NoError(b, err)
+	var environ []string
+	for name, value := range post.Environment(worker) {
+		environ = append(environ, name+"="+value)
+	}
+	var took []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		command := exec.CommandContext(b.Context(), worker, agentshell.HookScript) //nolint:gosec // see above
+		command.Env, command.Stdin = environ, bytes.NewReader(question)
+		answer, err := command.Output()
+		took = append(took, time.Since(began))
+		require.NoError(b, err)
+		require.Contains(b, string(answer), `"allow"`)
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "median-ms")
+}
