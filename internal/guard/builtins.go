@@ -16,13 +16,13 @@ var builtins map[string]builtin
 func init() { //nolint:gochecknoinits // the table refers to functions that refer to it
 	harmless := func(*shell, []Word, []*syntax.Redirect) error { return nil }
 	builtins = map[string]builtin{
-		":": harmless, "true": harmless, "false": harmless, "echo": harmless, "pwd": harmless, "type": harmless,
+		":": readNothing, "true": readNothing, "false": readNothing, "echo": readEcho, "pwd": harmless, "type": harmless,
 		"exit": harmless, "return": harmless, "break": harmless, "continue": harmless, "wait": readPlain, "times": harmless,
 		"[": readTest, "test": readTest, "printf": readPrintf, "cd": readCd, "ulimit": readUlimit, "read": readRead, "set": readSet,
-		"shift": readShift, "unset": readUnset, "command": readCommand, "builtin": readCommand, "eval": readEval, "exec": readExec,
+		"command": readCommand, "builtin": readCommand, "eval": readEval, "exec": readExec,
 	}
 	for _, name := range []string{
-		".", "source", "alias", "unalias", "bg", "fg", "jobs", "bind", "caller", "compgen", "complete", "compopt", "dirs", "disown",
+		".", "source", "shift", "unset", "alias", "unalias", "bg", "fg", "jobs", "bind", "caller", "compgen", "complete", "compopt", "dirs", "disown",
 		"enable", "export", "declare", "typeset", "local", "readonly", "fc", "getopts", "hash", "history", "let", "logout",
 		"mapfile", "readarray", "popd", "pushd", "shopt", "suspend", "trap", "umask", "coproc",
 	} {
@@ -32,6 +32,20 @@ func init() { //nolint:gochecknoinits // the table refers to functions that refe
 
 func refuseBuiltin(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	return unclear(words[0].String(), "write the commands themselves")
+}
+
+// readNothing is a command that prints nothing.
+func readNothing(s *shell, _ []Word, _ []*syntax.Redirect) error {
+	s.output = Nothing
+	return nil
+}
+
+// readEcho prints an empty line if it is given no words.
+func readEcho(s *shell, words []Word, _ []*syntax.Redirect) error {
+	if len(words) == 1 {
+		s.output = Nothing
+	}
+	return nil
 }
 
 // plainNames returns what follows the options of a builtin, all of which must be known names of variables.
@@ -59,11 +73,25 @@ func readPlain(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readTest refuses what evaluates a subscript: -v and -R.
+// readTest refuses what evaluates a subscript: -v and -R. bash takes a word for an operator by how many there are.
 func readTest(_ *shell, words []Word, _ []*syntax.Redirect) error {
-	for _, word := range words[1:] {
-		if word == "-v" || word == "-R" || word.Many() {
-			return unclear(words[0].String()+" with "+word.String(), `put variables into double quotes, and use [ -n "${NAME:-}" ]`)
+	operands := words[1:]
+	if words[0] == "[" && len(operands) > 0 && operands[len(operands)-1] == "]" {
+		operands = operands[:len(operands)-1]
+	}
+	if len(operands) > 0 && operands[0] == "!" {
+		operands = operands[1:]
+	}
+	operator := 0 // the place of the operator, which must be known
+	if len(operands) == 3 {
+		operator = 1
+	}
+	for i, word := range operands {
+		_, known := word.Known()
+		wrong := word == "-v" || word == "-R" || word.Many()
+		unknown := !known && (len(operands) == 2 && i == operator || len(operands) == 3 && i == operator || len(operands) > 3)
+		if wrong || unknown {
+			return unclear(words[0].String()+" with "+word.String(), `put variables into double quotes, compare two at a time, and use [ -n "${NAME:-}" ]`)
 		}
 	}
 	return nil
@@ -111,16 +139,6 @@ func readRead(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-func readUnset(s *shell, words []Word, _ []*syntax.Redirect) error {
-	names, err := s.plainNames(words, "v")
-	for _, name := range names {
-		s.vars[name] = Word(anyText)
-		delete(s.arrays, name)
-		delete(s.funcs, name)
-	}
-	return err
-}
-
 // readUlimit shows limits, and changes none.
 func readUlimit(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	for _, word := range words[1:] {
@@ -131,16 +149,13 @@ func readUlimit(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readSet takes the options that make scripts stop at errors, and new positional parameters.
+// readSet takes the options that make scripts stop at errors.
 func readSet(s *shell, words []Word, _ []*syntax.Redirect) error {
 	if len(words) == 1 {
 		return unclear("set, which shows all variables,", "name the variable")
 	}
 	for i := 1; i < len(words); i++ {
 		switch words[i] {
-		case "--":
-			s.args = append([]Word{}, words[i+1:]...)
-			return nil
 		case "-e", "-eu", "-ue", "-eo", "-euo":
 			s.strict = true
 		case "+e":
@@ -150,11 +165,6 @@ func readSet(s *shell, words []Word, _ []*syntax.Redirect) error {
 			return unclear("set "+words[i].String(), "use set -euo pipefail, or none")
 		}
 	}
-	return nil
-}
-
-func readShift(s *shell, _ []Word, _ []*syntax.Redirect) error {
-	s.args = nil
 	return nil
 }
 
@@ -186,12 +196,19 @@ func readEval(s *shell, words []Word, _ []*syntax.Redirect) error {
 		}
 		script = append(script, text)
 	}
-	return s.script(strings.Join(script, " "))
+	err := s.script(strings.Join(script, " "))
+	s.output = Anything
+	return err
 }
 
 // readExec reads exec as the program that it becomes; without one it only redirects.
-func readExec(s *shell, words []Word, _ []*syntax.Redirect) error {
+func readExec(s *shell, words []Word, redirects []*syntax.Redirect) error {
 	if len(words) == 1 {
+		for _, redirect := range redirects {
+			if redirect.Op != syntax.DplOut {
+				return unclear("exec with this redirection", "redirect each command")
+			}
+		}
 		return nil
 	}
 	if words[1].MayBeOption() {

@@ -24,13 +24,25 @@ func (s *shell) call(c *syntax.CallExpr, redirects []*syntax.Redirect) error {
 	if !known {
 		return unclear("a command whose program is "+words[0].String(), "write the program's name")
 	}
-	if body, declared := s.funcs[name]; declared {
-		return s.callFunction(name, body, words[1:])
+	body, declared := s.funcs[name]
+	builtin, isBuiltin := builtins[name]
+	if (declared || isBuiltin) && !isReadWithIFS(name, env) {
+		return unclear("a variable in front of "+name, "set it in a line of its own")
 	}
-	if builtin, is := builtins[name]; is {
+	if declared {
+		err := s.callFunction(name, body, words[1:])
+		s.output = Anything
+		return err
+	}
+	if isBuiltin {
 		return builtin(s, words, redirects)
 	}
 	return s.run(Command{Words: words, Env: env})
+}
+
+// isReadWithIFS reports whether there are no assignments in front of a builtin, or that of IFS in front of read.
+func isReadWithIFS(name string, env []Word) bool {
+	return len(env) == 0 || name == "read" && len(env) == 1 && strings.HasPrefix(string(env[0]), "IFS=")
 }
 
 // run tells the visitor of a program.
@@ -96,7 +108,7 @@ func (s *shell) assigns(assigns []*syntax.Assign) error {
 
 // elements notes the elements of an array that is assigned as a whole.
 func (s *shell) elements(a *syntax.Assign) error {
-	if a.Array == nil || a.Append || a.Index != nil {
+	if a.Array == nil || a.Append || a.Index != nil || !s.top {
 		return nil
 	}
 	var words []*syntax.Word

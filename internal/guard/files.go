@@ -66,6 +66,10 @@ var errEnough = errors.New("enough")
 // Match implements Files.
 func (h Host) Match(pattern string, most int) (paths []string, complete bool) {
 	base, rest := doublestar.SplitPattern(pattern)
+	var options []doublestar.GlobOption
+	if strings.Contains(rest, "**") { // find does not follow links; the shell's patterns do
+		options = append(options, doublestar.WithNoFollow())
+	}
 	err := doublestar.GlobWalk(os.DirFS(base), rest, func(path string, _ fs.DirEntry) error {
 		if len(paths) >= most {
 			return errEnough
@@ -76,7 +80,7 @@ func (h Host) Match(pattern string, most int) (paths []string, complete bool) {
 		}
 		paths = append(paths, resolved)
 		return nil
-	}, doublestar.WithNoFollow())
+	}, options...)
 	return paths, err == nil
 }
 

@@ -14,8 +14,10 @@ type form struct {
 	// number is the type of options such as -50.
 	number bool
 	needs  [][]string
-	args   []argument
-	style  style
+	// without are options that must not be given.
+	without []string
+	args    []argument
+	style   style
 }
 
 // flag is an option that may be given.
@@ -48,11 +50,12 @@ func parseForm(use *Use) (*form, error) {
 	if !slices.Contains([]style{styleGNU, "gnu", stylePOSIX, styleWords}, f.style) {
 		return nil, fmt.Errorf("style must be gnu, posix or words, and is %q", use.Style)
 	}
-	for token := range strings.FieldsSeq(use.Flags) {
+	for token := range strings.FieldsSeq(use.Flags + " " + use.Before) {
 		if err := f.addFlag(token); err != nil {
 			return nil, err
 		}
 	}
+	f.without = strings.Fields(use.Without)
 	for token := range strings.FieldsSeq(use.Needs) {
 		f.needs = append(f.needs, strings.Split(token, "|"))
 	}
@@ -140,7 +143,7 @@ func (f *form) read(words []Word, anyOption bool, stop func(Word) bool) (given, 
 		switch {
 		case ended:
 			g.args = append(g.args, word)
-		case word == "--":
+		case word == "--" && f.style != styleWords:
 			ended = true
 			g.flags["--"] = true
 		case f.isOption(word):
@@ -186,7 +189,7 @@ func (f *form) option(g *given, words []Word, anyOption bool) (int, error) {
 	if strings.ContainsAny(name, holes) {
 		return f.short(g, words, anyOption)
 	}
-	if spec, is := f.flags[name]; is && (strings.HasPrefix(name, "--") || f.style == styleWords || len(name) == 2 && !hasValue) {
+	if spec, is := f.flags[name]; is && (len(name) != 2 || f.style == styleWords || !hasValue) {
 		g.flags[name] = true
 		switch {
 		case spec.value == "" && hasValue:
@@ -225,7 +228,13 @@ func (g *given) next(name string, spec flag, words []Word) (int, error) {
 
 // exec takes the command that follows find's -exec, up to ";" or "+".
 func (g *given) exec(name string, words []Word) (int, error) {
-	end := slices.IndexFunc(words, func(word Word) bool { return word == ";" || word == "+" })
+	end := slices.Index(words, ";")
+	if plus := slices.Index(words, "+"); plus >= 0 { // it ends the command behind {} only
+		if end >= 0 && end < plus || words[plus-1] != "{}" {
+			return 0, denied("a + within the command of %s is not granted", name)
+		}
+		end = plus
+	}
 	if end < 2 {
 		return 0, denied(`%s needs a command, and \; or + after it`, name)
 	}
@@ -336,6 +345,11 @@ func (f *form) wrapped(args []Word) (kind string, command []Word) {
 
 // met reports whether all options are there without which a use is not granted.
 func (f *form) met(g given) error {
+	for _, name := range f.without {
+		if g.flags[name] {
+			return denied("it is not granted with %s", name)
+		}
+	}
 	for _, anyOf := range f.needs {
 		if !slices.ContainsFunc(anyOf, func(name string) bool { return g.flags[name] }) {
 			return &needsError{anyOf}

@@ -55,7 +55,7 @@ func stage(t *testing.T) (guard.Place, *strings.Replacer) {
 	root := t.TempDir()
 	repository, home, temp := root+"/repo", root+"/agent", root+"/session"
 	state := home + "/.local/state/claudeops"
-	for _, dir := range []string{repository + "/.git", repository + "/config", state, temp} {
+	for _, dir := range []string{repository + "/.git", repository + "/config", repository + "/infra", repository + "/sub", repository + "/d", state, temp} {
 		require.NoError(t, os.MkdirAll(dir, 0o700))
 	}
 	for path, content := range map[string]string{
@@ -64,12 +64,15 @@ func stage(t *testing.T) (guard.Place, *strings.Replacer) {
 		repository + "/.env":              "PASSWORD=x\n",
 		repository + "/config/nginx.conf": "events {}\n",
 		repository + "/vms.yaml":          "vms: []\n",
+		repository + "/infra/vms.yaml":    "vms: []\n",
+		repository + "/sub/README":        "",
 		state + "/claudeops.db":           "",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	for link, target := range map[string]string{
 		"shadow-link": "/etc/shadow", "env-link": "/proc/self/environ", "etc-link": "/etc", "home-link": home, "volumes-link": "/volumes",
+		"d/authorized_keys": home + "/.ssh/authorized_keys",
 	} {
 		require.NoError(t, os.Symlink(target, repository+"/"+link))
 	}
@@ -85,7 +88,7 @@ func TestCorpus(t *testing.T) {
 	t.Parallel()
 	g := guard.New(policy(t), guard.Host{})
 	place, here := stage(t)
-	for _, file := range []string{"testdata/attacks.jsonl", "testdata/wanted.jsonl"} {
+	for _, file := range []string{"testdata/attacks.jsonl", "testdata/attacks-found.jsonl", "testdata/wanted.jsonl"} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			all := rows(t, file)

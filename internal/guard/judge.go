@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,10 @@ type judge struct {
 	// rules are the rules by which it was allowed, in order; actions what it does to services.
 	rules   *[]string
 	actions *[]Action
+	// wrote says that the script writes files.
+	wrote *bool
+	// stale says that files of the working directory may have been replaced.
+	stale *bool
 	// printed is what the command prints that is judged.
 	printed *Output
 }
@@ -91,13 +96,19 @@ func (j *judge) environment(variables []Word) error {
 		return nil
 	}
 	for _, variable := range variables {
-		name, _, _ := strings.Cut(string(variable), "=")
+		name, value, _ := strings.Cut(string(variable), "=")
+		if strings.ContainsAny(value, "/:"+holes) && !timezone.MatchString(string(variable)) {
+			return denied("this value of the variable %s may name a file", name)
+		}
 		if !slices.ContainsFunc(j.policy.Environment, func(pattern string) bool { return matchesName(pattern, name) }) {
 			return denied("the variable %s may not be set for a command", name)
 		}
 	}
 	return nil
 }
+
+// timezone matches the settings of TZ that name a zone.
+var timezone = regexp.MustCompile(`^TZ=[A-Za-z_]+/[A-Za-z_]+$`)
 
 func matchesName(pattern, name string) bool {
 	if prefix, is := strings.CutSuffix(pattern, "*"); is {
@@ -282,8 +293,12 @@ func (j *judge) grants(use *Use, name string, command Command, got given) error 
 	if err := j.checkAll(words, got, command); err != nil {
 		return err
 	}
+	if use.Stdin != "" && command.Stdin != Output(use.Stdin) {
+		return denied("it is granted only where its standard input is empty: put < /dev/null behind it")
+	}
 	*j.rules = append(*j.rules, name)
 	*j.printed = Output(use.Prints)
+	*j.stale = *j.stale || use.Leaves
 	if use.Action != "" {
 		if err := j.acts(use, words, command); err != nil {
 			return err
@@ -371,6 +386,9 @@ func (j *judge) acts(use *Use, words []typed, command Command) error {
 		}
 	}
 	if use.Services == "compose" && len(services) == 0 {
+		if slices.ContainsFunc(words, func(word typed) bool { return word.kind == "COMPOSE" }) {
+			return denied("name the services, or leave the file out")
+		}
 		services = j.composed(command.Dir)
 	}
 	if command.Repeated {

@@ -14,40 +14,47 @@ var kinds map[string]func(j *judge, word Word, command Command) error
 
 func init() { //nolint:gochecknoinits // the table refers to functions that refer to it
 	kinds = map[string]func(j *judge, word Word, command Command) error{
-		"TEXT":      func(*judge, Word, Command) error { return nil },
-		"NAME":      matching(`[^-].*`, "a name"),
-		"INT":       matching(`[-+]?[0-9]+[kKmMgGbB]*%?`, "a number"),
-		"DURATION":  matching(`[0-9.]+(ns|us|ms|s|m|h|d)?([0-9.]+(ms|s|m))*`, "a time"),
-		"MODE":      matching(`[0-7]{3,4}|[ugoa]*[-+=][rwxX]+`, "a mode"),
-		"FORMAT":    (*judge).format,
-		"HEADER":    (*judge).header,
-		"FILE":      reads((*judge).read),
-		"TREE":      nil,
-		"LIST":      reads((*judge).list),
-		"SOURCE":    reads((*judge).source),
-		"OUT":       reads((*judge).write),
-		"OUTPUT":    (*judge).output,
-		"QUERY":     (*judge).query,
-		"PORT":      (*judge).port,
-		"REV":       (*judge).revision,
-		"JQ":        program(checkJQ),
-		"APPRISE":   (*judge).apprise,
-		"COMPOSE":   (*judge).compose,
-		kindDir:     reads((*judge).list),
-		"OUTTREE":   reads((*judge).writeTree),
-		"URL":       (*judge).url,
-		"HOST":      (*judge).host,
-		"METHOD":    (*judge).method,
-		"AWK":       program(checkAWK),
-		"SED":       program(checkSED),
-		"SERVICE":   (*judge).service,
-		"UNIT":      (*judge).service,
-		"WORKLOAD":  (*judge).service,
-		"BRANCH":    (*judge).branch,
-		"RESOURCE":  (*judge).resource,
-		kindExec:    (*judge).each,
-		kindMark:    matching(`\{\}|[A-Z%@_]+`, "{}"),
-		kindCommand: nil, kindEnv: nil, kindXargs: nil, kindElsewhere: nil, kindScript: nil, kindRemoteScript: nil,
+		"TEXT":          func(*judge, Word, Command) error { return nil },
+		"NAME":          matching(`[^-].*`, "a name"),
+		"INT":           matching(`[-+]?[0-9]+[kKmMgGbB]*%?`, "a number"),
+		"DURATION":      matching(`[0-9.]+(ns|us|ms|s|m|h|d)?([0-9.]+(ms|s|m))*`, "a time"),
+		"MODE":          matching(`[0-7]{3,4}|[ugoa]*[-+=][rwxX]+`, "a mode"),
+		"FORMAT":        (*judge).format,
+		"HEADER":        (*judge).header,
+		"FILE":          reads((*judge).read),
+		"TREE":          nil,
+		"LIST":          reads((*judge).list),
+		"SOURCE":        reads((*judge).source),
+		"OUT":           reads((*judge).write),
+		"OUTPUT":        (*judge).output,
+		"QUERY":         (*judge).query,
+		"PORT":          (*judge).port,
+		"REV":           (*judge).revision,
+		"JQ":            program(checkJQ),
+		"APPRISE":       (*judge).apprise,
+		"COMPOSE":       (*judge).compose,
+		"PLAIN":         reads((*judge).plain),
+		"INTO":          reads((*judge).into),
+		"OUTFILE":       reads((*judge).writePlain),
+		"REMOTE":        (*judge).gitName,
+		"REF":           (*judge).gitName,
+		"YQ":            (*judge).yq,
+		"NEWLINELESS":   matching(`[^\r\n]*`, "text in one line"),
+		kindDir:         reads((*judge).list),
+		"OUTTREE":       reads((*judge).writeTree),
+		"URL":           (*judge).url,
+		"HOST":          (*judge).host,
+		"METHOD":        (*judge).method,
+		"AWK":           program(checkAWK),
+		"SED":           program(checkSED),
+		"SERVICE":       (*judge).service,
+		"UNIT":          (*judge).service,
+		"WORKLOAD":      (*judge).service,
+		"BRANCH":        (*judge).branch,
+		"RESOURCE":      (*judge).resource,
+		kindExec:        (*judge).each,
+		kindMark:        matching(`\{\}|[A-Z%@_]+`, "{}"),
+		kindPOSIXScript: nil, kindCommand: nil, kindEnv: nil, kindXargs: nil, kindElsewhere: nil, kindScript: nil, kindRemoteScript: nil,
 	}
 }
 
@@ -140,8 +147,8 @@ func program(check func(string) error) func(*judge, Word, Command) error {
 
 // format refuses the formats of curl -w that read or write files.
 func (j *judge) format(word Word, _ Command) error {
-	text := string(word)
-	if strings.HasPrefix(text, "@") || strings.ContainsAny(text[:min(len(text), 1)], holes) || strings.Contains(text, "%output") {
+	text, isKnown := word.Known()
+	if !isKnown || strings.HasPrefix(text, "@") || strings.Contains(text, "%output") {
 		return denied("the format %s may name a file", word)
 	}
 	return nil
@@ -154,6 +161,9 @@ func (j *judge) header(word Word, _ Command) error {
 	if strings.Contains(name, "method") {
 		return denied("the header %s changes the method", word)
 	}
+	if strings.ContainsAny(text, "\r\n") {
+		return denied("the header has several lines")
+	}
 	if text == "" || text[0] == '@' || strings.ContainsAny(text[:1], holes) {
 		return denied("the header %s may name a file", word)
 	}
@@ -164,6 +174,9 @@ func (j *judge) header(word Word, _ Command) error {
 func (j *judge) output(word Word, command Command) error {
 	if word == "-" {
 		return nil
+	}
+	if strings.Contains(string(word), "#") {
+		return denied("%s: curl replaces what follows #", word)
 	}
 	return reads((*judge).write)(j, word, command)
 }
@@ -199,23 +212,62 @@ func (j *judge) port(word Word, _ Command) error {
 	return nil
 }
 
-// revision wants what git shows to be no secret: REVISION, REVISION:PATH or PATH.
+// revision wants what git shows to be no secret, and of the repository: REVISION, REVISION:PATH or PATH.
 func (j *judge) revision(word Word, command Command) error {
 	text := string(word)
+	if strings.ContainsAny(text, "*?["+holes) || strings.Contains(text, ":(") || strings.HasPrefix(text, ":") {
+		return unclear("what "+word.String()+" shows", "name revision and files")
+	}
 	if at := strings.LastIndexByte(text, ':'); at >= 0 {
 		text = text[at+1:]
 	}
 	if text == "" {
 		return nil
 	}
-	path := string(command.Dir) + "/" + text
-	if strings.HasPrefix(text, "/") {
-		path = text
+	path, err := j.at(Word(text), command.Dir)
+	if err != nil {
+		return err
 	}
-	if strings.ContainsAny(text, "*?["+holes) {
-		return unclear("what "+word.String()+" shows", "name revision and files")
+	paths, err := j.resolve(path)
+	if err != nil {
+		return err
 	}
-	return j.secret(filepath.Clean(path))
+	for _, one := range paths { // outside of the repository git diff reads any file
+		if err := j.secret(one); err != nil {
+			return err
+		}
+		if !j.below(one, j.roots([]string{"."})) {
+			return denied("%s is outside of the repository", one)
+		}
+	}
+	return nil
+}
+
+// gitName wants the name of a branch or of a remote: git takes a file or directory of that name for one.
+func (j *judge) gitName(word Word, command Command) error {
+	text, isKnown := word.Known()
+	if !isKnown || !gitName.MatchString(text) {
+		return denied("%s is not the plain name of a branch or of a remote", word)
+	}
+	if paths, complete := j.files.Match(string(command.Dir)+"/"+text, 1); len(paths) > 0 || !complete {
+		return denied("%s is a file or directory, too: git would go there", text)
+	}
+	return nil
+}
+
+var gitName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
+
+// yq wants an expression of yq: it takes a word that names a file, or a command of its own, for that.
+func (j *judge) yq(word Word, command Command) error {
+	text, isKnown := word.Known()
+	if !isKnown || !strings.HasPrefix(text, ".") && !strings.HasPrefix(text, "(") && !strings.HasPrefix(text, "[") {
+		return denied("begin the expression with a dot, as in '.services'")
+	}
+	file := string(command.Dir) + "/" + strings.NewReplacer("*", "", "?", "", "[", "", "{", "").Replace(text)
+	if paths, complete := j.files.Match(file, 1); text != "." && (len(paths) > 0 || !complete) {
+		return denied("%s is a file, too: yq would show it", text)
+	}
+	return checkJQ(text)
 }
 
 // apprise wants the address of a notification to be none of the supervisor's.
@@ -224,6 +276,9 @@ func (j *judge) apprise(word Word, _ Command) error {
 	scheme, rest, is := strings.Cut(text, "://")
 	if !isKnown || !is || strings.Trim(strings.ToLower(scheme), "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 		return denied("%s is no address of a notification", word)
+	}
+	if strings.ContainsAny(rest, ", ") || strings.Contains(strings.ToLower(rest), "method=") {
+		return denied("%s holds several addresses, or a method", word)
 	}
 	if parsed, err := url.Parse("http://" + rest); err == nil && parsed.Port() != "" {
 		return j.connect(parsed.Hostname(), parsed.Port())
@@ -267,18 +322,26 @@ func (j *judge) service(word Word, _ Command) error {
 	if text == "" || strings.ContainsAny(text, "*?[],: \t\n") || strings.HasPrefix(text, "-") {
 		return denied("%q is not the name of one service", text)
 	}
+	if containerID.MatchString(text) {
+		return denied("write the name of the service, not the id of a container")
+	}
 	for _, end := range []string{".target", "shell.service"} {
 		if strings.HasSuffix(text, end) {
 			return denied("%s is no service", text)
 		}
 	}
-	for _, part := range []string{"poweroff", "reboot", "halt", "kexec", "suspend", "hibernate", "debug-shell"} {
+	for _, part := range []string{
+		"poweroff", "reboot", "halt", "kexec", "suspend", "hibernate", "hybrid-sleep", "debug-shell", "rescue", "emergency",
+	} {
 		if strings.Contains(text, part) {
 			return denied("%s ends the host, or opens it", text)
 		}
 	}
 	return nil
 }
+
+// containerID matches ids of containers, whole or as docker shows them.
+var containerID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
 
 // serviceOf returns the service that a word names, as the ledger has it.
 func serviceOf(word typed) (string, bool) {

@@ -33,10 +33,11 @@ func (s *shell) forClause(c *syntax.ForClause) error {
 	}
 	switch loop := c.Loop.(type) {
 	case *syntax.CStyleLoop:
-		for _, part := range []syntax.ArithmExpr{loop.Init, loop.Cond, loop.Post} {
-			if part == nil {
-				continue
-			}
+		if err := s.arithmetic(loop.Init); err != nil {
+			return err
+		}
+		s.forget(c.Do) // the condition is also that of the second round
+		for _, part := range []syntax.ArithmExpr{loop.Cond, loop.Post} {
 			if err := s.arithmetic(part); err != nil {
 				return err
 			}
@@ -50,8 +51,9 @@ func (s *shell) forClause(c *syntax.ForClause) error {
 
 // forEach reads the body for each word of the list.
 func (s *shell) forEach(iter *syntax.WordIter, body []*syntax.Stmt) error {
-	if !s.maySet(iter.Name.Value) {
-		return s.refuseToSet(iter.Name.Value)
+	name := iter.Name.Value
+	if name != "_" && !s.maySet(name) { // bash sets $_ itself
+		return s.refuseToSet(name)
 	}
 	items, err := s.words(iter.Items)
 	if err != nil {
@@ -68,13 +70,15 @@ func (s *shell) forEach(iter *syntax.WordIter, body []*syntax.Stmt) error {
 			round.repeated = true
 			item = item.one()
 		}
-		round.vars[iter.Name.Value] = item
+		if round.vars[name] = item; name == "_" {
+			round.vars[name] = Word(anyText)
+		}
 		if err := round.stmts(body); err != nil {
 			return err
 		}
 		rounds = append(rounds, round)
 	}
-	s.vars[iter.Name.Value] = Word(anyText)
+	s.vars[name] = Word(anyText)
 	s.join(rounds...)
 	for _, round := range rounds {
 		if round.dir != rounds[0].dir || s.dir != round.dir {

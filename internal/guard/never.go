@@ -89,7 +89,10 @@ func hasArgument(j *judge, patterns []string, word, dir Word) bool {
 	if start == "" && word != "" && word[0] != anyNames {
 		return slices.Contains(patterns, "?") && (word[0] == anyText || word[0] == anyWords)
 	}
-	candidates := []string{string(word), strings.ToLower(string(word))}
+	var candidates []string
+	if start != "" {
+		candidates = append(candidates, string(word), strings.ToLower(string(word)))
+	}
 	if path, err := j.at(word, dir); err == nil && !strings.HasPrefix(start, "-") {
 		candidates = append(candidates, filepath.Clean(path))
 		if paths, err := j.resolve(path); err == nil {

@@ -33,6 +33,7 @@ func (j *judge) environmentIn(dir string) Environment {
 	known := map[string]string{"HOME": j.place.Home, "PWD": dir, "TMPDIR": j.place.Temp}
 	return Environment{
 		Dir: dir, Variables: known, Secret: secretName.MatchString, Matches: j.matches, Hopeful: j.limits().Anything,
+		Program: func(name string) bool { _, is := j.policy.Programs[name]; return is && !j.limits().Anything },
 		Exported: func(name string) bool {
 			_, is := j.place.Variables[name]
 			return is || known[name] != ""
@@ -59,7 +60,7 @@ func (j *judge) at(word, dir Word) (string, error) {
 	if !strings.HasPrefix(string(word), "/") {
 		path = dir + "/" + word
 	}
-	for _, hole := range []rune{anyText, anyWords} {
+	for _, hole := range []rune{anyText, anyWords, anyItem, anyItems} {
 		if strings.ContainsRune(string(path), hole) {
 			return "", unclear("which file "+path.String()+" is", "write its path")
 		}
@@ -69,6 +70,9 @@ func (j *judge) at(word, dir Word) (string, error) {
 
 // read wants a file that the tier may read.
 func (j *judge) read(path string) error {
+	if *j.stale {
+		return unclear("which files there are after a change of branch, or of names", "read them in the next call")
+	}
 	if slices.Contains([]string{"/dev/null", "/dev/stdin", "/dev/fd/63"}, path) {
 		return nil
 	}
@@ -111,6 +115,7 @@ func (j *judge) write(path string) error {
 	if slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, path) {
 		return nil
 	}
+	*j.wrote = true
 	return j.reach(path, j.limits().Write, j.protected)
 }
 
@@ -121,6 +126,39 @@ func (j *judge) source(path string) error {
 		return err
 	}
 	return j.protected(filepath.Clean(path))
+}
+
+// plain wants a file to read that is no directory: some programs look into one for a file of the same name.
+func (j *judge) plain(path string) error {
+	if paths, _ := j.files.Match(strings.TrimSuffix(path, "/")+"/*", 1); len(paths) > 0 && !strings.ContainsAny(path, holes) {
+		return denied("%s is a directory: name the file", path)
+	}
+	return j.read(path)
+}
+
+// into wants a file or directory to copy to: what is in a directory may be links.
+func (j *judge) into(path string) error {
+	if err := j.write(path); err != nil || strings.ContainsAny(path, holes) {
+		return err
+	}
+	paths, complete := j.files.Match(strings.TrimSuffix(path, "/")+"/*", maxTree)
+	if !complete {
+		return unclear("what is in so large a directory as "+path, "name the file")
+	}
+	for _, one := range paths {
+		if !j.below(one, j.roots(j.limits().Write)) {
+			return denied("in %s is a link to %s: name the file", path, one)
+		}
+	}
+	return nil
+}
+
+// writePlain wants a file to change that is no directory.
+func (j *judge) writePlain(path string) error {
+	if paths, _ := j.files.Match(strings.TrimSuffix(path, "/")+"/*", 1); len(paths) > 0 && !strings.ContainsAny(path, holes) {
+		return denied("%s is a directory with files in it", path)
+	}
+	return j.write(path)
 }
 
 // writeTree wants all below a directory to be writable for the tier.

@@ -60,6 +60,14 @@ type Uses []Use
 type Use struct {
 	// Tier is the lowest tier that may.
 	Tier int `yaml:"tier"`
+	// Before are options that may be given in front of the subcommand only.
+	Before string `yaml:"before"`
+	// Without are options of which none may have been given in front of the subcommand.
+	Without string `yaml:"without"`
+	// Stdin is what must be known of the standard input: nothing.
+	Stdin string `yaml:"stdin"`
+	// Leaves says that afterwards nobody knows what is in the files of the working directory.
+	Leaves bool `yaml:"leaves_files_unknown"`
 	// Flags are the options that may be given, with the types of their values.
 	Flags string `yaml:"flags"`
 	// Needs are options of which each must be given. "-a|-b" is one of two.

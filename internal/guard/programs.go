@@ -10,20 +10,21 @@ var errNotation = errors.New("no address")
 
 var (
 	// awkForbidden is what runs programs, reads files that no argument names, or calls what a variable names.
-	awkForbidden = regexp.MustCompile(`\bsystem\s*\(|\bgetline\b|\bARG[VC]\b|\bPROCINFO\b|@\s*[A-Za-z_]|\|&|\bENVIRON\b`)
+	awkForbidden = regexp.MustCompile(`\bsystem\s*\(|\bgetline\b|\bARG[VC]\b|\bPROCINFO\b|@\s*[A-Za-z_]|\|&|\bENVIRON\b|\bSYMTAB\b|\bFUNCTAB\b`)
 	awkPrint     = regexp.MustCompile(`\bprintf?\b`)
 )
 
 // checkAWK wants an AWK program that only computes and prints. It does not parse: whatever follows a print, outside of
 // strings, must not redirect; and where a slash leaves open what is a string, nothing that follows may.
 func checkAWK(text string) error {
+	text = strings.ReplaceAll(text, "\\\n", "")
 	if found := awkForbidden.FindString(text); found != "" {
 		return denied("awk: %q runs programs or opens files", strings.TrimSpace(found))
 	}
 	for _, at := range awkPrint.FindAllStringIndex(text, -1) {
 		rest := text[at[1]:]
 		outside := awkOutsideStrings(rest)
-		if strings.Contains(outside, "/") {
+		if strings.ContainsAny(outside, "/#") {
 			outside = rest
 		}
 		if strings.ContainsAny(strings.ReplaceAll(outside, "||", ""), ">|") {
@@ -51,7 +52,7 @@ func awkOutsideStrings(text string) string {
 }
 
 // jqForbidden is what shows the environment or reads files, in jq and yq.
-var jqForbidden = regexp.MustCompile(`\$ENV\b|(^|[^.\w"$])(env|strenv|envsubst|load\w*|import|include|input_filename|modulemeta)\b`)
+var jqForbidden = regexp.MustCompile(`\$\s*ENV\b|(^|[^.\w"$])(eval|env|strenv|envsubst|load\w*|import|include|input_filename|modulemeta)\b`)
 
 // checkJQ wants a program of jq or yq that only works on its input.
 func checkJQ(text string) error {
@@ -133,7 +134,7 @@ func (s *sedScript) line(c byte) error {
 			s.at++
 		}
 	case 'a', 'i', 'c':
-		if strings.Contains(s.text[s.at:], "\n") {
+		if strings.ContainsAny(s.text[s.at:], "\\\n") {
 			return denied("sed: %q with several lines cannot be read; give it one", string(c))
 		}
 		s.at = len(s.text)

@@ -16,9 +16,9 @@ var harmlessGit = []string{
 	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.precomposeunicode",
 	"core.symlinks", "core.autocrlf", "core.eol", "core.safecrlf", "core.quotepath", "core.abbrev", "core.sharedrepository",
 	"core.longpaths",
-	"remote.*.url", "remote.*.fetch", "remote.*.pushurl", "remote.*.push", "remote.*.prune", "remote.*.tagopt", "remote.*.gh-resolved",
+	"remote.*.url", "remote.*.fetch", "remote.*.pushurl", "remote.*.prune", "remote.*.tagopt", "remote.*.gh-resolved",
 	"branch.*.remote", "branch.*.merge", "branch.*.rebase", "branch.*.description", "branch.*.vscode-merge-base", "branch.*.gh-merge-base",
-	"user.name", "user.email", "init.defaultbranch", "pull.rebase", "pull.ff", "push.default", "push.autosetupremote", "fetch.prune",
+	"user.name", "user.email", "init.defaultbranch", "pull.rebase", "pull.ff", "push.autosetupremote", "fetch.prune",
 	"merge.conflictstyle", "rebase.autostash", "rerere.enabled", "color.*", "advice.*", "gc.*", "submodule.*.url", "submodule.*.active",
 	"submodule.active", "extensions.objectformat", "extensions.refstorage", "lfs.repositoryformatversion", "lfs.*.access", "index.version",
 	"commit.gpgsign", "tag.gpgsign", "log.date", "diff.renames", "status.showuntrackedfiles",
@@ -43,6 +43,9 @@ func (j *judge) inRepository(dir Word) error {
 		return err
 	}
 	text, _ := dir.Known()
+	if *j.wrote && !slices.Contains(j.place.Work, filepath.Clean(text)) {
+		return unclear("what git finds in "+text+" after files were written", "make another call")
+	}
 	files := []string{filepath.Join(j.place.Home, ".gitconfig"), filepath.Join(j.place.Home, ".config/git/config")}
 	for at := filepath.Clean(text); ; at = filepath.Dir(at) {
 		repository := filepath.Join(at, ".git")
@@ -53,6 +56,9 @@ func (j *judge) inRepository(dir Word) error {
 		// A worktree's .git is a file that names another directory, whose configuration would have to be followed.
 		if content, err := j.files.ReadFile(repository); err == nil {
 			return denied("%s names another directory (%.40q): work in the repository itself", repository, content)
+		}
+		if _, err := j.files.ReadFile(filepath.Join(at, "HEAD")); err == nil {
+			return denied("%s looks like a repository without a working directory", at)
 		}
 		files = append(files, filepath.Join(repository, "config"), filepath.Join(repository, "config.worktree"))
 		if at == filepath.Dir(at) {
@@ -108,6 +114,9 @@ func harmless(key, value string) bool {
 	}
 	if strings.HasSuffix(key, "url") && gitTransport.MatchString(value) {
 		return false
+	}
+	if key == "push.default" {
+		return slices.Contains([]string{"simple", "current", "nothing"}, value)
 	}
 	first, _, _ := strings.Cut(key, ".")
 	last := key[strings.LastIndexByte(key, '.')+1:]

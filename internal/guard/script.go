@@ -3,6 +3,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -47,6 +48,8 @@ const (
 	Number Output = "number"
 	// Lines are some of the lines of the standard input.
 	Lines Output = "lines"
+	// Nothing is no output, or an empty line.
+	Nothing Output = "nothing"
 )
 
 // Visitor is told of all that a script would do. The error that it returns ends the reading of the script.
@@ -92,6 +95,8 @@ type Environment struct {
 	// Exported reports whether a name is in the environment of the agent, so that setting it would reach
 	// programs.
 	Exported func(name string) bool
+	// Program reports whether a name is that of a program; a function may not have it.
+	Program func(name string) bool
 	// Hopeful takes every cd for one that succeeds.
 	Hopeful bool
 	// Matches reports whether a pattern matches a file. If it is nil, all do.
@@ -105,20 +110,25 @@ type Environment struct {
 // both sides count. It returns an *UnclearError for what it cannot tell, and the visitor's error.
 func Walk(script string, env Environment, visitor Visitor) error {
 	w := &walk{visitor: visitor, env: env}
-	s := &shell{walk: w, vars: map[string]Word{}, arrays: map[string][]Word{}, funcs: map[string]*syntax.Stmt{}, dir: Word(env.Dir)}
+	s := &shell{walk: w, vars: map[string]Word{}, arrays: map[string][]Word{}, funcs: map[string]*syntax.Stmt{}, dir: Word(env.Dir), top: true, stdin: Nothing}
 	return s.script(script)
 }
 
 // script reads a script in this shell.
-func (s *shell) script(text string) error {
+func (s *shell) script(text string) error { return s.scriptIn(text, syntax.LangBash) }
+
+// scriptIn reads a script in the language of one of the shells.
+func (s *shell) scriptIn(text string, variant syntax.LangVariant) error {
 	if len(text) > maxScript {
 		return unclear(fmt.Sprintf("a script of %d bytes", len(text)), "split it into several calls")
 	}
 	if at := strings.IndexFunc(text, isControl); at >= 0 {
 		return unclear(fmt.Sprintf("a script with the control character %q", text[at]), "leave it out")
 	}
-	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
-	file, err := parser.Parse(strings.NewReader(text), "")
+	if strings.Contains(text, "\\\n") && strings.Contains(strings.ReplaceAll(text, "<<<", ""), "<<") {
+		return unclear("a here-document beside a continued line", "write the line in one")
+	}
+	file, err := syntax.NewParser(syntax.Variant(variant)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		return unclear("a script that does not parse ("+err.Error()+")", "check its quotes and brackets")
 	}
@@ -197,15 +207,28 @@ func mergesErrors(redirects []*syntax.Redirect) bool {
 
 func (s *shell) command(command syntax.Command, redirects []*syntax.Redirect) error {
 	s.output = Anything
+	call, simple := command.(*syntax.CallExpr)
+	if simple {
+		return s.call(call, redirects)
+	}
+	if pipe, is := command.(*syntax.BinaryCmd); is {
+		return s.binary(pipe)
+	}
+	err := s.compound(command)
+	s.output = Anything // that of all its commands
+	return err
+}
+
+// compound reads a command that holds others.
+func (s *shell) compound(command syntax.Command) error {
+	top := s.top
+	s.top = false
+	defer func() { s.top = top }()
 	switch c := command.(type) {
-	case *syntax.CallExpr:
-		return s.call(c, redirects)
 	case *syntax.Block:
 		return s.stmts(c.Stmts)
 	case *syntax.Subshell:
 		return s.fork().stmts(c.Stmts)
-	case *syntax.BinaryCmd:
-		return s.binary(c)
 	case *syntax.IfClause:
 		return s.ifClause(c)
 	case *syntax.WhileClause:
@@ -215,8 +238,7 @@ func (s *shell) command(command syntax.Command, redirects []*syntax.Redirect) er
 	case *syntax.CaseClause:
 		return s.caseClause(c)
 	case *syntax.FuncDecl:
-		s.funcs[c.Name.Value] = c.Body
-		return nil
+		return s.declareFunction(c, top)
 	case *syntax.TimeClause:
 		if c.Stmt == nil {
 			return nil
@@ -240,10 +262,15 @@ func (s *shell) binary(c *syntax.BinaryCmd) error {
 	case syntax.Pipe, syntax.PipeAll:
 		return s.pipe(c)
 	case syntax.AndStmt, syntax.OrStmt:
+		before := s.fork()
 		if err := s.stmt(c.X); err != nil {
 			return err
 		}
 		then := s.fork()
+		if c.Op == syntax.OrStmt { // it has failed, who knows how far it came
+			then.join(before)
+			then.args = before.args
+		}
 		if err := then.stmt(c.Y); err != nil {
 			return err
 		}
@@ -261,15 +288,63 @@ func (s *shell) pipe(c *syntax.BinaryCmd) error {
 	if err := left.stmt(c.X); err != nil {
 		return err
 	}
-	if right.stdin = left.output; c.Op == syntax.PipeAll {
-		right.stdin = Anything // with the standard error
+	if right.stdin = left.output; c.Op == syntax.PipeAll || !readsAll(c.Y) {
+		right.stdin = Anything // with the standard error, or who knows who reads it
 	}
+	stdin := right.stdin
 	if err := right.stmt(c.Y); err != nil {
 		return err
 	}
 	if s.output = right.output; s.output == Lines {
-		s.output = right.stdin
+		s.output = stdin
 	}
+	return nil
+}
+
+// readsAll reports whether the right side of a pipe is one that reads it as a whole: a command without redirections of
+// its input, or a loop around read.
+func readsAll(stmt *syntax.Stmt) bool {
+	for _, redirect := range stmt.Redirs {
+		if redirect.Op != syntax.RdrOut && redirect.Op != syntax.AppOut && redirect.Op != syntax.DplOut {
+			return false
+		}
+	}
+	switch c := stmt.Cmd.(type) {
+	case *syntax.CallExpr:
+		return true
+	case *syntax.WhileClause:
+		if len(c.Cond) != 1 {
+			return false
+		}
+		call, is := c.Cond[0].Cmd.(*syntax.CallExpr)
+		return is && len(call.Args) > 0 && call.Args[0].Lit() == "read"
+	case *syntax.BinaryCmd:
+		return c.Op == syntax.Pipe && readsAll(c.X)
+	}
+	return false
+}
+
+// functionName matches names that no program and no hook of bash has.
+var functionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+
+// declareFunction notes a function. One that could take the place of a program, that is declared twice or not for
+// certain is refused: who calls what could not be told.
+func (s *shell) declareFunction(c *syntax.FuncDecl, top bool) error {
+	name := c.Name.Value
+	_, again := s.funcs[name]
+	switch c.Body.Cmd.(type) {
+	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.ForClause, *syntax.WhileClause, *syntax.CaseClause:
+	default: // the parser takes what follows for the body
+		return unclear("the function "+name, "write its body in braces, and end it with a line break")
+	}
+	if _, builtin := builtins[name]; builtin || !functionName.MatchString(name) || name == "command_not_found_handle" ||
+		s.env.Program != nil && s.env.Program(name) {
+		return unclear("a function of the name "+name, "choose another name")
+	}
+	if again || !top || s.locals != nil {
+		return unclear("the function "+name+", which is declared here", "declare it once, at the beginning")
+	}
+	s.funcs[name] = c.Body
 	return nil
 }
 
@@ -342,6 +417,9 @@ func (s *shell) redirect(r *syntax.Redirect, _ syntax.Command) error {
 		}
 		return s.visitor.Open(Access{Path: target, Write: true, Dir: s.dir}) // >& FILE
 	case syntax.RdrIn:
+		if r.Word.Lit() == "/dev/null" {
+			s.stdin = Nothing
+		}
 		return s.opens(r.Word, false)
 	case syntax.RdrInOut:
 		return errors.Join(s.opens(r.Word, false), s.opens(r.Word, true))

@@ -28,6 +28,8 @@ type shell struct {
 	dir  Word
 	// locals are the variables that the function declares that runs, with their values outside of it; nil outside.
 	locals map[string]Word
+	// top is whether statements are those of the script itself, and not of a loop, a branch or a pipe.
+	top bool
 	// strict is whether a command that fails ends the script: set -e.
 	strict bool
 	// input is the text that a here-document puts on the standard input.
@@ -51,6 +53,7 @@ func (s *shell) nested(read func() error) error {
 // fork returns a copy of the shell: a subshell, or a branch that may not be taken.
 func (s *shell) fork() *shell {
 	copied := *s
+	copied.top = false
 	copied.vars, copied.arrays, copied.funcs = maps.Clone(s.vars), maps.Clone(s.arrays), maps.Clone(s.funcs)
 	return &copied
 }
@@ -76,6 +79,9 @@ func (s *shell) join(branches ...*shell) {
 		}
 		if b.dir != s.dir {
 			s.dir = Word(anyText)
+		}
+		if !slices.Equal(b.args, s.args) || (b.args == nil) != (s.args == nil) {
+			s.args = nil
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (j *judge) url(word Word, _ Command) error {
 	if schemeless.MatchString(text) {
 		text = "http://" + text // as curl takes it
 	}
-	if strings.ContainsAny(text, "{}[]") && !strings.Contains(text, "://[") {
+	if strings.ContainsAny(literalAddress.ReplaceAllString(text, "://x"), "{}[]") {
 		return unclear("which addresses "+word.String()+" stands for", "write each address out")
 	}
 	parsed, err := url.Parse(text)
@@ -73,6 +73,9 @@ func (j *judge) connect(host, port string) error {
 	if host == "" {
 		return denied("the name of a host is empty")
 	}
+	if strings.IndexFunc(host, func(r rune) bool { return r > '~' }) >= 0 {
+		return denied("the name of the host %s has characters beyond ASCII", host)
+	}
 	number := 0
 	if port != "" {
 		parsed, err := strconv.Atoi(port)
@@ -100,6 +103,9 @@ func (j *judge) connect(host, port string) error {
 	}
 	return nil
 }
+
+// literalAddress matches an IPv6 address in a URL.
+var literalAddress = regexp.MustCompile(`^[a-z]+://\[[0-9a-fA-F:.]+\]|^\[[0-9a-fA-F:.]+\]`)
 
 // schemeless matches HOST, HOST:PORT and what follows them.
 var schemeless = regexp.MustCompile(`^[A-Za-z0-9._-]+(:\d+)?([/?#]|$)`)

@@ -93,7 +93,7 @@ func (s *shell) list(part syntax.WordPart) ([]Word, bool) {
 		return nil, false
 	}
 	var words []Word
-	for field := range strings.FieldsSeq(value) {
+	for field := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }) {
 		words = append(words, Word(field))
 	}
 	return words, true
@@ -143,7 +143,7 @@ func (s *shell) parts(parts []syntax.WordPart, in context) (Word, error) {
 		var err error
 		switch p := part.(type) {
 		case *syntax.Lit:
-			text, err = s.literal(p.Value, i == 0, in)
+			text, err = s.literal(p.Value, i == 0, len(parts) == 1, in)
 		case *syntax.SglQuoted:
 			text, err = singleQuoted(p)
 		case *syntax.DblQuoted:
@@ -202,7 +202,7 @@ func hole(in context) Word {
 }
 
 // literal takes the backslashes out of literal text, and replaces a tilde and the patterns in it.
-func (s *shell) literal(value string, first bool, in context) (Word, error) {
+func (s *shell) literal(value string, first, alone bool, in context) (Word, error) {
 	var text strings.Builder
 	if in != quoted && first && strings.HasPrefix(value, "~") {
 		home, rest, err := s.tilde(value)
@@ -225,7 +225,14 @@ func (s *shell) literal(value string, first bool, in context) (Word, error) {
 			}
 		case in != quoted && c == '~' && i > 0 && (value[i-1] == '=' || value[i-1] == ':'):
 			return "", unclear("~ within a word", "write the path")
-		case in == unquoted && (c == '*' || c == '?' || c == '[' && strings.Contains(value[i:], "]")):
+		case in == unquoted && (c == '*' || c == '?'):
+			text.WriteByte(anyNames)
+		case in == unquoted && c == '[' && !(value == "[" && alone):
+			end := strings.IndexByte(value[min(i+2, len(value)):], ']')
+			if end < 0 {
+				return "", unclear("a bracket that does not end", "put the word into single quotes")
+			}
+			i += 2 + end
 			text.WriteByte(anyNames)
 		default:
 			text.WriteByte(c)
@@ -274,6 +281,9 @@ func singleQuoted(q *syntax.SglQuoted) (Word, error) {
 
 // variable returns what is known of a variable's value.
 func (s *shell) variable(name string) Word {
+	if name == "PWD" {
+		return s.dir
+	}
 	if at, err := strconv.Atoi(name); err == nil && at > 0 && s.args != nil {
 		if slices.ContainsFunc(s.args[:min(at, len(s.args))], Word.Many) {
 			return Word(anyText)
@@ -307,7 +317,7 @@ func (s *shell) parameter(p *syntax.ParamExp, in context) (Word, error) {
 		if p.Length {
 			return Word(anyNumber), nil
 		}
-		return hole(in), s.expansions(p)
+		return Word(anyWords), s.expansions(p)
 	}
 	if p.Length {
 		return Word(anyNumber), nil
@@ -316,6 +326,9 @@ func (s *shell) parameter(p *syntax.ParamExp, in context) (Word, error) {
 		return "", err
 	}
 	name := p.Param.Value
+	if name == "@" || name == "*" && in == unquoted { // several words, also within quotes
+		return Word(anyWords), nil
+	}
 	if !simple(p) {
 		return hole(in), nil
 	}

@@ -1,14 +1,16 @@
 package guard
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // inner judges the command that a command runs.
 func (j *judge) inner(kind string, words []Word, got given, command Command) error {
 	*j.printed = Anything
-	within := Command{Words: words, Dir: command.Dir, Repeated: command.Repeated}
+	within := Command{Words: words, Dir: command.Dir, Stdin: command.Stdin, Repeated: command.Repeated}
 	switch kind {
 	case kindCommand:
 		return j.run(within)
@@ -16,12 +18,15 @@ func (j *judge) inner(kind string, words []Word, got given, command Command) err
 		return j.env(within)
 	case kindXargs:
 		within.Words = appended(words, got, command.Stdin)
-		within.Repeated = true
+		within.Repeated, within.Stdin = true, Nothing
 		return j.run(within)
 	case kindElsewhere:
-		return j.elsewhere().run(within)
-	case kindScript:
-		return j.script(words, command)
+		within.Dir = Word(anyText)
+		err := j.elsewhere().run(within)
+		*j.printed = Anything // a program there prints what it likes
+		return err
+	case kindScript, kindPOSIXScript:
+		return j.script(words, command, kind == kindPOSIXScript)
 	case kindRemoteScript:
 		texts := make([]string, 0, len(words))
 		for _, word := range words {
@@ -31,7 +36,7 @@ func (j *judge) inner(kind string, words []Word, got given, command Command) err
 			}
 			texts = append(texts, text)
 		}
-		return j.elsewhere().walk(strings.Join(texts, " "), command.Dir)
+		return j.elsewhere().walk(strings.Join(texts, " "), Word(anyText))
 	}
 	return denied("the type %s cannot be judged", kind)
 }
@@ -40,6 +45,7 @@ func (j *judge) inner(kind string, words []Word, got given, command Command) err
 func (j *judge) elsewhere() *judge {
 	there := *j
 	there.remote = true
+	there.place = Place{Path: j.place.Path, Doors: j.place.Doors} // neither its directories nor its variables are those here
 	return &there
 }
 
@@ -66,7 +72,7 @@ func appended(words []Word, got given, stdin Output) []Word {
 	if stdin == Items {
 		several, one = Word(anyItems), Word(anyItem)
 	}
-	if !got.flags["-I"] {
+	if !got.flags["-I"] || got.flags["-n"] || got.flags["-L"] || got.flags["--max-args"] {
 		return append(slices.Clone(words), several)
 	}
 	mark := Word("{}")
@@ -83,7 +89,7 @@ func appended(words []Word, got given, stdin Output) []Word {
 }
 
 // script judges `bash -c SCRIPT [NAME [ARGUMENT…]]`.
-func (j *judge) script(words []Word, command Command) error {
+func (j *judge) script(words []Word, command Command, posix bool) error {
 	text, known := words[0].Known()
 	if !known {
 		return unclear("a script with "+words[0].String()+" in it", "put the script into single quotes")
@@ -91,8 +97,16 @@ func (j *judge) script(words []Word, command Command) error {
 	if len(words) > 1 {
 		return unclear("arguments of a script", "write them into the script")
 	}
+	if posix { // sh may be bash or not: what they read differently is refused
+		if found := bashOnly.FindString(text); found != "" {
+			return unclear(strconv.Quote(found)+" in a script for sh", "use bash -c")
+		}
+	}
 	return j.walk(text, command.Dir)
 }
+
+// bashOnly matches what bash and other shells read differently.
+var bashOnly = regexp.MustCompile(`\$'|\$"|\[\[|\(\(|\bfunction\b|[<>]\(|&>|\|&|<<<|>&[^0-9-]|\{[^}]*[,.][^}]*\}|\bselect\b|\btime\b|\blet\b|\w\[|\+=|=\(`)
 
 // walk judges a script within a call.
 func (j *judge) walk(script string, dir Word) error {
@@ -109,7 +123,8 @@ const (
 	kindEnv          = "ENV_COMMAND"   // a command with assignments in front of it
 	kindXargs        = "XARGS_COMMAND" // a command that gets more words
 	kindElsewhere    = "THERE_COMMAND" // a command in a container
-	kindScript       = "SCRIPT"        // a shell script in one word
+	kindScript       = "SCRIPT"        // a script for bash in one word
+	kindPOSIXScript  = "SH_SCRIPT"     // a script for sh in one word
 	kindRemoteScript = "THERE_SCRIPT"  // a shell script, for another host
 	kindExec         = "EXEC"          // the command of find -exec
 	kindMark         = "MARK"          // what xargs replaces
@@ -117,5 +132,5 @@ const (
 )
 
 func wrapping(kind string) bool {
-	return slices.Contains([]string{kindCommand, kindEnv, kindXargs, kindElsewhere, kindScript, kindRemoteScript}, kind)
+	return slices.Contains([]string{kindCommand, kindEnv, kindXargs, kindElsewhere, kindScript, kindPOSIXScript, kindRemoteScript}, kind)
 }
