@@ -43,7 +43,7 @@ const (
 
 // FuzzAllowedRunsOnlyWhatIsGranted looks for scripts that do more than the guard has seen in them.
 func FuzzAllowedRunsOnlyWhatIsGranted(f *testing.F) {
-	for _, r := range seeds(f, 20) {
+	for _, r := range seeds(f, 200) {
 		f.Add(r.Tier, r.Command)
 	}
 	f.Fuzz(func(t *testing.T, tier int, script string) {

@@ -219,12 +219,19 @@ func (j *judge) resolve(path string) ([]string, error) {
 	if pattern == "" {
 		return paths, nil
 	}
-	matches, complete := j.files.Match(resolved+strings.NewReplacer("\x02", "*", "\x03", "*", "\x04", "**").Replace(pattern), maxTree)
+	matches, complete := j.files.Match(resolved+shellPattern.Replace(runs.ReplaceAllString(pattern, "$1")), maxTree)
 	if !complete {
 		return nil, unclear("which files "+Word(path).String()+" matches", "name fewer")
 	}
 	return append(paths, matches...), nil
 }
+
+var (
+	// runs are several stars in a row, which are one for bash; ** is that of find.
+	runs = regexp.MustCompile("([\x02\x03])[\x02\x03]+")
+	// shellPattern makes a pattern of doublestar of what a word has for one.
+	shellPattern = strings.NewReplacer("\x02", "*", "\x03", "*", "\x04", "**")
+)
 
 // below reports whether a path is one of the roots, or below one.
 func (j *judge) below(path string, roots []string) bool {

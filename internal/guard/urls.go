@@ -23,13 +23,15 @@ type Door struct {
 func (j *judge) url(word Word, _ Command) error {
 	text := word.Start()
 	rest := string(word)[len(text):]
-	if strings.ContainsAny(text, " \\\t\n") {
+	if authority := beforePath.FindString(text); strings.ContainsAny(authority, " \\\t\n") {
 		return denied("%s is no URL", word)
 	}
+	text = strings.NewReplacer(" ", "%20", "\\", "%5C", "\t", "%09", "\n", "%0A").Replace(text)
 	if schemeless.MatchString(text) {
 		text = "http://" + text // as curl takes it
 	}
-	if strings.ContainsAny(literalAddress.ReplaceAllString(text, "://x"), "{}[]") {
+	// curl puts the parts of such an address together itself.
+	if strings.ContainsAny(beforePath.FindString(literalAddress.ReplaceAllString(text, "http://x")), "{}[]") {
 		return unclear("which addresses "+word.String()+" stands for", "write each address out")
 	}
 	parsed, err := url.Parse(text)
@@ -103,6 +105,9 @@ func (j *judge) connect(host, port string) error {
 	}
 	return nil
 }
+
+// beforePath matches what is in front of the path of a URL.
+var beforePath = regexp.MustCompile(`^([A-Za-z]+:/*)?[^/?#]*`)
 
 // literalAddress matches an IPv6 address in a URL.
 var literalAddress = regexp.MustCompile(`^[a-z]+://\[[0-9a-fA-F:.]+\]|^\[[0-9a-fA-F:.]+\]`)

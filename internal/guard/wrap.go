@@ -98,7 +98,7 @@ func (j *judge) script(words []Word, command Command, posix bool) error {
 		return unclear("arguments of a script", "write them into the script")
 	}
 	if posix { // sh may be bash or not: what they read differently is refused
-		if found := bashOnly.FindString(text); found != "" {
+		if found := bashOnly.FindString(strings.ReplaceAll(text, "\\\n", "")); found != "" {
 			return unclear(strconv.Quote(found)+" in a script for sh", "use bash -c")
 		}
 	}
