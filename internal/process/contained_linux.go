@@ -32,7 +32,9 @@ type contained struct {
 	force   *time.Timer
 
 	heard chan struct{}
-	last  answer // read it when heard is closed
+	// Read these when heard is closed.
+	last    answer
+	sandbox Sandboxed
 
 	mu sync.Mutex
 	// reaped says that the init's number may belong to somebody else.
@@ -95,7 +97,11 @@ func (t *contained) start(spec Spec, flags uintptr) error {
 			return &unavailableError{"subreaper", err}
 		}
 	}
-	given, err := order{Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...), Env: spec.Env, Dir: spec.Dir}.write()
+	ordered := order{
+		Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...), Env: spec.Env, Dir: spec.Dir,
+		Sandbox: spec.Sandbox, User: spec.User,
+	}
+	given, err := ordered.write()
 	if err != nil {
 		return err
 	}
@@ -183,6 +189,10 @@ func (t *contained) listen() {
 		if answers.Decode(&said) != nil {
 			return
 		}
+		if said.Kind == answerLaunched {
+			t.sandbox = said.Sandbox
+			continue
+		}
 		t.last = said
 	}
 }
@@ -235,7 +245,9 @@ func (t *contained) collect() (Exit, error) {
 	if err != nil {
 		return Exit{}, fmt.Errorf("wait for %s: %w", t.path, err)
 	}
-	return t.exit()
+	exit, err := t.exit()
+	exit.Sandbox = t.sandbox
+	return exit, err
 }
 
 // exit says how the program ended.
@@ -248,8 +260,11 @@ func (t *contained) exit() (Exit, error) {
 	case answerGivenUp:
 		return Exit{Code: -1, Survivors: t.last.Survivors}, nil
 	case answerRefused:
+		if t.last.Reason != "" {
+			return Exit{}, &SandboxError{Reason: t.last.Reason}
+		}
 		return Exit{}, fmt.Errorf("start %s: %w", t.path, t.last.Errno)
-	case answerNone:
+	case answerNone, answerLaunched:
 	}
 	// With the init the program was killed.
 	if status, ok := t.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {

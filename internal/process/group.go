@@ -8,9 +8,10 @@ import (
 
 // group is a program in a process group of its own.
 type group struct {
-	cmd    *exec.Cmd
-	exited chan struct{}
-	err    error // of waiting; read it when exited is closed
+	cmd     *exec.Cmd
+	sandbox Sandboxed
+	exited  chan struct{}
+	err     error // of waiting; read it when exited is closed
 }
 
 var _ tree = (*group)(nil)
@@ -26,8 +27,28 @@ func inGroup() candidate {
 	}
 }
 
+// errNoInit is why a group is neither in a sandbox nor another user's: an init's child would set that up.
+const errNoInit = "it takes a containment other than group"
+
+// sandboxOf returns what becomes of a sandbox in a group, and an error if it, or a user, cannot be done without.
+func sandboxOf(spec Spec) (Sandboxed, error) {
+	switch {
+	case spec.User != nil:
+		return Sandboxed{}, &SandboxError{Reason: "the agent cannot run as another user: " + errNoInit}
+	case spec.Sandbox == nil:
+		return Sandboxed{}, nil
+	case spec.Sandbox.Required:
+		return Sandboxed{}, requiredSandbox(errNoInit)
+	}
+	return Sandboxed{Remark: errNoInit}, nil
+}
+
 func startGroup(spec Spec) (tree, error) {
-	g := &group{exited: make(chan struct{}), cmd: &exec.Cmd{
+	sandbox, err := sandboxOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	g := &group{sandbox: sandbox, exited: make(chan struct{}), cmd: &exec.Cmd{
 		Path:   spec.Path,
 		Args:   append([]string{spec.Path}, spec.Args...),
 		Env:    append([]string{}, spec.Env...), // not nil: a nil Env would inherit
@@ -74,7 +95,9 @@ func (g *group) collect() (Exit, error) {
 		}
 	}
 	status, _ := g.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	return exitOf(status), nil
+	exit := exitOf(status)
+	exit.Sandbox = g.sandbox
+	return exit, nil
 }
 
 // signal sends sig to every process of the group. That the group is already gone is no error.

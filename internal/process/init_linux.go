@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -27,9 +28,13 @@ var armed atomic.Bool
 // name, no variable that a child would inherit. Whoever makes it on purpose gets a process
 // that holds nothing, and ends.
 func InitIfAsked() {
-	if len(os.Args) == 2 && os.Args[0] == initName {
+	switch {
+	case len(os.Args) == 2 && os.Args[0] == initName:
 		runInit(Mode(os.Args[1]))
 		syscall.Exit(0) // not os.Exit, which takes a second under the race detector
+	case len(os.Args) == 1 && os.Args[0] == launchName:
+		runLaunch()
+		syscall.Exit(0)
 	}
 	armed.Store(true)
 }
@@ -38,12 +43,14 @@ func InitIfAsked() {
 type initProcess struct {
 	mode     Mode
 	control  *os.File
+	reports  reporter
 	parent   int
 	wake     chan os.Signal
 	commands chan command
 	stdio    [3]uintptr
 
-	program   int // its process number; 0 before it runs
+	program   int     // its process number; 0 before it runs
+	launch    *launch // how it was started; nil if without a launcher
 	ended     bool
 	status    syscall.WaitStatus
 	childless bool
@@ -78,6 +85,7 @@ func newInit(mode Mode) (*initProcess, error) {
 		return nil, err
 	}
 	in.control = os.NewFile(controlDescriptor, "control")
+	in.reports.to = gob.NewEncoder(in.control)
 	if err := in.setAttributes(); err != nil {
 		return nil, err
 	}
@@ -168,26 +176,43 @@ func (in *initProcess) takeStdio() error {
 
 // start starts the program, and reports whether it runs or there is none.
 func (in *initProcess) start(o order) bool {
-	if o.Path == "" {
+	if o.Path == "" && !o.givesUpRights() {
 		in.ended = true
 		return true
 	}
-	attributes := &syscall.ProcAttr{Dir: o.Dir, Env: o.Env, Files: in.stdio[:], Sys: &syscall.SysProcAttr{
-		Setpgid:   true,
-		Pdeathsig: syscall.SIGKILL, // should this process be killed after all
-	}}
-	pid, err := syscall.ForkExec(o.Path, o.Args, attributes) //nolint:gosec // what to run is up to the caller of Run
+	err := in.fork(o)
 	for _, descriptor := range in.stdio {
 		_ = unix.Close(int(descriptor))
 	}
 	if err != nil {
-		refused := answer{Kind: answerRefused, Errno: unix.EINVAL}
-		_ = errors.As(err, &refused.Errno)
-		in.report(refused)
+		in.report(refusal(err))
 		return false
 	}
-	in.program = pid
 	return true
+}
+
+// fork starts the program, or the launcher that becomes it.
+func (in *initProcess) fork(o order) (err error) {
+	attributes := &syscall.SysProcAttr{
+		Setpgid:   true,
+		Pdeathsig: syscall.SIGKILL, // should this process be killed after all
+	}
+	if !o.givesUpRights() {
+		process := &syscall.ProcAttr{Dir: o.Dir, Env: o.Env, Files: in.stdio[:], Sys: attributes}
+		in.program, err = syscall.ForkExec(o.Path, o.Args, process) //nolint:gosec // what to run is up to the caller of Run
+		return err
+	}
+	if in.program, in.launch, err = startLauncher(o, in.stdio, attributes); err == nil {
+		go in.launch.follow(func(state Sandboxed) { in.report(answer{Kind: answerLaunched, Sandbox: state}) })
+	}
+	return err
+}
+
+// refusal is the answer when the program could not be started.
+func refusal(err error) answer {
+	refused := answer{Kind: answerRefused, Errno: unix.EINVAL}
+	_ = errors.As(err, &refused.Errno)
+	return refused
 }
 
 // listen passes commands on, and ends with whoever gives them.
@@ -222,6 +247,9 @@ func (in *initProcess) run() answer {
 	survivors := in.endAll(patience)
 	if !in.ended {
 		return answer{Kind: answerGivenUp, Survivors: survivors}
+	}
+	if refused, ok := in.launch.refusal(in.status); ok {
+		return refused
 	}
 	return answer{Kind: answerEnded, Status: in.status, Survivors: survivors}
 }
@@ -298,4 +326,16 @@ func (in *initProcess) endProgram() (survivors int) {
 }
 
 // report sends a to whoever started this process, if there is still somebody.
-func (in *initProcess) report(a answer) { _ = gob.NewEncoder(in.control).Encode(a) }
+func (in *initProcess) report(a answer) { in.reports.send(a) }
+
+// reporter sends answers, from any goroutine.
+type reporter struct {
+	mu sync.Mutex
+	to *gob.Encoder
+}
+
+func (r *reporter) send(a answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_ = r.to.Encode(a)
+}

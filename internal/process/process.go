@@ -41,6 +41,10 @@ type Spec struct {
 	// Containment is how the tree is to be held together; empty is ModeAuto. Run fails when a
 	// mode that is asked for by name is not to be had.
 	Containment Mode
+	// Sandbox is what the kernel keeps the tree from; nil is nothing.
+	Sandbox *Sandbox
+	// User is whom the tree runs as; nil is this process's own user. It takes an init, and the superuser's rights.
+	User *User
 	// Mark is an entry of Env that no other tree has at the same time; empty is none. Should the
 	// init of a tree without a namespace be killed, the tree's rest is found by it.
 	Mark string
@@ -60,6 +64,8 @@ type Exit struct {
 	StoppedBy error
 	// Containment is what held the tree together.
 	Containment Containment
+	// Sandbox is what became of Spec.Sandbox.
+	Sandbox Sandboxed
 	// Survivors counts processes of the tree that are known to live on: without a namespace those that
 	// may not be killed, another user's, and those that had not died half a minute after they were.
 	Survivors int

@@ -31,7 +31,13 @@ type order struct {
 	Args []string // with the program's name
 	Env  []string
 	Dir  string
+	// Sandbox and User are those of the program; nil is none, and this process's own.
+	Sandbox *Sandbox
+	User    *User
 }
+
+// givesUpRights reports whether a launcher has to start the program.
+func (o *order) givesUpRights() bool { return o.Sandbox != nil || o.User != nil }
 
 // command is one byte that tells an init what to do.
 type command byte
@@ -44,8 +50,11 @@ const (
 // answer is what an init tells.
 type answer struct {
 	Kind answerKind
-	// Errno is why the program was refused.
-	Errno syscall.Errno
+	// Sandbox is what became of the order's.
+	Sandbox Sandboxed
+	// Errno is why the program was refused, unless Reason says it.
+	Errno  syscall.Errno
+	Reason string
 	// Status is how the program ended.
 	Status syscall.WaitStatus
 	// Survivors counts the processes that could not be killed, or did not die of it.
@@ -56,14 +65,15 @@ type answer struct {
 type answerKind int
 
 const (
-	answerNone    answerKind = iota
-	answerRefused            // the program could not be started
-	answerEnded              // it has ended, and all that came of it but the survivors
-	answerGivenUp            // it is one of the survivors
+	answerNone     answerKind = iota
+	answerLaunched            // the program is about to run, and more will be told
+	answerRefused             // the program could not be started
+	answerEnded               // it has ended, and all that came of it but the survivors
+	answerGivenUp             // it is one of the survivors
 )
 
 // write returns a file without a name that holds o.
-func (o order) write() (*os.File, error) {
+func (o *order) write() (*os.File, error) {
 	descriptor, err := unix.MemfdCreate("order", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("create a file in memory: %w", err)

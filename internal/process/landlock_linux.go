@@ -1,0 +1,195 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// minABI has the right to move files between directories; without it git fails in its own directory.
+	minABI = 2
+	// deviceDir holds disks and memory, too, so its entries are granted by name.
+	deviceDir = "/dev"
+)
+
+// The rights of Landlock, by what they are for.
+const (
+	readFileRights  = ll.AccessFSExecute | ll.AccessFSReadFile
+	readRights      = readFileRights | ll.AccessFSReadDir
+	writeFileRights = readFileRights | ll.AccessFSWriteFile | ll.AccessFSTruncate
+	// writeRights make no devices: the superuser's would lead to any disk.
+	writeRights = writeFileRights | readRights | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir |
+		ll.AccessFSMakeReg | ll.AccessFSMakeSock | ll.AccessFSMakeFifo | ll.AccessFSMakeSym | ll.AccessFSRefer
+	// deviceRights are for terminals, too.
+	deviceRights = ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
+)
+
+// devices may be used by every tree. /dev/fd and its like lead to /proc.
+func devices() []string {
+	return []string{
+		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
+	}
+}
+
+// handledRights returns the rights that a kernel with this version of the interface can withhold, and that are
+// of interest: without those of the network, and of connecting to sockets by their path.
+func handledRights(abi int) uint64 {
+	rights := uint64(ll.AccessFSRefer<<1 - 1)
+	if abi >= 3 {
+		rights |= ll.AccessFSTruncate
+	}
+	if abi >= 5 {
+		rights |= ll.AccessFSIoctlDev
+	}
+	return rights
+}
+
+// missing says what a kernel with this version of the interface cannot withhold.
+func missing(abi int) string {
+	switch {
+	case abi < 3:
+		return "this kernel can neither withhold signals nor the truncation of files"
+	case abi < 6:
+		return "this kernel cannot withhold signals"
+	}
+	return ""
+}
+
+// landlockABI returns the version of Landlock's interface of this kernel.
+func landlockABI() (int, error) {
+	abi, err := ll.LandlockGetABIVersion()
+	switch {
+	case errors.Is(err, unix.ENOSYS):
+		return 0, errors.New("this kernel has no Landlock, which came with Linux 5.13")
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return 0, errors.New("Landlock is switched off in this kernel; add landlock to its lsm= parameter") //nolint:revive,staticcheck // a name
+	case err != nil:
+		return 0, fmt.Errorf("this system refuses Landlock: %w", err)
+	case abi < minABI:
+		return 0, fmt.Errorf("the Landlock of this kernel is too old (ABI %d); it takes Linux 5.19", abi)
+	}
+	return abi, nil
+}
+
+// ruleset is a Landlock ruleset that is being made.
+type ruleset struct {
+	descriptor int
+	handled    uint64
+}
+
+// newRuleset makes a ruleset with what s grants. The remark says what it lacks.
+func (s *Sandbox) newRuleset(abi int) (rules ruleset, remark string, err error) {
+	attributes := ll.RulesetAttr{HandledAccessFS: handledRights(abi)}
+	if abi >= 6 {
+		attributes.Scoped = ll.ScopeAbstractUnixSocket
+		if !s.Signals {
+			attributes.Scoped |= ll.ScopeSignal
+		}
+	}
+	rules = ruleset{handled: attributes.HandledAccessFS}
+	if rules.descriptor, err = ll.LandlockCreateRuleset(&attributes, 0); err != nil {
+		return rules, "", fmt.Errorf("create a Landlock ruleset: %w", err)
+	}
+	granted := s.grantsOf()
+	if err := rules.fill(granted); err != nil {
+		_ = unix.Close(rules.descriptor)
+		return rules, "", err
+	}
+	remarks := strings.Trim(missing(abi)+"; "+granted.remark(), "; ")
+	return rules, remarks, nil
+}
+
+// fill adds the rules. Every directory may be listed: names alone are no secret, df, du and ls need them, and
+// no rule keeps anybody from asking for a file by its name.
+func (r ruleset) fill(granted *grants) error {
+	err := r.allow("/", ll.AccessFSReadDir)
+	for _, path := range devices() {
+		err = errors.Join(err, r.allow(path, deviceRights))
+	}
+	for _, g := range granted.list {
+		rights := uint64(readRights)
+		if g.write {
+			rights = writeRights
+		}
+		err = errors.Join(err, r.allow(g.path, rights))
+	}
+	return err
+}
+
+// allow adds a rule for path. What does not exist, or is a link, needs none: nobody follows a link on the way
+// either, so that none that an agent puts there leads a rule elsewhere.
+func (r ruleset) allow(path string, rights uint64) error {
+	descriptor, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return nil //nolint:nilerr // not granted
+	}
+	defer func() { _ = unix.Close(descriptor) }()
+	var info unix.Stat_t
+	if err := unix.Fstat(descriptor, &info); err != nil {
+		return fmt.Errorf("look at %s: %w", path, err)
+	}
+	switch info.Mode & unix.S_IFMT {
+	case unix.S_IFLNK:
+		return nil
+	case unix.S_IFDIR:
+	default:
+		rights &= writeFileRights | deviceRights
+	}
+	rule := ll.PathBeneathAttr{AllowedAccess: rights & r.handled, ParentFd: descriptor}
+	if err := ll.LandlockAddPathBeneathRule(r.descriptor, &rule, 0); err != nil {
+		return fmt.Errorf("grant %s: %w", path, err)
+	}
+	return nil
+}
+
+// enforce has the ruleset hold for the calling thread, and for the program that it becomes.
+func (r ruleset) enforce() error {
+	if err := ll.LandlockRestrictSelf(r.descriptor, 0); err != nil {
+		return fmt.Errorf("enforce a Landlock ruleset: %w", err)
+	}
+	return nil
+}
+
+// confine puts the calling thread, and the program that it becomes, into the sandbox. It runs as target afterwards.
+func (s *Sandbox) confine(target int) Sandboxed {
+	abi, err := landlockABI()
+	if err != nil {
+		return Sandboxed{Remark: err.Error()}
+	}
+	held, err := effectiveCapabilities()
+	if err != nil {
+		return Sandboxed{Remark: err.Error()}
+	}
+	// Without that capability the kernel asks that no program may gain rights any more.
+	privileged := held.has(unix.CAP_SYS_ADMIN)
+	if s.Setuid && !privileged && target != superuser {
+		return Sandboxed{Remark: "it would keep sudo from working, which the tier's rules grant, unless this worker has CAP_SYS_ADMIN"}
+	}
+	rules, remark, err := s.newRuleset(abi)
+	if err != nil {
+		return Sandboxed{Remark: err.Error()}
+	}
+	if !s.Setuid || !privileged {
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return Sandboxed{Remark: fmt.Sprintf("set no_new_privs: %v", err)}
+		}
+	}
+	if err := errors.Join(dropDangerous(), rules.enforce()); err != nil {
+		return Sandboxed{Remark: err.Error()}
+	}
+	_ = unix.Close(rules.descriptor)
+	return Sandboxed{ABI: abi, Remark: remark}
+}
+
+// superuser is the number of root.
+const superuser = 0
+
+// currentUser is whom this process runs as.
+func currentUser() int { return os.Geteuid() }
