@@ -23,6 +23,8 @@ type Agent interface {
 type AgentRun struct {
 	ChainID string
 	Tier    escalation.Tier
+	// DryRun says that the chain only looks.
+	DryRun bool
 	// Policy is what the invocation may do and spend.
 	Policy escalation.TierPolicy
 	// SessionID is the id of the conversation to write.

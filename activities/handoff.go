@@ -75,7 +75,7 @@ func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, pas
 		return AgentReport{}, fmt.Errorf("%w of a handoff from %s: %w", errPrompt, input.Tier, err)
 	}
 	run := AgentRun{
-		ChainID: input.ChainID, Tier: input.Tier, Policy: input.policy(file),
+		ChainID: input.ChainID, Tier: input.Tier, DryRun: input.Policy.DryRun, Policy: input.policy(file),
 		SessionID: input.SessionID, Resume: input.ParentSessionID, Directory: input.Directory,
 		Prompt: prompt, Cooldowns: input.Cooldowns, LeavesHandoff: true,
 	}

@@ -220,6 +220,7 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bo
 	run := AgentRun{
 		ChainID:   input.ChainID,
 		Tier:      input.Tier,
+		DryRun:    input.Policy.DryRun,
 		Policy:    input.Policy.For(input.Tier),
 		SessionID: input.SessionID,
 		Directory: input.Directory,

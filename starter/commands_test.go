@@ -48,7 +48,7 @@ func bareEnvironment(t *testing.T, more ...string) []string {
 	home := t.TempDir()
 	return append([]string{
 		"PATH=" + home, "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"),
-		"TEMPORAL_ADDRESS=127.0.0.1:1", "CLAUDEOPS_GATE_TIMEOUT=0s",
+		"TEMPORAL_ADDRESS=127.0.0.1:1", "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_SANDBOX=off",
 	}, more...)
 }
 

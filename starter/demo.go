@@ -127,7 +127,7 @@ func (f levelFunc) Level() slog.Level { return f() }
 // demoConfig installs the stand-in and the broken service in stateDir and returns the
 // configuration that goes with them.
 func (a *app) demoConfig(stateDir string) (config.Config, []string, error) {
-	bin := filepath.Join(stateDir, "bin")
+	bin := filepath.Join(stateDir, "claude", "bin") // the stand-in keeps notes beside itself, and its sandbox lets it
 	if err := os.MkdirAll(bin, 0o700); err != nil {
 		return config.Config{}, nil, err
 	}

@@ -64,7 +64,11 @@ func (a *app) examine(ctx context.Context) []finding {
 		findings = append(findings, passed("state directory", cfg.State.Dir+" is writable"),
 			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
-	findings = append(findings, checkContainment(cfg.Claude.Containment), a.checkClaude(ctx, cfg), a.checkCredentials(cfg))
+	findings = append(findings, checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg))
+	if cfg.Claude.AgentUser != "" {
+		findings = append(findings, a.checkAgentUser(ctx, cfg))
+	}
+	findings = append(findings, a.checkClaude(ctx, cfg), a.checkCredentials(cfg))
 	return append(findings, a.checkTemporal(ctx)...)
 }
 
@@ -148,6 +152,25 @@ func checkContainment(choice config.Containment) finding {
 		return failed(check, fmt.Errorf("%w; set CLAUDEOPS_CONTAINMENT=auto to take the best that is to be had", err))
 	}
 	return passed(check, found.String())
+}
+
+// checkSandbox tries what the kernel would keep agents from here.
+func (a *app) checkSandbox(ctx context.Context, cfg config.Config) finding {
+	const check = "sandbox"
+	found, err := supervisor.SandboxFinding(ctx, cfg, a.environ)
+	if err != nil {
+		return failed(check, fmt.Errorf("%w; set %sSANDBOX=auto to run agents without one where there is none", err, config.Prefix))
+	}
+	return passed(check, found)
+}
+
+// checkAgentUser tries whether agents can run as the user that is configured.
+func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) finding {
+	const check = "agents' user"
+	if err := supervisor.CheckAgentUser(ctx, cfg, a.environ); err != nil {
+		return failed(check, err)
+	}
+	return passed(check, "agents run as "+cfg.Claude.AgentUser)
 }
 
 // checkTemporal checks the server and what it must know of us.

@@ -102,6 +102,9 @@ func contextOf(session *escalation.Session) string {
 	if session.ParentID != 0 {
 		text += fmt.Sprintf(" %s #%d", of, session.ParentID)
 	}
+	if strings.HasPrefix(session.Sandbox, "none: ") {
+		text += ", no sandbox"
+	}
 	if session.Verdict != nil {
 		text += ", verdict " + string(session.Verdict.Status)
 	}

@@ -71,6 +71,9 @@ func (c *CLI) fixed(limits Limits) map[string]string {
 	if dir := c.configDir(); dir != "" {
 		variables["CLAUDE_CONFIG_DIR"] = dir
 	}
+	if user := c.options.User; user != nil {
+		variables["USER"], variables["LOGNAME"] = user.Name, user.Name
+	}
 	return variables
 }
 

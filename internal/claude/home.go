@@ -35,10 +35,10 @@ func (c *CLI) makeDirs() error {
 	if c.options.ConfigDir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(c.options.ConfigDir, 0o700); err != nil {
+	if err := c.asUser(func() error { return os.MkdirAll(c.options.ConfigDir, 0o700) }); err != nil {
 		return notStarted("cannot create the CLI's directory: %w", err)
 	}
-	if err := cleanHome(c.options.ConfigDir); err != nil {
+	if err := c.asUser(func() error { return cleanHome(c.options.ConfigDir) }); err != nil {
 		return notStarted("cannot prepare the agent's home in the CLI's directory: %w", err)
 	}
 	return nil

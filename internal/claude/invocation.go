@@ -39,6 +39,9 @@ type Invocation struct {
 	// Env adds variables to the environment of the CLI and of every command it runs. It wins over
 	// what is passed on from Options.Environ, but not over the variables this package sets itself.
 	Env map[string]string
+	// Sandbox is what the kernel keeps the CLI and all that it starts from, beside what the CLI itself needs to read
+	// and write, which this package adds; nil is nothing.
+	Sandbox *Sandbox
 }
 
 // Limits bound an invocation in time. A zero limit does not apply.

@@ -34,11 +34,14 @@ type finding struct {
 // was still at work in the background. The Result beside the error then has all of it.
 func (r *run) judge(exit process.Exit, startErr error) *Error {
 	var found finding
+	unavailable, refused := errors.AsType[*process.SandboxError](startErr)
 	switch last := r.tally.last(); {
 	case errors.Is(startErr, errDiskFull):
 		found = finding{KindDiskFull, fmt.Sprintf("claude's output was lost: %v", startErr), startErr}
 	case exit.StoppedBy != nil:
 		found = r.judgeStop(exit.StoppedBy)
+	case refused: // nothing but another configuration, or another host, will help
+		found = finding{KindInvalid, unavailable.Error(), startErr}
 	case startErr != nil:
 		found = finding{KindNotStarted, fmt.Sprintf("claude could not be run: %v", startErr), startErr}
 	case last == nil:

@@ -88,7 +88,12 @@ func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
 	var stdout bytes.Buffer
 	stderr := tailWriter{limit: maxStderrBytes}
 	environ := c.environment(Invocation{})
+	dir := ""
+	if c.options.User != nil { // who may not be let into this process's own
+		dir = "/"
+	}
 	exit, err := process.Run(ctx, process.Spec{
+		Dir:    dir,
 		Path:   c.path,
 		Args:   []string{flag},
 		Env:    environ,
@@ -96,6 +101,7 @@ func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
 		Stderr: &stderr,
 
 		Containment: c.options.Containment,
+		User:        c.options.User,
 	})
 	if err != nil {
 		return "", notStarted("cannot run %s %s: %w", c.path, flag, err)

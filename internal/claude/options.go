@@ -49,7 +49,19 @@ type Options struct {
 	RetentionDays int
 	// Containment is how the CLI and all that it starts are held together; empty is ContainmentAuto.
 	Containment Containment
+	// User is whom the CLI runs as; nil is this process's own user. ConfigDir is that user's then, and is
+	// there already. What this package does in it, it does with that user's rights, so that no link which an
+	// agent makes there leads to a file of this process's own user.
+	User *User
+	// SpoolDir is where the CLI's output passes through; empty is ConfigDir.
+	SpoolDir string
 }
+
+// Sandbox is what the kernel keeps an invocation from. Package process explains it.
+type Sandbox = process.Sandbox
+
+// User is whom an invocation runs as.
+type User = process.User
 
 // withDefaults returns o with the zero values filled in.
 func (o Options) withDefaults() Options {

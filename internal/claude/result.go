@@ -56,6 +56,8 @@ type Result struct {
 	ExitCode int
 	// Containment is what held the CLI and all that it started together; empty when it did not start.
 	Containment Containment
+	// Sandbox says what the kernel kept them from, or why nothing; empty without an Invocation.Sandbox.
+	Sandbox string
 	// Survivors counts processes of the agent that could not be ended: another user's, mostly.
 	Survivors int
 	// Duration is the wall-clock time of the invocation.
@@ -115,6 +117,7 @@ func (r *run) result(exit process.Exit) Result {
 		InFlight:      t.calls.inFlight(),
 		ExitCode:      exit.Code,
 		Containment:   exit.Containment.Mode,
+		Sandbox:       exit.Sandbox.String(),
 		Survivors:     exit.Survivors,
 		Duration:      time.Since(r.started),
 	}

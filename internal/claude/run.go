@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -75,6 +76,8 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 			Grace: invocation.Limits.Grace,
 
 			Containment: c.options.Containment,
+			Sandbox:     c.sandbox(invocation, environ),
+			User:        c.options.User,
 			Mark:        sessionMark(invocation.SessionID),
 		},
 	}, nil
@@ -92,7 +95,7 @@ func (r *run) execute(ctx context.Context) (process.Exit, error) {
 	if ctx.Err() != nil {
 		return process.Exit{Code: -1, StoppedBy: context.Cause(ctx)}, nil
 	}
-	output, err := newSpool(r.cli.options.ConfigDir)
+	output, err := newSpool(cmp.Or(r.cli.options.SpoolDir, r.cli.options.ConfigDir))
 	if err != nil {
 		return process.Exit{Code: -1}, err
 	}

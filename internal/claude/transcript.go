@@ -30,7 +30,7 @@ func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	found, err := holdsMessage(path)
+	found, err := c.holdsMessage(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -50,13 +50,22 @@ func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	if err != nil {
 		return notStarted("cannot prepare the conversation: %w", err)
 	}
-	if found, err := holdsMessage(path); found || err != nil { // one, or something else, for the CLI to judge
+	if found, err := c.holdsMessage(path); found || err != nil { // one, or something else, for the CLI to judge
 		return nil //nolint:nilerr // mostly that there is none
 	}
-	if err := os.Remove(path); err != nil {
+	if err := c.asUser(func() error { return os.Remove(path) }); err != nil {
 		return notStarted("cannot remove an empty transcript: %w", err)
 	}
 	return nil
+}
+
+// holdsMessage is the function of that name, with the rights of the CLI's user.
+func (c *CLI) holdsMessage(path string) (found bool, err error) {
+	err = c.asUser(func() error {
+		found, err = holdsMessage(path)
+		return err
+	})
+	return found, err
 }
 
 // errNotTranscript says that something else has a transcript's name.

@@ -28,6 +28,7 @@ func defaults() Config {
 			IdleTimeout:      31 * time.Minute, // the CLI is silent while a command runs, and a playbook takes up to half an hour
 			StopGrace:        3 * time.Second,  // the CLI takes one; cancelled agents have to be gone within five, heartbeat included
 			Containment:      ContainmentAuto,
+			Sandbox:          SandboxAuto,
 			APIRetries:       5, // well under a minute of backoff; longer waits are Temporal's
 		},
 		Tiers: Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},

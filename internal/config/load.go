@@ -70,22 +70,23 @@ func resolve(c *Config, around surroundings, p *problems) {
 		// Beside the state directory and not in it: an archive is there to survive its loss.
 		c.State.Transcripts = locationOf(c.State.Dir + "-transcripts")
 	}
+	resolveAccount(&c.Claude, p)
 	absolute("WORK_DIR", &c.Claude.WorkDir)
 	if !p.given("WORK_DIR") {
-		c.Claude.WorkDir = filepath.Join(c.State.Dir, "work")
+		c.Claude.WorkDir = filepath.Join(c.AgentsDir(), "work")
 	}
-	resolveConfigDir(&c.Claude, c.State.Dir, around, p)
+	resolveConfigDir(&c.Claude, c.AgentsDir(), around, p)
 	absolute("PROMPT", &c.Prompts.Tier1)
 	absolute("TIER2_PROMPT", &c.Prompts.Tier2)
 	absolute("TIER3_PROMPT", &c.Prompts.Tier3)
 	dropVoidDefaults(&c.Tiers, p)
 }
 
-func resolveConfigDir(c *Claude, stateDir string, around surroundings, p *problems) {
+func resolveConfigDir(c *Claude, agentsDir string, around surroundings, p *problems) {
 	const name = "CLAUDE_CONFIG_DIR"
 	switch c.ConfigDir {
 	case "":
-		c.ConfigDir = filepath.Join(stateDir, "claude")
+		c.ConfigDir = filepath.Join(agentsDir, "claude")
 	case userLogin:
 		c.Login = true
 		c.ConfigDir = around.claudeConfig

@@ -76,22 +76,35 @@ func errorText(err error) string {
 	return err.Error()
 }
 
+// AgentsDir returns the directory that holds those in which agents write: the state directory, or one beside it
+// where agents run as another user, because that one has no access to the worker's own.
+func (c Config) AgentsDir() string {
+	if c.Claude.AgentUser == "" || c.State.Dir == "" {
+		return c.State.Dir
+	}
+	return c.State.Dir + "-agents"
+}
+
 // MakeDirs creates the directories that Claude Ops owns, for their owner only, and makes
 // sure that it can write there. Its error joins one sentence for each that it cannot use.
 func (c Config) MakeDirs() error {
-	dirs := []ownDir{{c.State.Dir, "STATE_DIR"}}
+	dirs := []ownDir{{c.State.Dir, "STATE_DIR", nil}}
+	if c.Claude.Account != nil {
+		dirs = append(dirs, ownDir{c.AgentsDir(), "STATE_DIR", passThrough})
+	}
+	dirs = append(dirs, ownDir{c.AgentsTempDir(), "STATE_DIR", c.Claude.Account.mayPass})
 	if !c.given[Prefix+"WORK_DIR"] {
-		dirs = append(dirs, ownDir{c.Claude.WorkDir, "STATE_DIR"})
+		dirs = append(dirs, ownDir{c.Claude.WorkDir, "STATE_DIR", c.Claude.Account.own})
 	}
 	if !c.given[Prefix+"CLAUDE_CONFIG_DIR"] {
-		dirs = append(dirs, ownDir{c.Claude.ConfigDir, "STATE_DIR"})
+		dirs = append(dirs, ownDir{c.Claude.ConfigDir, "STATE_DIR", c.Claude.Account.own})
 	}
 	if archive := c.State.TranscriptsDir(); archive != "" {
-		dirs = append(dirs, ownDir{archive, "TRANSCRIPTS"})
+		dirs = append(dirs, ownDir{archive, "TRANSCRIPTS", nil})
 	}
 	var failures []error
 	for _, dir := range dirs {
-		if err := makeWritable(dir.path); err != nil {
+		if err := dir.make(); err != nil {
 			failures = append(failures, fmt.Errorf(
 				"directory %s cannot be used: %w; make it writable, or set %s%s to another", dir.path, err, Prefix, dir.setting))
 		}
@@ -99,8 +112,45 @@ func (c Config) MakeDirs() error {
 	return errors.Join(failures...)
 }
 
-// ownDir is a directory of ours, and the setting that moves it elsewhere.
-type ownDir struct{ path, setting string }
+// AgentsTempDir returns the directory that holds the agents' directories for temporary files.
+func (c Config) AgentsTempDir() string { return filepath.Join(c.AgentsDir(), "tmp") }
+
+// ownDir is a directory of ours, the setting that moves it elsewhere, and what sets its owner and mode; nil leaves it
+// to this process's user.
+type ownDir struct {
+	path, setting string
+	hand          func(path string) error
+}
+
+// make creates the directory if it is missing.
+func (d ownDir) make() error {
+	err := makeWritable(d.path)
+	if err == nil && d.hand != nil {
+		err = d.hand(d.path)
+	}
+	return err
+}
+
+// passThrough lets every user pass through a directory, and nobody else read it.
+func passThrough(path string) error {
+	return os.Chmod(path, 0o711) //nolint:gosec // what is in it has modes of its own
+}
+
+// mayPass is passThrough for the directories of another user; with a nil account there is none.
+func (a *Account) mayPass(path string) error {
+	if a == nil {
+		return nil
+	}
+	return passThrough(path)
+}
+
+// own makes the account the owner of a directory; with a nil account it stays as it is.
+func (a *Account) own(path string) error {
+	if a == nil {
+		return nil
+	}
+	return os.Lchown(path, a.UID, a.GID)
+}
 
 // makeWritable creates dir if it is missing, and writes and removes a file in it: modes
 // alone tell nothing about a read-only or full file system.

@@ -127,6 +127,8 @@ type Report struct {
 	// Containment is how the process and all that it started were held together: namespace,
 	// subreaper or group.
 	Containment string `json:"containment,omitempty"`
+	// Sandbox is what the kernel kept the process from: "landlock (ABI 7)", or "none" and why.
+	Sandbox string `json:"sandbox,omitempty"`
 	// Survivors counts processes of the agent that could not be ended and may still be at work:
 	// another user's.
 	Survivors int `json:"survivors,omitempty"`
@@ -159,6 +161,7 @@ func (r Report) Then(next Report) Report {
 	total.ReportedSessionID = cmp.Or(next.ReportedSessionID, r.ReportedSessionID)
 	total.CLIVersion = cmp.Or(next.CLIVersion, r.CLIVersion)
 	total.Containment = cmp.Or(next.Containment, r.Containment)
+	total.Sandbox = cmp.Or(next.Sandbox, r.Sandbox)
 	total.Host = cmp.Or(next.Host, r.Host)
 	return total
 }

@@ -96,7 +96,13 @@ func hiddenPlaces(paths []string) []string {
 	mounted := parseMounts(string(table))
 	var places []string
 	for _, path := range paths {
-		path = realPath(filepath.Clean(path))
+		real, err := filepath.EvalSymlinks(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // what is made there later is granted only with all of its directory
+		case err == nil:
+			path = real
+		}
 		if !filepath.IsAbs(path) || path == "/" { // a user's home may be that, and it is nothing to hide
 			continue
 		}
@@ -105,19 +111,6 @@ func hiddenPlaces(paths []string) []string {
 	}
 	slices.Sort(places)
 	return slices.Compact(places)
-}
-
-// realPath resolves the symbolic links in as much of path as exists.
-func realPath(path string) string {
-	resolved, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		return resolved
-	}
-	parent := filepath.Dir(path)
-	if !errors.Is(err, fs.ErrNotExist) || parent == path {
-		return path
-	}
-	return filepath.Join(realPath(parent), filepath.Base(path))
 }
 
 // mount is a part of a file system, and where it is to be found.

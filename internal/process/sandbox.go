@@ -68,6 +68,7 @@ func requiredSandbox(why string) error {
 
 // User is whom a tree runs as.
 type User struct {
+	Name     string
 	UID, GID int
 	// Groups are the supplementary groups.
 	Groups []int

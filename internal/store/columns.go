@@ -55,6 +55,7 @@ func reportFields(r *escalation.Report) []field {
 		{"reported_session_id", &r.ReportedSessionID},
 		{"cli_version", &r.CLIVersion},
 		{"containment", &r.Containment},
+		{"sandbox", &r.Sandbox},
 		{"survivors", &r.Survivors},
 		{"interrupted", &r.Interrupted},
 		{"attempts", &r.Attempts},

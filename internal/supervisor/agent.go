@@ -1,10 +1,12 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 
 	"github.com/claudeops/claudeops/activities"
@@ -23,7 +25,10 @@ type agent struct {
 	conversations conversations
 	logger        *slog.Logger
 	// mask masks secrets in what the agent leaves.
-	mask *redact.Redactor
+	mask          *redact.Redactor
+	sandboxes     sandboxes
+	// tempDir holds the agents' directories for temporary files.
+	tempDir string
 	// denied are the permission rules that deny in every session, whatever the tier's own are.
 	denied []string
 	// draining ends when the agents that still run are to be interrupted.
@@ -54,9 +59,13 @@ func (a *agent) Run(
 		return notStarted(err)
 	}
 	desk := a.desk(run)
-	result, err := a.cli.Run(ctx, a.invocation(run, desk), func(p claude.Progress) { observe(progressOf(p)) })
+	invocation := a.invocation(run, desk)
+	without, free := a.confine(&invocation, run, desk)
+	result, err := a.cli.Run(ctx, invocation, func(p claude.Progress) { observe(progressOf(p)) })
 	end()
+	free()
 	report := reportOf(result)
+	report.Sandbox = a.sandboxOf(result, without)
 	if report.Survivors > 0 {
 		a.logger.Warn("processes of an agent could not be ended and may still be at work: look for them by their environment",
 			"session_id", run.SessionID, "processes", report.Survivors, "variable", claude.SessionVariable)
@@ -85,6 +94,42 @@ func (a *agent) Run(
 		return report, err
 	}
 	return report, nil
+}
+
+// confine adds the sandbox to an invocation, or returns why it gets none. The function that it returns removes what
+// was made for it.
+func (a *agent) confine(invocation *claude.Invocation, run activities.AgentRun, desk *desk) (without string, free func()) {
+	free = func() {}
+	var own []string
+	for _, real := range resolved(run.Directory) {
+		if desk != nil {
+			own = append(own, filepath.Join(real, activities.ChainsDir, desk.name))
+		}
+	}
+	if invocation.Sandbox, without = a.sandboxes.of(run, own); invocation.Sandbox == nil {
+		return without, free
+	}
+	temporary, err := openTempDir(a.tempDir, run.SessionID, a.settings.Account)
+	if err != nil {
+		a.logger.Warn("the agent gets no directory for temporary files", "session_id", run.SessionID, "error", err)
+		return "", free
+	}
+	invocation.Sandbox.Writable = append(invocation.Sandbox.Writable, temporary.path)
+	invocation.Env["TMPDIR"], invocation.Env["CLAUDE_CODE_TMPDIR"] = temporary.path, temporary.path
+	return "", func() {
+		if err := temporary.close(); err != nil {
+			a.logger.Warn("an agent's temporary files could not be removed", "session_id", run.SessionID, "error", err)
+		}
+	}
+}
+
+// sandboxOf says for the records what the kernel kept an agent from.
+func (a *agent) sandboxOf(result claude.Result, without string) string {
+	text := cmp.Or(result.Sandbox, without)
+	if text != "" && a.settings.AgentUser != "" {
+		text += ", as user " + a.settings.AgentUser
+	}
+	return text
 }
 
 // notStarted is the end of a run that may begin better later.
@@ -154,7 +199,11 @@ func (a *agent) HasConversation(ctx context.Context, directory, sessionID string
 // desk sets up the directory of the run's chain; nil if that cannot be done. Looking and repairing
 // go well without one, in a working directory that is read-only for example.
 func (a *agent) desk(run activities.AgentRun) *desk {
-	desk, err := openDesk(run.Directory, run.ChainID, run.Cooldowns)
+	var desk *desk
+	err := a.cli.AsUser(func() (err error) {
+		desk, err = openDesk(run.Directory, run.ChainID, run.Cooldowns)
+		return err
+	})
 	if err != nil {
 		a.logger.Warn("the agent gets no file of cooldowns", "chain_id", run.ChainID, "session_id", run.SessionID, "error", err)
 		return nil
@@ -168,11 +217,14 @@ func (a *agent) clear(desk *desk, run activities.AgentRun) (left activities.Left
 		left.Problem = "there was no directory to leave it in"
 		return left
 	}
-	if run.LeavesHandoff {
-		left = desk.take(activities.HandoffFile, escalation.MaxHandoffBytes)
-		left.Content, left.Problem = a.mask.JSON(left.Content), a.mask.Text(left.Problem)
-	}
-	if err := desk.close(); err != nil {
+	err := a.cli.AsUser(func() error {
+		if run.LeavesHandoff {
+			left = desk.take(activities.HandoffFile, escalation.MaxHandoffBytes)
+			left.Content, left.Problem = a.mask.JSON(left.Content), a.mask.Text(left.Problem)
+		}
+		return desk.close()
+	})
+	if err != nil {
 		a.logger.Warn("the chain's directory could not be removed", "chain_id", run.ChainID, "error", err)
 	}
 	return left

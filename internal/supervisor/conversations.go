@@ -35,7 +35,12 @@ func (c conversations) copyOf(directory, sessionID string) (*transcripts.Copy, e
 	if err != nil {
 		return nil, err
 	}
-	return c.archive.Copy(sessionID, path)
+	local, err := c.archive.Copy(sessionID, path)
+	if err != nil {
+		return nil, err
+	}
+	local.As(c.cli.AsUser)
+	return local, nil
 }
 
 // restore makes the newest transcript that there is the local one, and reports whether there

@@ -83,6 +83,7 @@ func environment(t *testing.T, claude string, more ...string) []string {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home,
 		"CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_CLAUDE=" + claude,
 		"CLAUDEOPS_GATE_TIMEOUT=0s", // a test whose subject are gates sets its own
+		"CLAUDEOPS_SANDBOX=off",     // the stand-in leaves marks beside the tests' own files
 	}, more...)
 }
 

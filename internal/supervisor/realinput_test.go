@@ -45,9 +45,9 @@ func testRealInput(t *testing.T, version claudesim.Version) {
 
 	api := simtest.StartAPI(t, repairScript(broken.URL))
 	home := filepath.Join(t.TempDir(), "state")
-	snapshot := transcriptSnapshot{projects: filepath.Join(home, "claude", "projects"), dir: filepath.Join(t.TempDir(), "before")}
+	snapshot := transcriptSnapshot{projects: filepath.Join(home, "claude", "projects"), dir: filepath.Join(home, "claude", "before")}
 	s := startSite(t, startTemporal(t), environment(t, snapshot.inFrontOf(t, cli),
-		"CLAUDEOPS_STATE_DIR="+home, "CLAUDEOPS_WORK_DIR="+workDir,
+		"CLAUDEOPS_STATE_DIR="+home, "CLAUDEOPS_WORK_DIR="+workDir, "CLAUDEOPS_SANDBOX=auto",
 		"ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key",
 		// Tier 1 has its default rules; Tier 2 may run what repairs this service.
 		"CLAUDEOPS_TIER2_TOOLS=Bash,Edit", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash(curl -sSi http*),Bash(./restart.sh),Edit(./**)"))
@@ -59,6 +59,7 @@ func testRealInput(t *testing.T, version claudesim.Version) {
 
 	require.Len(t, chain.Sessions, 2)
 	first, second := chain.Sessions[0], chain.Sessions[1]
+	requireSandbox(t, first, second)
 	requireWholeConversation(t, api.Requests(), first)
 	snapshot.requireUnchanged(t, first.SessionID)
 	requireOwnCosts(t, version, api.Requests(), first, second)

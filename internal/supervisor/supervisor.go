@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -76,6 +77,9 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, err
 	}
+	if err := CheckAgentUser(ctx, cfg, env.Environ); err != nil {
+		return nil, err
+	}
 	cli, err := claude.Locate(ctx, ClaudeOptions(cfg.Claude, env.Environ))
 	if err != nil {
 		return nil, err
@@ -103,6 +107,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	runner := &agent{
 		cli: cli, settings: cfg.Claude, logger: env.Logger, mask: mask, draining: draining,
+		sandboxes: newSandboxes(cfg, env.Environ), tempDir: cfg.AgentsTempDir(),
 		conversations: conversations{cli: cli, archive: archive, logger: env.Logger},
 	}
 	return &Supervisor{
@@ -149,6 +154,10 @@ func ClaudeOptions(settings config.Claude, environ []string) claude.Options {
 		MaxRetries: settings.APIRetries,
 
 		Containment: claude.Containment(settings.Containment),
+	}
+	if account := settings.Account; account != nil {
+		options.User = &claude.User{Name: account.Name, UID: account.UID, GID: account.GID, Groups: account.Groups}
+		options.SpoolDir = os.TempDir() // not where links of agents could lead it elsewhere
 	}
 	if settings.Login {
 		options.ConfigDir = "" // the driver then leaves the CLI where the environment leads it

@@ -81,8 +81,22 @@ type Copy struct {
 	known version
 	// base is what of it is archived, as far as this Copy knows.
 	base extent
+	// as is how local files are used; nil is plainly.
+	as func(func() error) error
 	// seen is the local file as it was when it was last saved, or found to be saved.
 	seen stamp
+}
+
+// As has all that c does with local files done by run, which calls what it is given and returns its error: with
+// the rights of another user, whose files they are. It is called before c is used.
+func (c *Copy) As(run func(func() error) error) { c.as = run }
+
+// local does something with local files.
+func (c *Copy) local(fn func() error) error {
+	if c.as == nil {
+		return fn()
+	}
+	return c.as(fn)
 }
 
 // Copy returns the copy of the conversation sessionID whose file is, or will be, path. It

@@ -126,3 +126,40 @@ func sumOf(digest hash.Hash) string { return hex.EncodeToString(digest.Sum(nil))
 
 // closeRead closes a file that was only read: what could go wrong with it has been said.
 func closeRead(file *os.File) { _ = file.Close() }
+
+// The following do what the functions of the same names do, as c uses local files.
+
+func (c *Copy) stamp() (found stamp, err error) {
+	err = c.local(func() (err error) {
+		found, err = stampOf(c.path)
+		return err
+	})
+	return found, err
+}
+
+func (c *Copy) measure() (found extent, err error) {
+	err = c.local(func() (err error) {
+		found, err = measure(c.path)
+		return err
+	})
+	return found, err
+}
+
+func (c *Copy) startsWith(path string, local, prefix extent) (does bool, err error) {
+	err = c.local(func() (err error) {
+		does, err = startsWith(path, local, prefix)
+		return err
+	})
+	return does, err
+}
+
+func (c *Copy) open() (file *os.File, err error) {
+	err = c.local(func() (err error) {
+		file, err = os.Open(c.path)
+		return err
+	})
+	return file, err
+}
+
+// remove removes a file if it can.
+func (c *Copy) remove(path string) { _ = c.local(func() error { return os.Remove(path) }) }

@@ -47,11 +47,11 @@ func (c *Copy) Restore(ctx context.Context) (Restored, error) {
 }
 
 func (c *Copy) restore(ctx context.Context) (Restored, error) {
-	now, err := stampOf(c.path)
+	now, err := c.stamp()
 	if err != nil {
 		return Restored{}, err
 	}
-	local, err := measure(c.path)
+	local, err := c.measure()
 	if err != nil {
 		return Restored{}, err
 	}
@@ -94,7 +94,7 @@ func (c *Copy) restoreFrom(ctx context.Context, v version, local extent, setAsid
 	if err != nil {
 		return "", err
 	}
-	follows, err := startsWith(c.path, local, archived.extent)
+	follows, err := c.startsWith(c.path, local, archived.extent)
 	if err != nil {
 		return "", err
 	}
@@ -106,19 +106,19 @@ func (c *Copy) restoreFrom(ctx context.Context, v version, local extent, setAsid
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.Remove(fetched.path) }() // once it is in place there is nothing to remove
-	older, err := startsWith(fetched.path, fetched.extent, local)
+	defer func() { c.remove(fetched.path) }() // once it is in place there is nothing to remove
+	older, err := c.startsWith(fetched.path, fetched.extent, local)
 	if err != nil {
 		return "", err
 	}
 	if !older {
 		aside := fmt.Sprintf("%s.superseded-%.12s", c.path, local.SHA256)
-		if err := os.Rename(c.path, aside); err != nil {
+		if err := c.local(func() error { return os.Rename(c.path, aside) }); err != nil {
 			return "", fmt.Errorf("set the local transcript aside: %w", err)
 		}
 		*setAside = aside
 	}
-	if err := putInPlace(fetched.path, c.path); err != nil {
+	if err := c.local(func() error { return putInPlace(fetched.path, c.path) }); err != nil {
 		return "", err
 	}
 	c.base = fetched.extent
@@ -138,13 +138,17 @@ func (c *Copy) fetch(ctx context.Context, v version) (_ fetchedFile, err error) 
 		return fetchedFile{}, fmt.Errorf("read the archived copy %s: %w", c.key(v), err)
 	}
 	defer func() { _ = object.Close() }()
-	file, err := c.createTemporary()
+	var file *os.File
+	err = c.local(func() (err error) {
+		file, err = c.createTemporary()
+		return err
+	})
 	if err != nil {
 		return fetchedFile{}, err
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(file.Name())
+			c.remove(file.Name())
 		}
 	}()
 	h, err := decode(file, &source{Reader: object}, c.sessionID)

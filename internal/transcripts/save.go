@@ -20,11 +20,11 @@ func (c *Copy) Save(ctx context.Context) (bool, error) {
 	if c.archive == nil {
 		return false, nil
 	}
-	now, err := stampOf(c.path)
+	now, err := c.stamp()
 	if err != nil || now == c.seen {
 		return false, err
 	}
-	local, err := measure(c.path)
+	local, err := c.measure()
 	if err != nil {
 		return false, err
 	}
@@ -71,7 +71,7 @@ func (c *Copy) mayFollow(latest version, archived, local extent) error {
 	if latest == c.known || latest.generation < c.known.generation || archived.Lines == 0 {
 		return nil
 	}
-	follows, err := startsWith(c.path, local, archived)
+	follows, err := c.startsWith(c.path, local, archived)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (c *Copy) mayFollow(latest version, archived, local extent) error {
 
 // write makes local the content of version v, all of it or nothing.
 func (c *Copy) write(ctx context.Context, v version, local extent) error {
-	source, err := os.Open(c.path)
+	source, err := c.open()
 	if err != nil {
 		return fmt.Errorf("read the transcript: %w", err)
 	}

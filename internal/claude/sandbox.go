@@ -1,0 +1,108 @@
+package claude
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+// ProbeSandbox tells what becomes of a sandbox under o, and whether the CLI can run as o's user, by trying it. The
+// error is a sentence about what cannot be had.
+func ProbeSandbox(ctx context.Context, o Options, sandbox *Sandbox) (string, error) {
+	found, err := process.ProbeSandbox(ctx, o.Containment, sandbox, o.User)
+	return found.String(), err
+}
+
+// AsUser calls fn with the rights of user on files, as process.AsUser does.
+func AsUser(user *User, fn func() error) error { return process.AsUser(user, fn) }
+
+// AsUser calls fn, which must not leave its goroutine, with the rights on files of the user whom the CLI runs as:
+// for what agents can change, so that no link which one makes there leads to a file that is not theirs.
+func (c *CLI) AsUser(fn func() error) error { return c.asUser(fn) }
+
+// asUser calls fn with the rights of the CLI's user on files.
+func (c *CLI) asUser(fn func() error) error { return process.AsUser(c.options.User, fn) }
+
+// sandbox returns the invocation's sandbox with what the CLI itself needs.
+func (c *CLI) sandbox(i Invocation, environ []string) *Sandbox {
+	if i.Sandbox == nil {
+		return nil
+	}
+	all := *i.Sandbox
+	all.Readable = slices.Concat(all.Readable, c.programs(all.Hidden, environ), namedFiles(environ))
+	all.Writable = slices.Concat(all.Writable, c.ownPlaces())
+	return &all
+}
+
+// ownPlaces are the files and directories that the CLI writes. Beside a login it also writes files in HOME, which
+// are there already.
+func (c *CLI) ownPlaces() []string {
+	if c.options.ConfigDir != "" {
+		return resolved(c.options.ConfigDir)
+	}
+	home := lookupVariable(c.options.Environ, "HOME")
+	places := resolved(filepath.Join(home, ".claude.json"), filepath.Join(home, ".claude.json.backup"))
+	if dir, err := c.transcriptHome(); err == nil {
+		places = append(places, resolved(dir)...)
+	}
+	return places
+}
+
+// programs are where the CLI and the programs on PATH are, in somebody's home for instance. A directory that is
+// hidden itself, such as a whole home, is not granted because PATH names it.
+func (c *CLI) programs(hidden, environ []string) []string {
+	path := c.path
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	places := append([]string{path}, packageDir(path))
+	for _, dir := range append(filepath.SplitList(lookupVariable(environ, "PATH")), filepath.Dir(path)) {
+		for _, real := range resolved(dir) {
+			if !slices.Contains(resolved(hidden...), real) {
+				places = append(places, real)
+			}
+		}
+	}
+	return places
+}
+
+// packageDir returns the node_modules that path is in, because what npm installs as one program is in several
+// packages; else path.
+func packageDir(path string) string {
+	const modules = "/node_modules/"
+	if at := strings.Index(path, modules); at >= 0 {
+		return path[:at+len(modules)-1]
+	}
+	return path
+}
+
+// namedFiles are the files that variables of environ name, such as certificates. Whoever passes their names on
+// means them to be read.
+func namedFiles(environ []string) []string {
+	var files []string
+	for _, variable := range environ {
+		_, value, _ := strings.Cut(variable, "=")
+		if !filepath.IsAbs(value) {
+			continue
+		}
+		if info, err := os.Stat(value); err == nil && info.Mode().IsRegular() {
+			files = append(files, resolved(value)...)
+		}
+	}
+	return files
+}
+
+// resolved returns the real paths of those that exist and are absolute.
+func resolved(paths ...string) []string {
+	var found []string
+	for _, path := range paths {
+		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(real) {
+			found = append(found, real)
+		}
+	}
+	return found
+}

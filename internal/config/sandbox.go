@@ -1,0 +1,97 @@
+package config
+
+import (
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Account is a user of this system.
+type Account struct {
+	Name     string
+	UID, GID int
+	// Groups are all of its groups.
+	Groups []int
+}
+
+const agentUser = "AGENT_USER"
+
+// resolveAccount looks up whom agents run as. Whether this program may change users is another's to check: a
+// starter that only looks at chains need not.
+func resolveAccount(c *Claude, p *problems) {
+	if c.AgentUser == "" {
+		return
+	}
+	account, err := lookUp(c.AgentUser)
+	p.must(agentUser, err == nil, "be the name of a user of this system")
+	p.must(agentUser, err != nil || account.UID != 0, "be a user with fewer rights than root")
+	if err == nil {
+		c.Account = account
+	}
+}
+
+func lookUp(name string) (*Account, error) {
+	found, err := user.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	account := &Account{Name: name}
+	if account.UID, err = strconv.Atoi(found.Uid); err != nil {
+		return nil, err
+	}
+	if account.GID, err = strconv.Atoi(found.Gid); err != nil {
+		return nil, err
+	}
+	groups, err := found.GroupIds()
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range groups {
+		number, err := strconv.Atoi(group)
+		if err != nil {
+			return nil, err
+		}
+		account.Groups = append(account.Groups, number)
+	}
+	return account, nil
+}
+
+// validateSandbox checks what contradicts a user of the agents' own.
+func (c Config) validateSandbox(p *problems) {
+	if c.Claude.AgentUser == "" {
+		return
+	}
+	p.must(agentUser, !c.Claude.Login, "come without %sCLAUDE_CONFIG_DIR=%s, which is the login of this program's user; "+
+		"name the directory of a login that %s has instead", Prefix, userLogin, c.Claude.AgentUser)
+	p.must(agentUser, c.Claude.Containment != ContainmentGroup,
+		"come without %sCONTAINMENT=%s, which cannot change the user", Prefix, ContainmentGroup)
+}
+
+// ProgramOf returns the program that a permission rule is about, and false if it is about none. A rule for every
+// command has an empty program.
+func ProgramOf(rule string) (program string, isCommand bool) {
+	if rule == "Bash" {
+		return "", true
+	}
+	pattern, isCommand := strings.CutPrefix(rule, "Bash(")
+	if end := strings.IndexAny(pattern, " :)"); end >= 0 {
+		pattern = pattern[:end]
+	}
+	return pattern, isCommand
+}
+
+// BuiltInPrograms are those that the default rules grant to any tier.
+func BuiltInPrograms() []string {
+	var programs []string
+	tiers := defaults().Tiers
+	for _, named := range tiers.named() {
+		for _, rule := range named.tier.AllowedTools {
+			if program, isCommand := ProgramOf(rule); isCommand {
+				programs = append(programs, program)
+			}
+		}
+	}
+	slices.Sort(programs)
+	return slices.Compact(programs)
+}

@@ -1,0 +1,65 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// AsUser calls fn with the rights of user on files, and none of this process's own; with a nil user it just calls
+// fn. What fn makes belongs to user. fn must not leave its goroutine.
+//
+// It is for directories in which an agent writes: a link that it makes there leads nowhere that it could not go.
+func AsUser(user *User, fn func() error) error {
+	if user == nil {
+		return fn()
+	}
+	done := make(chan error)
+	go func() {
+		// The rights are a thread's. It is never unlocked, so it ends with its goroutine, and nothing else gets it.
+		runtime.LockOSThread()
+		err := user.takeFileRights()
+		if err == nil {
+			err = fn()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// takeFileRights gives the calling thread the user's rights on files.
+func (u *User) takeFileRights() error {
+	groups := make([]uint32, len(u.Groups))
+	for i, group := range u.Groups {
+		groups[i] = uint32(group) //nolint:gosec // the kernel's own type
+	}
+	if err := setThreadGroups(groups); err != nil {
+		return fmt.Errorf("take the groups of user %d: %w", u.UID, err)
+	}
+	// These calls do not fail, they return what held before.
+	_, _ = unix.SetfsgidRetGid(u.GID)
+	_, _ = unix.SetfsuidRetUid(u.UID)
+	gid, _ := unix.SetfsgidRetGid(-1)
+	uid, _ := unix.SetfsuidRetUid(-1)
+	if gid != u.GID || uid != u.UID {
+		return errors.New("this process may not act as another user")
+	}
+	return nil
+}
+
+// setThreadGroups sets the supplementary groups of the calling thread; the function of package syscall would set
+// those of all.
+func setThreadGroups(groups []uint32) error {
+	var first unsafe.Pointer
+	if len(groups) > 0 {
+		first = unsafe.Pointer(&groups[0])
+	}
+	_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(first), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

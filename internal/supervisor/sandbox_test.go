@@ -1,0 +1,136 @@
+package supervisor_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// landlock is how the record of a session in a sandbox begins.
+const landlock = "landlock (ABI "
+
+// requireSandbox checks what the kernel kept sessions from, or skips on a kernel that has no Landlock.
+func requireSandbox(t *testing.T, sessions ...escalation.Session) {
+	t.Helper()
+	for _, session := range sessions {
+		if strings.HasPrefix(session.Sandbox, "none: this kernel") || strings.HasPrefix(session.Sandbox, "none: Landlock is") {
+			t.Skip(session.Sandbox)
+		}
+		require.True(t, strings.HasPrefix(session.Sandbox, landlock), session.Sandbox)
+	}
+}
+
+// secretFiles are what no agent of tiers 1 and 2 may read: a key in the worker's home, the records, and the archive.
+func secretFiles(t *testing.T, cfg config.Config, home string) []string {
+	t.Helper()
+	key := filepath.Join(home, ".ssh", "id_ed25519")
+	require.NoError(t, os.MkdirAll(filepath.Dir(key), 0o700))
+	require.NoError(t, os.WriteFile(key, []byte("PRIVATE KEY"), 0o600))
+	token := filepath.Join(cfg.State.Dir, "token")
+	require.NoError(t, os.WriteFile(token, []byte("PRIVATE KEY"), 0o600))
+	return []string{key, token, cfg.State.DatabaseFile()}
+}
+
+// TestSandboxOfTheTiers has each tier of the real CLI try to read the worker's files and to write, from commands that
+// its rules grant. Tier 2 goes on with the conversation of Tier 1 and Tier 3 with that of Tier 2.
+func TestSandboxOfTheTiers(t *testing.T) {
+	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
+		work := t.TempDir()
+		environ := environment(t, cli, "CLAUDEOPS_SANDBOX=auto", "CLAUDEOPS_WORK_DIR="+work, "ANTHROPIC_API_KEY=not-a-key",
+			"CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER3_ALLOWED_TOOLS=Bash",
+			"CLAUDEOPS_TIER1_DISALLOWED_TOOLS=none", "CLAUDEOPS_TIER2_DISALLOWED_TOOLS=none", "CLAUDEOPS_TIER3_DISALLOWED_TOOLS=none")
+		cfg, err := config.Load(environ)
+		require.NoError(t, err)
+		require.NoError(t, cfg.MakeDirs())
+		try := ""
+		for _, file := range secretFiles(t, cfg, lookup(environ, "HOME")) {
+			try += "head -c 11 " + file + " > /dev/null && echo read; "
+		}
+		try += `cat /proc/` + strconv.Itoa(os.Getpid()) + `/environ > /dev/null && echo saw; `
+		try += `echo x > "$TMPDIR/own" && echo x > "$HOME/own" && echo x > "$CLAUDEOPS_CHAIN_DIR/own" && echo own; echo x > ` + work + `/file && echo wrote; ` +
+			`touch ` + lookup(environ, "HOME") + `/elsewhere && echo elsewhere; ls / > /dev/null && cat /proc/meminfo > /dev/null && echo looked`
+		api := simtest.StartAPI(t, claudesim.Play(
+			claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash(try), claudesim.Conclude(asksFor(2))),
+			claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash(try), claudesim.Conclude(asksFor(3))),
+			claudesim.On(claudesim.Match{Model: "opus"}, claudesim.Bash(try), claudesim.Conclude(resolved()))))
+		s := startSite(t, startTemporal(t), append(environ, "ANTHROPIC_BASE_URL="+api.URL()))
+		chain, err := s.finish(s.start(nil))
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+		require.Len(t, chain.Sessions, 3)
+		requireSandbox(t, chain.Sessions[:2]...)
+		require.Equal(t, "none at tier 3", chain.Sessions[2].Sandbox)
+		for i := range chain.Sessions[1:] {
+			require.Equal(t, escalation.ContinuityResume, chain.Sessions[i+1].Continuity)
+		}
+		said := map[string]string{}
+		for _, request := range api.Requests() {
+			if results := request.ToolResults(); len(results) > 0 {
+				said[modelOf(request.Model)] = words(results[len(results)-1])
+			}
+		}
+		require.Equal(t, "own looked", said["haiku"])
+		require.Equal(t, "own wrote looked", said["sonnet"])
+		require.Equal(t, "read read read saw own wrote elsewhere looked", said["opus"], "the attempts work where nothing keeps them")
+	})
+}
+
+// words are the words that the attempts print, without the shell's complaints.
+func words(result string) string {
+	var said []string
+	for line := range strings.Lines(result) {
+		if line = strings.TrimSpace(line); line != "" && !strings.ContainsAny(line, " :<>") {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, " ")
+}
+
+func modelOf(full string) string {
+	for _, model := range []string{"haiku", "sonnet", "opus"} {
+		if strings.Contains(full, model) {
+			return model
+		}
+	}
+	return full
+}
+
+// TestSandboxRequired runs no agent where the sandbox is not to be had, and says why.
+func TestSandboxRequired(t *testing.T) {
+	t.Parallel()
+	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(resolved()))))
+	environ := environment(t, claude, "CLAUDEOPS_SANDBOX=require", "CLAUDEOPS_CONTAINMENT=group")
+	s := startSite(t, startTemporal(t), environ)
+	chain, err := s.finish(s.start(nil))
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeFailed, chain.Outcome)
+	require.Len(t, chain.Sessions, 1)
+	require.Equal(t, 1, chain.Sessions[0].Attempts, "another attempt would come to the same")
+	require.Contains(t, chain.Sessions[0].Error, "the agent's sandbox is required, and not to be had here")
+	for _, launch := range simtest.Launches(t, claude) {
+		require.Contains(t, launch.Args, "--version", "no session was started")
+	}
+	_, err = supervisor.SandboxFinding(t.Context(), s.cfg, environ)
+	require.ErrorContains(t, err, "the agent's sandbox is required")
+}
+
+// lookup returns a variable of environ.
+func lookup(environ []string, name string) string {
+	for _, variable := range slices.Backward(environ) {
+		if value, found := strings.CutPrefix(variable, name+"="); found {
+			return value
+		}
+	}
+	return ""
+}
