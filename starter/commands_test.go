@@ -159,7 +159,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Regexp(t, "✗ claude .*install the Claude Code CLI, or set CLAUDEOPS_CLAUDE to its path", got.stdout)
 	require.Regexp(t, "✗ credentials .*set ANTHROPIC_API_KEY, or CLAUDEOPS_CLAUDE_CONFIG_DIR=login", got.stdout)
 	require.Contains(t, got.stdout, "✗ temporal")
-	require.Contains(t, got.stderr, "3 of 9 checks failed")
+	require.Contains(t, got.stderr, "3 of 10 checks failed")
 
 	blocked := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))

@@ -44,3 +44,14 @@ func TestDoctorWarnsOfAnUntestedVersionOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestDoctorTriesTheSandbox says what the kernel holds for each tier, and fails where it is required and missing.
+func TestDoctorTriesTheSandbox(t *testing.T) {
+	t.Parallel()
+	got := starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=auto"), "doctor")
+	require.Regexp(t, `✓ sandbox +tier 1: (landlock \(ABI \d+|none: ).*; tier 2: (landlock \(ABI \d+|none: )`, got.stdout)
+	got = starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=off"), "doctor")
+	require.Regexp(t, `✓ sandbox +tier 1: off; tier 2: off`, got.stdout)
+	got = starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=require", "CLAUDEOPS_CONTAINMENT=group"), "doctor")
+	require.Regexp(t, `✗ sandbox +the agent's sandbox is required, and not to be had here: .*; set CLAUDEOPS_SANDBOX=auto`, got.stdout)
+}

@@ -80,13 +80,13 @@ type State struct {
 // Claude is how the claude CLI is run, whatever the tier.
 type Claude struct {
 	Path      string `env:"CLAUDE" desc:"The claude executable: a path, or a name that is looked up on PATH."`
-	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude, or STATE_DIR-agents/claude with an agents' user" desc:"Directory for the CLI's login, settings and conversations. Unset: an own one, so credentials come from the environment. login: that of the user who runs this program, with the login made there. An absolute path: that existing directory."`
+	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude" desc:"Directory for the CLI's login, settings and conversations. Unset: an own one, so credentials come from the environment. login: that of the user who runs this program, with the login made there. An absolute path: that existing directory."`
 	// Login says that ConfigDir is the user's own: the CLI must get the HOME (and
 	// CLAUDE_CONFIG_DIR, if there is one) of this process, so that it finds a login
 	// that is kept outside the directory, in a keychain for example.
 	Login            bool          `env:"-"`
 	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of further environment variables that agents get, comma-separated (AWS_* stands for all that begin so), beside the built-in list of what they need to run and of the providers' credentials."`
-	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created), or STATE_DIR-agents/work with an agents' user" desc:"Directory in which agents run; the default rules confine the file tools to it. A directory of your own is given by its absolute path, must exist, and must not contain the state directory."`
+	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run; the default rules confine the file tools to it. A directory of your own is given by its absolute path, must exist, and must not contain the state directory."`
 	Repositories     PathList      `env:"REPOSITORIES" desc:"Further directories, comma-separated, in which a chain may have its agents run: its input names one by its path or by the last part of it. Each must be an absolute path that exists, and must not contain the state directory."`
 	Environment      string        `env:"ENVIRONMENT" desc:"Description of the infrastructure for the agents, free text: what runs where, how to reach it, what to keep in mind. Goes into every launch."`
 	FirstByteTimeout time.Duration `env:"FIRST_BYTE_TIMEOUT" desc:"Time within which a started agent must give the first sign of life."`
@@ -94,7 +94,7 @@ type Claude struct {
 	StopGrace        time.Duration `env:"STOP_GRACE" desc:"Time that an agent gets to end after it was asked to, before it is killed; at most 10s."`
 	Containment      Containment   `env:"CONTAINMENT" desc:"How an agent is held together with all that it starts, so that it can be ended completely: auto, namespace, subreaper or group. auto is subreaper on Linux and group elsewhere. namespace is the surest, but its agents cannot send signals to processes of the host. starter doctor tells what holds here."`
 	Sandbox          Sandbox       `env:"SANDBOX" desc:"Whether the kernel (Landlock, Linux 5.19 and newer) keeps the agents of tiers 1 and 2 from the worker's files, keys and memory, and tier 1 from writing outside of its own directories: auto does where it can and records where not, require runs no agent of these tiers without, off does not. starter doctor tells what holds here."`
-	AgentUser        string        `env:"AGENT_USER" desc:"Name of the user whom agents run as. Takes a worker that runs as root. Unset: the worker's own user. The agents' directories are then in STATE_DIR-agents, whose parents that user must be able to pass through."`
+	AgentUser        string        `env:"AGENT_USER" desc:"Name of the user whom agents run as. Takes a worker that runs as root. Unset: the worker's own user. The directories that are in STATE_DIR by default and belong to agents are then in STATE_DIR-agents; that user must be able to pass through those above it."`
 	// Account is that user; nil if unset.
 	Account    *Account `env:"-"`
 	APIRetries int      `env:"API_RETRIES" desc:"Times that the CLI repeats a failed call of the model's API before it gives up; 0 to 10."`

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // BenchmarkDeathOfTheWorker measures how long trees live on when their worker is killed, as an
@@ -26,5 +28,25 @@ func BenchmarkDeathOfTheWorker(b *testing.B) {
 				b.ReportMetric(float64(longest.Milliseconds()), "ms-longest")
 			})
 		}
+	}
+}
+
+// BenchmarkSandbox measures a program that does nothing in a sandbox as a worker's, with its state in /var/lib:
+// the difference to BenchmarkRun is what the launcher and its rules cost.
+func BenchmarkSandbox(b *testing.B) {
+	requireLandlock(b)
+	state, err := os.MkdirTemp("/var/lib", "claudeops-bench-") //nolint:usetesting // where it mostly is
+	if err != nil {
+		b.Skip(err)
+	}
+	b.Cleanup(func() { require.NoError(b, os.RemoveAll(state)) })
+	sandbox := &process.Sandbox{Hidden: []string{state, "/home", "/root"}, Readable: []string{"/usr/bin"}, Writable: []string{b.TempDir()}}
+	for _, mode := range trees(b) {
+		b.Run(string(mode), func(b *testing.B) {
+			for b.Loop() {
+				_, err := process.Run(b.Context(), process.Spec{Path: "/bin/true", Containment: mode, Sandbox: sandbox})
+				require.NoError(b, err)
+			}
+		})
 	}
 }

@@ -15,6 +15,9 @@
 //   - ModeGroup (anywhere): the program and the processes of its group. One that leaves the group
 //     (setsid) stays behind, and so does all of it when this process is killed.
 //
+// Under an init a tree can also be in a Sandbox, and run as another User: a launcher, which is this executable
+// once more, gives up the rights and becomes the program.
+//
 // Under an init the tree ends within a second of this process, however that dies: the kernel
 // signals the init, and the socket between the two closes.
 package process

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -217,4 +218,18 @@ func (s *site) tryQuery(run client.WorkflowRun) (chain escalation.Chain, ok bool
 		return escalation.Chain{}, false
 	}
 	return chain, true
+}
+
+// landlock is how the record of a session in a sandbox begins.
+const landlock = "landlock (ABI "
+
+// requireSandbox checks what the kernel kept sessions from, or skips on a kernel that has no Landlock.
+func requireSandbox(t *testing.T, sessions ...escalation.Session) {
+	t.Helper()
+	for _, session := range sessions {
+		if strings.HasPrefix(session.Sandbox, "none: this kernel") || strings.HasPrefix(session.Sandbox, "none: Landlock is") {
+			t.Skip(session.Sandbox)
+		}
+		require.True(t, strings.HasPrefix(session.Sandbox, landlock), session.Sandbox)
+	}
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor_test
 
 import (
@@ -6,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,22 +17,9 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/process"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
-
-// landlock is how the record of a session in a sandbox begins.
-const landlock = "landlock (ABI "
-
-// requireSandbox checks what the kernel kept sessions from, or skips on a kernel that has no Landlock.
-func requireSandbox(t *testing.T, sessions ...escalation.Session) {
-	t.Helper()
-	for _, session := range sessions {
-		if strings.HasPrefix(session.Sandbox, "none: this kernel") || strings.HasPrefix(session.Sandbox, "none: Landlock is") {
-			t.Skip(session.Sandbox)
-		}
-		require.True(t, strings.HasPrefix(session.Sandbox, landlock), session.Sandbox)
-	}
-}
 
 // secretFiles are what no agent of tiers 1 and 2 may read: a key in the worker's home, the records, and the archive.
 func secretFiles(t *testing.T, cfg config.Config, home string) []string {
@@ -133,4 +123,101 @@ func lookup(environ []string, name string) string {
 		}
 	}
 	return ""
+}
+
+// agentsName is a user that every system has, and that is not root.
+const agentsName = "daemon"
+
+// reachable returns the executable of a CLI where every user can start it.
+func reachable(t *testing.T, cli string, account *config.Account) string {
+	t.Helper()
+	real, err := filepath.EvalSymlinks(cli)
+	require.NoError(t, err)
+	user := &process.User{UID: account.UID, GID: account.GID}
+	if process.AsUser(user, func() error { return syscall.Access(real, 1) }) == nil {
+		return real
+	}
+	content, err := os.ReadFile(real)
+	require.NoError(t, err)
+	copied := filepath.Join(openDir(t), "claude")
+	require.NoError(t, process.WriteProgram(copied, content))
+	return copied
+}
+
+// openDir returns a directory of the test that every user can pass through.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "supervisor-test-") //nolint:usetesting // below t.TempDir another user sees nothing
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // for another user
+	return dir
+}
+
+// TestAgentsAsAnotherUser runs a chain of the real CLI whose agents are another user, up to Tier 3, which nothing else
+// keeps from the worker.
+func TestAgentsAsAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only the superuser changes users")
+	}
+	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
+		home := openDir(t)
+		state := filepath.Join(home, "state")
+		settings := []string{
+			"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + state, "CLAUDEOPS_GATE_TIMEOUT=0s",
+			"CLAUDEOPS_AGENT_USER=" + agentsName, "ANTHROPIC_API_KEY=not-a-key",
+			"CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER3_ALLOWED_TOOLS=Bash",
+			"CLAUDEOPS_TIER1_DISALLOWED_TOOLS=none", "CLAUDEOPS_TIER3_DISALLOWED_TOOLS=none",
+		}
+		cfg, err := config.Load(settings)
+		require.NoError(t, err)
+		settings = append(settings, "CLAUDEOPS_CLAUDE="+reachable(t, cli, cfg.Claude.Account))
+		require.NoError(t, cfg.MakeDirs())
+		try := "id -un; "
+		for _, file := range secretFiles(t, cfg, home) {
+			try += "head -c 11 " + file + " > /dev/null && echo read; "
+		}
+		try += `cat /proc/` + strconv.Itoa(os.Getpid()) + `/environ > /dev/null && echo saw; ` +
+			`kill -0 ` + strconv.Itoa(os.Getpid()) + ` && echo killed; ls ` + state + ` && echo listed; ` +
+			`echo x > "$HOME/own" && echo x > own && echo x > "$CLAUDEOPS_CHAIN_DIR/own" && echo own`
+		api := simtest.StartAPI(t, claudesim.Play(
+			claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash(`id -un; echo x > "$TMPDIR/own" && echo own`), claudesim.Conclude(asksFor(3))),
+			claudesim.On(claudesim.Match{Model: "opus"}, claudesim.Bash(try), claudesim.Conclude(resolved()))))
+		s := startSite(t, startTemporal(t), append(settings, "ANTHROPIC_BASE_URL="+api.URL()))
+		chain, err := s.finish(s.start(nil))
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+		require.Len(t, chain.Sessions, 2)
+		require.Equal(t, escalation.ContinuityResume, chain.Sessions[1].Continuity)
+		require.Equal(t, "none at tier 3, as user "+agentsName, chain.Sessions[1].Sandbox)
+		said := map[string]string{}
+		for _, request := range api.Requests() {
+			if results := request.ToolResults(); len(results) > 0 {
+				said[modelOf(request.Model)] = words(results[len(results)-1])
+			}
+		}
+		require.Equal(t, map[string]string{"haiku": agentsName + " own", "opus": agentsName + " own"}, said)
+		archived, err := filepath.Glob(filepath.Join(cfg.State.TranscriptsDir(), chain.Sessions[1].SessionID, "*"))
+		require.NoError(t, err)
+		require.NotEmpty(t, archived, "the worker reads the conversation")
+	})
+}
+
+// TestAgentUserThatCannotWork is refused at the start, with a sentence.
+func TestAgentUserThatCannotWork(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only the superuser changes users")
+	}
+	closed := t.TempDir()
+	require.NoError(t, os.Chmod(closed, 0o700)) //nolint:gosec // a directory
+	environ := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + closed, "CLAUDEOPS_STATE_DIR=" + filepath.Join(closed, "state"),
+		"CLAUDEOPS_AGENT_USER=" + agentsName, "CLAUDEOPS_CLAUDE=/bin/true",
+	}
+	cfg, err := config.Load(environ)
+	require.NoError(t, err)
+	require.NoError(t, cfg.MakeDirs())
+	err = supervisor.CheckAgentUser(t.Context(), cfg, environ)
+	require.ErrorContains(t, err, "CLAUDEOPS_AGENT_USER=daemon cannot get at a directory of the agents")
 }

@@ -1,0 +1,48 @@
+package claude
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSandboxHasWhatTheCLINeeds looks at the paths that the driver adds.
+func TestSandboxHasWhatTheCLINeeds(t *testing.T) {
+	t.Parallel()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	program := filepath.Join(home, "lib", "node_modules", "@anthropic-ai", "claude-code", "cli.js")
+	bin, config, ca := filepath.Join(home, "bin"), filepath.Join(home, "config"), filepath.Join(home, "ca.pem")
+	for _, dir := range []string{filepath.Dir(program), bin, config} {
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+	}
+	for _, file := range []string{program, ca} {
+		require.NoError(t, os.WriteFile(file, nil, 0o600))
+	}
+	require.NoError(t, os.Symlink(program, filepath.Join(bin, "claude")))
+	environ := []string{"PATH=" + bin + ":" + home + ":/nowhere", "NODE_EXTRA_CA_CERTS=" + ca, "SHELL=sh"}
+	cli := &CLI{path: filepath.Join(bin, "claude"), options: Options{ConfigDir: config}}
+
+	require.Nil(t, cli.sandbox(Invocation{}, environ))
+	asked := &Sandbox{Hidden: []string{home}, Readable: []string{"/a"}, Writable: []string{"/b"}, Signals: true}
+	got := cli.sandbox(Invocation{Sandbox: asked}, environ)
+	require.Equal(t, []string{"/a", program, filepath.Join(home, "lib", "node_modules"), bin, filepath.Dir(program), ca}, got.Readable,
+		"a home is not granted because PATH names it")
+	require.Equal(t, []string{"/b", config}, got.Writable)
+	require.True(t, got.Signals)
+	require.Equal(t, []string{"/a"}, asked.Readable, "what was asked for stays as it is")
+}
+
+// TestSandboxOfALogin lets the CLI write where the login is.
+func TestSandboxOfALogin(t *testing.T) {
+	t.Parallel()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	dir, settings := filepath.Join(home, ".claude"), filepath.Join(home, ".claude.json")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.WriteFile(settings, nil, 0o600))
+	cli := &CLI{path: "/bin/true", options: Options{Environ: []string{"HOME=" + home}}}
+	require.Equal(t, []string{settings, dir}, cli.sandbox(Invocation{Sandbox: &Sandbox{}}, nil).Writable)
+}

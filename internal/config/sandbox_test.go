@@ -1,0 +1,58 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAgentUser(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, "CLAUDEOPS_AGENT_USER=daemon", "CLAUDEOPS_STATE_DIR=/var/lib/claudeops")
+	require.Equal(t, "daemon", cfg.Claude.Account.Name)
+	require.Equal(t, 1, cfg.Claude.Account.UID)
+	require.Equal(t, 1, cfg.Claude.Account.GID)
+	require.Contains(t, cfg.Claude.Account.Groups, 1)
+	require.Equal(t, "/var/lib/claudeops-agents/claude", cfg.Claude.ConfigDir)
+	require.Equal(t, "/var/lib/claudeops-agents/work", cfg.Claude.WorkDir)
+	require.Equal(t, "/var/lib/claudeops-agents/tmp", cfg.AgentsTempDir())
+
+	require.Equal(t, "/var/lib/claudeops/tmp", load(t, "CLAUDEOPS_STATE_DIR=/var/lib/claudeops").AgentsTempDir())
+}
+
+func TestAgentUserThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for want, settings := range map[string][]string{
+		"it must be the name of a user of this system":       {"CLAUDEOPS_AGENT_USER=no-such-user"},
+		"it must be a user with fewer rights than root":      {"CLAUDEOPS_AGENT_USER=root"},
+		"it must come without CLAUDEOPS_CONTAINMENT=group":   {"CLAUDEOPS_AGENT_USER=daemon", "CLAUDEOPS_CONTAINMENT=group"},
+		"it must come without CLAUDEOPS_CLAUDE_CONFIG_DIR=l": {"CLAUDEOPS_AGENT_USER=daemon", "CLAUDEOPS_CLAUDE_CONFIG_DIR=login", "CLAUDE_CONFIG_DIR=/"},
+	} {
+		found := problemsOf(t, settings...)
+		require.Len(t, found, 1)
+		require.Contains(t, found[0].Sentence, want)
+	}
+}
+
+func TestSandboxIsOneOfThree(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, SandboxAuto, load(t).Claude.Sandbox)
+	require.Equal(t, SandboxRequire, load(t, "CLAUDEOPS_SANDBOX=require").Claude.Sandbox)
+	require.Len(t, problemsOf(t, "CLAUDEOPS_SANDBOX=yes"), 1)
+}
+
+func TestProgramOf(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[string]string{
+		"Bash(docker restart:*)": "docker", "Bash(sudo:*)": "sudo", "Bash(sudo systemctl restart x)": "sudo", "Bash(./fix.sh)": "./fix.sh",
+		"Bash": "", "Bash(*)": "*",
+	} {
+		program, isCommand := ProgramOf(rule)
+		require.True(t, isCommand, rule)
+		require.Equal(t, want, program, rule)
+	}
+	_, isCommand := ProgramOf("Edit(./**)")
+	require.False(t, isCommand)
+	require.Subset(t, BuiltInPrograms(), []string{"docker", "systemctl", "curl", "git"})
+	require.NotContains(t, BuiltInPrograms(), "sudo")
+}
