@@ -61,20 +61,14 @@ func requireLandlock(t testing.TB) {
 	}
 }
 
-// TestSandboxRefuses has a shell try what nothing grants. Each attempt must fail, and leave nothing.
-func TestSandboxRefuses(t *testing.T) {
-	t.Parallel()
-	requireLandlock(t)
-	s := newSite(t)
-	require.NoError(t, os.Symlink(s.state, filepath.Join(s.root, "link")))
-	require.NoError(t, os.Symlink(s.secret, filepath.Join(s.workspace, "link")))
-	target := filepath.Join(s.root, "made")
-	worker := strconv.Itoa(os.Getpid())
-	attempts := map[string]string{
+// attempts are what nothing grants, as scripts that end with 0 where they succeed.
+func attempts(s site) map[string]string {
+	target, worker := filepath.Join(s.root, "made"), strconv.Itoa(os.Getpid())
+	return map[string]string{
 		"write elsewhere":                  `echo x > ` + target,
 		"make a directory elsewhere":       `mkdir ` + target,
-		"write in /etc":                    `touch /etc/claudeops-sandbox-test`,
-		"write in /tmp":                    `touch /tmp/claudeops-sandbox-test`,
+		"write in /etc":                    `t=/etc/claudeops-sandbox-test; touch $t && rm $t`,
+		"write in /tmp":                    `t=/tmp/claudeops-sandbox-test; touch $t && rm $t`,
 		"truncate a file":                  `truncate -s 0 ` + s.root + `/open.txt`,
 		"remove a file":                    `rm -f ` + s.root + `/open.txt`,
 		"move a file away":                 `mv ` + s.root + `/open.txt ` + s.workspace + `/stolen`,
@@ -90,41 +84,46 @@ func TestSandboxRefuses(t *testing.T) {
 		"read through an open directory":   `exec 9< ` + s.state + `; cat /proc/self/fd/9/claudeops.db`,
 		"read through the worker's root":   `cat /proc/` + worker + `/root` + s.secret,
 		"the worker's environment":         `cat /proc/` + worker + `/environ`,
-		"the worker's memory":              `head -c 1 /proc/` + worker + `/mem`,
+		"the worker's memory":              `: < /proc/` + worker + `/mem`,
 		"the worker's files":               `readlink /proc/` + worker + `/fd/0 || cat /proc/` + worker + `/fd/*`,
 		"the init's environment":           `cat /proc/$PPID/environ`,
 		"kill the worker":                  `kill -0 ` + worker,
-		"kill the init":                    `kill -STOP $PPID`,
+		"kill the init":                    `kill -0 $PPID`,
 		"the kernel's memory":              `head -c 1 /proc/kcore`,
 		"a disk":                           `for d in /dev/vd* /dev/sd* /dev/nvme* /dev/mem; do head -c 1 $d && exit; done; false`,
 		"make a device":                    `mknod ` + s.workspace + `/disk b 8 0`,
 		"mount":                            `mount --bind ` + s.state + ` ` + s.workspace,
 		"mount in a namespace of its own":  `unshare -m mount --bind ` + s.state + ` ` + s.workspace,
-		"change the kernel":                `echo 1 > /proc/sys/kernel/sysrq`,
+		"change the kernel":                `cat /proc/sys/kernel/hostname > /proc/sys/kernel/hostname`,
 		"a grandchild in another session":  `setsid -w sh -c 'cat ` + s.secret + `'`,
 		"an orphan": `(setsid sh -c 'cat ` + s.secret + ` > ` + s.workspace + `/orphan; echo done > ` +
 			s.workspace + `/over' &) ; while ! [ -e ` + s.workspace + `/over ]; do sleep 0.01; done; grep -q . ` + s.workspace + `/orphan`,
 		"a program of its own": `cp /bin/cat ` + s.workspace + `/mine && ` + s.workspace + `/mine ` + s.secret,
 	}
-	for name, script := range attempts {
+}
+
+// TestSandboxRefuses has a shell try what nothing grants. Each attempt must fail, and leave everything as it was.
+func TestSandboxRefuses(t *testing.T) {
+	t.Parallel()
+	requireLandlock(t)
+	for name := range attempts(site{}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inEveryTree(t, func(t *testing.T, mode process.Mode) {
-				exit, printed := inside(t, mode, s.sandbox(), script)
+				s := newSite(t)
+				require.NoError(t, os.Symlink(s.state, filepath.Join(s.root, "link")))
+				require.NoError(t, os.Symlink(s.secret, filepath.Join(s.workspace, "link")))
+				exit, printed := inside(t, mode, s.sandbox(), attempts(s)[name])
 				require.NotZero(t, exit.Code, printed)
 				require.NotContains(t, printed, secretText)
+				kept, err := os.ReadFile(s.secret)
+				require.NoError(t, err)
+				require.Equal(t, secretText, string(kept))
+				require.FileExists(t, filepath.Join(s.root, "open.txt"))
+				require.NoFileExists(t, filepath.Join(s.root, "made"))
 			})
 		})
 	}
-	t.Cleanup(func() {
-		kept, err := os.ReadFile(s.secret)
-		require.NoError(t, err)
-		require.Equal(t, secretText, string(kept))
-		require.FileExists(t, filepath.Join(s.root, "open.txt"))
-		require.NoFileExists(t, target)
-		require.NoFileExists(t, "/etc/claudeops-sandbox-test")
-		require.NoFileExists(t, "/tmp/claudeops-sandbox-test")
-	})
 }
 
 // TestSandboxLets has a shell do what an agent needs.
