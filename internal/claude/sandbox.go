@@ -56,14 +56,14 @@ func (c *CLI) ownPlaces() []string {
 // hidden itself, such as a whole home, is not granted because PATH names it.
 func (c *CLI) programs(hidden, environ []string) []string {
 	path := c.path
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
 	}
 	places := append([]string{path}, packageDir(path))
 	for _, dir := range append(filepath.SplitList(lookupVariable(environ, "PATH")), filepath.Dir(path)) {
-		for _, real := range resolved(dir) {
-			if !slices.Contains(resolved(hidden...), real) {
-				places = append(places, real)
+		for _, place := range resolved(dir) {
+			if !slices.Contains(resolved(hidden...), place) {
+				places = append(places, place)
 			}
 		}
 	}
@@ -100,8 +100,8 @@ func namedFiles(environ []string) []string {
 func resolved(paths ...string) []string {
 	var found []string
 	for _, path := range paths {
-		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(real) {
-			found = append(found, real)
+		if place, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(place) {
+			found = append(found, place)
 		}
 	}
 	return found

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,11 +31,8 @@ func AsUser(user *User, fn func() error) error {
 
 // takeFileRights gives the calling thread the user's rights on files.
 func (u *User) takeFileRights() error {
-	groups := make([]uint32, len(u.Groups))
-	for i, group := range u.Groups {
-		groups[i] = uint32(group) //nolint:gosec // the kernel's own type
-	}
-	if err := setThreadGroups(groups); err != nil {
+	// Unlike those of package syscall, the functions of package unix are about the calling thread alone.
+	if err := unix.Setgroups(u.Groups); err != nil {
 		return fmt.Errorf("take the groups of user %d: %w", u.UID, err)
 	}
 	// These calls do not fail, they return what held before.
@@ -46,20 +42,6 @@ func (u *User) takeFileRights() error {
 	uid, _ := unix.SetfsuidRetUid(-1)
 	if gid != u.GID || uid != u.UID {
 		return errors.New("this process may not act as another user")
-	}
-	return nil
-}
-
-// setThreadGroups sets the supplementary groups of the calling thread; the function of package syscall would set
-// those of all.
-func setThreadGroups(groups []uint32) error {
-	var first unsafe.Pointer
-	if len(groups) > 0 {
-		first = unsafe.Pointer(&groups[0])
-	}
-	_, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(first), 0)
-	if errno != 0 {
-		return errno
 	}
 	return nil
 }

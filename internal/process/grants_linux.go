@@ -96,12 +96,12 @@ func hiddenPlaces(paths []string) []string {
 	mounted := parseMounts(string(table))
 	var places []string
 	for _, path := range paths {
-		real, err := filepath.EvalSymlinks(path)
+		resolved, err := filepath.EvalSymlinks(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // what is made there later is granted only with all of its directory
 		case err == nil:
-			path = real
+			path = resolved
 		}
 		if !filepath.IsAbs(path) || path == "/" { // a user's home may be that, and it is nothing to hide
 			continue

@@ -127,7 +127,8 @@ func startLauncher(o order, stdio [3]uintptr, attributes *syscall.SysProcAttr) (
 	}
 	defer func() { _ = theirs.Close() }()
 	files := append(append([]uintptr{}, stdio[:]...), theirs.Fd(), given.Fd())
-	pid, err = syscall.ForkExec(ownImage, []string{launchName}, &syscall.ProcAttr{Env: []string{}, Files: files, Sys: attributes})
+	process := &syscall.ProcAttr{Env: []string{}, Files: files, Sys: attributes}
+	pid, err = syscall.ForkExec(ownImage, []string{launchName}, process) //nolint:gosec // this executable
 	if err != nil {
 		return 0, nil, errors.Join(err, ours.Close())
 	}

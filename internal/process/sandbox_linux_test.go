@@ -31,7 +31,7 @@ func newSite(t testing.TB) site {
 	require.NoError(t, err)
 	s := site{root: root, state: filepath.Join(root, "state")}
 	s.workspace, s.secret = filepath.Join(s.state, "work"), filepath.Join(s.state, "claudeops.db")
-	require.NoError(t, os.MkdirAll(s.workspace, 0o755))
+	require.NoError(t, os.MkdirAll(s.workspace, 0o750))
 	require.NoError(t, os.WriteFile(s.secret, []byte(secretText), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "open.txt"), []byte("open"), 0o644))
 	return s
@@ -211,11 +211,11 @@ func TestSandboxedTreeDiesWithItsInit(t *testing.T) {
 	requireLandlock(t)
 	inEveryTree(t, func(t *testing.T, mode process.Mode) {
 		mark := newMark(t)
-		init := 0
+		leader := 0
 		spec := shell(t, mode, `echo ready; sleep 300`)
 		spec.Env, spec.Mark, spec.Sandbox = append(spec.Env, mark), mark, &process.Sandbox{}
-		spec.Started = func(pid int) { init = pid }
-		spec.Stdout = onFirstWrite(func() { require.NoError(t, syscall.Kill(init, syscall.SIGKILL)) })
+		spec.Started = func(pid int) { leader = pid }
+		spec.Stdout = onFirstWrite(func() { require.NoError(t, syscall.Kill(leader, syscall.SIGKILL)) })
 		exit, _ := run(t, t.Context(), spec)
 		require.Equal(t, syscall.SIGKILL, exit.Signal)
 		require.Empty(t, living(t, mark))
@@ -260,7 +260,7 @@ func TestHiddenPlacesThatAreMountedTwice(t *testing.T) {
 	s := newSite(t)
 	for name, what := range map[string]string{"whole": s.root, "part": s.state} {
 		point := filepath.Join(t.TempDir(), name)
-		require.NoError(t, os.Mkdir(point, 0o755))
+		require.NoError(t, os.Mkdir(point, 0o750))
 		require.NoError(t, syscall.Mount(what, point, "", syscall.MS_BIND, ""))
 		t.Cleanup(func() { _ = syscall.Unmount(point, syscall.MNT_DETACH) })
 		again := filepath.Join(point, strings.TrimPrefix(s.secret, what))
@@ -321,8 +321,7 @@ func TestSandboxKeepsSudo(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only the superuser installs such a program")
 	}
-	dir := t.TempDir()
-	openUp(t, dir)
+	dir := openDir(t)
 	program := filepath.Join(dir, "id")
 	original, err := exec.LookPath("id")
 	require.NoError(t, err)
@@ -341,12 +340,14 @@ func TestSandboxKeepsSudo(t *testing.T) {
 // otherUser is a user that every system has.
 func otherUser() *process.User { return &process.User{UID: nobody, GID: nobody} }
 
-// openUp lets every user reach dir, which is a test's.
-func openUp(t *testing.T, dir string) {
+// openDir returns a directory that every user can pass through.
+func openDir(t *testing.T) string {
 	t.Helper()
-	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // that is the point
-	}
+	dir, err := os.MkdirTemp("", "process-test-") //nolint:usetesting // below t.TempDir another user sees nothing
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // for another user
+	return dir
 }
 
 // TestAnotherUser runs a tree as somebody else, and has that one try for the worker's things.
@@ -355,8 +356,7 @@ func TestAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only the superuser changes users")
 	}
-	dir := t.TempDir()
-	openUp(t, dir)
+	dir := openDir(t)
 	secret := filepath.Join(dir, "secret")
 	require.NoError(t, os.WriteFile(secret, []byte(secretText), 0o600))
 	worker := strconv.Itoa(os.Getpid())
@@ -387,23 +387,29 @@ func TestAnotherUsersTreeEnds(t *testing.T) {
 	}
 	inEveryTree(t, func(t *testing.T, mode process.Mode) {
 		for _, killsInit := range []bool{false, true} {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			mark := newMark(t)
-			init := 0
-			spec := shell(t, mode, shapes()["daemons"].script)
-			spec.Env, spec.Mark, spec.User, spec.Sandbox = append(spec.Env, mark), mark, otherUser(), &process.Sandbox{}
-			spec.Started = func(pid int) { init = pid }
-			spec.Stdout = onFirstWrite(func() {
-				if killsInit {
-					require.NoError(t, syscall.Kill(init, syscall.SIGKILL))
-				}
-				cancel()
-			})
-			run(t, ctx, spec)
-			require.Empty(t, living(t, mark))
+			endTreeOfAnotherUser(t, mode, killsInit)
 		}
 	})
+}
+
+// endTreeOfAnotherUser stops a tree, or kills its init and then stops it.
+func endTreeOfAnotherUser(t *testing.T, mode process.Mode, killsInit bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	mark := newMark(t)
+	leader := 0
+	spec := shell(t, mode, shapes()["daemons"].script)
+	spec.Env, spec.Mark, spec.User, spec.Sandbox = append(spec.Env, mark), mark, otherUser(), &process.Sandbox{}
+	spec.Started = func(pid int) { leader = pid }
+	spec.Stdout = onFirstWrite(func() {
+		if killsInit {
+			require.NoError(t, syscall.Kill(leader, syscall.SIGKILL))
+		}
+		cancel()
+	})
+	run(t, ctx, spec)
+	require.Empty(t, living(t, mark))
 }
 
 // TestUserThatCannotBe says so and starts nothing.

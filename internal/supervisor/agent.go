@@ -101,9 +101,9 @@ func (a *agent) Run(
 func (a *agent) confine(invocation *claude.Invocation, run activities.AgentRun, desk *desk) (without string, free func()) {
 	free = func() {}
 	var own []string
-	for _, real := range resolved(run.Directory) {
+	for _, directory := range resolved(run.Directory) {
 		if desk != nil {
-			own = append(own, filepath.Join(real, activities.ChainsDir, desk.name))
+			own = append(own, filepath.Join(directory, activities.ChainsDir, desk.name))
 		}
 	}
 	if invocation.Sandbox, without = a.sandboxes.of(run, own); invocation.Sandbox == nil {

@@ -59,7 +59,7 @@ func TestConversationsOfAnotherUser(t *testing.T) {
 	require.NoError(t, err)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
-	require.EqualValues(t, user.UID, info.Sys().(*syscall.Stat_t).Uid, "the CLI goes on writing it") //nolint:forcetypeassert // Linux
+	require.EqualValues(t, user.UID, info.Sys().(*syscall.Stat_t).Uid, "the CLI goes on writing it")
 
 	elsewhere := filepath.Join(home, "elsewhere")
 	require.NoError(t, os.Mkdir(elsewhere, 0o755)) //nolint:gosec // for another user

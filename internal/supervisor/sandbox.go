@@ -173,11 +173,11 @@ func homes(environ []string) []string {
 
 // resolved returns the real path of a directory that the operator named; none if it does not exist.
 func resolved(dir string) []string {
-	real, err := filepath.EvalSymlinks(dir)
+	place, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil
 	}
-	return []string{real}
+	return []string{place}
 }
 
 // SandboxFinding says which sandbox agents get here, and what is missing; it fails where the configuration cannot be

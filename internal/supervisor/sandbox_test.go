@@ -3,6 +3,7 @@
 package supervisor_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,14 +23,14 @@ import (
 )
 
 // secretFiles are what no agent of tiers 1 and 2 may read: a key in the worker's home, the records, and the archive.
-func secretFiles(t *testing.T, cfg config.Config, home string) []string {
+func secretFiles(t *testing.T, cfg config.Config, home string) map[string]string {
 	t.Helper()
 	key := filepath.Join(home, ".ssh", "id_ed25519")
 	require.NoError(t, os.MkdirAll(filepath.Dir(key), 0o700))
 	require.NoError(t, os.WriteFile(key, []byte("PRIVATE KEY"), 0o600))
 	token := filepath.Join(cfg.State.Dir, "token")
 	require.NoError(t, os.WriteFile(token, []byte("PRIVATE KEY"), 0o600))
-	return []string{key, token, cfg.State.DatabaseFile()}
+	return map[string]string{"key": key, "token": token, "records": cfg.State.DatabaseFile()}
 }
 
 // TestSandboxOfTheTiers has each tier of the real CLI try to read the worker's files and to write, from commands that
@@ -44,8 +45,9 @@ func TestSandboxOfTheTiers(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, cfg.MakeDirs())
 		try := ""
-		for _, file := range secretFiles(t, cfg, lookup(environ, "HOME")) {
-			try += "head -c 11 " + file + " > /dev/null && echo read; "
+		files := secretFiles(t, cfg, lookup(environ, "HOME"))
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			try += "head -c 11 " + files[name] + " > /dev/null && echo " + name + "; "
 		}
 		try += `cat /proc/` + strconv.Itoa(os.Getpid()) + `/environ > /dev/null && echo saw; `
 		try += `echo x > "$TMPDIR/own" && echo x > "$HOME/own" && echo x > "$CLAUDEOPS_CHAIN_DIR/own" && echo own; echo x > ` + work + `/file && echo wrote; ` +
@@ -72,7 +74,7 @@ func TestSandboxOfTheTiers(t *testing.T) {
 		}
 		require.Equal(t, "own looked", said["haiku"])
 		require.Equal(t, "own wrote looked", said["sonnet"])
-		require.Equal(t, "read read read saw own wrote elsewhere looked", said["opus"], "the attempts work where nothing keeps them")
+		require.Equal(t, "key records token saw own wrote elsewhere looked", said["opus"], "the attempts work where nothing keeps them")
 	})
 }
 
@@ -131,13 +133,13 @@ const agentsName = "daemon"
 // reachable returns the executable of a CLI where every user can start it.
 func reachable(t *testing.T, cli string, account *config.Account) string {
 	t.Helper()
-	real, err := filepath.EvalSymlinks(cli)
+	resolved, err := filepath.EvalSymlinks(cli)
 	require.NoError(t, err)
 	user := &process.User{UID: account.UID, GID: account.GID}
-	if process.AsUser(user, func() error { return syscall.Access(real, 1) }) == nil {
-		return real
+	if process.AsUser(user, func() error { return syscall.Access(resolved, 1) }) == nil {
+		return resolved
 	}
-	content, err := os.ReadFile(real)
+	content, err := os.ReadFile(resolved)
 	require.NoError(t, err)
 	copied := filepath.Join(openDir(t), "claude")
 	require.NoError(t, process.WriteProgram(copied, content))
@@ -157,10 +159,10 @@ func openDir(t *testing.T) string {
 // TestAgentsAsAnotherUser runs a chain of the real CLI whose agents are another user, up to Tier 3, which nothing else
 // keeps from the worker.
 func TestAgentsAsAnotherUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only the superuser changes users")
-	}
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
+		if os.Geteuid() != 0 {
+			t.Skip("only the superuser changes users")
+		}
 		home := openDir(t)
 		state := filepath.Join(home, "state")
 		settings := []string{
@@ -174,8 +176,8 @@ func TestAgentsAsAnotherUser(t *testing.T) {
 		settings = append(settings, "CLAUDEOPS_CLAUDE="+reachable(t, cli, cfg.Claude.Account))
 		require.NoError(t, cfg.MakeDirs())
 		try := "id -un; "
-		for _, file := range secretFiles(t, cfg, home) {
-			try += "head -c 11 " + file + " > /dev/null && echo read; "
+		for name, file := range secretFiles(t, cfg, home) {
+			try += "head -c 11 " + file + " > /dev/null && echo " + name + "; "
 		}
 		try += `cat /proc/` + strconv.Itoa(os.Getpid()) + `/environ > /dev/null && echo saw; ` +
 			`kill -0 ` + strconv.Itoa(os.Getpid()) + ` && echo killed; ls ` + state + ` && echo listed; ` +
