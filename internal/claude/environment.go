@@ -111,12 +111,12 @@ func milliseconds(d time.Duration) string {
 // gitSettings win over the configuration of any repository. A file that an agent may write can be
 // such a configuration: even "git add" runs the programs that it names, and a directory that looks
 // like a bare repository needs no .git.
-func gitSettings() map[string]string {
-	settings := [][2]string{
+func gitSettings(more ...[2]string) map[string]string {
+	settings := append([][2]string{
 		{"safe.bareRepository", "explicit"},
 		{"core.fsmonitor", "false"},
 		{"core.hooksPath", "/dev/null"},
-	}
+	}, more...)
 	variables := map[string]string{"GIT_CONFIG_COUNT": strconv.Itoa(len(settings))}
 	for i, setting := range settings {
 		variables["GIT_CONFIG_KEY_"+strconv.Itoa(i)] = setting[0]
@@ -138,6 +138,10 @@ func (c *CLI) environment(i Invocation) []string {
 	}
 	maps.Copy(variables, i.variables())
 	maps.Copy(variables, c.fixed(i.Limits))
+	if c.options.User != nil && i.Dir != "" {
+		// Git would refuse a repository of another user; this one was named by the operator.
+		maps.Copy(variables, gitSettings([2]string{"safe.directory", i.Dir}))
+	}
 
 	environment := make([]string, 0, len(variables))
 	for _, name := range slices.Sorted(maps.Keys(variables)) {

@@ -60,6 +60,9 @@ func (c *CLI) programs(hidden, environ []string) []string {
 		path = resolved
 	}
 	places := append([]string{path}, packageDir(path))
+	if self, err := os.Executable(); err == nil { // hooks run it
+		places = append(places, resolved(self)...)
+	}
 	for _, dir := range append(filepath.SplitList(lookupVariable(environ, "PATH")), filepath.Dir(path)) {
 		for _, place := range resolved(dir) {
 			if !slices.Contains(resolved(hidden...), place) {

@@ -28,7 +28,9 @@ func TestSandboxHasWhatTheCLINeeds(t *testing.T) {
 	require.Nil(t, cli.sandbox(Invocation{}, environ))
 	asked := &Sandbox{Hidden: []string{home}, Readable: []string{"/a"}, Writable: []string{"/b"}, Signals: true}
 	got := cli.sandbox(Invocation{Sandbox: asked}, environ)
-	require.Equal(t, []string{"/a", program, filepath.Join(home, "lib", "node_modules"), bin, filepath.Dir(program), ca}, got.Readable,
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.Equal(t, []string{"/a", program, filepath.Join(home, "lib", "node_modules"), self, bin, filepath.Dir(program), ca}, got.Readable,
 		"a home is not granted because PATH names it")
 	require.Equal(t, []string{"/b", config}, got.Writable)
 	require.True(t, got.Signals)

@@ -92,7 +92,6 @@ func (c Config) MakeDirs() error {
 	if c.Claude.Account != nil {
 		dirs = append(dirs, ownDir{c.AgentsDir(), "STATE_DIR", passThrough})
 	}
-	dirs = append(dirs, ownDir{c.AgentsTempDir(), "STATE_DIR", c.Claude.Account.mayPass})
 	if !c.given[Prefix+"WORK_DIR"] {
 		dirs = append(dirs, ownDir{c.Claude.WorkDir, "STATE_DIR", c.Claude.Account.own})
 	}
@@ -111,9 +110,6 @@ func (c Config) MakeDirs() error {
 	}
 	return errors.Join(failures...)
 }
-
-// AgentsTempDir returns the directory that holds the agents' directories for temporary files.
-func (c Config) AgentsTempDir() string { return filepath.Join(c.AgentsDir(), "tmp") }
 
 // ownDir is a directory of ours, the setting that moves it elsewhere, and what sets its owner and mode; nil leaves it
 // to this process's user.
@@ -134,14 +130,6 @@ func (d ownDir) make() error {
 // passThrough lets every user pass through a directory, and nobody else read it.
 func passThrough(path string) error {
 	return os.Chmod(path, 0o711) //nolint:gosec // what is in it has modes of its own
-}
-
-// mayPass is passThrough for the directories of another user; with a nil account there is none.
-func (a *Account) mayPass(path string) error {
-	if a == nil {
-		return nil
-	}
-	return passThrough(path)
 }
 
 // own makes the account the owner of a directory; with a nil account it stays as it is.

@@ -15,9 +15,6 @@ func TestAgentUser(t *testing.T) {
 	require.Contains(t, cfg.Claude.Account.Groups, 1)
 	require.Equal(t, "/var/lib/claudeops-agents/claude", cfg.Claude.ConfigDir)
 	require.Equal(t, "/var/lib/claudeops-agents/work", cfg.Claude.WorkDir)
-	require.Equal(t, "/var/lib/claudeops-agents/tmp", cfg.AgentsTempDir())
-
-	require.Equal(t, "/var/lib/claudeops/tmp", load(t, "CLAUDEOPS_STATE_DIR=/var/lib/claudeops").AgentsTempDir())
 }
 
 func TestAgentUserThatCannotBe(t *testing.T) {

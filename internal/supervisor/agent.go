@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -27,8 +28,6 @@ type agent struct {
 	// mask masks secrets in what the agent leaves.
 	mask          *redact.Redactor
 	sandboxes     sandboxes
-	// tempDir holds the agents' directories for temporary files.
-	tempDir string
 	// denied are the permission rules that deny in every session, whatever the tier's own are.
 	denied []string
 	// draining ends when the agents that still run are to be interrupted.
@@ -109,15 +108,15 @@ func (a *agent) confine(invocation *claude.Invocation, run activities.AgentRun, 
 	if invocation.Sandbox, without = a.sandboxes.of(run, own); invocation.Sandbox == nil {
 		return without, free
 	}
-	temporary, err := openTempDir(a.tempDir, run.SessionID, a.settings.Account)
+	temporary, err := newTempDir(a.settings.Account)
 	if err != nil {
 		a.logger.Warn("the agent gets no directory for temporary files", "session_id", run.SessionID, "error", err)
 		return "", free
 	}
-	invocation.Sandbox.Writable = append(invocation.Sandbox.Writable, temporary.path)
-	invocation.Env["TMPDIR"], invocation.Env["CLAUDE_CODE_TMPDIR"] = temporary.path, temporary.path
+	invocation.Sandbox.Writable = append(invocation.Sandbox.Writable, temporary)
+	invocation.Env["TMPDIR"], invocation.Env["CLAUDE_CODE_TMPDIR"] = temporary, temporary
 	return "", func() {
-		if err := temporary.close(); err != nil {
+		if err := os.RemoveAll(temporary); err != nil {
 			a.logger.Warn("an agent's temporary files could not be removed", "session_id", run.SessionID, "error", err)
 		}
 	}

@@ -93,7 +93,10 @@ func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sa
 // hiddenPaths lists what is the worker's, or another user's: the state with the records in it, the archive, the homes,
 // and the files of credentials that its environment names.
 func hiddenPaths(cfg config.Config, environ []string) []string {
-	hidden := []string{cfg.State.Dir, cfg.AgentsDir(), "/etc/claudeops"}
+	hidden := []string{cfg.State.Dir, cfg.AgentsDir(), "/etc/claudeops", sharedTempDir(os.Getuid())}
+	if account := cfg.Claude.Account; account != nil {
+		hidden = append(hidden, sharedTempDir(account.UID))
+	}
 	if file := cfg.State.DatabaseFile(); file != "" {
 		hidden = append(hidden, file, file+"-wal", file+"-shm", file+"-journal")
 	}
@@ -111,6 +114,9 @@ func hiddenPaths(cfg config.Config, environ []string) []string {
 	}
 	return hidden
 }
+
+// sharedTempDir is where the CLI keeps what commands print, of all sessions of a user that are in no sandbox.
+func sharedTempDir(uid int) string { return filepath.Join("/tmp", "claude-"+strconv.Itoa(uid)) }
 
 // holds returns a function that reports whether a directory is path, or path lies below it.
 func holds(path string) func(dir string) bool {
@@ -223,34 +229,20 @@ func CheckAgentUser(ctx context.Context, cfg config.Config, environ []string) er
 	return nil
 }
 
-// tempDir is an agent's own directory for temporary files.
-type tempDir struct {
-	all  *os.Root
-	name string
-	path string
-}
-
-// openTempDir makes the directory of a session, empty.
-func openTempDir(parent, sessionID string, owner *config.Account) (dir *tempDir, err error) {
-	if parent, err = filepath.EvalSymlinks(parent); err != nil {
-		return nil, err
-	}
-	all, err := os.OpenRoot(parent)
+// newTempDir makes an agent's own directory for temporary files, in that of the system: the CLI passes on to commands
+// only a path that is short enough for the names of sockets. What a killed worker leaves there is the system's to remove.
+func newTempDir(owner *config.Account) (dir string, err error) {
+	parent, err := filepath.EvalSymlinks(os.TempDir())
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	dir = &tempDir{all: all, name: sessionID, path: filepath.Join(parent, sessionID)}
-	if err = all.RemoveAll(sessionID); err == nil { // of an attempt whose worker was killed
-		err = all.Mkdir(sessionID, 0o700)
+	if dir, err = os.MkdirTemp(parent, "claudeops-"); err != nil {
+		return "", err
 	}
-	if err == nil && owner != nil {
-		err = all.Lchown(sessionID, owner.UID, owner.GID)
-	}
-	if err != nil {
-		return nil, errors.Join(err, all.Close())
+	if owner != nil {
+		if err := os.Lchown(dir, owner.UID, owner.GID); err != nil {
+			return "", errors.Join(err, os.Remove(dir))
+		}
 	}
 	return dir, nil
 }
-
-// close removes the directory.
-func (d *tempDir) close() error { return errors.Join(d.all.RemoveAll(d.name), d.all.Close()) }

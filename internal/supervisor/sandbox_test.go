@@ -164,10 +164,13 @@ func TestAgentsAsAnotherUser(t *testing.T) {
 			t.Skip("only the superuser changes users")
 		}
 		home := openDir(t)
-		state := filepath.Join(home, "state")
+		state, temporary := filepath.Join(home, "state"), filepath.Join(home, "tmp")
+		require.NoError(t, os.Mkdir(temporary, 0o700))
+		require.NoError(t, os.Chmod(temporary, 0o777|os.ModeSticky)) //nolint:gosec // as /tmp
 		settings := []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + state, "CLAUDEOPS_GATE_TIMEOUT=0s",
 			"CLAUDEOPS_AGENT_USER=" + agentsName, "ANTHROPIC_API_KEY=not-a-key",
+			"CLAUDEOPS_PASS_ENV=CLAUDE_CODE_TMPDIR", "CLAUDE_CODE_TMPDIR=" + temporary, // of tier 3
 			"CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER3_ALLOWED_TOOLS=Bash",
 			"CLAUDEOPS_TIER1_DISALLOWED_TOOLS=none", "CLAUDEOPS_TIER3_DISALLOWED_TOOLS=none",
 		}

@@ -107,7 +107,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	runner := &agent{
 		cli: cli, settings: cfg.Claude, logger: env.Logger, mask: mask, draining: draining,
-		sandboxes: newSandboxes(cfg, env.Environ), tempDir: cfg.AgentsTempDir(),
+		sandboxes:     newSandboxes(cfg, env.Environ),
 		conversations: conversations{cli: cli, archive: archive, logger: env.Logger},
 	}
 	return &Supervisor{
