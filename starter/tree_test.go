@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,4 +128,15 @@ func requireGolden(t *testing.T, name string, got []byte) {
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
+}
+
+// TestTreeNamesAMissingSandbox shows a session that was to have one.
+func TestTreeNamesAMissingSandbox(t *testing.T) {
+	t.Parallel()
+	for sandbox, named := range map[string]bool{
+		"none: this kernel has no Landlock, which came with Linux 5.13": true, "landlock (ABI 7)": false, "off": false, "none at tier 3": false, "": false,
+	} {
+		session := escalation.Session{Report: escalation.Report{Sandbox: sandbox}}
+		require.Equal(t, named, strings.Contains(contextOf(&session), ", no sandbox"), sandbox)
+	}
 }
