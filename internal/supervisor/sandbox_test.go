@@ -166,7 +166,7 @@ func TestAgentsAsAnotherUser(t *testing.T) {
 		home := openDir(t)
 		state, temporary := filepath.Join(home, "state"), filepath.Join(home, "tmp")
 		require.NoError(t, os.Mkdir(temporary, 0o700))
-		require.NoError(t, os.Chmod(temporary, 0o777|os.ModeSticky)) //nolint:gosec // as /tmp
+		require.NoError(t, os.Chmod(temporary, 0o777|os.ModeSticky))
 		settings := []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + state, "CLAUDEOPS_GATE_TIMEOUT=0s",
 			"CLAUDEOPS_AGENT_USER=" + agentsName, "ANTHROPIC_API_KEY=not-a-key",
