@@ -26,8 +26,8 @@ type agent struct {
 	conversations conversations
 	logger        *slog.Logger
 	// mask masks secrets in what the agent leaves.
-	mask          *redact.Redactor
-	sandboxes     sandboxes
+	mask      *redact.Redactor
+	sandboxes sandboxes
 	// denied are the permission rules that deny in every session, whatever the tier's own are.
 	denied []string
 	// draining ends when the agents that still run are to be interrupted.
