@@ -211,11 +211,11 @@ func TestSandboxedTreeDiesWithItsInit(t *testing.T) {
 	requireLandlock(t)
 	inEveryTree(t, func(t *testing.T, mode process.Mode) {
 		mark := newMark(t)
-		leader := 0
+		leader := make(chan int, 1)
 		spec := shell(t, mode, `echo ready; sleep 300`)
 		spec.Env, spec.Mark, spec.Sandbox = append(spec.Env, mark), mark, &process.Sandbox{}
-		spec.Started = func(pid int) { leader = pid }
-		spec.Stdout = onFirstWrite(func() { require.NoError(t, syscall.Kill(leader, syscall.SIGKILL)) })
+		spec.Started = func(pid int) { leader <- pid }
+		spec.Stdout = onFirstWrite(func() { require.NoError(t, syscall.Kill(<-leader, syscall.SIGKILL)) })
 		exit, _ := run(t, t.Context(), spec)
 		require.Equal(t, syscall.SIGKILL, exit.Signal)
 		require.Empty(t, living(t, mark))
@@ -398,13 +398,13 @@ func endTreeOfAnotherUser(t *testing.T, mode process.Mode, killsInit bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	mark := newMark(t)
-	leader := 0
+	leader := make(chan int, 1)
 	spec := shell(t, mode, shapes()["daemons"].script)
 	spec.Env, spec.Mark, spec.User, spec.Sandbox = append(spec.Env, mark), mark, otherUser(), &process.Sandbox{}
-	spec.Started = func(pid int) { leader = pid }
+	spec.Started = func(pid int) { leader <- pid }
 	spec.Stdout = onFirstWrite(func() {
 		if killsInit {
-			require.NoError(t, syscall.Kill(leader, syscall.SIGKILL))
+			require.NoError(t, syscall.Kill(<-leader, syscall.SIGKILL))
 		}
 		cancel()
 	})
