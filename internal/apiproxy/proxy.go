@@ -1,0 +1,118 @@
+package apiproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// headerTimeout bounds how long a caller may take to send its request's header.
+const headerTimeout = 10 * time.Second
+
+// Options says where a Proxy sends calls, and how.
+type Options struct {
+	// Upstream is the address of the API. Its path precedes the path of every call.
+	Upstream *url.URL
+	// Header is set on every call to Upstream: the credentials, and what else the operator adds. A header
+	// that the caller sent under the same name is replaced.
+	Header http.Header
+	// Transport carries the calls; nil is http.DefaultTransport.
+	Transport http.RoundTripper
+	// Logger gets what an operator has to know: an upstream that cannot be reached, calls that are refused.
+	Logger *slog.Logger
+}
+
+// Proxy serves the Messages API to sessions. It is safe for concurrent use, and must be closed.
+type Proxy struct {
+	logger   *slog.Logger
+	listener net.Listener
+	server   *http.Server
+	served   chan struct{}
+	reverse  *httputil.ReverseProxy
+
+	mu     sync.Mutex
+	leases []*Lease
+}
+
+// Start starts a Proxy on a free port of 127.0.0.1.
+func Start(ctx context.Context, options Options) (*Proxy, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the agents' calls of the model: %w", err)
+	}
+	p := &Proxy{logger: options.Logger, listener: listener, served: make(chan struct{})}
+	p.reverse = p.forwarder(options)
+	p.server = &http.Server{
+		Handler:           p,
+		ReadHeaderTimeout: headerTimeout,
+		ErrorLog:          slog.NewLogLogger(options.Logger.Handler(), slog.LevelWarn),
+	}
+	go func() {
+		defer close(p.served)
+		if err := p.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			p.logger.Error("agents can no longer reach the model: restart the worker", "error", err)
+		}
+	}()
+	return p, nil
+}
+
+// URL returns the value for ANTHROPIC_BASE_URL.
+func (p *Proxy) URL() string { return "http://" + p.listener.Addr().String() }
+
+// Close revokes every key and stops the Proxy.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	open := append([]*Lease{}, p.leases...)
+	p.mu.Unlock()
+	for _, lease := range open {
+		lease.Close()
+	}
+	err := p.server.Close()
+	<-p.served
+	if err != nil {
+		return fmt.Errorf("stop serving the agents' calls of the model: %w", err)
+	}
+	return nil
+}
+
+// Open returns a key for a session, valid until the Lease is closed.
+func (p *Proxy) Open(session Session) *Lease {
+	lease := newLease(p, session)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leases = append(p.leases, lease)
+	return lease
+}
+
+// forget removes a lease that was closed.
+func (p *Proxy) forget(closed *Lease) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, lease := range p.leases {
+		if lease == closed {
+			p.leases = append(p.leases[:i], p.leases[i+1:]...)
+			return
+		}
+	}
+}
+
+// find returns the lease of a key; nil if there is none. Its time depends on the number of leases only.
+func (p *Proxy) find(header http.Header) *Lease {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found *Lease
+	for _, lease := range p.leases {
+		if lease.opensWith(header) {
+			found = lease
+		}
+	}
+	return found
+}

@@ -1,0 +1,450 @@
+package apiproxy_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/apiproxy"
+)
+
+const (
+	realKey  = "sk-real-4f0c2b7a9d"
+	question = `{"model":"claude-haiku-5-5","stream":true,"messages":[{"role":"user","content":"hi"}]}`
+	patience = 2 * time.Minute
+)
+
+// started is the beginning of a streamed answer, and ended the rest.
+const (
+	started = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"claude-haiku-5-5\",\"usage\":" +
+		`{"input_tokens":100,"cache_creation_input_tokens":20,"cache_creation":{"ephemeral_1h_input_tokens":5},"output_tokens":1}}}` + "\n\n"
+	ended = "event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":40,\"server_tool_use\":{\"web_search_requests\":2}}}\n\n" +
+		"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+	whole = `{"type":"message","model":"claude-haiku-5-5","usage":{"input_tokens":7,"output_tokens":3}}`
+)
+
+// site is a proxy before an API of the test's own.
+type site struct {
+	t     *testing.T
+	proxy *apiproxy.Proxy
+	api   *httptest.Server
+	// reached counts the requests that got to the API.
+	reached atomic.Int32
+}
+
+// newSite starts both. The API answers with handler.
+func newSite(t *testing.T, handler http.HandlerFunc) *site {
+	t.Helper()
+	s := &site{t: t}
+	s.api = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.reached.Add(1)
+		handler(w, r)
+	}))
+	t.Cleanup(s.api.Close)
+	s.proxy = startProxy(t, s.api.URL)
+	return s
+}
+
+func startProxy(t *testing.T, upstream string) *apiproxy.Proxy {
+	t.Helper()
+	address, err := url.Parse(upstream)
+	require.NoError(t, err)
+	proxy, err := apiproxy.Start(t.Context(), apiproxy.Options{
+		Upstream: address,
+		Header:   http.Header{"x-api-key": {realKey}, "X-Team": {"ops"}},
+		Logger:   slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	return proxy
+}
+
+// session permits haiku. Each of its tokens costs a dollar; those written to the cache for an hour cost another
+// one, and a search costs 1000.
+func session() apiproxy.Session {
+	return apiproxy.Session{
+		ID:      "s-1",
+		Permits: func(model string) bool { return strings.Contains(model, "haiku") },
+		Price: func(model string, used apiproxy.Usage) float64 {
+			if !strings.Contains(model, "haiku") {
+				return -1
+			}
+			return float64(used.Input + used.Output + used.CacheRead + used.CacheCreation + used.Creation.OneHour + 1000*used.ServerTools.WebSearches)
+		},
+	}
+}
+
+// ask sends body as a call of the model with key.
+func (s *site) ask(key, body string) *http.Response {
+	s.t.Helper()
+	return s.send(http.MethodPost, "/v1/messages?beta=true", body, http.Header{"X-Api-Key": {key}})
+}
+
+func (s *site) send(method, path, body string, header http.Header) *http.Response {
+	s.t.Helper()
+	answer, err := s.trySend(s.t.Context(), method, path, body, header)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = answer.Body.Close() })
+	return answer
+}
+
+func (s *site) trySend(ctx context.Context, method, path, body string, header http.Header) (*http.Response, error) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, s.proxy.URL()+path, strings.NewReader(body))
+	require.NoError(s.t, err)
+	request.Header = header
+	return http.DefaultClient.Do(request)
+}
+
+func text(t *testing.T, answer *http.Response) string {
+	t.Helper()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+// stream answers with parts as server-sent events.
+func stream(parts ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		for _, part := range parts {
+			_, _ = io.WriteString(w, part)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
+}
+
+func TestCredentialsAreTheWorkers(t *testing.T) {
+	t.Parallel()
+	var seen http.Header
+	var path, body string
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		sent, _ := io.ReadAll(r.Body)
+		seen, path, body = r.Header.Clone(), r.URL.String(), string(sent)
+		w.Header().Set("Request-Id", "req_1")
+		_, _ = io.WriteString(w, whole)
+	})
+	for name, value := range map[string]string{"X-Api-Key": "%s", "Authorization": "Bearer %s"} {
+		lease := s.proxy.Open(session())
+		header := http.Header{
+			name: {fmt.Sprintf(value, lease.Key())}, "X-Team": {"agents"}, "Cookie": {"a=b"}, "Anthropic-Beta": {"x,y"},
+			"Connection": {"Upgrade"}, "Upgrade": {"tunnel"}, "Accept-Encoding": {"gzip"}, "X-Forwarded-For": {"10.0.0.1"},
+		}
+		answer := s.send(http.MethodPost, "/v1/messages?beta=true", question, header)
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+		require.Equal(t, whole, text(t, answer))
+		require.Equal(t, "req_1", answer.Header.Get("Request-Id"))
+		require.Equal(t, question, body)
+		require.Equal(t, "/v1/messages?beta=true", path)
+		require.Equal(t, []string{realKey}, seen.Values("X-Api-Key"))
+		require.Equal(t, []string{"ops"}, seen.Values("X-Team"))
+		require.Equal(t, "x,y", seen.Get("Anthropic-Beta"))
+		require.Equal(t, "identity", seen.Get("Accept-Encoding"))
+		for _, gone := range []string{"Authorization", "Cookie", "Upgrade", "X-Forwarded-For"} {
+			require.Empty(t, seen.Values(gone), gone)
+		}
+		require.NotContains(t, fmt.Sprint(seen), lease.Key())
+		require.InDelta(t, 10, lease.Close().CostUSD, 1e-9)
+	}
+}
+
+// TestAnUpstreamWithAPath covers a gateway that serves the API below a path of its own.
+func TestAnUpstreamWithAPath(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host+r.URL.Path) })
+	s.proxy = startProxy(t, s.api.URL+"/team/anthropic")
+	lease := s.proxy.Open(session())
+	require.Equal(t, strings.TrimPrefix(s.api.URL, "http://")+"/team/anthropic/v1/messages", text(t, s.ask(lease.Key(), question)))
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, whole) })
+	open := s.proxy.Open(session())
+	closed := s.proxy.Open(session())
+	closed.Close()
+	const messages = "/v1/messages"
+	for name, c := range map[string]struct {
+		key, method, path, body string
+		header                  http.Header
+		status                  int
+		kind                    string
+	}{
+		"no key":          {key: "", status: 401, kind: "authentication_error"},
+		"unknown key":     {key: open.Key() + "x", status: 401, kind: "authentication_error"},
+		"the real key":    {key: realKey, status: 401, kind: "authentication_error"},
+		"ended key":       {key: closed.Key(), status: 401, kind: "authentication_error"},
+		"batches":         {path: "/v1/messages/batches", status: 404, kind: "not_found_error"},
+		"files":           {path: "/v1/files", status: 404, kind: "not_found_error"},
+		"models":          {method: "GET", path: "/v1/models", status: 404, kind: "not_found_error"},
+		"an admin path":   {method: "GET", path: "/v1/organizations/api_keys", status: 404, kind: "not_found_error"},
+		"out of the path": {path: "/v1/messages/../files", status: 404, kind: "not_found_error"},
+		"encoded path":    {path: "/v1/messages%2f..%2ffiles", status: 404, kind: "not_found_error"},
+		"GET":             {method: "GET", status: 404, kind: "not_found_error"},
+		"another query":   {path: messages + "?beta=true&x=1", status: 404, kind: "not_found_error"},
+		"compressed":      {header: http.Header{"Content-Encoding": {"gzip"}}, status: 404, kind: "not_found_error"},
+		"another model":   {body: `{"model":"claude-opus-5-5"}`, status: 403, kind: "permission_error"},
+		"counting for another model": {
+			path: messages + "/count_tokens", body: `{"model":"claude-opus-5-5"}`, status: 403, kind: "permission_error",
+		},
+		"a fallback":       {body: `{"model":"claude-haiku-5-5","fallbacks":[{"model":"claude-opus-5-5"}]}`, status: 403, kind: "permission_error"},
+		"an advisor":       {body: `{"model":"claude-haiku-5-5","tools":[{"type":"advisor_20260301","model":"claude-opus-5-5"}]}`, status: 403, kind: "permission_error"},
+		"two models":       {body: `{"model":"claude-opus-5-5","model":"claude-haiku-5-5"}`, status: 400, kind: "invalid_request_error"},
+		"in other letters": {body: `{"model":"claude-opus-5-5","Model":"claude-haiku-5-5"}`, status: 400, kind: "invalid_request_error"},
+		"escaped":          {body: `{"mod\u0065l":"claude-opus-5-5"}`, status: 403, kind: "permission_error"},
+		"two in a tool":    {body: `{"model":"claude-haiku-5-5","tools":[{"model":"claude-opus-5-5","model":"claude-haiku-5-5"}]}`, status: 400, kind: "invalid_request_error"},
+		"two objects":      {body: question + question, status: 400, kind: "invalid_request_error"},
+		"no model":         {body: `{"messages":[]}`, status: 400, kind: "invalid_request_error"},
+		"no string":        {body: `{"model":["claude-opus-5-5"]}`, status: 400, kind: "invalid_request_error"},
+		"no JSON":          {body: `model=claude-haiku-5-5`, status: 400, kind: "invalid_request_error"},
+		"cut off":          {body: `{"model":"claude-haiku-5-5"`, status: 400, kind: "invalid_request_error"},
+	} {
+		header := c.header.Clone()
+		if header == nil {
+			header = http.Header{}
+		}
+		key := c.key
+		if key == "" && c.status != 401 {
+			key = open.Key()
+		}
+		header.Set("X-Api-Key", key)
+		method, path, body := or(c.method, http.MethodPost), or(c.path, messages), or(c.body, question)
+		answer := s.send(method, path, body, header)
+		said := text(t, answer)
+		require.Equal(t, c.status, answer.StatusCode, "%s: %s", name, said)
+		require.Contains(t, said, `"type":"`+c.kind+`"`, name)
+		require.Equal(t, "false", answer.Header.Get("X-Should-Retry"), name)
+		require.NotContains(t, said, open.Key(), name)
+	}
+	require.Zero(t, s.reached.Load(), "no refused request gets to the API")
+	require.Zero(t, open.Count())
+}
+
+func or(value, otherwise string) string {
+	if value == "" {
+		return otherwise
+	}
+	return value
+}
+
+// TestWhatPasses covers what looks like another model and is none.
+func TestWhatPasses(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, whole) })
+	lease := s.proxy.Open(session())
+	for _, body := range []string{
+		`{"messages":[{"role":"user","content":[{"type":"text","model":"claude-opus-5-5"}]}],"model":"claude-haiku-5-5"}`,
+		`{"model":"claude-haiku-5-5","tools":[{"name":"Agent","input_schema":{"properties":{"model":{"enum":["opus"]}},"model":"opus"}}]}`,
+		`{"model":"claude-haiku-5-5","system":[{"model":"opus"}],"max_tokens":1e3,"tools":[{"model":"claude-haiku-4-5"}],"x":[[{}],null,true]}`,
+	} {
+		require.Equal(t, http.StatusOK, s.ask(lease.Key(), body).StatusCode, body)
+	}
+	require.Equal(t, http.StatusOK, s.send(http.MethodPost, "/v1/messages/count_tokens?beta=true", question, http.Header{"X-Api-Key": {lease.Key()}}).StatusCode)
+	require.Equal(t, 3, lease.Count().Calls, "counting tokens costs nothing")
+}
+
+// TestTheProbe covers the question whether anybody is there, which the CLI asks without a key.
+func TestTheProbe(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(http.ResponseWriter, *http.Request) {})
+	for _, method := range []string{http.MethodHead, http.MethodGet} {
+		answer := s.send(method, "/", "", http.Header{})
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+		require.Empty(t, text(t, answer))
+	}
+	require.Zero(t, s.reached.Load())
+}
+
+func TestCounting(t *testing.T) {
+	t.Parallel()
+	long := "data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"" + strings.Repeat("\\\"message_", 1<<18) + "\"}}\n\n"
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		want    apiproxy.Count
+	}{
+		"a stream":                      {stream(started, ended), apiproxy.Count{Calls: 1, CostUSD: 2165}},
+		"a stream in small pieces":      {stream(strings.SplitAfter(started+ended, "e")...), apiproxy.Count{Calls: 1, CostUSD: 2165}},
+		"a stream with a long event":    {stream(started, long, ended), apiproxy.Count{Calls: 1, CostUSD: 2165}},
+		"a stream with carriage return": {stream(strings.ReplaceAll(started+ended, "\n", "\r\n")), apiproxy.Count{Calls: 1, CostUSD: 2165}},
+		"a stream that is cut off":      {stream(started), apiproxy.Count{Calls: 1, CostUSD: 126, Partial: 1}},
+		"an error in a stream":          {stream("event: error\ndata: {\"type\":\"error\"}\n\n"), apiproxy.Count{Calls: 1, Partial: 1}},
+		"one message":                   {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, whole) }, apiproxy.Count{Calls: 1, CostUSD: 10}},
+		"no message":                    {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, apiproxy.Count{Calls: 1, Partial: 1}},
+		"an error":                      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(529) }, apiproxy.Count{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, c.handler)
+			lease := s.proxy.Open(session())
+			_ = text(t, s.ask(lease.Key(), question))
+			require.Equal(t, c.want, lease.Close())
+		})
+	}
+}
+
+// TestErrorsPassUnchanged covers what the CLI decides by: status, headers and text.
+func TestErrorsPassUnchanged(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "7")
+		w.Header().Set("X-Should-Retry", "true")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, `{"type":"error"}`)
+	})
+	answer := s.ask(s.proxy.Open(session()).Key(), question)
+	require.Equal(t, http.StatusTooManyRequests, answer.StatusCode)
+	require.Equal(t, "7", answer.Header.Get("Retry-After"))
+	require.Equal(t, "true", answer.Header.Get("X-Should-Retry"))
+	require.Equal(t, `{"type":"error"}`, text(t, answer))
+}
+
+// TestAnUnreachableAPI covers an API that is away: the caller sees what it would see without the proxy.
+func TestAnUnreachableAPI(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(http.ResponseWriter, *http.Request) {})
+	s.api.Close()
+	lease := s.proxy.Open(session())
+	_, err := s.trySend(t.Context(), http.MethodPost, "/v1/messages", question, http.Header{"X-Api-Key": {lease.Key()}})
+	require.Error(t, err)
+	count := lease.Close()
+	require.Contains(t, count.Unreachable, "connection refused")
+	count.Unreachable = ""
+	require.Zero(t, count, "a call that never left cost nothing")
+}
+
+func TestABudgetIsRefusedBeforeTheCall(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, stream(started, ended))
+	limited := session()
+	limited.BudgetUSD = 3000
+	lease := s.proxy.Open(limited)
+	for range 2 {
+		require.Equal(t, http.StatusOK, s.ask(lease.Key(), question).StatusCode)
+	}
+	require.Eventually(t, func() bool { return lease.Count().CostUSD > 3000 }, patience, time.Millisecond)
+	answer := s.ask(lease.Key(), question)
+	require.Equal(t, http.StatusPaymentRequired, answer.StatusCode)
+	require.Contains(t, text(t, answer), "spent its budget of $3000")
+	require.EqualValues(t, 2, s.reached.Load())
+	require.Equal(t, apiproxy.Count{Calls: 2, CostUSD: 4330, OverBudget: 1}, lease.Close())
+
+	free := s.send(http.MethodPost, "/v1/messages/count_tokens", question, http.Header{"X-Api-Key": {s.proxy.Open(session()).Key()}})
+	require.Equal(t, http.StatusOK, free.StatusCode, "another session has its own budget")
+}
+
+// hold answers with the beginning of a stream, and goes on when the caller has gone or rest is closed. It
+// closes gone when the caller has gone.
+func hold(gone, rest chan struct{}) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		stream(started)(w, r)
+		select {
+		case <-r.Context().Done():
+			close(gone)
+		case <-rest:
+			stream(ended)(w, r)
+		}
+	}
+}
+
+func TestAStreamPassesAtOnce(t *testing.T) {
+	t.Parallel()
+	gone, rest := make(chan struct{}), make(chan struct{})
+	s := newSite(t, hold(gone, rest))
+	lease := s.proxy.Open(session())
+	answer := s.ask(lease.Key(), question)
+	lines := bufio.NewScanner(answer.Body)
+	require.True(t, lines.Scan(), "the beginning comes before the end is there")
+	require.Equal(t, "event: message_start", lines.Text())
+	require.Eventually(t, func() bool { return lease.Count().CostUSD > 0 }, patience, time.Millisecond, "and is counted at once")
+	close(rest)
+	for lines.Scan() {
+	}
+	require.NoError(t, lines.Err())
+	require.Equal(t, apiproxy.Count{Calls: 1, CostUSD: 2165}, lease.Close())
+}
+
+func TestClosingALeaseEndsItsCalls(t *testing.T) {
+	t.Parallel()
+	gone := make(chan struct{})
+	s := newSite(t, hold(gone, nil))
+	lease := s.proxy.Open(session())
+	answer := s.ask(lease.Key(), question)
+	require.Equal(t, apiproxy.Count{Calls: 1, CostUSD: 126, Partial: 1}, lease.Close())
+	<-gone
+	_, err := io.ReadAll(answer.Body)
+	require.Error(t, err, "a broken answer must not look whole")
+	require.Equal(t, http.StatusUnauthorized, s.ask(lease.Key(), question).StatusCode)
+	require.Equal(t, lease.Count(), lease.Close(), "closing twice does no harm")
+}
+
+func TestACallerThatLeavesEndsTheCall(t *testing.T) {
+	t.Parallel()
+	gone := make(chan struct{})
+	s := newSite(t, hold(gone, nil))
+	lease := s.proxy.Open(session())
+	ctx, leave := context.WithCancel(t.Context())
+	answer, err := s.trySend(ctx, http.MethodPost, "/v1/messages", question, http.Header{"X-Api-Key": {lease.Key()}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	leave()
+	<-gone
+	require.Equal(t, 1, lease.Close().Partial)
+}
+
+// TestACallerThatDoesNotReadHoldsNothingUp covers a stopped process: its connection is open and full.
+func TestACallerThatDoesNotReadHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	full := strings.Repeat("data: "+strings.Repeat("x", 1<<10)+"\n\n", 64<<10)
+	s := newSite(t, stream(started, full, ended))
+	lease := s.proxy.Open(session())
+	conn := s.dial(fmt.Sprintf("POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n%s",
+		lease.Key(), len(question), question))
+	t.Cleanup(func() { _ = conn.Close() })
+	require.Eventually(t, func() bool { return lease.Count().CostUSD > 0 }, patience, time.Millisecond)
+	require.Equal(t, 1, lease.Close().Partial)
+}
+
+// TestACallerThatDoesNotWriteHoldsNothingUp covers a request whose body never comes.
+func TestACallerThatDoesNotWriteHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(http.ResponseWriter, *http.Request) {})
+	lease := s.proxy.Open(session())
+	conn := s.dial(fmt.Sprintf("POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n", lease.Key()))
+	t.Cleanup(func() { _ = conn.Close() })
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "100 Continue", "the proxy waits for the body")
+	require.Zero(t, lease.Close())
+}
+
+// dial sends text on a connection of its own.
+func (s *site) dial(request string) net.Conn {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.proxy.URL(), "http://"))
+	require.NoError(s.t, err)
+	_, err = io.WriteString(conn, request)
+	require.NoError(s.t, err)
+	return conn
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, stream(started, ended))
+	one, other := s.proxy.Open(session()), s.proxy.Open(session())
+	require.NotEqual(t, one.Key(), other.Key())
+	require.Greater(t, len(one.Key()), 60)
+	one.Close()
+	require.Equal(t, http.StatusOK, s.ask(other.Key(), question).StatusCode, "the end of one session is not the end of others")
+}

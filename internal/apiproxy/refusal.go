@@ -1,0 +1,52 @@
+package apiproxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// refusal is an answer of the proxy itself, in the form of the API's errors.
+type refusal struct {
+	status int
+	// kind is the API's name of the error.
+	kind    string
+	message string
+}
+
+// Error implements error.
+func (r refusal) Error() string { return r.message }
+
+func unknownKey() refusal {
+	return refusal{http.StatusUnauthorized, "authentication_error", "this key is not, or no longer, valid: the session that it was made for has ended"}
+}
+
+func unknownCall(method, path string) refusal {
+	message := fmt.Sprintf("%s %s is not passed on: a session may ask its model, and count tokens", method, path)
+	return refusal{http.StatusNotFound, "not_found_error", message}
+}
+
+func unreadable(err error) refusal {
+	return refusal{http.StatusBadRequest, "invalid_request_error", err.Error()}
+}
+
+func foreignModel(model string) refusal {
+	return refusal{http.StatusForbidden, "permission_error", fmt.Sprintf("this session may not ask the model %q", model)}
+}
+
+// overBudget makes both measured versions of the CLI end after this one call. They repeat a 400, and call a 403
+// a failure to authenticate.
+func overBudget(usd float64) refusal {
+	return refusal{http.StatusPaymentRequired, "billing_error", fmt.Sprintf("this session has spent its budget of $%.4g", usd)}
+}
+
+// write sends the refusal, and asks the caller not to try again.
+func (r refusal) write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Should-Retry", "false")
+	w.WriteHeader(r.status)
+	_ = json.NewEncoder(w).Encode(map[string]any{ // the caller has gone; nobody is left to tell
+		"type":  "error",
+		"error": map[string]string{"type": r.kind, "message": r.message},
+	})
+}
