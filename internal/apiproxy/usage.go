@@ -113,6 +113,7 @@ func (m *streamMeter) endLine() {
 		m.model = event.Message.Model
 		m.count(event.Message.Usage)
 	case messageDelta:
+		m.usage.Output = 0 // the start had a placeholder
 		m.count(event.Usage)
 	case messageStop:
 		m.stopped = true

@@ -2,6 +2,8 @@ package claude_test
 
 import (
 	"context"
+	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/apiproxy"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
@@ -23,13 +26,19 @@ const apiKey = "sk-test-4f0c2b7a9d"
 type backend struct {
 	version claudesim.Version
 	real    bool
+	// proxied puts a proxy between the CLI and the API, as a worker does that has a key.
+	proxied bool
 }
 
 func (b backend) String() string {
-	if b.real {
+	switch {
+	case b.proxied:
+		return "real-proxied"
+	case b.real:
 		return "real"
+	default:
+		return "stand-in"
 	}
-	return "stand-in"
 }
 
 // bench is one backend that plays one scenario, in directories of its own.
@@ -39,6 +48,9 @@ type bench struct {
 	dir       string // working directory
 	configDir string
 	requests  func() []claudesim.Request
+	proxy     *apiproxy.Proxy // nil: none
+	// budget is what each invocation may spend by the proxy's count, in US dollars; 0 is no limit.
+	budget float64
 }
 
 // newBench sets up a bench. adjust, if not nil, changes the options.
@@ -67,7 +79,63 @@ func newBench(t *testing.T, b backend, scenario claudesim.Scenario, adjust func(
 	require.NoError(t, err)
 	require.Equal(t, simtest.Number(t, b.version), cli.Version())
 	made.cli = cli
+	if b.proxied {
+		made.proxy = startProxy(t, options)
+	}
 	return made
+}
+
+// startProxy starts a proxy that holds the credentials of options.
+func startProxy(t *testing.T, options claude.Options) *apiproxy.Proxy {
+	t.Helper()
+	access, found := claude.FindAccess(options)
+	require.True(t, found)
+	upstream, err := url.Parse(access.BaseURL)
+	require.NoError(t, err)
+	proxy, err := apiproxy.Start(t.Context(), apiproxy.Options{Upstream: upstream, Header: access.Header, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	return proxy
+}
+
+// start runs an invocation. With a proxy it has a key of its own, and what the proxy counts must be what the CLI
+// reports, if that reports everything.
+func (b *bench) start(
+	ctx context.Context, t *testing.T, invocation claude.Invocation, progress func(claude.Progress),
+) (claude.Result, error) {
+	t.Helper()
+	if b.proxy == nil {
+		return b.cli.Run(ctx, invocation, progress)
+	}
+	result, count, err := b.startCounted(ctx, invocation, progress)
+	switch {
+	case result.CostEstimated || count.Partial > 0:
+	case b.version == claudesim.VersionOld && claude.KindOf(err) == claude.KindSchemaNotMet:
+		require.Greater(t, count.CostUSD, result.CostUSD, "this version leaves the last call out of its report")
+	default:
+		require.InDelta(t, result.CostUSD, count.CostUSD, 1e-9, "the CLI and the proxy")
+	}
+	return result, err
+}
+
+// startCounted runs an invocation with a key of its own, and returns what the proxy counted.
+func (b *bench) startCounted(
+	ctx context.Context, invocation claude.Invocation, progress func(claude.Progress),
+) (claude.Result, apiproxy.Count, error) {
+	lease := b.proxy.Open(apiproxy.Session{
+		ID:        invocation.SessionID,
+		Permits:   func(asked string) bool { return b.cli.Permits(invocation.Model, asked) },
+		BudgetUSD: b.budget,
+		Price: func(model string, used apiproxy.Usage) float64 {
+			return b.cli.Price(model, claude.CallUsage{
+				Tokens:  claude.Tokens{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheCreation: used.CacheCreation},
+				OneHour: used.Creation.OneHour, WebSearches: used.ServerTools.WebSearches,
+			})
+		},
+	})
+	invocation.API = &claude.Endpoint{URL: b.proxy.URL(), Key: lease.Key()}
+	result, err := b.cli.Run(ctx, invocation, progress)
+	return result, lease.Close(), err
 }
 
 // operatorsHome returns a HOME whose shell start-up files set variables that must not get to an agent.
@@ -115,7 +183,7 @@ func (b *bench) invocation(prompt string) claude.Invocation {
 // run runs an invocation that must end well.
 func (b *bench) run(t *testing.T, invocation claude.Invocation) claude.Result {
 	t.Helper()
-	result, err := b.cli.Run(t.Context(), invocation, nil)
+	result, err := b.start(t.Context(), t, invocation, nil)
 	require.NoError(t, err)
 	require.Equal(t, 0, result.ExitCode)
 	require.Equal(t, b.cli.Version(), result.CLIVersion)
@@ -134,7 +202,7 @@ func (b *bench) failIn(
 	t *testing.T, ctx context.Context, kind claude.ErrorKind, invocation claude.Invocation,
 ) (claude.Result, *claude.Error) {
 	t.Helper()
-	result, err := b.cli.Run(ctx, invocation, nil)
+	result, err := b.start(ctx, t, invocation, nil)
 	var failed *claude.Error
 	require.ErrorAs(t, err, &failed, "%+v", result)
 	require.Equal(t, kind, failed.Kind, "%s\n%s", failed.Message, failed.Stderr)

@@ -39,13 +39,12 @@ type contract struct {
 // TestContract holds the driver, the stand-in and the real CLI to the same promises.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	groups := []map[string]contract{conversations(), failures(), stops(), isolation()}
 	for _, version := range simtest.Versions(t) {
-		for _, group := range groups {
+		for _, group := range []map[string]contract{conversations(), failures(), stops(), isolation()} {
 			for name, c := range group {
 				t.Run(simtest.Number(t, version)+"/"+name, func(t *testing.T) {
 					t.Parallel()
-					for _, b := range []backend{{version: version}, {version: version, real: true}} {
+					for _, b := range []backend{{version: version}, {version: version, real: true}, {version: version, real: true, proxied: true}} {
 						t.Run(b.String(), func(t *testing.T) {
 							t.Parallel()
 							c.check(t, newBench(t, b, c.scenario, c.adjust))
@@ -128,7 +127,7 @@ func conversations() map[string]contract {
 func checkFreshRun(t *testing.T, b *bench) {
 	var reports []claude.Progress
 	invocation := b.invocation("look around")
-	result, err := b.cli.Run(t.Context(), invocation, func(p claude.Progress) { reports = append(reports, p) })
+	result, err := b.start(t.Context(), t, invocation, func(p claude.Progress) { reports = append(reports, p) })
 	require.NoError(t, err)
 	require.Equal(t, invocation.SessionID, result.SessionID)
 	require.Equal(t, "all is well", result.Text)
@@ -335,7 +334,7 @@ func stops() map[string]contract {
 
 			again := b.invocation("what happened?")
 			again.Resume, again.SessionID = result.SessionID, result.SessionID
-			_, err := b.cli.Run(t.Context(), again, nil)
+			_, err := b.start(t.Context(), t, again, nil)
 			require.NoError(t, err, "the conversation can be continued")
 		}},
 		"an API that does not answer": {

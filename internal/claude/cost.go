@@ -21,6 +21,9 @@ const (
 	cacheOneHour     = 2
 )
 
+// webSearchUSD is what one search by the API costs, whatever the model.
+const webSearchUSD = 0.01
+
 // priceList is what one version of the CLI reckons with.
 type priceList struct {
 	rows []price
@@ -88,7 +91,7 @@ func (l priceList) estimate(model string, u usage) float64 {
 	if p.longOver > 0 && u.Input+u.CacheRead+u.CacheCreation > p.longOver {
 		perMillion *= p.longFactor
 	}
-	return perMillion / 1e6
+	return perMillion/1e6 + webSearchUSD*float64(u.ServerTools.WebSearches)
 }
 
 // sum returns the list price of calls, in US dollars.
@@ -98,4 +101,25 @@ func (l priceList) sum(calls []*apiCall) float64 {
 		total += l.estimate(call.model, call.usage)
 	}
 	return total
+}
+
+// CallUsage is what one call of the API has used.
+type CallUsage struct {
+	Tokens
+
+	// OneHour is how many of the tokens written to the cache are kept for an hour.
+	OneHour int
+	// WebSearches counts searches that the API made itself.
+	WebSearches int
+}
+
+// Price returns the list price of one call of the API, in US dollars, as this version of the CLI computes it.
+func (c *CLI) Price(model string, call CallUsage) float64 {
+	used := usage{
+		Input: count(call.Input), Output: count(call.Output),
+		CacheRead: count(call.CacheRead), CacheCreation: count(call.CacheCreation),
+	}
+	used.Creation.OneHour = count(call.OneHour)
+	used.ServerTools.WebSearches = count(call.WebSearches)
+	return c.profile.prices.estimate(model, used)
 }

@@ -142,6 +142,9 @@ func (c *CLI) environment(i Invocation) []string {
 		// Git would refuse a repository of another user; this one was named by the operator.
 		maps.Copy(variables, gitSettings([2]string{"safe.directory", i.Dir}))
 	}
+	if i.API != nil {
+		c.redirect(variables, *i.API)
+	}
 
 	environment := make([]string, 0, len(variables))
 	for _, name := range slices.Sorted(maps.Keys(variables)) {

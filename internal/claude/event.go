@@ -172,6 +172,10 @@ type usage struct {
 	Creation struct {
 		OneHour count `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
+	// ServerTools counts what the API did beside answering.
+	ServerTools struct {
+		WebSearches count `json:"web_search_requests"`
+	} `json:"server_tool_use"`
 }
 
 // tokens returns u without the split.
@@ -194,6 +198,7 @@ func (u usage) max(other usage) usage {
 		CacheCreation: max(u.CacheCreation, other.CacheCreation),
 	}
 	merged.Creation.OneHour = max(u.Creation.OneHour, other.Creation.OneHour)
+	merged.ServerTools.WebSearches = max(u.ServerTools.WebSearches, other.ServerTools.WebSearches)
 	return merged
 }
 

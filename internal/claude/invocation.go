@@ -42,6 +42,15 @@ type Invocation struct {
 	// Sandbox is what the kernel keeps the CLI and all that it starts from, beside what the CLI itself needs to read
 	// and write, which this package adds; nil is nothing.
 	Sandbox *Sandbox
+	// API is where the model is reached. nil leaves that, and the credentials, to Options.Environ.
+	API *Endpoint
+}
+
+// Endpoint is an address of the model's API, and a key that is valid there. The invocation gets them in place of
+// the credentials of Options.Environ, which are then in no variable of it.
+type Endpoint struct {
+	URL string
+	Key string
 }
 
 // Limits bound an invocation in time. A zero limit does not apply.

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/apiproxy"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -21,6 +22,7 @@ import (
 // and those of the driver.
 type agent struct {
 	cli      *claude.CLI
+	keys     apiKeys
 	settings config.Claude
 	// conversations is where the transcripts are.
 	conversations conversations
@@ -58,13 +60,17 @@ func (a *agent) Run(
 		return notStarted(err)
 	}
 	desk := a.desk(run)
+	key := a.keys.open(run)
 	invocation := a.invocation(run, desk)
+	invocation.API = key.endpoint()
 	without, free := a.confine(&invocation, run, desk)
-	result, err := a.cli.Run(ctx, invocation, func(p claude.Progress) { observe(progressOf(p)) })
+	result, err := a.cli.Run(ctx, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })
+	count := key.end() // before anything else: what the agent has left behind asks no model
 	end()
 	free()
 	report := reportOf(result)
 	report.Sandbox = a.sandboxOf(result, without)
+	a.settleCost(&report, run, count)
 	if report.Survivors > 0 {
 		a.logger.Warn("processes of an agent could not be ended and may still be at work: look for them by their environment",
 			"session_id", run.SessionID, "processes", report.Survivors, "variable", claude.SessionVariable)
@@ -83,6 +89,12 @@ func (a *agent) Run(
 	if !ok {
 		report.Status = escalation.SessionFailed
 		return report, err
+	}
+	if count.OverBudget > 0 && failure.Kind == claude.KindRefused {
+		failure.Kind = claude.KindBudget
+	}
+	if count.Unreachable != "" && failure.Kind == claude.KindUnavailable {
+		report.Error += "; " + count.Unreachable
 	}
 	report.Status = statusOf(failure.Kind, run.Resume != "")
 	if report.Status == escalation.SessionResumeFailed && !found {
@@ -333,13 +345,17 @@ func inFlightOf(calls []claude.ToolCall) []activities.ToolCall {
 	return all
 }
 
-func progressOf(p claude.Progress) activities.AgentProgress {
+// progressOf takes the proxy's count where there is one: it holds calls that the CLI does not tell of.
+func progressOf(p claude.Progress, count apiproxy.Count) activities.AgentProgress {
 	progress := activities.AgentProgress{
 		PID:      p.PID,
 		Turns:    p.Turns,
 		Tokens:   escalation.TokenUsage(p.Tokens),
 		CostUSD:  p.CostUSD,
 		InFlight: inFlightOf(p.InFlight),
+	}
+	if count.Calls > 0 {
+		progress.CostUSD = count.CostUSD
 	}
 	for _, call := range p.Recent {
 		progress.Tools = append(progress.Tools, activities.ToolCall{

@@ -80,7 +80,8 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err := CheckAgentUser(ctx, cfg, env.Environ); err != nil {
 		return nil, err
 	}
-	cli, err := claude.Locate(ctx, ClaudeOptions(cfg.Claude, env.Environ))
+	options := ClaudeOptions(cfg.Claude, env.Environ)
+	cli, err := claude.Locate(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -103,10 +104,14 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, errors.Join(err, archive.Close())
 	}
+	keys, err := openAPIKeys(ctx, cli, options, env.Logger)
+	if err != nil {
+		return nil, errors.Join(err, records.Close(), archive.Close())
+	}
 	mask := redact.New(env.Environ)
 	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	runner := &agent{
-		cli: cli, settings: cfg.Claude, logger: env.Logger, mask: mask, draining: draining,
+		cli: cli, keys: keys, settings: cfg.Claude, logger: env.Logger, mask: mask, draining: draining,
 		sandboxes:     newSandboxes(cfg, env.Environ),
 		conversations: conversations{cli: cli, archive: archive, logger: env.Logger},
 	}
@@ -168,10 +173,10 @@ func ClaudeOptions(settings config.Claude, environ []string) claude.Options {
 	return options
 }
 
-// Close interrupts agents that still run, and closes the records and the archive.
+// Close interrupts agents that still run, revokes their keys, and closes the records and the archive.
 func (s *Supervisor) Close() error {
 	s.interrupt()
-	return errors.Join(s.store.Close(), s.archive.Close())
+	return errors.Join(s.runner.keys.close(), s.store.Close(), s.archive.Close())
 }
 
 // DenyAgents adds permission rules that deny to those of every tier. They hold for what only this host knows:

@@ -1,0 +1,197 @@
+package claude_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+// patience bounds a wait for what should take a moment, on a machine that is busy.
+const patience = 2 * time.Minute
+
+// proxied runs a test on each real CLI behind the proxy.
+func proxied(t *testing.T, scenario claudesim.Scenario, adjust func(*claude.Options), test func(t *testing.T, b *bench)) {
+	t.Helper()
+	t.Parallel()
+	for _, version := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, version), func(t *testing.T) {
+			t.Parallel()
+			test(t, newBench(t, backend{version: version, real: true, proxied: true}, scenario, adjust))
+		})
+	}
+}
+
+// TestABudgetEndsTheRunBeforeTheCall covers a CLI that does not end by itself. The refusal must not be repeated.
+func TestABudgetEndsTheRunBeforeTheCall(t *testing.T) {
+	endless := claudesim.Play(claudesim.Always(claudesim.Bash("echo 1"), claudesim.Bash("echo 2"), claudesim.Bash("echo 3"), claudesim.Say("done")))
+	manyRetries := func(o *claude.Options) { o.MaxRetries = 10 }
+	proxied(t, endless, manyRetries, func(t *testing.T, b *bench) {
+		b.budget = 0.0000001
+		result, count, err := b.startCounted(t.Context(), b.invocation("count"), nil)
+		require.Equal(t, claude.KindRefused, claude.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "this session has spent its budget")
+		require.Len(t, b.requests(), 1, "the second call does not begin")
+		require.Equal(t, 1, count.OverBudget, "and the CLI does not try again")
+		require.InDelta(t, result.CostUSD, count.CostUSD, 1e-9)
+	})
+}
+
+// TestAKilledCLIsCostIsKnown kills the CLI while its agent is at work.
+func TestAKilledCLIsCostIsKnown(t *testing.T) {
+	tokens := claudesim.Usage{Input: 1000, Output: 70, CacheRead: 500, CacheCreation: 30}
+	working := claudesim.Play(claudesim.Always(claudesim.Bash("echo 1").Using(tokens), claudesim.Bash("./slow.sh").Using(tokens)))
+	proxied(t, working, nil, func(t *testing.T, b *bench) {
+		started := b.slowCommand(t)
+		pid := make(chan int, 1)
+		go func() {
+			process := <-pid
+			for !exists(started) && t.Context().Err() == nil {
+				time.Sleep(20 * time.Millisecond)
+			}
+			_ = syscall.Kill(process, syscall.SIGKILL)
+		}()
+		result, count, err := b.startCounted(t.Context(), b.invocation("work"), func(p claude.Progress) {
+			select {
+			case pid <- p.PID:
+			default:
+			}
+		})
+		require.Equal(t, claude.KindMalformed, claude.KindOf(err), "%v", err)
+		require.True(t, result.CostEstimated, "the CLI has reported nothing")
+		served := b.requests()
+		require.Len(t, served, 2)
+		want := 0.0
+		for i := range served {
+			want += b.cli.Price(served[i].Model, claude.CallUsage{Tokens: claude.Tokens{Input: 1000, Output: 70, CacheRead: 500, CacheCreation: 30}})
+		}
+		require.Positive(t, want)
+		require.InDelta(t, want, count.CostUSD, 1e-12, "what the API served")
+		require.Zero(t, count.Partial)
+	})
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// stallingAPI begins to answer each call and then falls silent. It tells when a caller has gone.
+func stallingAPI(t *testing.T) (url string, begun, gone chan struct{}) {
+	t.Helper()
+	begun, gone = make(chan struct{}, 100), make(chan struct{}, 100)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprintf(w, "event: message_start\ndata: %s\n\n", `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant",`+
+			`"model":"claude-haiku-4-5-20251001","content":[],"usage":{"input_tokens":1000,"output_tokens":1}}}`)
+		_ = http.NewResponseController(w).Flush()
+		begun <- struct{}{}
+		<-r.Context().Done()
+		gone <- struct{}{}
+	}))
+	t.Cleanup(api.Close)
+	return api.URL, begun, gone
+}
+
+// TestAStalledStreamEndsThroughTheProxy covers both ways in which a silent API ends: by the driver's watchdog, and by
+// the death of the CLI. Either way the call to the API ends with it.
+func TestAStalledStreamEndsThroughTheProxy(t *testing.T) {
+	t.Parallel()
+	for _, version := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, version), func(t *testing.T) {
+			t.Parallel()
+			url, begun, gone := stallingAPI(t)
+			stalling := func(o *claude.Options) { o.Environ = append(o.Environ, "ANTHROPIC_BASE_URL="+url) } // the last one counts
+			b := newBench(t, backend{version: version, real: true, proxied: true}, claudesim.Play(claudesim.Always(claudesim.Say("never"))), stalling)
+
+			invocation := b.invocation("look")
+			invocation.Limits.Idle = 2 * b.tempo()
+			_, count, err := b.startCounted(t.Context(), invocation, nil)
+			require.Contains(t, []claude.ErrorKind{claude.KindStalled, claude.KindUnavailable}, claude.KindOf(err), "%v", err)
+			require.Positive(t, count.Partial)
+			require.Positive(t, count.CostUSD, "the input was used")
+			for range count.Partial {
+				<-begun
+				<-gone
+			}
+
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			pid := make(chan int, 1)
+			go func() {
+				process := <-pid
+				<-begun
+				_ = syscall.Kill(process, syscall.SIGKILL)
+				<-gone // while the key is still valid
+				cancel()
+			}()
+			_, count, err = b.startCounted(ctx, b.invocation("look"), func(p claude.Progress) {
+				select {
+				case pid <- p.PID:
+				default:
+				}
+			})
+			require.Equal(t, claude.KindMalformed, claude.KindOf(err), "killed: %v", err)
+			require.Equal(t, 1, count.Partial)
+			<-ctx.Done()
+			require.ErrorIs(t, ctx.Err(), context.Canceled, "the call ended with its caller")
+		})
+	}
+}
+
+// TestCommandsOfAProxiedCLIFindNoCredentials lets the agent look into every environment of its tree.
+func TestCommandsOfAProxiedCLIFindNoCredentials(t *testing.T) {
+	proxied(t, claudesim.Play(claudesim.Always(claudesim.Bash("./show.sh"), claudesim.Say("seen"))), nil, func(t *testing.T, b *bench) {
+		show := "#!/bin/sh\nenv\ncat /proc/self/environ /proc/$PPID/environ\n"
+		require.NoError(t, process.WriteProgram(filepath.Join(b.dir, "show.sh"), []byte(show)))
+		invocation := b.invocation("show")
+		invocation.AllowedTools = []string{"Bash(./show.sh:*)"}
+		b.run(t, invocation)
+		shown := fmt.Sprint(b.requests()[1].ToolResults())
+		require.Contains(t, shown, "ANTHROPIC_API_KEY=claudeops-session-")
+		require.NotContains(t, shown, apiKey)
+		require.NotContains(t, string(b.transcript(t, invocation.SessionID)), apiKey)
+	})
+}
+
+// TestAProxiedCLIAsksAsItAsksTheAPI holds that the CLI does not take the proxy for a gateway where it stands for the
+// API itself: it would ask for less, and have its system prompt cached for one conversation only.
+func TestAProxiedCLIAsksAsItAsksTheAPI(t *testing.T) {
+	t.Parallel()
+	for _, version := range simtest.Versions(t) {
+		for gateway, mark := range map[bool]bool{true: false, false: true} {
+			t.Run(fmt.Sprintf("%s/gateway=%t", simtest.Number(t, version), gateway), func(t *testing.T) {
+				t.Parallel()
+				api := simtest.StartAPI(t, claudesim.Play(claudesim.Always(claudesim.Say("hi"))))
+				const key = "ANTHROPIC_API_KEY=" + apiKey
+				unnamed := func(o *claude.Options) { o.Environ = []string{"PATH=" + os.Getenv("PATH"), key} }
+				if gateway {
+					unnamed = func(o *claude.Options) { o.Environ = append(o.Environ, "ANTHROPIC_BASE_URL="+api.URL()) }
+				}
+				b := newBench(t, backend{version: version, real: true, proxied: true}, claudesim.Play(claudesim.Always(claudesim.Say("hi"))), unnamed)
+				b.proxy = startProxy(t, claude.Options{Environ: []string{key, "ANTHROPIC_BASE_URL=" + api.URL()}})
+				b.run(t, b.invocation("look"))
+				// The CLI signs what it sends to the API itself.
+				require.Equal(t, mark, strings.Contains(api.Requests()[0].System, "cch="))
+			})
+		}
+	}
+}
