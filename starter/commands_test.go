@@ -216,7 +216,7 @@ func TestCommandsOnARealServer(t *testing.T) {
 		return doctor.code == exitOK
 	}, screenTimeout, screenLook, "what is well does not pass")
 	require.Contains(t, doctor.stdout, "✓ clock")
-	require.Regexp(t, `✓ credentials +agents use ANTHROPIC_API_KEY\n`, doctor.stdout)
+	require.Regexp(t, `✓ credentials +ANTHROPIC_API_KEY stays with the worker: each session gets a key of its own\n`, doctor.stdout)
 	require.NotContains(t, doctor.stdout, "sk-secret")
 	require.Regexp(t, `✓ transcripts +archived at file:///.*-transcripts\n`, doctor.stdout)
 	require.Contains(t, doctor.stdout, "✓ search attributes")

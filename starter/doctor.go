@@ -132,16 +132,25 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 	return passed(check, detail)
 }
 
-// checkCredentials looks whether an agent that is started in this environment would find credentials. Whether
-// the model takes them shows at the first session: to try them costs money.
+// checkCredentials looks whether an agent that is started in this environment would find credentials, and who holds
+// them. Whether the model takes them shows at the first session: to try them costs money.
 func (a *app) checkCredentials(cfg config.Config) finding {
 	const check = "credentials"
-	where, found := claude.Credentials(supervisor.ClaudeOptions(cfg.Claude, a.environ))
+	options := supervisor.ClaudeOptions(cfg.Claude, a.environ)
+	where, found := claude.Credentials(options)
 	if !found {
 		return failed(check, fmt.Errorf("agents find none in this environment, and none in %s: set ANTHROPIC_API_KEY, "+
 			"or %sCLAUDE_CONFIG_DIR=login to use the login of this user", cfg.Claude.ConfigDir, config.Prefix))
 	}
-	return passed(check, "agents use "+where)
+	_, withWorker, err := supervisor.APIUpstream(options)
+	if err != nil {
+		return failed(check, err)
+	}
+	if !withWorker {
+		return passed(check, "agents use "+where+" themselves, and their commands can read it: "+
+			"set ANTHROPIC_API_KEY to keep the credential with the worker")
+	}
+	return passed(check, where+" stays with the worker: each session gets a key of its own")
 }
 
 // checkContainment tries how agents would be held together here.

@@ -14,9 +14,9 @@ func TestFindAccess(t *testing.T) {
 		environ []string
 		want    Access // without Variables: none
 	}{
-		"nothing":  {environ: []string{"ANTHROPIC_BASE_URL=https://gateway", "ANTHROPIC_API_KEY="}},
-		"a key":    {[]string{"ANTHROPIC_API_KEY=k"}, Access{[]string{"ANTHROPIC_API_KEY"}, firstPartyURL, http.Header{"X-Api-Key": {"k"}}}},
-		"a token":  {[]string{"ANTHROPIC_AUTH_TOKEN=t"}, Access{[]string{"ANTHROPIC_AUTH_TOKEN"}, firstPartyURL, http.Header{"Authorization": {"Bearer t"}}}},
+		"nothing": {environ: []string{"ANTHROPIC_BASE_URL=https://gateway", "ANTHROPIC_API_KEY="}},
+		"a key":   {[]string{"ANTHROPIC_API_KEY=k"}, Access{[]string{"ANTHROPIC_API_KEY"}, firstPartyURL, http.Header{"X-Api-Key": {"k"}}}},
+		"a token": {[]string{"ANTHROPIC_AUTH_TOKEN=t"}, Access{[]string{"ANTHROPIC_AUTH_TOKEN"}, firstPartyURL, http.Header{"Authorization": {"Bearer t"}}}},
 		"an account's token": {
 			[]string{"CLAUDE_CODE_OAUTH_TOKEN=o"},
 			Access{[]string{"CLAUDE_CODE_OAUTH_TOKEN"}, firstPartyURL, http.Header{"Authorization": {"Bearer o"}}},

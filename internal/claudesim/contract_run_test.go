@@ -3,7 +3,10 @@ package claudesim_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
+	"log/slog"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/apiproxy"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
@@ -32,6 +36,9 @@ const (
 	launchTimeout = 4 * time.Minute
 	patience      = 2 * time.Minute
 )
+
+// throughProxy holds the contract to what the CLI does behind a worker's proxy.
+var throughProxy = flag.Bool("through-proxy", false, "put a worker's proxy between the real CLIs and the API")
 
 // realSlots bounds how many real CLIs run at once: each takes a core and 300 MB.
 var realSlots = make(chan struct{}, 2)
@@ -73,6 +80,7 @@ func baseArgs() []string {
 type subject struct {
 	path     string
 	url      string
+	key      string // "": any
 	requests func() []claudesim.Request
 	slots    chan struct{} // nil: no limit
 }
@@ -87,7 +95,26 @@ func realCLI(t *testing.T, s claudesim.Scenario, v claudesim.Version) subject {
 	t.Helper()
 	path := simtest.RealCLI(t, v)
 	api := simtest.StartAPI(t, s)
-	return subject{path: path, url: api.URL(), requests: api.Requests, slots: realSlots}
+	made := subject{path: path, url: api.URL(), requests: api.Requests, slots: realSlots}
+	if *throughProxy {
+		made.url, made.key = startProxy(t, api.URL())
+	}
+	return made
+}
+
+// startProxy starts a worker's proxy in front of the API at upstream, and returns its address and a key.
+func startProxy(t *testing.T, upstream string) (address, key string) {
+	t.Helper()
+	target, err := url.Parse(upstream)
+	require.NoError(t, err)
+	proxy, err := apiproxy.Start(t.Context(), apiproxy.Options{Upstream: target, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	lease := proxy.Open(apiproxy.Session{
+		Permits: func(string) bool { return true },
+		Price:   func(string, apiproxy.Usage) float64 { return 0 },
+	})
+	return proxy.URL(), lease.Key()
 }
 
 // observe runs the launches one after another and returns what each came to.
@@ -141,6 +168,9 @@ func (s subject) launch(t *testing.T, p place, l launch) output {
 	}
 	for name, value := range simtest.RealEnv(p.home, s.url) {
 		command.Env = append(command.Env, name+"="+value)
+	}
+	if s.key != "" {
+		command.Env = append(command.Env, "ANTHROPIC_API_KEY="+s.key) // the last one counts
 	}
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(l.prompt), &stdout, &stderr
 	command.WaitDelay = 10 * time.Second

@@ -68,6 +68,7 @@ func (a *agent) Run(
 	count := key.end() // before anything else: what the agent has left behind asks no model
 	end()
 	free()
+	err = explained(err, count)
 	report := reportOf(result)
 	report.Sandbox = a.sandboxOf(result, without)
 	a.settleCost(&report, run, count)
@@ -89,12 +90,6 @@ func (a *agent) Run(
 	if !ok {
 		report.Status = escalation.SessionFailed
 		return report, err
-	}
-	if count.OverBudget > 0 && failure.Kind == claude.KindRefused {
-		failure.Kind = claude.KindBudget
-	}
-	if count.Unreachable != "" && failure.Kind == claude.KindUnavailable {
-		report.Error += "; " + count.Unreachable
 	}
 	report.Status = statusOf(failure.Kind, run.Resume != "")
 	if report.Status == escalation.SessionResumeFailed && !found {

@@ -225,3 +225,19 @@ func (a *agent) settleCost(report *activities.AgentReport, run activities.AgentR
 			"recorded_usd", report.CostUSD, "calls", count.Calls, "cut_short", count.Partial)
 	}
 }
+
+// explained adds to the failure of a run what only the proxy knows of it.
+func explained(err error, count apiproxy.Count) error {
+	failure, ok := errors.AsType[*claude.Error](err)
+	if !ok {
+		return err
+	}
+	said := *failure
+	switch {
+	case said.Kind == claude.KindRefused && count.OverBudget > 0:
+		said.Kind = claude.KindBudget
+	case said.Kind == claude.KindUnavailable && count.Unreachable != "":
+		said.Message += "; " + count.Unreachable
+	}
+	return &said
+}
