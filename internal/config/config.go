@@ -85,7 +85,7 @@ type Claude struct {
 	// CLAUDE_CONFIG_DIR, if there is one) of this process, so that it finds a login
 	// that is kept outside the directory, in a keychain for example.
 	Login            bool          `env:"-"`
-	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of further environment variables that agents get, comma-separated (AWS_* stands for all that begin so), beside the built-in list of what they need to run and of the providers' credentials."`
+	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of further environment variables that agents get, comma-separated (AWS_* stands for all that begin so), beside the built-in list of what they need to run and of a cloud's credentials where it serves the model. A key or token of the model's API stays with the worker, whatever is named here."`
 	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run; the default rules confine the file tools to it. A directory of your own is given by its absolute path, must exist, and must not contain the state directory."`
 	Repositories     PathList      `env:"REPOSITORIES" desc:"Further directories, comma-separated, in which a chain may have its agents run: its input names one by its path or by the last part of it. Each must be an absolute path that exists, and must not contain the state directory."`
 	Environment      string        `env:"ENVIRONMENT" desc:"Description of the infrastructure for the agents, free text: what runs where, how to reach it, what to keep in mind. Goes into every launch."`
