@@ -21,8 +21,8 @@ const (
 	betaQuery    = "beta=true"
 )
 
-// maxRequestBytes bounds a request. The API refuses more than 32 MB.
-const maxRequestBytes = 64 << 20
+// maxRequestBytes bounds a request. The API itself refuses more than 32 MB.
+const maxRequestBytes = 33 << 20
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,9 +34,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		unknownKey().write(w)
 		return
 	}
-	leave, ok := lease.enter()
-	if !ok {
-		unknownKey().write(w)
+	leave, err := lease.enter()
+	if err != nil {
+		p.refuse(w, err, lease)
 		return
 	}
 	defer leave()
@@ -88,6 +88,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 	if r.URL.Path == messagesPath && !lease.affords() {
 		return overBudget(lease.session.BudgetUSD)
 	}
+	// Where the API is known to have closed an idle connection, the body is sent again on another.
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	ctx := context.WithValue(r.Context(), callKey{}, &call{lease: lease, asked: models[0], metered: r.URL.Path == messagesPath})
 	p.reverse.ServeHTTP(w, r.WithContext(ctx))
@@ -106,8 +108,10 @@ func (p *Proxy) refuse(w http.ResponseWriter, err error, lease *Lease) {
 	if !ok {
 		refused = unreadable(err)
 	}
-	p.logger.Warn("refused an agent's call of the model's API",
-		"session_id", lease.session.ID, "status", refused.status, "reason", refused.message)
+	if lease.tells() {
+		p.logger.Warn("refused an agent's call of the model's API",
+			"session_id", lease.session.ID, "status", refused.status, "reason", refused.message)
+	}
 	refused.write(w)
 }
 
@@ -166,7 +170,9 @@ func (p *Proxy) failed(_ http.ResponseWriter, r *http.Request, err error) {
 	}
 	if r.Context().Err() == nil {
 		c.unreachable(fmt.Sprintf("the model's API could not be reached: %v", err))
-		p.logger.Warn("the model's API could not be reached", "session_id", c.lease.session.ID, "error", err)
+		if c.lease.tells() {
+			p.logger.Warn("the model's API could not be reached", "session_id", c.lease.session.ID, "error", err)
+		}
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -49,8 +49,12 @@ type Lease struct {
 
 	mu     sync.Mutex
 	closed bool
-	under  sync.WaitGroup // calls under way
-	count  Count
+	// under waits for the requests that are under way, and open counts them.
+	under sync.WaitGroup
+	open  int
+	// told counts lines of the log.
+	told  int
+	count Count
 }
 
 func newLease(p *Proxy, session Session) *Lease {
@@ -90,16 +94,39 @@ func (l *Lease) opensWith(header http.Header) bool {
 	return matches == 1
 }
 
-// enter notes that a request has begun. It returns false when the key was revoked; else leave must be called
-// at the request's end.
-func (l *Lease) enter() (leave func(), ok bool) {
+// maxOpen is how many requests of one session may be under way: more than the CLI and its subagents make. What they
+// take of memory, and what they can spend beyond the budget, is bounded by it.
+const maxOpen = 16
+
+// enter notes that a request has begun; leave must be called at its end. The error is the refusal.
+func (l *Lease) enter() (leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, false
+		return nil, unknownKey()
 	}
+	if l.open >= maxOpen {
+		return nil, tooMany()
+	}
+	l.open++
 	l.under.Add(1)
-	return l.under.Done, true
+	return func() {
+		defer l.under.Done()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.open--
+	}, nil
+}
+
+// maxTold is how many lines of the log one session may cause.
+const maxTold = 20
+
+// tells reports whether another line of the log may be about this session. An agent can cause them at will.
+func (l *Lease) tells() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told++
+	return l.told <= maxTold
 }
 
 // affords reports whether another call may begin.

@@ -86,20 +86,29 @@ func session() apiproxy.Session {
 	}
 }
 
+// reply is an answer that was read to its end.
+type reply struct {
+	status int
+	header http.Header
+	text   string
+}
+
 // ask sends body as a call of the model with key.
-func (s *site) ask(key, body string) *http.Response {
+func (s *site) ask(key, body string) reply {
 	s.t.Helper()
 	return s.send(http.MethodPost, "/v1/messages?beta=true", body, http.Header{"X-Api-Key": {key}})
 }
 
-func (s *site) send(method, path, body string, header http.Header) *http.Response {
+func (s *site) send(method, path, body string, header http.Header) reply {
 	s.t.Helper()
 	answer, err := s.trySend(s.t.Context(), method, path, body, header)
 	require.NoError(s.t, err)
-	s.t.Cleanup(func() { _ = answer.Body.Close() })
-	return answer
+	text, _ := io.ReadAll(answer.Body) // what was cut off is told by its end
+	require.NoError(s.t, answer.Body.Close())
+	return reply{answer.StatusCode, answer.Header, string(text)}
 }
 
+// trySend returns when the answer begins.
 func (s *site) trySend(ctx context.Context, method, path, body string, header http.Header) (*http.Response, error) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, s.proxy.URL()+path, strings.NewReader(body))
@@ -108,11 +117,13 @@ func (s *site) trySend(ctx context.Context, method, path, body string, header ht
 	return http.DefaultClient.Do(request)
 }
 
-func text(t *testing.T, answer *http.Response) string {
-	t.Helper()
-	body, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	return string(body)
+// begin asks with key and returns when the answer begins.
+func (s *site) begin(key string) io.ReadCloser {
+	s.t.Helper()
+	answer, err := s.trySend(s.t.Context(), http.MethodPost, "/v1/messages", question, http.Header{"X-Api-Key": {key}})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = answer.Body.Close() })
+	return answer.Body
 }
 
 // stream answers with parts as server-sent events.
@@ -143,10 +154,10 @@ func TestCredentialsAreTheWorkers(t *testing.T) {
 			"Connection": {"Upgrade"}, "Upgrade": {"tunnel"}, "Accept-Encoding": {"gzip"}, "X-Forwarded-For": {"10.0.0.1"},
 		}
 		answer := s.send(http.MethodPost, "/v1/messages?beta=true", question, header)
-		require.Equal(t, http.StatusOK, answer.StatusCode)
-		require.Equal(t, whole, text(t, answer))
-		require.Equal(t, "req_1", answer.Header.Get("Request-Id"))
-		require.Equal(t, question, body)
+		require.Equal(t, http.StatusOK, answer.status)
+		require.JSONEq(t, whole, answer.text)
+		require.Equal(t, "req_1", answer.header.Get("Request-Id"))
+		require.JSONEq(t, question, body)
 		require.Equal(t, "/v1/messages?beta=true", path)
 		require.Equal(t, []string{realKey}, seen.Values("X-Api-Key"))
 		require.Equal(t, []string{"ops"}, seen.Values("X-Team"))
@@ -163,10 +174,12 @@ func TestCredentialsAreTheWorkers(t *testing.T) {
 // TestAnUpstreamWithAPath covers a gateway that serves the API below a path of its own.
 func TestAnUpstreamWithAPath(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host+r.URL.Path) })
+	var seen string
+	s := newSite(t, func(_ http.ResponseWriter, r *http.Request) { seen = r.Host + r.URL.Path })
 	s.proxy = startProxy(t, s.api.URL+"/team/anthropic")
 	lease := s.proxy.Open(session())
-	require.Equal(t, strings.TrimPrefix(s.api.URL, "http://")+"/team/anthropic/v1/messages", text(t, s.ask(lease.Key(), question)))
+	require.Equal(t, http.StatusOK, s.ask(lease.Key(), question).status)
+	require.Equal(t, strings.TrimPrefix(s.api.URL, "http://")+"/team/anthropic/v1/messages", seen)
 }
 
 func TestRefusals(t *testing.T) {
@@ -222,11 +235,10 @@ func TestRefusals(t *testing.T) {
 		header.Set("X-Api-Key", key)
 		method, path, body := or(c.method, http.MethodPost), or(c.path, messages), or(c.body, question)
 		answer := s.send(method, path, body, header)
-		said := text(t, answer)
-		require.Equal(t, c.status, answer.StatusCode, "%s: %s", name, said)
-		require.Contains(t, said, `"type":"`+c.kind+`"`, name)
-		require.Equal(t, "false", answer.Header.Get("X-Should-Retry"), name)
-		require.NotContains(t, said, open.Key(), name)
+		require.Equal(t, c.status, answer.status, "%s: %s", name, answer.text)
+		require.Contains(t, answer.text, `"type":"`+c.kind+`"`, name)
+		require.Equal(t, "false", answer.header.Get("X-Should-Retry"), name)
+		require.NotContains(t, answer.text, open.Key(), name)
 	}
 	require.Zero(t, s.reached.Load(), "no refused request gets to the API")
 	require.Zero(t, open.Count())
@@ -249,9 +261,9 @@ func TestWhatPasses(t *testing.T) {
 		`{"model":"claude-haiku-5-5","tools":[{"name":"Agent","input_schema":{"properties":{"model":{"enum":["opus"]}},"model":"opus"}}]}`,
 		`{"model":"claude-haiku-5-5","system":[{"model":"opus"}],"max_tokens":1e3,"tools":[{"model":"claude-haiku-4-5"}],"x":[[{}],null,true]}`,
 	} {
-		require.Equal(t, http.StatusOK, s.ask(lease.Key(), body).StatusCode, body)
+		require.Equal(t, http.StatusOK, s.ask(lease.Key(), body).status, body)
 	}
-	require.Equal(t, http.StatusOK, s.send(http.MethodPost, "/v1/messages/count_tokens?beta=true", question, http.Header{"X-Api-Key": {lease.Key()}}).StatusCode)
+	require.Equal(t, http.StatusOK, s.send(http.MethodPost, "/v1/messages/count_tokens?beta=true", question, http.Header{"X-Api-Key": {lease.Key()}}).status)
 	require.Equal(t, 3, lease.Count().Calls, "counting tokens costs nothing")
 }
 
@@ -261,8 +273,8 @@ func TestTheProbe(t *testing.T) {
 	s := newSite(t, func(http.ResponseWriter, *http.Request) {})
 	for _, method := range []string{http.MethodHead, http.MethodGet} {
 		answer := s.send(method, "/", "", http.Header{})
-		require.Equal(t, http.StatusOK, answer.StatusCode)
-		require.Empty(t, text(t, answer))
+		require.Equal(t, http.StatusOK, answer.status)
+		require.Empty(t, answer.text)
 	}
 	require.Zero(t, s.reached.Load())
 }
@@ -288,7 +300,7 @@ func TestCounting(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, c.handler)
 			lease := s.proxy.Open(session())
-			_ = text(t, s.ask(lease.Key(), question))
+			s.ask(lease.Key(), question)
 			require.Equal(t, c.want, lease.Close())
 		})
 	}
@@ -304,10 +316,10 @@ func TestErrorsPassUnchanged(t *testing.T) {
 		_, _ = io.WriteString(w, `{"type":"error"}`)
 	})
 	answer := s.ask(s.proxy.Open(session()).Key(), question)
-	require.Equal(t, http.StatusTooManyRequests, answer.StatusCode)
-	require.Equal(t, "7", answer.Header.Get("Retry-After"))
-	require.Equal(t, "true", answer.Header.Get("X-Should-Retry"))
-	require.Equal(t, `{"type":"error"}`, text(t, answer))
+	require.Equal(t, http.StatusTooManyRequests, answer.status)
+	require.Equal(t, "7", answer.header.Get("Retry-After"))
+	require.Equal(t, "true", answer.header.Get("X-Should-Retry"))
+	require.JSONEq(t, `{"type":"error"}`, answer.text)
 }
 
 // TestAnUnreachableAPI covers an API that is away: the caller sees what it would see without the proxy.
@@ -316,7 +328,10 @@ func TestAnUnreachableAPI(t *testing.T) {
 	s := newSite(t, func(http.ResponseWriter, *http.Request) {})
 	s.api.Close()
 	lease := s.proxy.Open(session())
-	_, err := s.trySend(t.Context(), http.MethodPost, "/v1/messages", question, http.Header{"X-Api-Key": {lease.Key()}})
+	answer, err := s.trySend(t.Context(), http.MethodPost, "/v1/messages", question, http.Header{"X-Api-Key": {lease.Key()}})
+	if err == nil {
+		_ = answer.Body.Close()
+	}
 	require.Error(t, err)
 	count := lease.Close()
 	require.Contains(t, count.Unreachable, "connection refused")
@@ -331,17 +346,43 @@ func TestABudgetIsRefusedBeforeTheCall(t *testing.T) {
 	limited.BudgetUSD = 3000
 	lease := s.proxy.Open(limited)
 	for range 2 {
-		require.Equal(t, http.StatusOK, s.ask(lease.Key(), question).StatusCode)
+		require.Equal(t, http.StatusOK, s.ask(lease.Key(), question).status)
 	}
 	require.Eventually(t, func() bool { return lease.Count().CostUSD > 3000 }, patience, time.Millisecond)
 	answer := s.ask(lease.Key(), question)
-	require.Equal(t, http.StatusPaymentRequired, answer.StatusCode)
-	require.Contains(t, text(t, answer), "spent its budget of $3000")
+	require.Equal(t, http.StatusPaymentRequired, answer.status)
+	require.Contains(t, answer.text, "spent its budget of $3000")
 	require.EqualValues(t, 2, s.reached.Load())
 	require.Equal(t, apiproxy.Count{Calls: 2, CostUSD: 4330, OverBudget: 1}, lease.Close())
 
 	free := s.send(http.MethodPost, "/v1/messages/count_tokens", question, http.Header{"X-Api-Key": {s.proxy.Open(session()).Key()}})
-	require.Equal(t, http.StatusOK, free.StatusCode, "another session has its own budget")
+	require.Equal(t, http.StatusOK, free.status, "another session has its own budget")
+}
+
+// TestASessionHasSoManyCallsAtOnce covers an agent that asks in parallel: that would pass its budget by far.
+func TestASessionHasSoManyCallsAtOnce(t *testing.T) {
+	t.Parallel()
+	rest := make(chan struct{})
+	s := newSite(t, hold(make(chan struct{}), rest))
+	lease := s.proxy.Open(session())
+	for range 16 {
+		s.begin(lease.Key())
+	}
+	require.Equal(t, http.StatusTooManyRequests, s.ask(lease.Key(), question).status)
+	require.EqualValues(t, 16, s.reached.Load())
+	close(rest)
+	require.Eventually(t, func() bool { return s.ask(lease.Key(), question).status == http.StatusOK }, patience, time.Millisecond)
+	require.Zero(t, lease.Close().Partial)
+}
+
+func TestARequestThatIsTooLong(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(http.ResponseWriter, *http.Request) {})
+	long := `{"model":"claude-haiku-5-5","messages":["` + strings.Repeat("x", 34<<20) + `"]}`
+	answer := s.ask(s.proxy.Open(session()).Key(), long)
+	require.Equal(t, http.StatusRequestEntityTooLarge, answer.status)
+	require.Contains(t, answer.text, "request_too_large")
+	require.Zero(t, s.reached.Load())
 }
 
 // hold answers with the beginning of a stream, and goes on when the caller has gone or rest is closed. It
@@ -363,8 +404,7 @@ func TestAStreamPassesAtOnce(t *testing.T) {
 	gone, rest := make(chan struct{}), make(chan struct{})
 	s := newSite(t, hold(gone, rest))
 	lease := s.proxy.Open(session())
-	answer := s.ask(lease.Key(), question)
-	lines := bufio.NewScanner(answer.Body)
+	lines := bufio.NewScanner(s.begin(lease.Key()))
 	require.True(t, lines.Scan(), "the beginning comes before the end is there")
 	require.Equal(t, "event: message_start", lines.Text())
 	require.Eventually(t, func() bool { return lease.Count().CostUSD > 0 }, patience, time.Millisecond, "and is counted at once")
@@ -380,12 +420,12 @@ func TestClosingALeaseEndsItsCalls(t *testing.T) {
 	gone := make(chan struct{})
 	s := newSite(t, hold(gone, nil))
 	lease := s.proxy.Open(session())
-	answer := s.ask(lease.Key(), question)
+	body := s.begin(lease.Key())
 	require.Equal(t, apiproxy.Count{Calls: 1, CostUSD: 126, Partial: 1}, lease.Close())
 	<-gone
-	_, err := io.ReadAll(answer.Body)
+	_, err := io.ReadAll(body)
 	require.Error(t, err, "a broken answer must not look whole")
-	require.Equal(t, http.StatusUnauthorized, s.ask(lease.Key(), question).StatusCode)
+	require.Equal(t, http.StatusUnauthorized, s.ask(lease.Key(), question).status)
 	require.Equal(t, lease.Count(), lease.Close(), "closing twice does no harm")
 }
 
@@ -406,13 +446,25 @@ func TestACallerThatLeavesEndsTheCall(t *testing.T) {
 // TestACallerThatDoesNotReadHoldsNothingUp covers a stopped process: its connection is open and full.
 func TestACallerThatDoesNotReadHoldsNothingUp(t *testing.T) {
 	t.Parallel()
-	full := strings.Repeat("data: "+strings.Repeat("x", 1<<10)+"\n\n", 64<<10)
-	s := newSite(t, stream(started, full, ended))
+	var written atomic.Int64
+	event := "data: " + strings.Repeat("x", 1<<16) + "\n\n"
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		stream(started)(w, r)
+		for r.Context().Err() == nil {
+			n, _ := io.WriteString(w, event)
+			written.Add(int64(n))
+		}
+	})
 	lease := s.proxy.Open(session())
 	conn := s.dial(fmt.Sprintf("POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n%s",
 		lease.Key(), len(question), question))
 	t.Cleanup(func() { _ = conn.Close() })
-	require.Eventually(t, func() bool { return lease.Count().CostUSD > 0 }, patience, time.Millisecond)
+	last := int64(0)
+	require.Eventually(t, func() bool { // nothing more gets through
+		before := last
+		last = written.Load()
+		return last > 0 && last == before
+	}, patience, 100*time.Millisecond)
 	require.Equal(t, 1, lease.Close().Partial)
 }
 
@@ -446,5 +498,5 @@ func TestKeys(t *testing.T) {
 	require.NotEqual(t, one.Key(), other.Key())
 	require.Greater(t, len(one.Key()), 60)
 	one.Close()
-	require.Equal(t, http.StatusOK, s.ask(other.Key(), question).StatusCode, "the end of one session is not the end of others")
+	require.Equal(t, http.StatusOK, s.ask(other.Key(), question).status, "the end of one session is not the end of others")
 }

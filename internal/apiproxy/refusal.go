@@ -2,6 +2,7 @@ package apiproxy
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 )
@@ -18,7 +19,7 @@ type refusal struct {
 func (r refusal) Error() string { return r.message }
 
 func unknownKey() refusal {
-	return refusal{http.StatusUnauthorized, "authentication_error", "this key is not, or no longer, valid: the session that it was made for has ended"}
+	return refusal{http.StatusUnauthorized, "authentication_error", "this key is not valid, or its session has ended"}
 }
 
 func unknownCall(method, path string) refusal {
@@ -26,7 +27,14 @@ func unknownCall(method, path string) refusal {
 	return refusal{http.StatusNotFound, "not_found_error", message}
 }
 
+func tooMany() refusal {
+	return refusal{http.StatusTooManyRequests, "rate_limit_error", "this session has too many calls under way"}
+}
+
 func unreadable(err error) refusal {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return refusal{http.StatusRequestEntityTooLarge, "request_too_large", "the request is longer than the API takes"}
+	}
 	return refusal{http.StatusBadRequest, "invalid_request_error", err.Error()}
 }
 

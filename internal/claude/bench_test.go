@@ -110,8 +110,8 @@ func (b *bench) start(
 	result, count, err := b.startCounted(ctx, invocation, progress)
 	switch {
 	case result.CostEstimated || count.Partial > 0:
-	case b.version == claudesim.VersionOld && claude.KindOf(err) == claude.KindSchemaNotMet:
-		require.Greater(t, count.CostUSD, result.CostUSD, "this version leaves the last call out of its report")
+	case err != nil: // 2.1.197 leaves the last call of such a run out of its report
+		require.GreaterOrEqual(t, count.CostUSD, result.CostUSD-1e-9, "the CLI reports more than its calls come to")
 	default:
 		require.InDelta(t, result.CostUSD, count.CostUSD, 1e-9, "the CLI and the proxy")
 	}

@@ -59,11 +59,11 @@ func TestAKilledCLIsCostIsKnown(t *testing.T) {
 		started := b.slowCommand(t)
 		pid := make(chan int, 1)
 		go func() {
-			process := <-pid
+			cli := <-pid
 			for !exists(started) && t.Context().Err() == nil {
 				time.Sleep(20 * time.Millisecond)
 			}
-			_ = syscall.Kill(process, syscall.SIGKILL)
+			_ = syscall.Kill(cli, syscall.SIGKILL)
 		}()
 		result, count, err := b.startCounted(t.Context(), b.invocation("work"), func(p claude.Progress) {
 			select {
@@ -137,9 +137,9 @@ func TestAStalledStreamEndsThroughTheProxy(t *testing.T) {
 			defer cancel()
 			pid := make(chan int, 1)
 			go func() {
-				process := <-pid
+				cli := <-pid
 				<-begun
-				_ = syscall.Kill(process, syscall.SIGKILL)
+				_ = syscall.Kill(cli, syscall.SIGKILL)
 				<-gone // while the key is still valid
 				cancel()
 			}()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -22,10 +23,14 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 )
 
-// Connections to the API are kept while agents work: one for each of a handful of agents, dropped when all are idle.
+// Connections to the API.
 const (
-	idleConnections     = 8
-	idleConnectionLimit = 90 * time.Second
+	connectLimit        = 30 * time.Second // as long as Go's own client waits
+	handshakeLimit      = 10 * time.Second // the same
+	idleConnections     = 8                // one for each of a handful of agents
+	idleConnectionLimit = 90 * time.Second // agents that use one ask more often
+	pingAfter           = 30 * time.Second // a connection that several agents share must not be dead for long
+	pingLimit           = 15 * time.Second
 )
 
 // apiKeys gives each session a key of its own for the model's API, in place of the worker's credentials.
@@ -89,7 +94,10 @@ func apiTransport(environ environment) (http.RoundTripper, error) {
 	err := errors.Join(addAuthorities(trust, environ.get("NODE_EXTRA_CA_CERTS")), addIdentity(trust, environ))
 	return &http.Transport{
 		Proxy:               func(r *http.Request) (*url.URL, error) { return proxyOf(r.URL) },
+		DialContext:         (&net.Dialer{Timeout: connectLimit}).DialContext,
 		TLSClientConfig:     trust,
+		TLSHandshakeTimeout: handshakeLimit,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingLimit},
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: idleConnections,
 		IdleConnTimeout:     idleConnectionLimit,
