@@ -161,6 +161,11 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Contains(t, got.stdout, "✗ temporal")
 	require.Contains(t, got.stderr, "3 of 10 checks failed")
 
+	got = starter(t, bareEnvironment(t, "CLAUDE_CODE_USE_BEDROCK=1"), "doctor")
+	require.Regexp(t, "✓ credentials +agents use CLAUDE_CODE_USE_BEDROCK themselves, and their commands can read it", got.stdout)
+	got = starter(t, bareEnvironment(t, "ANTHROPIC_API_KEY=sk-secret", "ANTHROPIC_BASE_URL=gateway"), "doctor")
+	require.Regexp(t, `✗ credentials +ANTHROPIC_BASE_URL is "gateway"`, got.stdout)
+
 	blocked := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
 	got = starter(t, bareEnvironment(t, "CLAUDEOPS_STATE_DIR="+filepath.Join(blocked, "state")), "doctor", "-o", "json")

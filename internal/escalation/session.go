@@ -109,7 +109,7 @@ type Report struct {
 	Status SessionStatus `json:"status"`
 	// CostUSD is what this session's own invocations added, in US dollars.
 	CostUSD float64 `json:"cost_usd"`
-	// CostEstimated says that no result line reported the cost, or part of it.
+	// CostEstimated says that neither a result line nor the count of the session's calls has the cost, or part of it.
 	CostEstimated bool `json:"cost_estimated,omitempty"`
 	// ReportedTotalUSD is the total as the CLI printed it, which newer versions carry
 	// on from the parent's conversation.
