@@ -26,7 +26,7 @@ const (
 	// startTimeout bounds Start when its context has no earlier end. A start takes under a second;
 	// a busy host may need many times that.
 	startTimeout = time.Minute
-	// stopTimeout bounds Stop. The frontend alone gives its callers a second to finish.
+	// stopTimeout bounds Stop. Each of the two frontends gives its callers a second to finish.
 	stopTimeout = 15 * time.Second
 	// databaseStopTimeout bounds how long Stop waits for a reader of the database file, such as a backup.
 	databaseStopTimeout = 5 * time.Second
@@ -46,10 +46,13 @@ type Options struct {
 	FrontendPort int
 	// UIPort is the port of the Web UI. Zero means a free one.
 	UIPort int
+	// Token is what clients must send, in the header `authorization: Bearer TOKEN`, and what opens the Web UI: see Link.
+	// Empty lets everybody who can reach the ports do everything.
+	Token string
 	// NoUI leaves the Web UI out.
 	NoUI bool
 	// AdmitUI is asked once about each connection to the Web UI. Its error refuses every request that comes
-	// that way, which is told the error's text. Nil admits everybody who can reach the port.
+	// that way, which is told the error's text, whether it has the token or not. Nil admits everybody.
 	AdmitUI func(net.Conn) error
 	// Logger gets the server's log. Nil means slog.Default().
 	Logger *slog.Logger
@@ -157,7 +160,7 @@ func (s *Server) start(ctx context.Context, o Options) (err error) {
 	if err := createNamespace(s.database, o); err != nil {
 		return err
 	}
-	if err := s.launch(ports, o.tuning); err != nil {
+	if err := s.launch(ports, o); err != nil {
 		return fmt.Errorf("start the Temporal server: %w", err)
 	}
 	if err := awaitNamespace(ctx, s.address, o, s.logger); err != nil {
@@ -171,7 +174,7 @@ func (s *Server) start(ctx context.Context, o Options) (err error) {
 
 // launch builds the server and starts its services. A fatal log line of the server is its way to
 // give up, and comes back as the error.
-func (s *Server) launch(ports *ports, tuning settings) (err error) {
+func (s *Server) launch(ports *ports, o Options) (err error) {
 	defer func() {
 		switch reason := recover().(type) {
 		case nil:
@@ -181,7 +184,7 @@ func (s *Server) launch(ports *ports, tuning settings) (err error) {
 			panic(reason)
 		}
 	}()
-	server, err := newTemporal(s.database, ports, tuning, s.logger)
+	server, err := newTemporal(s.database, ports, o, s.logger)
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func TestServerThatGivesUpIsAnError(t *testing.T) {
 	s := &Server{database: db, logger: newServerLogger(slog.New(slog.DiscardHandler), slog.LevelError)}
 	t.Cleanup(func() { require.NoError(t, s.Stop()) })
 
-	require.ErrorContains(t, s.launch(ports, tuned()), "address already in use")
+	require.ErrorContains(t, s.launch(ports, Options{}.withDefaults()), "address already in use")
 }
 
 func TestStartEndsWithItsContext(t *testing.T) {

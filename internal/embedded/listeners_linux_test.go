@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/server/temporal"
 )
 
 // Nothing may be reachable from outside: neither the services, nor metrics, profiles or membership.
@@ -28,7 +27,7 @@ func TestListensOnLoopbackOnly(t *testing.T) { //nolint:paralleltest // it looks
 		}
 	}
 
-	require.Len(t, opened, len(temporal.DefaultServices)+1, "one for each service and the Web UI: %v", opened)
+	require.Len(t, opened, len(serviceNames())+1, "one for each service and the Web UI: %v", opened)
 	require.Contains(t, opened, server.Address())
 	require.Contains(t, opened, strings.TrimPrefix(server.UIURL(), "http://"))
 	var ports []int

@@ -81,7 +81,13 @@ func (w testWriter) Write(line []byte) (int, error) {
 // dial connects a client that is quiet and closes at the test's end.
 func dial(t testing.TB, address string) client.Client {
 	t.Helper()
-	c, err := client.DialContext(t.Context(), client.Options{HostPort: address, Logger: slog.New(slog.DiscardHandler)})
+	return dialWith(t, address, "")
+}
+
+// dialWith does the same with a token.
+func dialWith(t testing.TB, address string, given token) client.Client {
+	t.Helper()
+	c, err := client.DialContext(t.Context(), given.clientOptions(client.Options{HostPort: address, Logger: slog.New(slog.DiscardHandler)}))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c

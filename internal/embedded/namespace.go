@@ -36,7 +36,8 @@ func createNamespace(db *database, o Options) error {
 
 // awaitNamespace returns when the frontend at address answers and its namespace is as o says.
 func awaitNamespace(ctx context.Context, address string, o Options, logger *serverLogger) error {
-	namespaces, err := client.NewNamespaceClient(client.Options{HostPort: address, Logger: log.NewSdkLogger(logger)})
+	namespaces, err := client.NewNamespaceClient(token(o.Token).clientOptions(
+		client.Options{HostPort: address, Logger: log.NewSdkLogger(logger)}))
 	if err != nil {
 		return fmt.Errorf("make a client of the Temporal server: %w", err)
 	}

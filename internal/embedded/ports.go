@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"go.temporal.io/server/common/primitives"
-	"go.temporal.io/server/temporal"
 )
 
 // loopback is the only address that anything in this package listens on.
@@ -18,8 +17,9 @@ const loopback = "127.0.0.1"
 const maxPort = 1<<16 - 1
 
 const (
-	frontendService = string(primitives.FrontendService)
-	uiService       = "Web UI"
+	frontendService         = string(primitives.FrontendService)
+	internalFrontendService = string(primitives.InternalFrontendService)
+	uiService               = "Web UI"
 )
 
 // ports are the addresses of the services, held for the server from the choice of a number to the
@@ -32,8 +32,8 @@ type ports struct {
 // reservePorts holds frontendPort (0 means a free one) and a free port for every other service.
 // The caller releases them when the server listens.
 func reservePorts(frontendPort int) (*ports, error) {
-	p := &ports{numbers: make(map[string]int, len(temporal.DefaultServices))}
-	for _, service := range temporal.DefaultServices {
+	p := &ports{numbers: make(map[string]int)}
+	for _, service := range serviceNames() {
 		wanted := 0
 		if service == frontendService {
 			wanted = frontendPort

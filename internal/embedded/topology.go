@@ -19,24 +19,36 @@ const (
 	historyShards = 1
 )
 
-// newTemporal builds a server of all four services on db and ports. Nothing runs before its Start.
-func newTemporal(db *database, ports *ports, tuning settings, logger *serverLogger) (temporal.Server, error) {
+// serviceNames returns the services that run. The internal frontend is the way of the others to the frontend's calls: at
+// the frontend itself they would need the token.
+func serviceNames() []string {
+	return append([]string{internalFrontendService}, temporal.DefaultServices...)
+}
+
+// newTemporal builds a server of all services on db and ports. Nothing runs before its Start.
+func newTemporal(db *database, ports *ports, o Options, logger *serverLogger) (temporal.Server, error) {
+	internode, err := internodeTLS()
+	if err != nil {
+		return nil, err
+	}
+	authorizer, mapper := authorization.NewNoopAuthorizer(), authorization.NewNoopClaimMapper()
+	if o.Token != "" {
+		authorizer, mapper = administratorsOnly{}, claimMapper{token(o.Token)}
+	}
 	return temporal.NewServer(
 		temporal.WithConfig(serverConfig(db, ports)),
-		temporal.ForServices(temporal.DefaultServices),
+		temporal.ForServices(serviceNames()),
 		temporal.WithStaticHosts(staticHosts(ports)),
-		temporal.WithDynamicConfigClient(tuning.client()),
+		temporal.WithDynamicConfigClient(o.tuning.client()),
 		temporal.WithLogger(logger),
-		// Whoever reaches the loopback address of this host may do everything.
-		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
-		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper {
-			return authorization.NewNoopClaimMapper()
-		}),
+		temporal.WithTLSConfigFactory(internode),
+		temporal.WithAuthorizer(authorizer),
+		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return mapper }),
 	)
 }
 
 // serverConfig is the static configuration: no metrics, no profiling, no HTTP API and no archive, so
-// that the four gRPC listeners are all that the server opens.
+// that a gRPC listener for each service is all that the server opens.
 func serverConfig(db *database, ports *ports) *config.Config {
 	return &config.Config{
 		Services: rpcServices(ports),
@@ -59,7 +71,6 @@ func serverConfig(db *database, ports *ports) *config.Config {
 			},
 		},
 		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
-		PublicClient:        config.PublicClient{HostPort: ports.address(frontendService)},
 		Archival: config.Archival{
 			History:    config.HistoryArchival{State: config.ArchivalDisabled},
 			Visibility: config.VisibilityArchival{State: config.ArchivalDisabled},
@@ -76,8 +87,8 @@ func serverConfig(db *database, ports *ports) *config.Config {
 // rpcServices binds each service to its port. The address is spelt out: "local host" would be
 // whatever an environment variable of the server says.
 func rpcServices(ports *ports) map[string]config.Service {
-	services := make(map[string]config.Service, len(temporal.DefaultServices))
-	for _, name := range temporal.DefaultServices {
+	services := make(map[string]config.Service)
+	for _, name := range serviceNames() {
 		services[name] = config.Service{RPC: config.RPC{BindOnIP: loopback, GRPCPort: ports.number(name)}}
 	}
 	return services
@@ -86,8 +97,8 @@ func rpcServices(ports *ports) map[string]config.Service {
 // staticHosts tells each service where the others are, instead of a membership protocol that would
 // open four more listeners and take its time to settle.
 func staticHosts(ports *ports) map[primitives.ServiceName]static.Hosts {
-	hosts := make(map[primitives.ServiceName]static.Hosts, len(temporal.DefaultServices))
-	for _, name := range temporal.DefaultServices {
+	hosts := make(map[primitives.ServiceName]static.Hosts)
+	for _, name := range serviceNames() {
 		hosts[primitives.ServiceName(name)] = static.SingleLocalHost(ports.address(name))
 	}
 	return hosts

@@ -62,7 +62,7 @@ func (u *webUI) serve(address string, o Options, logger *serverLogger) error {
 		return fmt.Errorf("build the Web UI: %w", err)
 	}
 	u.server = &http.Server{
-		Handler:           admittedOnly(localHostsOnly(handler)),
+		Handler:           admittedOnly(localHostsOnly(door{token(o.Token), u.port()}.guard(handler))),
 		ConnContext:       admission(o.AdmitUI, logger.logger),
 		ReadHeaderTimeout: uiHeaderTimeout,
 		ErrorLog:          slog.NewLogLogger(logger.logger.Handler(), slog.LevelDebug),
@@ -92,9 +92,8 @@ func uiHandler(settings *config.Config) (http.Handler, error) {
 	}
 	secureCookie := !settings.CORS.CookieInsecure
 	tokenCheck := csrf.MiddlewareConfig(provider, secureCookie)
-	// By default it lets every request pass that has an Authorization header, whatever that says. This UI
-	// has no login, so no page of its own sends one.
-	tokenCheck.Skipper = middleware.DefaultSkipper
+	// By default it lets every request pass that has an Authorization header, whatever that says.
+	tokenCheck.Skipper = func(c echo.Context) bool { return showedToken(c.Request()) }
 	router := echo.New()
 	router.Use(
 		middleware.Recover(),

@@ -1,0 +1,82 @@
+package embedded
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"strings"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/server/common/authorization"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// authorizationHeader carries the token in a call, as bearerScheme and the token.
+const (
+	authorizationHeader = "authorization"
+	bearerScheme        = "Bearer"
+)
+
+// tokenWanted tells a client that was refused what to do. A starter prints it.
+const tokenWanted = "this Temporal belongs to a `starter up` and wants its token: set CLAUDEOPS_STATE_DIR to the state directory " +
+	"of that one, or run the lines that its `starter env` prints"
+
+// token is what clients must show. The empty token lets everybody in.
+type token string
+
+// matches compares in a time that tells nothing about t.
+func (t token) matches(given string) bool {
+	own, other := sha256.Sum256([]byte(t)), sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(own[:], other[:]) == 1
+}
+
+// isIn reports whether header, the value of authorizationHeader, holds the token.
+func (t token) isIn(header string) bool {
+	scheme, given, _ := strings.Cut(header, " ")
+	return strings.EqualFold(scheme, bearerScheme) && t.matches(given)
+}
+
+// header returns the value of authorizationHeader that shows the token.
+func (t token) header() string { return bearerScheme + " " + string(t) }
+
+// clientOptions adds the token to o.
+func (t token) clientOptions(o client.Options) client.Options {
+	if t != "" {
+		o.Credentials = client.NewAPIKeyStaticCredentials(string(t))
+		o.ConnectionOptions.TLSDisabled = true // a key would switch it on
+	}
+	return o
+}
+
+// claimMapper makes an administrator of whoever shows the token, and nothing of others.
+type claimMapper struct{ token token }
+
+var _ authorization.ClaimMapper = claimMapper{}
+
+// GetClaims implements authorization.ClaimMapper. It is not called for requests without an authorization header.
+func (m claimMapper) GetClaims(info *authorization.AuthInfo) (*authorization.Claims, error) {
+	claims := new(authorization.Claims)
+	if m.token.isIn(info.AuthToken) {
+		claims.System = authorization.RoleAdmin
+	}
+	return claims, nil
+}
+
+// administratorsOnly refuses everything to everybody else but the health check of gRPC, which says no more than an open
+// port does. GetSystemInfo is refused, too: every client begins with it, and so hears at once that its token is wrong.
+//
+// Calls of the server's own services come through the internal frontend, where everybody is an administrator, and which
+// takes connections of this process only.
+type administratorsOnly struct{}
+
+var _ authorization.Authorizer = administratorsOnly{}
+
+// Authorize implements authorization.Authorizer.
+func (administratorsOnly) Authorize(
+	_ context.Context, caller *authorization.Claims, target *authorization.CallTarget,
+) (authorization.Result, error) {
+	if target.APIName == healthpb.Health_Check_FullMethodName || caller != nil && caller.System == authorization.RoleAdmin {
+		return authorization.Result{Decision: authorization.DecisionAllow}, nil
+	}
+	return authorization.Result{Decision: authorization.DecisionDeny, Reason: tokenWanted}, nil
+}
