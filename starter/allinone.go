@@ -19,6 +19,7 @@ import (
 
 // allInOne is a Temporal server, its Web UI and a worker in this process.
 type allInOne struct {
+	lock   *supervisor.LocalLock
 	server *embedded.Server
 	client client.Client
 	worker *supervisor.Supervisor
@@ -41,19 +42,15 @@ func startAllInOne(
 	if one.worker, err = supervisor.New(ctx, cfg, environment); err != nil {
 		return nil, err
 	}
-	options.AdmitUI = admitPeople
+	if one.lock, err = supervisor.LockLocal(cfg.State.Dir); err != nil {
+		return nil, err
+	}
+	options.Token, options.AdmitUI = one.lock.Token, admitPeople
 	if one.server, err = embedded.Start(ctx, options); err != nil {
 		return nil, err
 	}
 	one.worker.DenyAgents(config.PortRules(one.server.Ports()...))
-	one.client, err = supervisor.Connect(ctx, client.Options{
-		HostPort: one.server.Address(), Namespace: embedded.DefaultNamespace, Logger: log.NewStructuredLogger(environment.Logger),
-		FailureConverter: supervisor.MaskFailures(redact.New(environment.Environ)),
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := supervisor.SetUpNamespace(ctx, one.client, embedded.DefaultNamespace); err != nil {
+	if err := one.connect(ctx, redact.New(environment.Environ)); err != nil {
 		return nil, err
 	}
 	// The worker must outlive ctx: it is told to drain by stop, while the server still answers.
@@ -61,6 +58,22 @@ func startAllInOne(
 	one.stopWorker = stop
 	go func() { one.worked <- one.worker.Run(working, one.client) }()
 	return one, nil
+}
+
+// connect connects to the server, prepares its namespace and lets other programs find it.
+func (one *allInOne) connect(ctx context.Context, mask *redact.Redactor) (err error) {
+	local := supervisor.LocalServer{Address: one.server.Address(), WebUI: one.server.UIURL(), Token: one.lock.Token}
+	one.client, err = supervisor.Connect(ctx, local.ClientOptions(client.Options{
+		Namespace: embedded.DefaultNamespace, Logger: log.NewStructuredLogger(one.logger),
+		FailureConverter: supervisor.MaskFailures(mask),
+	}))
+	if err != nil {
+		return err
+	}
+	if err := supervisor.SetUpNamespace(ctx, one.client, embedded.DefaultNamespace); err != nil {
+		return err
+	}
+	return one.lock.Announce(local)
 }
 
 // admitPeople refuses the Web UI to agents. On systems other than Linux nobody can tell them from others.
@@ -103,6 +116,9 @@ func (one *allInOne) release() error {
 	}
 	if one.worker != nil {
 		errs = append(errs, one.worker.Close())
+	}
+	if one.lock != nil {
+		errs = append(errs, one.lock.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("stop: %w", err)

@@ -21,8 +21,8 @@ import (
 // temporalClient is one of Temporal's own command lines.
 type temporalClient struct {
 	path string
-	// addressVariable names the server's address, chainFlag the id of a workflow.
-	addressVariable, chainFlag string
+	// chainFlag names the id of a workflow.
+	chainFlag string
 }
 
 // temporalClients returns the real ones, by their names. `make clients` builds them.
@@ -32,8 +32,8 @@ func temporalClients(t *testing.T) map[string]temporalClient {
 		t.Skip("starts a Temporal server; not with -short")
 	}
 	clients := map[string]temporalClient{
-		"temporal": {addressVariable: "TEMPORAL_ADDRESS", chainFlag: "--workflow-id"},
-		"tctl":     {addressVariable: "TEMPORAL_CLI_ADDRESS", chainFlag: "--workflow_id"},
+		"temporal": {chainFlag: "--workflow-id"},
+		"tctl":     {chainFlag: "--workflow_id"},
 	}
 	for name, c := range clients {
 		c.path = filepath.Join(simtest.ModuleRoot(t), "bin", "clients", name)
@@ -45,15 +45,34 @@ func temporalClients(t *testing.T) map[string]temporalClient {
 	return clients
 }
 
-// run runs the client on the server at address, and returns what it printed.
-func (c temporalClient) run(t *testing.T, address string, args ...string) string {
+// run runs the client with the variables that lead it to a server, and returns what it printed.
+func (c temporalClient) run(t *testing.T, variables []string, args ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), c.path, args...)
-	command.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), c.addressVariable + "=" + address}
-	printed, err := command.CombinedOutput()
+	printed, err := c.try(t, variables, args...)
 	require.NoError(t, err, "%q: %s", args, printed)
 	t.Logf("%s %q:\n%s", filepath.Base(c.path), args, printed)
-	return string(printed)
+	return printed
+}
+
+// try does the same, and returns how the client ended.
+func (c temporalClient) try(t *testing.T, variables []string, args ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), c.path, args...)
+	command.Env = append([]string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}, variables...)
+	printed, err := command.CombinedOutput()
+	return string(printed), err
+}
+
+// evaluated returns the environment of a shell that has run the lines of `starter env`.
+func evaluated(t *testing.T, environ []string) []string {
+	t.Helper()
+	lines := starter(t, environ, "env")
+	require.Equal(t, exitOK, lines.code, lines.stderr)
+	shell := exec.CommandContext(t.Context(), "sh", "-c", `eval "$LINES_TO_RUN"; unset LINES_TO_RUN; env`)
+	shell.Env = []string{"PATH=" + os.Getenv("PATH"), "LINES_TO_RUN=" + lines.stdout}
+	variables, err := shell.Output()
+	require.NoError(t, err)
+	return slices.DeleteFunc(strings.Split(string(variables), "\n"), func(line string) bool { return !strings.HasPrefix(line, "TEMPORAL_") })
 }
 
 // TestClientsRunTheReadme gives the README's commands to the real temporal and tctl, which start a chain, answer
@@ -67,9 +86,15 @@ func TestClientsRunTheReadme(t *testing.T) {
 		claudesim.Always(claudesim.Conclude(escalation.Verdict{
 			Status: escalation.VerdictNeedsHuman, Summary: "it stutters", Services: []string{"jellyfin"},
 		}))), "CLAUDEOPS_GATE_TIMEOUT=1h")
-	address := strings.TrimPrefix(environ[len(environ)-1], "TEMPORAL_ADDRESS=")
+	variables := evaluated(t, environ)
 	for name, c := range clients {
 		t.Run(name, func(t *testing.T) { // one after the other: both repair one service
+			bare := slices.DeleteFunc(slices.Clone(variables), func(v string) bool {
+				return strings.HasPrefix(v, "TEMPORAL_API_KEY=") || strings.HasPrefix(v, "TEMPORAL_CLI_AUTH=")
+			})
+			refused, err := c.try(t, bare, "workflow", "list")
+			require.Error(t, err, refused)
+			require.Contains(t, refused, "Request unauthorized")
 			chain := "chain-by-" + name
 			gateOpens := func(gate string) {
 				t.Helper()
@@ -95,7 +120,7 @@ func TestClientsRunTheReadme(t *testing.T) {
 				} else { // people would take the id that is printed
 					words = append(words, c.chainFlag, chain)
 				}
-				c.run(t, address, words...)
+				c.run(t, variables, words...)
 			}
 
 			give("start")
@@ -122,17 +147,17 @@ func TestClientsCancel(t *testing.T) {
 	environ := startInstallation(t, claudesim.Play(claudesim.Always(claudesim.Conclude(escalation.Verdict{
 		Status: escalation.VerdictNeedsHuman, Summary: "it stutters",
 	}))), "CLAUDEOPS_GATE_TIMEOUT=1h")
-	address := strings.TrimPrefix(environ[len(environ)-1], "TEMPORAL_ADDRESS=")
+	variables := evaluated(t, environ)
 	require.Equal(t, exitOK, starter(t, environ, "run", "--id", "unwanted").code)
 	require.Eventually(t, func() bool {
 		return strings.Contains(starter(t, environ, "chain", "unwanted").stdout, "Gate gate-1 ")
 	}, screenTimeout, screenLook)
 
-	queried := temporal.run(t, address, "workflow", "query", "--workflow-id", "unwanted", "--type", "gate")
+	queried := temporal.run(t, variables, "workflow", "query", "--workflow-id", "unwanted", "--type", "gate")
 	require.Contains(t, queried, "gate-1")
-	listed := temporal.run(t, address, "workflow", "list", "--query", `ClaudeOpsGate="open"`)
+	listed := temporal.run(t, variables, "workflow", "list", "--query", `ClaudeOpsGate="open"`)
 	require.Contains(t, listed, "unwanted")
-	temporal.run(t, address, "workflow", "cancel", "--workflow-id", "unwanted")
+	temporal.run(t, variables, "workflow", "cancel", "--workflow-id", "unwanted")
 	require.Eventually(t, func() bool {
 		return strings.Contains(starter(t, environ, "chain", "unwanted").stdout, "Outcome: aborted")
 	}, screenTimeout, screenLook)
@@ -162,7 +187,7 @@ func TestClientsAddSearchAttributes(t *testing.T) {
 	require.Error(t, advice)
 	for line := range strings.Lines(advice.Error()) {
 		if command, is := strings.CutPrefix(strings.TrimSpace(line), "temporal "); is {
-			temporal.run(t, server.Address(), strings.Fields(command)...)
+			temporal.run(t, []string{"TEMPORAL_ADDRESS=" + server.Address()}, strings.Fields(command)...)
 		}
 	}
 	require.Eventually(t, func() bool { return missing() == nil }, screenTimeout, screenLook)

@@ -34,7 +34,8 @@ type demoResult struct {
 	Chain escalation.Chain `json:"chain"`
 	lineage
 
-	// Temporal and WebUI are where the chain can be looked at; empty unless everything stays up.
+	// Temporal and WebUI are where the chain can be looked at; empty unless everything stays up. WebUI is a link with
+	// the demo's token, which ends with the demo.
 	Temporal string `json:"temporal_address,omitempty"`
 	WebUI    string `json:"web_ui,omitempty"`
 }
@@ -99,7 +100,7 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 	}
 	if err == nil && o.keep {
 		a.say("\nEverything stays up until Ctrl-C. Look around from another terminal:")
-		a.say("  TEMPORAL_ADDRESS=%s starter chains", result.Temporal)
+		a.say("  CLAUDEOPS_STATE_DIR=%s starter chains", shellQuote(stateDir))
 		<-ctx.Done()
 	}
 	return result.Chain, errors.Join(err, one.stop())
@@ -155,7 +156,8 @@ func (a *app) demoChain(ctx context.Context, one *allInOne, cfg config.Config, k
 		return result, err
 	}
 	if keep {
-		result.Temporal, result.WebUI = one.server.Address(), one.server.WorkflowURL(embedded.DefaultNamespace, run.GetID(), run.GetRunID())
+		page := one.server.WorkflowURL(embedded.DefaultNamespace, run.GetID(), run.GetRunID())
+		result.Temporal, result.WebUI = one.server.Address(), embedded.Link(page, one.lock.Token)
 		a.say("Watch it in the Web UI: %s\n", result.WebUI)
 	}
 	tells := &teller{app: a, gates: make(map[string]bool)}

@@ -43,7 +43,7 @@ func TestDemoStopped(t *testing.T) {
 		lacking string
 	}{
 		"in the middle": {[]string{"demo"}, "tier 2 starts on sonnet", exitFailure, "The demo was stopped, and nothing of it is left.\n", "goes on"},
-		"while kept":    {[]string{"demo", "--keep"}, " starter chains\n", exitOK, "TEMPORAL_ADDRESS=127.0.0.1:", "was stopped"},
+		"while kept":    {[]string{"demo", "--keep"}, " starter chains\n", exitOK, "CLAUDEOPS_STATE_DIR='/", "was stopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -69,7 +69,7 @@ func (a *app) examine(ctx context.Context) []finding {
 		findings = append(findings, a.checkAgentUser(ctx, cfg))
 	}
 	findings = append(findings, a.checkClaude(ctx, cfg), a.checkCredentials(cfg))
-	return append(findings, a.checkTemporal(ctx)...)
+	return append(findings, a.checkTemporal(ctx, cfg.State.Dir)...)
 }
 
 func checkDatabase(ctx context.Context, cfg config.Config) finding {
@@ -183,8 +183,8 @@ func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) finding {
 }
 
 // checkTemporal checks the server and what it must know of us.
-func (a *app) checkTemporal(ctx context.Context) []finding {
-	options, err := supervisor.ConnectionOptions(a.environ, a.quietLogger())
+func (a *app) checkTemporal(ctx context.Context, stateDir string) []finding {
+	options, err := supervisor.ConnectionOptions(a.environ, stateDir, a.quietLogger())
 	if err != nil {
 		return []finding{failed("temporal", err)}
 	}

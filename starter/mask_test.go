@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -51,8 +52,9 @@ func TestGivenSecretsAreMasked(t *testing.T) {
 	requireNoSecret(t, historyOf(t, c, "chain-given"))
 	requireNoSecret(t, starter(t, environ, "schedule", "describe", "given").stdout)
 
-	address := strings.TrimPrefix(environ[len(environ)-1], "TEMPORAL_ADDRESS=")
-	direct, err := client.DialContext(t.Context(), client.Options{HostPort: address})
+	settings := settingsOf(t, environ)
+	server := supervisor.LocalServer{Address: settings.value(t, "TEMPORAL_ADDRESS"), Token: settings.value(t, "TEMPORAL_API_KEY")}
+	direct, err := client.DialContext(t.Context(), server.ClientOptions(client.Options{}))
 	require.NoError(t, err)
 	defer direct.Close()
 	_, err = direct.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "chain-direct", TaskQueue: "claudeops"},

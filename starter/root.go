@@ -62,8 +62,9 @@ func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "starter",
 		Short: "Start and watch escalation chains of Claude agents",
-		Long: "Starter is the operator's command line of Claude Ops. It reads CLAUDEOPS_ variables (see `starter config`)\n" +
-			"and finds Temporal by Temporal's own settings: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, temporal.toml.\n\n" + exitHelp,
+		Long: "Starter is the operator's command line of Claude Ops. It reads CLAUDEOPS_ variables (see `starter config`).\n" +
+			"It finds the `starter up` that runs on its state directory, and another Temporal by Temporal's own settings:\n" +
+			"TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, temporal.toml.\n\n" + exitHelp,
 		SilenceUsage:     true,
 		SilenceErrors:    true,
 		PersistentPreRun: func(*cobra.Command, []string) { a.started = true },
@@ -74,7 +75,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.demoCommand(), a.upCommand(),
 		a.runCommand(), a.watchCommand(), a.gateCommand(), a.chainCommand(), a.chainsCommand(), a.escalateCommand(), a.cancelCommand(),
 		a.scheduleCommand(),
-		a.configCommand(), a.doctorCommand(), a.notifyCommand(),
+		a.configCommand(), a.envCommand(), a.doctorCommand(), a.notifyCommand(),
 	)
 	return root
 }
@@ -91,7 +92,7 @@ func (a *app) connect(ctx context.Context) (connection, config.Config, error) {
 	if err != nil {
 		return connection{}, cfg, err
 	}
-	options, err := supervisor.ConnectionOptions(a.environ, a.quietLogger())
+	options, err := supervisor.ConnectionOptions(a.environ, cfg.State.Dir, a.quietLogger())
 	if err != nil {
 		return connection{}, cfg, misuse(err)
 	}

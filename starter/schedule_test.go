@@ -17,6 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/notify/notifytest"
 	"github.com/claudeops/claudeops/internal/supervisor"
@@ -263,7 +264,9 @@ func (b scheduleBench) signal(id, name string) {
 
 func (b scheduleBench) client() client.Client {
 	b.t.Helper()
-	options, err := supervisor.ConnectionOptions(b.environ, (&app{process: process{stderr: io.Discard}}).quietLogger())
+	cfg, err := config.Load(b.environ)
+	require.NoError(b.t, err)
+	options, err := supervisor.ConnectionOptions(b.environ, cfg.State.Dir, (&app{process: process{stderr: io.Discard}}).quietLogger())
 	require.NoError(b.t, err)
 	c, err := supervisor.Connect(b.t.Context(), options)
 	require.NoError(b.t, err)

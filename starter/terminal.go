@@ -26,6 +26,12 @@ func (a *app) terminal() (terminal, bool) {
 	return terminal{in, out}, able
 }
 
+// seen reports whether what is printed goes to a terminal, and so is kept nowhere.
+func (a *app) seen() bool {
+	out, ok := a.stdout.(*os.File)
+	return ok && term.IsTerminal(int(out.Fd()))
+}
+
 // options are those of a program on the terminal. The signals are main's.
 func (t terminal) options(ctx context.Context, environ []string) []tea.ProgramOption {
 	return []tea.ProgramOption{

@@ -17,7 +17,7 @@ import (
 )
 
 // upOptions are the flags of `up`. The defaults of the ports are those of Temporal's own
-// development server, so that the `temporal` command finds it.
+// development server.
 type upOptions struct {
 	port   int
 	uiPort int
@@ -61,7 +61,7 @@ func (a *app) up(ctx context.Context, o upOptions) error {
 		UIPort:       o.uiPort,
 		Logger:       logger,
 	}, supervisor.Environment{Environ: a.environ, Host: host, Logger: logger})
-	if errors.Is(err, embedded.ErrInUse) {
+	if errors.Is(err, supervisor.ErrLocalInUse) || errors.Is(err, embedded.ErrInUse) {
 		return fmt.Errorf("another `starter up` runs on the state directory %s: use that one, or set CLAUDEOPS_STATE_DIR to another",
 			cfg.State.Dir)
 	}
@@ -69,16 +69,23 @@ func (a *app) up(ctx context.Context, o upOptions) error {
 		return err
 	}
 	result := running{one.server.Address(), one.server.UIURL(), cfg.State.Dir}
-	if err := a.printRunning(result); err != nil {
-		return err
+	if err := a.printRunning(result, embedded.Link(result.WebUI, one.lock.Token)); err != nil {
+		return errors.Join(err, one.stop())
 	}
 	return one.wait(ctx)
 }
 
-func (a *app) printRunning(r running) error {
+// printRunning prints where everything is. It prints the link that opens the Web UI to a person only: what is printed
+// elsewhere is kept, in the journal of a service for example, which agents may read.
+func (a *app) printRunning(r running, link string) error {
+	here := "CLAUDEOPS_STATE_DIR=" + shellQuote(r.StateDir) + " starter"
+	if !a.seen() {
+		link = fmt.Sprintf("%s  (the link that opens it: %s env)", r.WebUI, here)
+	}
 	return a.print(r, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "Claude Ops is up.\n  Web UI    %s\n  Temporal  %s\n  State     %s\n\n", r.WebUI, r.Temporal, r.StateDir)
-		_, _ = fmt.Fprintf(w, "Start a chain from another terminal:\n  TEMPORAL_ADDRESS=%s starter run --wait\n\n", r.Temporal)
+		_, _ = fmt.Fprintf(w, "Claude Ops is up.\n  Web UI    %s\n  Temporal  %s\n  State     %s\n\n", link, r.Temporal, r.StateDir)
+		_, _ = fmt.Fprintf(w, "Start a chain from another terminal:\n  %s run --wait\n\n", here)
+		_, _ = fmt.Fprintf(w, "For temporal and tctl there:\n  eval \"$(%s env)\"\n\n", here)
 		_, _ = fmt.Fprintln(w, "Ctrl-C stops it.")
 	})
 }

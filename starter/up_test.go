@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
@@ -62,7 +65,7 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 }
 
 // TestUpIsClosedToItsAgents lets an agent whose commands are not limited at all ask the Web UI, as itself and from
-// a process that has left everything behind that it could leave.
+// a process that has left everything behind that it could leave. It has even got the token.
 func TestUpIsClosedToItsAgents(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -75,7 +78,7 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 	require.NoError(t, err, "install curl: the agent of this test asks with it")
 	dir := t.TempDir()
 	address, plainly, hidden := filepath.Join(dir, "address"), filepath.Join(dir, "plainly"), filepath.Join(dir, "hidden")
-	const ask = "curl -sS -i $(cat %s)/api/v1/namespaces > %s"
+	const ask = `curl -sS -i -H "Authorization: Bearer $(cat %[1]s.token)" $(cat %[1]s)/api/v1/namespaces > %[2]s`
 	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(
 		claudesim.Bash(fmt.Sprintf(ask, address, plainly)),
 		claudesim.Bash("env -i \"PATH=$PATH\" setsid sh -c '("+fmt.Sprintf(ask, address, hidden)+") & wait'"),
@@ -86,10 +89,9 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 
 	up := startUp(t, environ)
 	require.NoError(t, os.WriteFile(address, []byte(up.WebUI), 0o600))
-	response, err := http.Get(up.WebUI + "/api/v1/namespaces")
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	require.Equal(t, http.StatusOK, response.StatusCode, "it is open to others")
+	token := settingsOf(t, environ).value(t, "TEMPORAL_API_KEY")
+	require.NoError(t, os.WriteFile(address+".token", []byte(token), 0o600))
+	require.Equal(t, http.StatusOK, fetch(t, http.MethodGet, up.WebUI+"/api/v1/namespaces", "Bearer "+token, "").status, "it is open to others")
 	ran := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "run", "--wait")
 	require.Equal(t, exitOK, ran.code, ran.stderr)
 	for _, file := range []string{plainly, hidden} {
@@ -114,15 +116,20 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 type upProcess struct {
 	running
 	command *exec.Cmd
+	// said is what it wrote to stderr, to be read when it has ended.
+	said *strings.Builder
 }
 
 func startUp(t *testing.T, environ []string) upProcess {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	up := upProcess{command: exec.CommandContext(t.Context(), self, "up", "--port", "0", "--ui-port", "0", "--output", "json")}
+	up := upProcess{
+		command: exec.CommandContext(t.Context(), self, "up", "--port", "0", "--ui-port", "0", "--output", "json"),
+		said:    new(strings.Builder),
+	}
 	up.command.Env = append([]string{asStarter + "=1"}, environ...)
-	up.command.Stderr = os.Stderr
+	up.command.Stderr = io.MultiWriter(os.Stderr, up.said)
 	stdout, err := up.command.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, up.command.Start())
@@ -137,4 +144,29 @@ func (p upProcess) interrupt(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.command.Process.Signal(syscall.SIGINT))
 	require.NoError(t, p.command.Wait())
+}
+
+// TestUpPrintsTheLinkToPeopleOnly prints where everything is into a file and on a terminal.
+func TestUpPrintsTheLinkToPeopleOnly(t *testing.T) {
+	t.Parallel()
+	r := running{Temporal: "127.0.0.1:7233", WebUI: "http://127.0.0.1:8233", StateDir: "/var/lib/it's"}
+	const link = "http://127.0.0.1:8233?token=secret"
+	for _, format := range []outputFormat{outputText, outputJSON} {
+		var kept strings.Builder
+		require.NoError(t, (&app{process: process{stdout: &kept}, output: format}).printRunning(r, link))
+		require.NotContains(t, kept.String(), "secret")
+		if format == outputText {
+			require.Contains(t, kept.String(), `the link that opens it: CLAUDEOPS_STATE_DIR='/var/lib/it'\''s' starter env`)
+		}
+	}
+
+	screen, typed, err := pty.Open()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, errors.Join(typed.Close(), screen.Close())) })
+	require.NoError(t, (&app{process: process{stdout: typed}, output: outputText}).printRunning(r, link))
+	seen := bufio.NewScanner(screen)
+	for range 2 {
+		require.True(t, seen.Scan())
+	}
+	require.Contains(t, seen.Text(), link)
 }

@@ -44,7 +44,8 @@ A second signal ends it at once.
 
 It takes no arguments. It is configured by CLAUDEOPS_ variables, which ` + "`starter config`" + ` and
 docs/configuration.md list, and finds Temporal by Temporal's own settings: TEMPORAL_ADDRESS,
-TEMPORAL_NAMESPACE, temporal.toml. ` + "`starter doctor`" + ` checks that all it needs is there.
+TEMPORAL_NAMESPACE, temporal.toml; without an address, the ` + "`starter up`" + ` on its state directory.
+` + "`starter doctor`" + ` checks that all it needs is there.
 
 All workers of a task queue must share one set of records, a SQLite file: they run on one host, with one
 CLAUDEOPS_STATE_DIR.
@@ -93,7 +94,7 @@ func run(ctx context.Context, environ []string, stderr io.Writer) (err error) {
 		return err
 	}
 	logger := supervisor.NewLogger(stderr, cfg.Log, redact.New(environ))
-	options, err := supervisor.ConnectionOptions(environ, logger)
+	options, err := supervisor.ConnectionOptions(environ, cfg.State.Dir, logger)
 	if err != nil {
 		return err
 	}

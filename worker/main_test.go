@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -115,7 +116,8 @@ func TestRunNeedsTemporal(t *testing.T) {
 }
 
 // TestRunDrainsOnSignal sends a real worker process a SIGTERM in the middle of a tier
-// that ends in time: the tier is not interrupted.
+// that ends in time: the tier is not interrupted. It works beside a server as `starter up`
+// runs it, whose token it finds in the state directory.
 func TestRunDrainsOnSignal(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -127,10 +129,16 @@ func TestRunDrainsOnSignal(t *testing.T) {
 		claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
 	require.NoError(t, err)
 	logger := slog.New(slog.DiscardHandler)
-	server, err := embedded.Start(t.Context(), embedded.Options{NoUI: true, Logger: logger})
+	state := t.TempDir()
+	lock, err := supervisor.LockLocal(state)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, lock.Close()) })
+	server, err := embedded.Start(t.Context(), embedded.Options{NoUI: true, Token: lock.Token, Logger: logger})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })
-	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.Address(), Logger: log.NewStructuredLogger(logger)})
+	local := supervisor.LocalServer{Address: server.Address(), Token: lock.Token}
+	require.NoError(t, lock.Announce(local))
+	c, err := client.DialContext(t.Context(), local.ClientOptions(client.Options{Logger: log.NewStructuredLogger(logger)}))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 
@@ -138,7 +146,7 @@ func TestRunDrainsOnSignal(t *testing.T) {
 	require.NoError(t, err)
 	worker := exec.CommandContext(t.Context(), self)
 	worker.Env = environment(t, asWorker+"=1", "PATH="+os.Getenv("PATH"), "CLAUDEOPS_CLAUDE="+claude,
-		"TEMPORAL_ADDRESS="+server.Address(), "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
+		"CLAUDEOPS_STATE_DIR="+state, "TEMPORAL_ADDRESS="+server.Address(), "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
 	worker.Stderr = t.Output()
 	require.NoError(t, worker.Start())
 	t.Cleanup(func() { _ = worker.Process.Kill() })

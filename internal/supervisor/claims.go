@@ -119,16 +119,7 @@ func takeOrphan(name string) (*claim, error) {
 }
 
 // lock keeps others from making or taking claims, so that none is seen that is not locked yet.
-func (c claims) lock() (unlock func(), err error) {
-	dir, err := os.Open(c.dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := flock(dir, syscall.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", c.dir, err), dir.Close())
-	}
-	return func() { _ = dir.Close() }, nil // closing unlocks
-}
+func (c claims) lock() (unlock func(), err error) { return lockDir(c.dir) }
 
 func flock(file *os.File, how int) error {
 	for {

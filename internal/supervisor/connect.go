@@ -1,15 +1,18 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
@@ -25,14 +28,12 @@ var ErrConnectionSettings = errors.New("the connection settings of Temporal")
 
 // ConnectionOptions reads Temporal's own settings from environ ("NAME=value"):
 // TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TLS and the profiles of
-// temporal.toml.
-func ConnectionOptions(environ []string, logger *slog.Logger) (client.Options, error) {
+// temporal.toml. Where they lead to the server of the `starter up` that runs on the state
+// directory, or name no address, they become those of that server, with its token.
+func ConnectionOptions(environ []string, stateDir string, logger *slog.Logger) (client.Options, error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: variables(environ)})
 	if err != nil {
 		return client.Options{}, fmt.Errorf("%w: %w", ErrConnectionSettings, err)
-	}
-	if options.HostPort == "" {
-		options.HostPort = client.DefaultHostPort
 	}
 	if options.Namespace == "" {
 		options.Namespace = client.DefaultNamespace
@@ -45,6 +46,24 @@ func ConnectionOptions(environ []string, logger *slog.Logger) (client.Options, e
 	}
 	options.Logger = log.NewStructuredLogger(logger)
 	options.FailureConverter = MaskFailures(redact.New(environ))
+	return withLocal(options, stateDir)
+}
+
+// withLocal returns options for the server of the `starter up` on the state directory, if they are meant for that one.
+func withLocal(options client.Options, stateDir string) (client.Options, error) {
+	address := options.HostPort
+	if options.HostPort == "" {
+		options.HostPort = client.DefaultHostPort
+	}
+	server, err := FindLocal(stateDir)
+	switch {
+	case errors.Is(err, ErrNoLocal), errors.Is(err, fs.ErrPermission):
+		return options, nil // another Temporal, or another user's
+	case err != nil:
+		return client.Options{}, err
+	case address == "" || server.isAt(address):
+		return server.ClientOptions(options), nil
+	}
 	return options, nil
 }
 
@@ -55,6 +74,10 @@ func Connect(ctx context.Context, options client.Options) (client.Client, error)
 	connected, err := client.DialContext(ctx, options)
 	if err != nil && isUnknownHost(ctx, options.HostPort) {
 		return nil, fmt.Errorf("connect to Temporal at %s: there is no such host; set TEMPORAL_ADDRESS to where it runs", options.HostPort)
+	}
+	if denied, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
+		return nil, fmt.Errorf("connect to Temporal at %s: %s: %w", options.HostPort,
+			cmp.Or(denied.Reason, "set TEMPORAL_API_KEY to a key that it knows"), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to Temporal at %s: %w; check that it runs there, or set TEMPORAL_ADDRESS", options.HostPort, err)

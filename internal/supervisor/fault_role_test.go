@@ -151,7 +151,7 @@ func workerRole() (err error) {
 		return err
 	}
 	logger := supervisor.NewLogger(os.Stderr, cfg.Log, redact.New(os.Environ()))
-	options, err := supervisor.ConnectionOptions(os.Environ(), logger)
+	options, err := supervisor.ConnectionOptions(os.Environ(), cfg.State.Dir, logger)
 	if err != nil {
 		return err
 	}
