@@ -154,7 +154,8 @@ is wrong is reported at once, also a variable that begins with ` + "`CLAUDEOPS_`
 ` + "`starter config`" + ` prints every setting with the value in force.
 
 The connection to Temporal follows Temporal's own settings: ` + "`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`," + `
-` + "`TEMPORAL_API_KEY`" + `, TLS, and the profiles of ` + "`temporal.toml`" + `.
+` + "`TEMPORAL_API_KEY`" + `, TLS, and the profiles of ` + "`temporal.toml`" + `. Where they name no address, or that of the
+` + "`starter up`" + ` that runs on the state directory, it goes to that one, with the token that is kept there.
 `
 
 // notes stand below the heading of a group.
