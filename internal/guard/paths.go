@@ -22,7 +22,8 @@ type Place struct {
 	Path []string
 	// Variables is the environment of the commands.
 	Variables map[string]string
-	// Own are the supervisor's files and directories, which no agent touches.
+	// Own are the supervisor's files and directories, which no agent touches, as they are without symbolic links and
+	// as they are called. Work, Home and Temp may lie within them, and are the agent's all the same.
 	Own []string
 	// Doors are the supervisor's ports, which no agent asks.
 	Doors []Door
@@ -268,10 +269,28 @@ func (j *judge) roots(names []string) []string {
 
 // private refuses the supervisor's own files, and what shows the memory and environment of processes.
 func (j *judge) private(path string) error {
-	if j.below(path, j.place.Own) || matchesAny(j.policy.Private, path) {
+	if j.own(path) || matchesAny(j.policy.Private, path) {
 		return &DeniedError{Rule: "private", Reason: Word(path).String() + " is for no agent"}
 	}
 	return nil
+}
+
+// own reports whether a path is the supervisor's. The agent's own directories may lie within the supervisor's, or the
+// other way round: the directory that is nearest counts.
+func (j *judge) own(path string) bool {
+	mine := j.nearest(path, j.place.Own)
+	return mine > 0 && mine > j.nearest(path, j.roots([]string{".", "~", "$TMPDIR"}))
+}
+
+// nearest returns the length of the longest of the directories that a path is in; 0 if it is in none.
+func (j *judge) nearest(path string, dirs []string) int {
+	longest := 0
+	for _, dir := range dirs {
+		if j.below(path, []string{dir}) {
+			longest = max(longest, len(dir))
+		}
+	}
+	return longest
 }
 
 // secret refuses files that no agent of a listed tier reads.

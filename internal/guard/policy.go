@@ -95,24 +95,25 @@ type Use struct {
 
 // Never is a use of a program that no tier may make.
 type Never struct {
-	Why     string `yaml:"why"`
-	Program string `yaml:"program"`
+	Why     string `yaml:"why" json:"why"`
+	Program string `yaml:"program" json:"program"`
 	// Command is the subcommand: words that are arguments, in this order. "a|b" is either.
-	Command string `yaml:"command"`
+	Command string `yaml:"command" json:"command,omitempty"`
 	// Flags are options of which one must be there for the rule to hold.
-	Flags string `yaml:"flags"`
+	Flags string `yaml:"flags" json:"flags,omitempty"`
 	// Args are patterns of which one argument must match for the rule to hold.
-	Args []string `yaml:"args"`
+	Args []string `yaml:"args" json:"args,omitempty"`
 	// With are patterns of which one other argument must match, too.
-	With []string `yaml:"with"`
+	With []string `yaml:"with" json:"with,omitempty"`
 }
 
 // UnmarshalYAML implements yaml.InterfaceUnmarshaler: one use, or a list.
 func (u *Uses) UnmarshalYAML(unmarshal func(any) error) error {
 	var several []Use
-	if err := unmarshal(&several); err == nil {
+	err := unmarshal(&several)
+	if _, single := errors.AsType[*yaml.UnexpectedNodeTypeError](err); !single {
 		*u = several
-		return nil
+		return err
 	}
 	var one Use
 	if err := unmarshal(&one); err != nil {
@@ -122,14 +123,14 @@ func (u *Uses) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// ParsePolicy reads a policy from YAML. Its errors say what is wrong, and where.
+// ParsePolicy reads a policy from YAML. Its error is a *PolicyError.
 func ParsePolicy(text []byte) (*Policy, error) {
 	policy := &Policy{}
 	if err := yaml.UnmarshalWithOptions(text, policy, yaml.DisallowUnknownField()); err != nil {
-		return nil, errors.New(yaml.FormatError(err, false, true))
+		return nil, malformed(err)
 	}
 	if err := policy.check(); err != nil {
-		return nil, err
+		return nil, located(text, err)
 	}
 	return policy, nil
 }
@@ -137,29 +138,40 @@ func ParsePolicy(text []byte) (*Policy, error) {
 // check wants what is needed to be there and right, and compiles the uses.
 func (p *Policy) check() error {
 	if p.Version != 1 {
-		return fmt.Errorf("version must be 1, and is %d", p.Version)
+		return &mistake{[]any{"version"}, fmt.Errorf("must be 1, and is %d", p.Version)}
 	}
 	for _, tier := range []int{1, 2, 3} {
 		if _, there := p.Tiers[tier]; !there {
-			return fmt.Errorf("tiers must have %d", tier)
+			return &mistake{[]any{"tiers"}, fmt.Errorf("must have %d", tier)}
 		}
 	}
-	for _, pattern := range slices.Concat(p.Secrets, p.Protected, p.Private) {
-		if !doublestar.ValidatePattern(pattern) {
-			return fmt.Errorf("the pattern %q cannot be read: see https://github.com/bmatcuk/doublestar#patterns", pattern)
-		}
+	if err := p.checkPatterns(); err != nil {
+		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Programs)) {
 		if err := p.Programs[name].compile(nil); err != nil {
-			return fmt.Errorf("programs: %s: %w", name, err)
+			return within(err, "programs", name)
 		}
 	}
 	if err := nameEach(p.Programs); err != nil {
-		return fmt.Errorf("programs: %w", err)
+		return within(err, "programs")
 	}
 	for i, never := range p.Never {
 		if never.Program == "" || never.Why == "" {
-			return fmt.Errorf("never[%d] needs a program and why", i)
+			return &mistake{[]any{"never", i}, errors.New("a program and why are needed")}
+		}
+	}
+	return nil
+}
+
+// checkPatterns wants patterns that can be matched.
+func (p *Policy) checkPatterns() error {
+	for key, patterns := range map[string][]string{"secrets": p.Secrets, "protected": p.Protected, "private": p.Private} {
+		for i, pattern := range patterns {
+			if !doublestar.ValidatePattern(pattern) {
+				return &mistake{[]any{key, i}, fmt.Errorf(
+					"the pattern %q cannot be read: see https://github.com/bmatcuk/doublestar#patterns", pattern)}
+			}
 		}
 	}
 	return nil
@@ -174,16 +186,16 @@ func (u Uses) compile(above *Use) error {
 		}
 		form, err := parseForm(use)
 		if err != nil {
-			return err
+			return &mistake{[]any{i}, err}
 		}
 		use.form = form
 		for _, name := range slices.Sorted(maps.Keys(use.Commands)) {
 			if err := use.Commands[name].compile(use); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+				return within(err, i, "commands", name)
 			}
 		}
 		if err := nameEach(use.Commands); err != nil {
-			return err
+			return within(err, i, "commands")
 		}
 	}
 	return nil

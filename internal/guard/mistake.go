@@ -1,0 +1,165 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// PolicyError says what is wrong with a policy, in a sentence.
+type PolicyError struct {
+	// Line is the line of the file, from 1; 0 if the mistake has none.
+	Line int
+	// Problem is what is wrong there.
+	Problem string
+}
+
+// Error implements error.
+func (e *PolicyError) Error() string {
+	if e.Line == 0 {
+		return e.Problem
+	}
+	return fmt.Sprintf("line %d: %s", e.Line, e.Problem)
+}
+
+// malformed turns an error of the YAML library into one of ours.
+func malformed(err error) error {
+	if wrong, is := errors.AsType[*yaml.TypeError](err); is {
+		return &PolicyError{wrong.Token.Position.Line, fmt.Sprintf("%s %q is there, where %s is needed",
+			kindOf(wrong.SrcType), wrong.Token.Value, kindOf(wrong.DstType))}
+	}
+	if found, is := errors.AsType[yaml.Error](err); is && found.GetToken() != nil {
+		return &PolicyError{found.GetToken().Position.Line, oneLine(found.GetMessage())}
+	}
+	return &PolicyError{Problem: oneLine(err.Error())}
+}
+
+// kindOf says what a type of Go is in a policy.
+func kindOf(kind reflect.Type) string {
+	switch kind.Kind() {
+	case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "a mapping"
+	case reflect.Bool:
+		return "true or false"
+	default:
+		return "a text"
+	}
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// mistake is an error at a place of the policy: the keys and numbers that lead to it.
+type mistake struct {
+	path []any
+	err  error
+}
+
+func (m *mistake) Error() string {
+	var names []string
+	for _, step := range m.path {
+		if name, is := step.(string); is && name != "commands" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return m.err.Error()
+	}
+	return strings.Join(names, ": ") + ": " + m.err.Error()
+}
+
+func (m *mistake) Unwrap() error { return m.err }
+
+// within says that an error is at a place below those that it names already.
+func within(err error, steps ...any) error {
+	if inner, is := errors.AsType[*mistake](err); is {
+		return &mistake{slices.Concat(steps, inner.path), inner.err}
+	}
+	return &mistake{steps, err}
+}
+
+// located turns an error of check into one with the line that it is about.
+func located(text []byte, err error) error {
+	found := &PolicyError{Problem: err.Error()}
+	at, is := errors.AsType[*mistake](err)
+	if !is {
+		return found
+	}
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil || len(file.Docs) == 0 {
+		return found
+	}
+	found.Line = lineOf(file.Docs[0].Body, at.path)
+	return found
+}
+
+// lineOf follows a path as far as the document has it.
+func lineOf(root ast.Node, path []any) int {
+	anchors := anchored{}
+	ast.Walk(anchors, root)
+	line := 1
+	node := root
+	for _, step := range path {
+		next, at := below(anchors.plain(node), step)
+		if next == nil {
+			break
+		}
+		node, line = next, at
+	}
+	return line
+}
+
+// below returns what a step leads to, and its line. A number in what is no list leads to the whole: one use needs no list.
+func below(node ast.Node, step any) (next ast.Node, line int) {
+	switch in := node.(type) {
+	case *ast.MappingNode:
+		if number, is := step.(int); is && number == 0 {
+			return in, in.Start.Position.Line
+		}
+		for _, value := range in.Values {
+			if value.Key.GetToken().Value == fmt.Sprint(step) {
+				return value.Value, value.Key.GetToken().Position.Line
+			}
+		}
+	case *ast.SequenceNode:
+		if number, is := step.(int); is && number < len(in.Values) {
+			return in.Values[number], in.Values[number].GetToken().Position.Line
+		}
+	}
+	return nil, 0
+}
+
+// anchored are the nodes that have names, by these.
+type anchored map[string]ast.Node
+
+// Visit implements ast.Visitor.
+func (a anchored) Visit(node ast.Node) ast.Visitor {
+	if anchor, is := node.(*ast.AnchorNode); is {
+		a[anchor.Name.GetToken().Value] = anchor.Value
+	}
+	return a
+}
+
+// plain returns what a node stands for.
+func (a anchored) plain(node ast.Node) ast.Node {
+	for range len(a) + 2 {
+		switch in := node.(type) {
+		case *ast.AnchorNode:
+			node = in.Value
+		case *ast.AliasNode:
+			node = a[in.Value.GetToken().Value]
+		default:
+			return node
+		}
+	}
+	return node
+}
