@@ -21,6 +21,7 @@ type Config struct {
 	State   State   `group:"State and records"`
 	Claude  Claude  `group:"The claude command line"`
 	Tiers   Tiers   `group:"Tiers"`
+	Guard   Guard   `group:"Permissions"`
 	Prompts Prompts `group:"Prompts"`
 	Notify  Notify  `group:"Notifications"`
 	Worker  Worker  `group:"Worker"`
@@ -139,6 +140,11 @@ type Tier struct {
 	MaxTurns        int           `env:"MAX_TURNS" desc:"Cap on the agent's turns; 0 is no cap."`
 	BudgetUSD       float64       `env:"BUDGET_USD" desc:"Cap on what one session may spend over all its attempts, in US dollars; 0 is no cap. Checked after each call, so the last one can overshoot."`
 	AbortOnTimeout  bool          `env:"ABORT_ON_TIMEOUT" desc:"true: a session that its time limit has ended is given up, and nobody is offered to continue it. Otherwise its conversation is kept for that."`
+}
+
+// Guard is what decides on the calls of agents.
+type Guard struct {
+	PolicyFile string `env:"POLICY_FILE" default:"the built-in deploy/policy.yaml" desc:"Absolute path of the file that says what the agents of each tier may do, in place of the built-in one. Begin with a copy of deploy/policy.yaml; deploy/policy.schema.json describes it. starter policy check and starter policy test try it."`
 }
 
 // Prompts are the paths of files that replace the built-in instructions of a tier;

@@ -76,6 +76,7 @@ func resolve(c *Config, around surroundings, p *problems) {
 		c.Claude.WorkDir = filepath.Join(c.AgentsDir(), "work")
 	}
 	resolveConfigDir(&c.Claude, c.AgentsDir(), around, p)
+	absolute("POLICY_FILE", &c.Guard.PolicyFile)
 	absolute("PROMPT", &c.Prompts.Tier1)
 	absolute("TIER2_PROMPT", &c.Prompts.Tier2)
 	absolute("TIER3_PROMPT", &c.Prompts.Tier3)

@@ -15,6 +15,9 @@ func TestProblems(t *testing.T) {
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "broken.md")
 	require.NoError(t, os.WriteFile(broken, []byte("Look at\n{{.Nothing}}\n"), 0o600))
+	brokenPolicy, wrongPolicy := filepath.Join(dir, "broken.yaml"), filepath.Join(dir, "wrong.yaml")
+	require.NoError(t, os.WriteFile(brokenPolicy, []byte("version: 1\nteirs: {}\n"), 0o600))
+	require.NoError(t, os.WriteFile(wrongPolicy, []byte("version: 1\ntiers: {1: {}, 2: {}, 3: {}}\nprograms:\n  cat: {tier: 1, args: FIEL}\n"), 0o600))
 
 	for name, test := range map[string]struct {
 		settings []string
@@ -84,6 +87,10 @@ func TestProblems(t *testing.T) {
 		"spaces":       {[]string{"CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash(df:*) Read"}, `CLAUDEOPS_TIER1_ALLOWED_TOOLS is "Bash(df:*) Read"; it must be a comma-separated list of rules such as Read or Bash(docker ps:*), and "Bash(df:*) Read" is none.`},
 		"a flag":       {[]string{"CLAUDEOPS_TIER1_DISALLOWED_TOOLS=--add-dir"}, `CLAUDEOPS_TIER1_DISALLOWED_TOOLS is "--add-dir"; it must be a comma-separated list of rules such as Read or Bash(docker ps:*), and "--add-dir" is none.`},
 
+		"missing policy": {[]string{"CLAUDEOPS_POLICY_FILE=" + dir + "/none.yaml"}, `CLAUDEOPS_POLICY_FILE is "` + dir + `/none.yaml"; it must name a policy that can be used: open ` + dir + `/none.yaml: no such file or directory.`},
+		"near policy":    {[]string{"CLAUDEOPS_POLICY_FILE=policy.yaml"}, `CLAUDEOPS_POLICY_FILE is "policy.yaml"; it must be an absolute path.`},
+		"broken policy":  {[]string{"CLAUDEOPS_POLICY_FILE=" + brokenPolicy}, `it must name a policy that can be used: in line 2: unknown field "teirs".`},
+		"wrong policy":   {[]string{"CLAUDEOPS_POLICY_FILE=" + wrongPolicy}, `it must name a policy that can be used: in line 4: programs: cat: args: there is no type "FIEL".`},
 		"missing prompt": {[]string{"CLAUDEOPS_PROMPT=" + dir + "/none.md"}, `CLAUDEOPS_PROMPT is "` + dir + `/none.md"; it must name a file that can be used: open ` + dir + `/none.md: no such file or directory.`},
 		"broken prompt":  {[]string{"CLAUDEOPS_TIER2_PROMPT=" + broken}, broken + ":2:2"},
 

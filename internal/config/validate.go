@@ -25,6 +25,7 @@ func (c Config) validate(p *problems) {
 	for _, named := range c.Tiers.named() {
 		named.tier.validate(named.prefix, c.Claude.FirstByteTimeout, p)
 	}
+	c.Guard.validate(p)
 	c.Prompts.validate(p)
 	c.Notify.validate(p)
 	p.must("TASK_QUEUE", isWord(c.Worker.TaskQueue) && len(c.Worker.TaskQueue) <= 200, "be a name without spaces, of at most 200 bytes")

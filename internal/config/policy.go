@@ -1,0 +1,34 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/guard"
+)
+
+// LoadPolicy returns what the agents of each tier may do: the file that the configuration names, or the built-in policy.
+func (g Guard) LoadPolicy() (*guard.Policy, error) {
+	if g.PolicyFile == "" {
+		return guard.ParsePolicy(deploy.Policy)
+	}
+	text, err := os.ReadFile(g.PolicyFile)
+	if err != nil {
+		return nil, err
+	}
+	return guard.ParsePolicy(text)
+}
+
+// validate reads the policy that is named, so that one that cannot be used fails the start of the program.
+func (g Guard) validate(p *problems) {
+	if g.PolicyFile == "" {
+		return
+	}
+	_, err := g.LoadPolicy()
+	if mistake, is := errors.AsType[*guard.PolicyError](err); is && mistake.Line > 0 {
+		err = fmt.Errorf("in line %d: %s", mistake.Line, mistake.Problem)
+	}
+	p.must("POLICY_FILE", err == nil, "name a policy that can be used: %s", errorText(err))
+}
