@@ -1,0 +1,179 @@
+package guard_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/guard"
+)
+
+// explained is a policy that has something of everything.
+const explained = `version: 1
+branches: [main]
+secrets: ["**/.env"]
+protected: ["**/vms.yaml"]
+tiers:
+  1: {read: [".", "~", /etc], write: [$TMPDIR], methods: [GET], hosts: ["**"]}
+  2: {read: [".", /etc], write: [".", $TMPDIR], keep: ["**/.git"], methods: [GET, HEAD], hosts: ["*.lan"]}
+  3: {anything: true}
+never:
+  - {program: "rm|shred", flags: "-r -R", why: it destroys the host}
+  - {program: docker, command: volume rm, why: it deletes persistent data}
+  - {program: docker, command: restart, why: it ends the host}
+mcp: {mcp__tickets__read: 1, mcp__tickets__write: 2}
+programs:
+  cat: {tier: 1, args: "FILE*"}
+  "tac, rev": {tier: 1, args: "FILE*", flags: "-a"}
+  curl: {tier: 1, flags: "-s -m,--max-time=INT", args: URL}
+  top: {tier: 1, flags: "-b -n=INT", needs: "-b"}
+  timeout: {tier: 1, args: "DURATION COMMAND", style: posix}
+  rm: {tier: 2, flags: "-f", args: "OUT+"}
+  docker: &docker
+    tier: 1
+    commands:
+      ps: {args: ""}
+      logs: {args: NAME}
+      restart: {tier: 2, args: "SERVICE+", action: restart}
+      compose: {commands: {ps: {args: ""}, up: {tier: 2, in: work, flags: "-d", needs: "-d", args: "SERVICE*", action: redeployment}}}
+      exec: {tier: 3}
+  podman: *docker
+  git: {tier: 2, in: repository, commands: {push: {args: "NAME BRANCH"}}}
+  ansible-playbook: {tier: 3}
+`
+
+func explainedPolicy(t *testing.T) *guard.Policy {
+	t.Helper()
+	policy, err := guard.ParsePolicy([]byte(explained))
+	require.NoError(t, err)
+	return policy
+}
+
+const spelling = `
+Write it so that it can be read before it runs:
+- pipes, §&&§, §||§, §;§, §2>&1§, §if§, §while read§ and §for§ over words that are written out are fine; options may stand anywhere
+- write programs, subcommands, options, services, hosts and paths out: what a variable or §$(…)§ holds there cannot be judged
+- put §--§ in front of names that come from another call: §docker ps -q | xargs docker inspect --§
+- name programs without their path; put scripts for §bash -c§, §awk§, §sed§ and §jq§ into single quotes
+- §curl§: one address a call, host and port written out, no §-L§: ask the address of a redirect in a call of its own
+- a refusal says why, and often which spelling passes; if none does, say in your verdict what you could not do
+
+Refused in any case:
+- the supervisor's own files and ports, Temporal and its Web UI, §starter§, §claude§; environment and memory of processes
+`
+
+func TestBrief(t *testing.T) {
+	t.Parallel()
+	for tier, want := range map[int]string{
+		1: `You may do this, and nothing else (§a b|c§ is §a b§ and §a c§):
+- look with: §cat§, §curl§, §rev|tac§, §top§
+- look with: §docker|podman compose ps§, §docker|podman logs|ps§
+- run one of these commands through: §timeout§
+- only with one of these options: §top -b§
+- read files, also with Read and Grep: below the working directory, §$HOME§, §/etc§; write them, also with Edit and Write, below §$TMPDIR§
+- ask HTTP services by: GET, on any host
+- use the tools: §mcp__tickets__read§
+` + spelling + `- reading what may hold secrets: §.env§, §.ssh§, private keys, files named after passwords, tokens or secrets, §/etc/shadow§, Kubernetes Secrets
+- changing §**/vms.yaml§
+`,
+		2: `You may do this, and nothing else (§a b|c§ is §a b§ and §a c§):
+- look with: §cat§, §curl§, §rev|tac§, §top§
+- look with: §docker|podman compose ps§, §docker|podman logs|ps§
+- restart, each counted for its service: §docker|podman restart§
+- redeploy, each counted for its service: §docker|podman compose up§
+- change: §rm§, §git push§
+- run one of these commands through: §timeout§
+- only with one of these options: §docker|podman compose up -d§, §top -b§
+- read files, also with Read and Grep: below the working directory, §/etc§; write them, also with Edit and Write, below the working directory, §$TMPDIR§
+- ask HTTP services by: GET, HEAD, on §*.lan§
+- use the tools: §mcp__tickets__read§, §mcp__tickets__write§
+` + spelling + `- reading what may hold secrets: §.env§, §.ssh§, private keys, files named after passwords, tokens or secrets, §/etc/shadow§, Kubernetes Secrets
+- changing §**/vms.yaml§, §**/.git§
+- pushing to §main§: push a branch of your own, and open a pull request
+- §rm -r|-R§ where it destroys the host; §docker restart§ where it ends the host
+`,
+		3: `You may run any program, and read and write any file. Refused in any case (§a b|c§ is §a b§ and §a c§):
+- the supervisor's own files and ports, Temporal and its Web UI, §starter§, §claude§; environment and memory of processes
+- changing §**/vms.yaml§
+- pushing to §main§: push a branch of your own, and open a pull request
+- §rm|shred -r|-R§ where it destroys the host
+- §docker volume rm§ where it deletes persistent data
+- §docker restart§ where it ends the host
+`,
+	} {
+		require.Equal(t, strings.ReplaceAll(want, "§", "`"), explainedPolicy(t).Brief(tier))
+	}
+}
+
+func TestBriefOfTheBuiltInPolicyIsShort(t *testing.T) {
+	t.Parallel()
+	for tier := 1; tier <= 3; tier++ {
+		brief := policy(t).Brief(tier)
+		require.LessOrEqual(t, strings.Count(brief, "\n"), 25, brief)
+		require.Less(t, len(brief), 9_000)
+	}
+}
+
+// TestBriefAdvises holds what a brief says of spelling to what the guard does.
+func TestBriefAdvises(t *testing.T) {
+	t.Parallel()
+	g := guard.New(policy(t), guard.Host{})
+	place, _ := stage(t)
+	for command, allowed := range map[string]bool{
+		"docker ps -q | xargs docker inspect --":                    true,
+		"docker ps -q | xargs docker inspect":                       true, // Docker's own ids are known not to be options
+		"cat names | xargs docker logs --":                          false,
+		"for s in a b; do docker logs $s; done":                     true,
+		"docker logs a --tail 5 && docker ps || true; df -h 2>&1":   true,
+		"curl -s http://a.lan:8096/":                                true,
+		"curl -sL http://a.lan:8096/":                               false,
+		"x=$(hostname); curl -s http://$x/":                         false,
+		"/opt/docker ps":                                            false,
+		"docker ps | awk '{print $1}'":                              true,
+		`docker ps | awk "{print $(id)}"`:                           false,
+		"bash -c 'df -h'":                                           true,
+		"docker logs jellyfin --tail 5 | while read l; do :; done":  true,
+		"if docker ps -q; then df -h; fi":                           true,
+		"cmd=ps; docker $(echo ps)":                                 false,
+		"systemctl restart jellyfin":                                false,
+		"docker ps -a | grep jelly; systemctl is-active jellyfin":   true,
+		"kubectl -n shop get pods -o wide; kubectl get -n shop pod": true,
+	} {
+		input, err := json.Marshal(map[string]string{"command": command})
+		require.NoError(t, err)
+		got := g.Decide(guard.Call{Tier: 1, Tool: "Bash", Input: input, Place: place})
+		require.Equal(t, allowed, got.Allowed, "%s: %s", command, got.Reason)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	tier2 := explainedPolicy(t).Explain(2)
+	up := tier2.Grants[slices.IndexFunc(tier2.Grants, func(g guard.Grant) bool { return g.Name() == "docker compose up" })]
+	require.Equal(t, guard.Grant{
+		Program: "docker", Command: "compose up", Options: []string{"-d"}, Needs: []string{"-d"}, Arguments: []string{"SERVICE*"},
+		Action: "redeployment", In: "work", Tier: 2,
+	}, up)
+	require.True(t, up.Changes())
+	names := func(e guard.Explanation) []string {
+		var all []string
+		for _, grant := range e.Grants {
+			all = append(all, grant.Name())
+		}
+		return all
+	}
+	require.NotContains(t, names(tier2), "docker exec")
+	require.NotContains(t, names(tier2), "ansible-playbook")
+	require.NotContains(t, names(tier2), "docker", "it has subcommands, and does nothing without one")
+	require.NotContains(t, names(explainedPolicy(t).Explain(1)), "docker restart")
+	require.Len(t, tier2.Never, 3)
+	require.Equal(t, []string{"*.lan"}, tier2.Hosts)
+
+	tier3 := explainedPolicy(t).Explain(3)
+	require.True(t, tier3.Anything)
+	require.Empty(t, tier3.Grants)
+	require.Empty(t, tier3.Secrets, "they hold for Tiers 1 and 2")
+}
