@@ -17,6 +17,7 @@ const (
 	exitFailure     exitCode = 1 // something did not work
 	exitUsage       exitCode = 2 // the command line, the input, the answer to a gate or the configuration is wrong; nothing was done
 	exitNeedsPerson exitCode = 3 // a chain that was waited for ended needs_human, suppressed or aborted
+	exitDenied      exitCode = 3 // policy check: the call is denied; policy test: some calls are not decided as expected
 	exitChainFailed exitCode = 4 // a chain that was waited for ended failed
 )
 
@@ -25,7 +26,8 @@ const exitHelp = `Exit codes:
   0  done; followed to its end, the chain ended healthy, resolved or overridden
   1  something did not work
   2  the command line, the input, the answer to a gate or the configuration is wrong; nothing was done
-  3  followed to its end, the chain ended needs_human, suppressed or aborted
+  3  followed to its end, the chain ended needs_human, suppressed or aborted;
+     policy check: the call is denied; policy test: some calls are not decided as expected
   4  followed to its end, the chain ended failed`
 
 // exitError is an error that asks for an exit code of its own.

@@ -82,6 +82,9 @@ func (f tierFlag) names() []string {
 // orList is names as a sentence lists them: a, b or c.
 func orList(names []string) string {
 	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 

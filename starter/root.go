@@ -75,7 +75,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.demoCommand(), a.upCommand(),
 		a.runCommand(), a.watchCommand(), a.gateCommand(), a.chainCommand(), a.chainsCommand(), a.escalateCommand(), a.cancelCommand(),
 		a.scheduleCommand(),
-		a.configCommand(), a.envCommand(), a.doctorCommand(), a.notifyCommand(),
+		a.configCommand(), a.envCommand(), a.doctorCommand(), a.notifyCommand(), a.policyCommand(),
 	)
 	return root
 }
