@@ -1,0 +1,120 @@
+package deploy_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/guard"
+)
+
+const schemaFile = "policy.schema.json"
+
+// validate holds a policy against the schema.
+func validate(t *testing.T, text []byte) error {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile(schemaFile)
+	require.NoError(t, err)
+	asJSON, err := yaml.YAMLToJSON(text)
+	require.NoError(t, err)
+	policy, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+	require.NoError(t, err)
+	return schema.Validate(policy)
+}
+
+func TestPolicyIsValid(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, validate(t, deploy.Policy))
+	_, err := guard.ParsePolicy(deploy.Policy)
+	require.NoError(t, err)
+	first, _, _ := strings.Cut(string(deploy.Policy), "\n")
+	require.Equal(t, "# yaml-language-server: $schema="+schemaFile, first)
+}
+
+// TestSchemaRefuses gives the schema what the guard refuses, too.
+func TestSchemaRefuses(t *testing.T) {
+	t.Parallel()
+	const head = "version: 1\ntiers: {1: {}, 2: {}, 3: {anything: true}}\n"
+	require.NoError(t, validate(t, []byte(head)))
+	for name, text := range map[string]string{
+		"another version":         strings.Replace(head, "version: 1", "version: 2", 1),
+		"no version":              "tiers: {1: {}, 2: {}, 3: {}}\n",
+		"two tiers":               "version: 1\ntiers: {1: {}, 2: {}}\n",
+		"a key that is none":      head + "nevr: []\n",
+		"a limit that is none":    "version: 1\ntiers: {1: {raed: [.]}, 2: {}, 3: {}}\n",
+		"a text for a list":       head + "branches: main\n",
+		"a key of a use":          head + "programs: {cat: {tier: 1, arg: FILE}}\n",
+		"a key of a use in lists": head + "programs: {cat: [{tier: 1}, {tier: 1, flag: -v}]}\n",
+		"a key of a subcommand":   head + "programs: {docker: {commands: {ps: {arg: FILE}}}}\n",
+		"a style":                 head + "programs: {cat: {tier: 1, style: bsd}}\n",
+		"an action":               head + "programs: {cat: {tier: 1, action: reboot}}\n",
+		"a place":                 head + "programs: {cat: {tier: 1, in: home}}\n",
+		"never without why":       head + "never: [{program: rm}]\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Error(t, validate(t, []byte(text)))
+			_, err := guard.ParsePolicy([]byte(text))
+			require.Error(t, err)
+		})
+	}
+	for name, text := range map[string]string{ // of which the guard is forgiving
+		"tier 4":                 head + "programs: {cat: {tier: 4}}\n",
+		"what a program prints":  head + "programs: {cat: {tier: 1, prints: words}}\n",
+		"where services come of": head + "programs: {cat: {tier: 1, services: swarm}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Error(t, validate(t, []byte(text)))
+		})
+	}
+}
+
+// TestSchemaHasEveryKey compares the keys of the schema with those that the guard reads.
+func TestSchemaHasEveryKey(t *testing.T) {
+	t.Parallel()
+	type object struct {
+		Properties map[string]struct {
+			Description string `json:"description"`
+			Ref         string `json:"$ref"`
+		} `json:"properties"`
+	}
+	var schema struct {
+		object
+		Defs map[string]object `json:"$defs"`
+	}
+	text, err := os.ReadFile(schemaFile)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &schema))
+	for name, tt := range map[string]struct {
+		schema object
+		read   reflect.Type
+	}{
+		"policy": {schema.object, reflect.TypeFor[guard.Policy]()},
+		"limits": {schema.Defs["limits"], reflect.TypeFor[guard.Limits]()},
+		"use":    {schema.Defs["use"], reflect.TypeFor[guard.Use]()},
+		"never":  {schema.Defs["never"], reflect.TypeFor[guard.Never]()},
+	} {
+		var keys []string
+		for field := range tt.read.Fields() {
+			if key := field.Tag.Get("yaml"); key != "" {
+				keys = append(keys, key)
+			}
+		}
+		require.NotEmpty(t, keys)
+		require.ElementsMatch(t, keys, slices.Collect(maps.Keys(tt.schema.Properties)), name)
+		for key, property := range tt.schema.Properties {
+			require.NotEmpty(t, property.Description+property.Ref, "%s: %s", name, key)
+		}
+	}
+}
