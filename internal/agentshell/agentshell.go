@@ -11,12 +11,14 @@
 package agentshell
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -58,16 +60,27 @@ type Answer struct {
 }
 
 func init() { //nolint:gochecknoinits // before the packages that take long
-	if socket := os.Getenv(SocketVariable); socket != "" && len(os.Args) == 2 {
-		syscall.Exit(run(socket, os.Args[1]))
+	environ := os.Environ() //nolint:forbidigo // this is a main of its own
+	if socket := valueOf(environ, SocketVariable); socket != "" && len(os.Args) == 2 {
+		syscall.Exit(run(socket, os.Args[1], environ))
 	}
 }
 
+// valueOf returns the value of a variable, or "".
+func valueOf(environ []string, name string) string {
+	for _, variable := range environ {
+		if value, is := strings.CutPrefix(variable, name+"="); is {
+			return value
+		}
+	}
+	return ""
+}
+
 // run plays the role that the script asks for, and returns the exit code.
-func run(socket, script string) int {
+func run(socket, script string, environ []string) int {
 	role := answerHook
 	if script != HookScript {
-		role = func(socket string) error { return runScript(socket, script) }
+		role = func(socket string) error { return runScript(socket, script, environ) }
 	}
 	if err := role(socket); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "The supervisor denies this call:", err)
@@ -94,7 +107,7 @@ func answerHook(socket string) error {
 }
 
 // runScript becomes the shell that runs the script.
-func runScript(socket, script string) error {
+func runScript(socket, script string, environ []string) error {
 	answer, err := ask(socket, Question{Script: script})
 	if err != nil {
 		return err
@@ -102,18 +115,13 @@ func runScript(socket, script string) error {
 	if !answer.Run {
 		return errors.New(answer.Reason)
 	}
-	environ := make([]string, 0, len(os.Environ()))
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, SocketVariable+"=") {
-			environ = append(environ, variable)
-		}
-	}
+	environ = slices.DeleteFunc(environ, func(variable string) bool { return strings.HasPrefix(variable, SocketVariable+"=") })
 	return syscall.Exec(Shell, []string{Shell, "-c", script}, environ) //nolint:gosec // the worker has allowed it
 }
 
 // ask asks the worker.
 func ask(socket string, question Question) (Answer, error) {
-	connection, err := net.DialTimeout("unix", socket, patience)
+	connection, err := (&net.Dialer{Timeout: patience}).DialContext(context.Background(), "unix", socket)
 	if err != nil {
 		return Answer{}, fmt.Errorf("the worker does not answer: %w", err)
 	}

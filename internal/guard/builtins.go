@@ -22,7 +22,8 @@ func init() { //nolint:gochecknoinits // the table refers to functions that refe
 		"command": readCommand, "builtin": readCommand, "eval": readEval, "exec": readExec,
 	}
 	for _, name := range []string{
-		".", "source", "shift", "unset", "alias", "unalias", "bg", "fg", "jobs", "bind", "caller", "compgen", "complete", "compopt", "dirs", "disown",
+		".", "source", "shift", "unset", "alias", "unalias", "bg", "fg", "jobs", "bind", "caller",
+		"compgen", "complete", "compopt", "dirs", "disown",
 		"enable", "export", "declare", "typeset", "local", "readonly", "fc", "getopts", "hash", "history", "let", "logout",
 		"mapfile", "readarray", "popd", "pushd", "shopt", "suspend", "trap", "umask", "coproc",
 	} {
@@ -91,7 +92,8 @@ func readTest(_ *shell, words []Word, _ []*syntax.Redirect) error {
 		wrong := word == "-v" || word == "-R" || word.Many()
 		unknown := !known && (len(operands) == 2 && i == operator || len(operands) == 3 && i == operator || len(operands) > 3)
 		if wrong || unknown {
-			return unclear(words[0].String()+" with "+word.String(), `put variables into double quotes, compare two at a time, and use [ -n "${NAME:-}" ]`)
+			return unclear(words[0].String()+" with "+word.String(),
+				`put variables into double quotes, compare two at a time, and use [ -n "${NAME:-}" ]`)
 		}
 	}
 	return nil

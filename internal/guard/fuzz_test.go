@@ -111,6 +111,9 @@ type proving struct {
 // newProving makes the directories. Without root, scripts would run as the user who owns this repository.
 func newProving(t *testing.T) *proving {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("the scripts really run: not with -short")
+	}
 	if os.Getuid() != 0 {
 		t.Skip("scripts run as another user: root is needed")
 	}

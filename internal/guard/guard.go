@@ -51,7 +51,8 @@ func (g *Guard) Decide(call Call) Decision {
 	var rules []string
 	var actions []Action
 	j := &judge{
-		policy: g.policy, tier: call.Tier, place: call.Place, files: g.files, rules: &rules, actions: &actions, printed: new(Output), stale: new(bool), wrote: new(bool),
+		policy: g.policy, tier: call.Tier, place: call.Place, files: g.files,
+		rules: &rules, actions: &actions, printed: new(Output), stale: new(bool), wrote: new(bool),
 	}
 	if err := j.tool(call); err != nil {
 		return refusal(err)

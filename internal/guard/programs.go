@@ -10,7 +10,7 @@ var errNotation = errors.New("no address")
 
 var (
 	// awkForbidden is what runs programs, reads files that no argument names, or calls what a variable names.
-	awkForbidden = regexp.MustCompile(`\bsystem\s*\(|\bgetline\b|\bARG[VC]\b|\bPROCINFO\b|@\s*[A-Za-z_]|\|&|\bENVIRON\b|\bSYMTAB\b|\bFUNCTAB\b`)
+	awkForbidden = regexp.MustCompile(`\bsystem\s*\(|\b(getline|ARG[VC]|PROCINFO|ENVIRON|SYMTAB|FUNCTAB)\b|@\s*[A-Za-z_]|\|&`)
 	awkPrint     = regexp.MustCompile(`\bprintf?\b`)
 )
 

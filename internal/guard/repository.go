@@ -46,38 +46,42 @@ func (j *judge) inRepository(dir Word) error {
 	if *j.wrote && !slices.Contains(j.place.Work, filepath.Clean(text)) {
 		return unclear("what git finds in "+text+" after files were written", "make another call")
 	}
-	files := []string{filepath.Join(j.place.Home, ".gitconfig"), filepath.Join(j.place.Home, ".config/git/config")}
-	for at := filepath.Clean(text); ; at = filepath.Dir(at) {
-		repository := filepath.Join(at, ".git")
-		resolved, err := j.files.Resolve(repository)
-		if err != nil || resolved != repository && !j.below(resolved, j.roots([]string{"."})) {
-			return denied("%s leads elsewhere", repository)
-		}
-		// A worktree's .git is a file that names another directory, whose configuration would have to be followed.
-		if content, err := j.files.ReadFile(repository); err == nil {
-			return denied("%s names another directory (%.40q): work in the repository itself", repository, content)
-		}
-		if _, err := j.files.ReadFile(filepath.Join(at, "HEAD")); err == nil {
-			return denied("%s looks like a repository without a working directory", at)
-		}
-		files = append(files, filepath.Join(repository, "config"), filepath.Join(repository, "config.worktree"))
-		if at == filepath.Dir(at) {
-			break
-		}
+	files, err := j.gitConfigurations(filepath.Clean(text))
+	if err != nil {
+		return err
 	}
-	for _, file := range files {
+	for _, file := range append(files, filepath.Join(j.place.Home, ".gitconfig"), filepath.Join(j.place.Home, ".config/git/config")) {
 		content, err := j.files.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) || err != nil && !errors.Is(err, fs.ErrPermission) {
-			continue
-		}
-		if err != nil {
+		if errors.Is(err, fs.ErrPermission) {
 			return denied("%s cannot be read: %v", file, err)
 		}
-		if key := harmfulGit(string(content)); key != "" {
+		if key := harmfulGit(string(content)); err == nil && key != "" {
 			return &DeniedError{Rule: "repository", Reason: file + " sets " + key + ", which may run a program: git is not used there"}
 		}
 	}
 	return nil
+}
+
+// gitConfigurations returns the files that would be the configuration of a repository around a directory.
+func (j *judge) gitConfigurations(at string) (files []string, err error) {
+	for ; ; at = filepath.Dir(at) {
+		repository := filepath.Join(at, ".git")
+		resolved, err := j.files.Resolve(repository)
+		if err != nil || resolved != repository && !j.below(resolved, j.roots([]string{"."})) {
+			return nil, denied("%s leads elsewhere", repository)
+		}
+		// A worktree's .git is a file that names another directory, whose configuration would have to be followed.
+		if content, err := j.files.ReadFile(repository); err == nil {
+			return nil, denied("%s names another directory (%.40q): work in the repository itself", repository, content)
+		}
+		if _, err := j.files.ReadFile(filepath.Join(at, "HEAD")); err == nil {
+			return nil, denied("%s looks like a repository without a working directory", at)
+		}
+		files = append(files, filepath.Join(repository, "config"), filepath.Join(repository, "config.worktree"))
+		if at == filepath.Dir(at) {
+			return files, nil
+		}
+	}
 }
 
 // harmfulGit returns a setting of a git configuration that may run a program, or that cannot be read; "" if there

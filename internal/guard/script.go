@@ -110,7 +110,10 @@ type Environment struct {
 // both sides count. It returns an *UnclearError for what it cannot tell, and the visitor's error.
 func Walk(script string, env Environment, visitor Visitor) error {
 	w := &walk{visitor: visitor, env: env}
-	s := &shell{walk: w, vars: map[string]Word{}, arrays: map[string][]Word{}, funcs: map[string]*syntax.Stmt{}, dir: Word(env.Dir), top: true, stdin: Nothing}
+	s := &shell{
+		walk: w, vars: map[string]Word{}, arrays: map[string][]Word{}, funcs: map[string]*syntax.Stmt{}, dir: Word(env.Dir),
+		top: true, stdin: Nothing,
+	}
 	return s.script(script)
 }
 

@@ -61,16 +61,7 @@ func (s *shell) fork() *shell {
 // join makes the shell what it is after one of the branches was taken.
 func (s *shell) join(branches ...*shell) {
 	for _, b := range branches {
-		for name, value := range b.vars {
-			if before, known := s.vars[name]; !known || before != value {
-				s.vars[name] = either(before, value)
-			}
-		}
-		for name := range s.vars {
-			if _, known := b.vars[name]; !known {
-				s.vars[name] = Word(anyText)
-			}
-		}
+		s.joinVariables(b)
 		maps.DeleteFunc(s.arrays, func(name string, elements []Word) bool { return !slices.Equal(elements, b.arrays[name]) })
 		for name, body := range b.funcs {
 			if s.funcs[name] != body {
@@ -82,6 +73,19 @@ func (s *shell) join(branches ...*shell) {
 		}
 		if !slices.Equal(b.args, s.args) || (b.args == nil) != (s.args == nil) {
 			s.args = nil
+		}
+	}
+}
+
+func (s *shell) joinVariables(branch *shell) {
+	for name, value := range branch.vars {
+		if before, known := s.vars[name]; !known || before != value {
+			s.vars[name] = either(before, value)
+		}
+	}
+	for name := range s.vars {
+		if _, known := branch.vars[name]; !known {
+			s.vars[name] = Word(anyText)
 		}
 	}
 }

@@ -217,28 +217,46 @@ func (s *shell) literal(value string, first, alone bool, in context) (Word, erro
 		switch {
 		case c == '\\' && i+1 < len(value):
 			i++
-			if in == quoted && !strings.ContainsRune("$`\"\\\n", rune(value[i])) {
-				text.WriteByte('\\')
-			}
-			if value[i] != '\n' {
-				text.WriteByte(value[i])
-			}
+			text.WriteString(escaped(value[i:i+1], in))
 		case in != quoted && c == '~' && i > 0 && (value[i-1] == '=' || value[i-1] == ':'):
 			return "", unclear("~ within a word", "write the path")
 		case in == unquoted && (c == '*' || c == '?'):
 			text.WriteByte(anyNames)
-		case in == unquoted && c == '[' && !(value == "[" && alone):
-			end := strings.IndexByte(value[min(i+2, len(value)):], ']')
+		case in == unquoted && c == '[' && (value != "[" || !alone):
+			end := bracket(value[i:])
 			if end < 0 {
 				return "", unclear("a bracket that does not end", "put the word into single quotes")
 			}
-			i += 2 + end
+			i += end
 			text.WriteByte(anyNames)
 		default:
 			text.WriteByte(c)
 		}
 	}
 	return Word(text.String()), nil
+}
+
+// escaped returns what a byte behind a backslash stands for.
+func escaped(c string, in context) string {
+	switch {
+	case c == "\n":
+		return ""
+	case in == quoted && !strings.ContainsAny(c, "$`\"\\"):
+		return `\` + c
+	}
+	return c
+}
+
+// bracket returns where the bracket expression ends that a text begins with, or a negative number.
+func bracket(text string) int {
+	if len(text) < 3 {
+		return -1
+	}
+	end := strings.IndexByte(text[2:], ']')
+	if end < 0 {
+		return end
+	}
+	return 2 + end
 }
 
 // tilde expands ~ and ~/; other users' homes are not known.
@@ -325,28 +343,33 @@ func (s *shell) parameter(p *syntax.ParamExp, in context) (Word, error) {
 	if err := s.expansions(p); err != nil {
 		return "", err
 	}
+	return s.plain(p, in), nil
+}
+
+// plain expands $name and ${name…} to what is known of it.
+func (s *shell) plain(p *syntax.ParamExp, in context) Word {
 	name := p.Param.Value
 	if name == "@" || name == "*" && in == unquoted { // several words, also within quotes
-		return Word(anyWords), nil
+		return Word(anyWords)
 	}
 	if !simple(p) {
-		return hole(in), nil
+		return hole(in)
 	}
 	switch name {
 	case "?", "#", "$", "!":
-		return Word(anyNumber), nil
+		return Word(anyNumber)
 	}
 	value, known := s.variable(name).Known()
 	if known && (in != unquoted || !strings.ContainsAny(value, " \t\n*?[\\")) {
-		return Word(value), nil
+		return Word(value)
 	}
 	if value := s.variable(name); value == Word(anyNumber) || value == Word(anyItem) {
-		return value, nil
+		return value
 	}
 	if in != unquoted {
-		return s.variable(name), nil
+		return s.variable(name)
 	}
-	return hole(in), nil
+	return hole(in)
 }
 
 // expansions reads the words in ${name:-word} and its like.

@@ -106,7 +106,8 @@ func (j *judge) script(words []Word, command Command, posix bool) error {
 }
 
 // bashOnly matches what bash and other shells read differently.
-var bashOnly = regexp.MustCompile(`\$'|\$"|\[\[|\(\(|\bfunction\b|[<>]\(|&>|\|&|<<<|>&[^0-9-]|\{[^}]*[,.][^}]*\}|\bselect\b|\btime\b|\blet\b|\w\[|\+=|=\(`)
+var bashOnly = regexp.MustCompile(
+	`\$'|\$"|\[\[|\(\(|[<>]\(|&>|\|&|<<<|>&[^0-9-]|\{[^}]*[,.][^}]*\}|\b(function|select|time|let)\b|\w\[|\+=|=\(`)
 
 // walk judges a script within a call.
 func (j *judge) walk(script string, dir Word) error {

@@ -79,7 +79,7 @@ type grant struct {
 // Open begins to answer on a socket in dir, which only the worker may write. record gets every decision.
 func Open(dir string, g *guard.Guard, session Session, ledger Ledger, record func(Entry)) (*Post, error) {
 	socket := filepath.Join(dir, rand.Text()[:16])
-	listener, err := net.Listen("unix", socket)
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", socket)
 	if err != nil {
 		return nil, fmt.Errorf("open the guard's socket: %w", err)
 	}

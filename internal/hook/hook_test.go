@@ -52,7 +52,7 @@ func (b *books) Return(_ context.Context, call string) error {
 // ask asks a post as the CLI's processes do.
 func ask(t *testing.T, post *hook.Post, question agentshell.Question) agentshell.Answer {
 	t.Helper()
-	connection, err := net.Dial("unix", post.Environment("")[agentshell.SocketVariable]) //nolint:noctx // on this host
+	connection, err := net.Dial("unix", post.Environment("")[agentshell.SocketVariable])
 	require.NoError(t, err)
 	defer func() { require.NoError(t, connection.Close()) }()
 	require.NoError(t, json.NewEncoder(connection).Encode(question))

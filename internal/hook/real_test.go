@@ -47,7 +47,7 @@ func newSite(t *testing.T, programs ...string) *site {
 	}
 	for _, name := range programs {
 		script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"%s $*\" >> %s\n", name, s.log)
-		require.NoError(t, os.WriteFile(filepath.Join(s.bin, name), []byte(script), 0o700)) //nolint:gosec // a program
+		require.NoError(t, os.WriteFile(filepath.Join(s.bin, name), []byte(script), 0o700))
 	}
 	return s
 }
@@ -102,7 +102,7 @@ func (s *site) run(version claudesim.Version, environ map[string]string, calls .
 	api := simtest.StartAPI(s.t, claudesim.Play(claudesim.Always(append(calls, claudesim.Say("done"))...)))
 	settings, err := json.Marshal(hook.Settings())
 	require.NoError(s.t, err)
-	command := exec.CommandContext(s.t.Context(), cli, "-p", "--output-format", "stream-json", "--verbose", //nolint:gosec // the real CLI
+	command := exec.CommandContext(s.t.Context(), cli, "-p", "--output-format", "stream-json", "--verbose",
 		"--setting-sources", "", "--strict-mcp-config", "--permission-mode", "dontAsk", "--tools", "Bash,Read,Edit,Write,Grep,Glob",
 		"--settings", string(settings), "--model", "haiku", "--session-id", uuid.NewString())
 	command.Dir, command.Stdin = s.work, strings.NewReader("look")
@@ -181,7 +181,7 @@ func TestRealCLIFailsClosed(t *testing.T) {
 			"the program crashes": func(t *testing.T, s *site, post *hook.Post) map[string]string {
 				t.Helper()
 				crash := s.temp + "/crash"
-				require.NoError(t, os.WriteFile(crash, []byte("#!/bin/sh\nkill -SEGV $$\n"), 0o700)) //nolint:gosec // a program
+				require.NoError(t, os.WriteFile(crash, []byte("#!/bin/sh\nkill -SEGV $$\n"), 0o700))
 				return post.Environment(crash)
 			},
 			"no program is named": func(_ *testing.T, s *site, post *hook.Post) map[string]string {
@@ -298,7 +298,7 @@ func BenchmarkHook(b *testing.B) {
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, post.Close(b.Context())) })
 	worker := filepath.Join(b.TempDir(), "worker")
-	build := exec.CommandContext(b.Context(), "go", "build", "-o", worker, "../../worker") //nolint:gosec // a path of our own
+	build := exec.CommandContext(b.Context(), "go", "build", "-o", worker, "../../worker")
 	output, err := build.CombinedOutput()
 	require.NoError(b, err, string(output))
 	question, err := json.Marshal(map[string]any{
@@ -313,7 +313,7 @@ func BenchmarkHook(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		command := exec.CommandContext(b.Context(), worker, agentshell.HookScript) //nolint:gosec // see above
+		command := exec.CommandContext(b.Context(), worker, agentshell.HookScript)
 		command.Env, command.Stdin = environ, bytes.NewReader(question)
 		answer, err := command.Output()
 		took = append(took, time.Since(began))

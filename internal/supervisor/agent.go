@@ -69,13 +69,8 @@ func (a *agent) Run(
 	end()
 	free()
 	err = explained(err, count)
-	report := reportOf(result)
+	report := a.report(run, result, count)
 	report.Sandbox = a.sandboxOf(result, without)
-	a.settleCost(&report, run, count)
-	if report.Survivors > 0 {
-		a.logger.Warn("processes of an agent could not be ended and may still be at work: look for them by their environment",
-			"session_id", run.SessionID, "processes", report.Survivors, "variable", claude.SessionVariable)
-	}
 	report.Handoff = a.clear(desk, run)
 	if err == nil {
 		report.Status = escalation.SessionCompleted
@@ -100,6 +95,17 @@ func (a *agent) Run(
 		return report, err
 	}
 	return report, nil
+}
+
+// report says what a run came to, and warns of what it has left behind.
+func (a *agent) report(run activities.AgentRun, result claude.Result, count apiproxy.Count) activities.AgentReport {
+	report := reportOf(result)
+	a.settleCost(&report, run, count)
+	if report.Survivors > 0 {
+		a.logger.Warn("processes of an agent could not be ended and may still be at work: look for them by their environment",
+			"session_id", run.SessionID, "processes", report.Survivors, "variable", claude.SessionVariable)
+	}
+	return report
 }
 
 // confine adds the sandbox to an invocation, or returns why it gets none. The function that it returns removes what

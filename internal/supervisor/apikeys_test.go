@@ -22,7 +22,7 @@ import (
 )
 
 // locate returns a CLI that calls itself version.
-func locate(t *testing.T, version string) *claude.CLI {
+func locatedAs(t *testing.T, version string) *claude.CLI {
 	t.Helper()
 	scenario := claudesim.Play(claudesim.Always(claudesim.Say("hi")))
 	scenario.ClaimedVersion = version
@@ -33,7 +33,7 @@ func locate(t *testing.T, version string) *claude.CLI {
 
 func TestSettleCost(t *testing.T) {
 	t.Parallel()
-	tested, untested := locate(t, string(claudesim.VersionNew)), locate(t, "9.0.0")
+	tested, untested := locatedAs(t, string(claudesim.VersionNew)), locatedAs(t, "9.0.0")
 	for name, tc := range map[string]struct {
 		cli       *claude.CLI
 		reported  float64

@@ -66,6 +66,18 @@ type Environment struct {
 	SweepInterval time.Duration
 }
 
+// locate finds the CLI, and logs what there is to say of its version.
+func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*claude.CLI, error) {
+	cli, err := claude.Locate(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	if warning := cli.Warning(); warning != "" {
+		logger.Warn(warning)
+	}
+	return cli, nil
+}
+
 // New makes a Supervisor. It fails if claude is missing, a prompt is broken or the
 // records or the archive of transcripts cannot be opened, and has changed nothing then but to create directories.
 // Close releases what it holds.
@@ -81,12 +93,9 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		return nil, err
 	}
 	options := ClaudeOptions(cfg.Claude, env.Environ)
-	cli, err := claude.Locate(ctx, options)
+	cli, err := locate(ctx, options, env.Logger)
 	if err != nil {
 		return nil, err
-	}
-	if warning := cli.Warning(); warning != "" {
-		env.Logger.Warn(warning)
 	}
 	targets, err := NotifyTargets(cfg.Notify)
 	if err != nil {
@@ -112,8 +121,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	runner := &agent{
 		cli: cli, keys: keys, settings: cfg.Claude, logger: env.Logger, mask: mask, draining: draining,
-		sandboxes:     newSandboxes(cfg, env.Environ),
-		conversations: conversations{cli: cli, archive: archive, logger: env.Logger},
+		sandboxes: newSandboxes(cfg, env.Environ), conversations: conversations{cli, archive, env.Logger},
 	}
 	return &Supervisor{
 		config: cfg,
