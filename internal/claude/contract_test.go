@@ -44,7 +44,7 @@ func TestContract(t *testing.T) {
 			for name, c := range group {
 				t.Run(simtest.Number(t, version)+"/"+name, func(t *testing.T) {
 					t.Parallel()
-					for _, b := range []backend{{version: version}, {version: version, real: true}, {version: version, real: true, proxied: true}} {
+					for _, b := range []backend{{version: version}, {version: version, real: true, proxied: true}} {
 						t.Run(b.String(), func(t *testing.T) {
 							t.Parallel()
 							c.check(t, newBench(t, b, c.scenario, c.adjust))

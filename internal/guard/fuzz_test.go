@@ -33,7 +33,7 @@ import (
 
 const (
 	// generated is how many scripts TestAllowedRunsOnlyWhatIsGranted makes up.
-	generated = 1_000
+	generated = 300
 	// scriptLimit ends scripts that do not end. What they have done until then is judged.
 	scriptLimit = time.Second
 	// nobody is the user that runs the scripts.
@@ -89,7 +89,7 @@ func seeds(t testing.TB, each int) []row {
 				continue
 			}
 			require.NoError(t, json.Unmarshal([]byte(line), &r))
-			if r.Tier < 3 && (file != "wanted.jsonl" || i%each == 0) {
+			if r.Tier < 3 && i%each == 0 {
 				all = append(all, r)
 			}
 		}

@@ -64,9 +64,10 @@ p=$$
 while [ "$p" -gt 1 ] && grep -qa "CLAUDEOPS_SESSION_ID=$CLAUDEOPS_SESSION_ID" "/proc/$p/environ"; do
 	echo "process $p"
 	tr '\0' '\n' <"/proc/$p/environ"
+	tr '\0' ' ' <"/proc/$p/cmdline"
+	echo
 	p=$(sed 's/.*) . \([0-9]*\) .*/\1/' "/proc/$p/stat")
 done
-for line in /proc/[0-9]*/cmdline; do tr '\0' ' ' <"$line"; echo; done 2>/dev/null
 ask() { curl -s -o /dev/null -w "$1 %{http_code}\n" -H "x-api-key: $ANTHROPIC_API_KEY" -d "$3" "$ANTHROPIC_BASE_URL$2"; }
 ask own /v1/messages '{"model":"claude-haiku-5-5","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}'
 ask dearer /v1/messages '{"model":"claude-opus-5-5","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}'
