@@ -116,7 +116,7 @@ func corpus(t *testing.T, name string) (file string, environ []string) {
 	text, err := os.ReadFile(filepath.Join(simtest.ModuleRoot(t), "internal/guard/testdata", name))
 	require.NoError(t, err)
 	file = root + "/" + name
-	here := strings.NewReplacer("/work/repo", repository, "/home/agent", home, "/tmp/session", temp)
+	here := strings.NewReplacer("/srv/repo", repository, "/home/agent", home, "/tmp/session", temp)
 	require.NoError(t, os.WriteFile(file, []byte(here.Replace(string(text))), 0o600))
 	return file, []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "TMPDIR=" + temp, "ANTHROPIC_API_KEY=sk-x", "CLAUDEOPS_WORK_DIR=" + repository,

@@ -262,7 +262,7 @@ func (p *proving) prove(t *testing.T, tier int, script string) {
 
 // plain names the directories of a text as the corpus does.
 func (p *proving) plain(text string) string {
-	return strings.NewReplacer(p.place.Work[0], "/work/repo", p.place.Home, "/home/agent", p.place.Temp, "/tmp/session").Replace(text)
+	return strings.NewReplacer(p.place.Work[0], "/srv/repo", p.place.Home, "/home/agent", p.place.Temp, "/tmp/session").Replace(text)
 }
 
 // beyond runs a script, and says what it did beyond what is granted; "" if nothing.

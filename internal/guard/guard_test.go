@@ -81,7 +81,7 @@ func stage(t *testing.T) (guard.Place, *strings.Replacer) {
 		Variables: map[string]string{"PATH": "", "TERM": "", "HOME": "", "TMPDIR": "", "ANTHROPIC_API_KEY": ""},
 		Own:       []string{state, state + "-transcripts"},
 		Doors:     []guard.Door{{Host: "127.0.0.1", Port: 7233}, {Host: "127.0.0.1", Port: 8233}},
-	}, strings.NewReplacer("/work/repo", repository, "/home/agent", home, "/tmp/session", temp)
+	}, strings.NewReplacer("/srv/repo", repository, "/home/agent", home, "/tmp/session", temp)
 }
 
 func TestCorpus(t *testing.T) {

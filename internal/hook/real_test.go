@@ -241,7 +241,7 @@ func TestRealCLICorpus(t *testing.T) {
 				t.Parallel()
 				s := newSite(t, "docker", "systemctl", "kubectl", "curl", "git", "apprise", "journalctl", "helm", "gh", "dig", "ping", "ssh",
 					"sudo", "starter", "temporal", "reboot", "ansible", "openssl")
-				here := strings.NewReplacer("/work/repo", s.work, "/home/agent", s.home, "/tmp/session", s.temp)
+				here := strings.NewReplacer("/srv/repo", s.work, "/home/agent", s.home, "/tmp/session", s.temp)
 				attacks, wanted := s.sample("attacks", tier, each, here), s.sample("wanted", tier, each, here)
 				post := s.open(tier)
 				var calls []claudesim.Reply
@@ -276,7 +276,7 @@ func (s *site) sample(name string, tier, count int, here *strings.Replacer) []st
 			Tier    int    `json:"tier"`
 			Command string `json:"command"`
 		}
-		left := []string{"-link", "sleep", "top -", "vmstat", "iostat", "restart", " up -d", "reload", "/work/repo/", "events"}
+		left := []string{"-link", "sleep", "top -", "vmstat", "iostat", "restart", " up -d", "reload", "/srv/repo/", "events"}
 		out := func(part string) bool { return strings.Contains(row.Command, part) }
 		if json.Unmarshal(line, &row) == nil && row.Tier == tier && len(row.Command) < 1000 && !slices.ContainsFunc(left, out) {
 			all = append(all, here.Replace(row.Command))
