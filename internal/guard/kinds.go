@@ -39,9 +39,7 @@ func init() { //nolint:gochecknoinits // the table refers to functions that refe
 		"REMOTE":        (*judge).gitName,
 		"REF":           (*judge).gitName,
 		"YQ":            (*judge).yq,
-		"NEWLINELESS":   matching(`[^\r\n]*`, "text in one line"),
 		kindDir:         reads((*judge).list),
-		"OUTTREE":       reads((*judge).writeTree),
 		"URL":           (*judge).url,
 		"HOST":          (*judge).host,
 		"METHOD":        (*judge).method,
@@ -52,7 +50,7 @@ func init() { //nolint:gochecknoinits // the table refers to functions that refe
 		"WORKLOAD":      (*judge).service,
 		"BRANCH":        (*judge).branch,
 		"RESOURCE":      (*judge).resource,
-		kindExec:        (*judge).each,
+		kindExec:        nil,
 		kindMark:        matching(`\{\}|[A-Z%@_]+`, "{}"),
 		kindPOSIXScript: nil, kindCommand: nil, kindEnv: nil, kindXargs: nil, kindElsewhere: nil, kindScript: nil, kindRemoteScript: nil,
 	}
@@ -395,8 +393,6 @@ func (j *judge) resource(word Word, _ Command) error {
 	}
 	return nil
 }
-
-func (j *judge) each(Word, Command) error { return nil }
 
 // exec judges the command of find -exec for each directory that find looks in: what it puts in is below that.
 func (j *judge) exec(words, roots []Word, command Command) error {

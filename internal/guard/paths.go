@@ -162,9 +162,6 @@ func (j *judge) writePlain(path string) error {
 	return j.write(path)
 }
 
-// writeTree wants all below a directory to be writable for the tier.
-func (j *judge) writeTree(path string) error { return j.write(path) }
-
 // reach wants a path, and what it leads to through symbolic links, to be below one of the roots, none of the
 // supervisor's own files, and nothing that refuse refuses.
 func (j *judge) reach(path string, roots []string, refuse func(path string) error) error {
