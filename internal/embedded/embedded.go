@@ -26,8 +26,9 @@ const (
 	// startTimeout bounds Start when its context has no earlier end. A start takes under a second;
 	// a busy host may need many times that.
 	startTimeout = time.Minute
-	// stopTimeout bounds Stop. Each of the two frontends gives its callers a second to finish.
-	stopTimeout = 15 * time.Second
+	// stopTimeout bounds Stop. Each of the two frontends gives its callers a second to finish; the rest is for a machine
+	// that is busy.
+	stopTimeout = 45 * time.Second
 	// databaseStopTimeout bounds how long Stop waits for a reader of the database file, such as a backup.
 	databaseStopTimeout = 5 * time.Second
 )
