@@ -59,7 +59,10 @@ type LedgerEntry struct {
 	At        time.Time  `json:"at"`
 	ChainID   string     `json:"chain_id"`
 	SessionID string     `json:"session_id"`
-	Succeeded bool       `json:"succeeded"`
+	// Call is the CLI's id of the call that was charged; empty for what only a verdict tells.
+	Call string `json:"call,omitempty"`
+	// Succeeded is what the session's verdict says; false until it does.
+	Succeeded bool `json:"succeeded"`
 }
 
 // ServiceState is how far the cooldowns of one service are used up.

@@ -98,7 +98,25 @@ func ledgerFields(r *ledgerRow) []field {
 		{"at", millis{&r.At}},
 		{"chain_id", &r.ChainID},
 		{"session_id", &r.SessionID},
+		{"call_id", &r.Call},
 		{"succeeded", &r.Succeeded},
+	}
+}
+
+// callFields lists the columns of calls, but for the number that keeps their order.
+func callFields(d *escalation.CallDecision) []field {
+	return []field{
+		{"chain_id", &d.ChainID},
+		{"session_id", &d.SessionID},
+		{"call_id", &d.Call},
+		{"tier", &d.Tier},
+		{"decided_at", millis{&d.At}},
+		{"tool", &d.Tool},
+		{"input", &d.Input},
+		{"allowed", &d.Allowed},
+		{"rule", &d.Rule},
+		{"reason", &d.Reason},
+		{"actions", jsonText[[]escalation.CallAction]{&d.Actions}},
 	}
 }
 

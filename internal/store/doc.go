@@ -1,6 +1,6 @@
 // Package store keeps the records of Claude Ops: one record per session, the events of every
-// chain, what was done to services and who works on them, and the queries that follow a
-// chain through its sessions.
+// chain, what was decided on the calls of agents, what was done to services and who works on them, and
+// the queries that follow a chain through its sessions.
 //
 //	OpenSession -> running -> CloseSession -> closed -+
 //	     |                                   ^        | a different report: it takes
@@ -12,8 +12,11 @@
 //     retry or by another process, and changes nothing.
 //   - Nothing that was paid for is lost. A commit is on disk before a method returns, a
 //     record is never deleted, and a report that another one replaces is kept beside it.
+//     Only what a call was charged leaves the ledger again, if it never ran.
 //   - No session is open that was not admitted, by facts that still held when its record
 //     was written.
+//   - No call does to a service what the ledger does not allow at that moment, by all chains and hosts
+//     together, if it asks first: Charge.
 //   - Many goroutines and many processes may use one database at the same time.
 //
 // # Representation

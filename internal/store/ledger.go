@@ -2,26 +2,19 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// ledgerRow is an entry with its place among the same actions of its session.
-type ledgerRow struct {
-	escalation.LedgerEntry
-	position int
-}
-
 // Ledger returns the restarts and redeployments after since, of the services named or of all,
 // oldest first.
 //
-// An entry comes from the verdict of a session that was closed, and has the time of that. A session
-// that was reported twice has each action once: a report counts what a session has done from
-// its beginning, so of two reports that name two restarts of a service and three, the second
-// adds one.
+// An entry comes from Charge, with the time of the call, or from the verdict of a session that was
+// closed, with the time of that. Each action of a session is there once: a report counts what a session
+// has done from its beginning, so of two reports that name two restarts of a service and three, the
+// second adds one, and the first none if two were charged.
 func (s *Store) Ledger(ctx context.Context, since time.Time, services ...string) ([]escalation.LedgerEntry, error) {
 	entries, err := ledger(ctx, s.db, since, services)
 	if err != nil {
@@ -54,32 +47,4 @@ func ledger(ctx context.Context, q querier, since time.Time, services []string) 
 		entries[i] = rows[i].LedgerEntry
 	}
 	return entries, err
-}
-
-// recordActions enters what verdict says that session did, but for what was entered before.
-func recordActions(ctx context.Context, tx *sql.Tx, session escalation.Session, verdict *escalation.Verdict, at time.Time) error {
-	if verdict == nil {
-		return nil
-	}
-	type target struct {
-		service string
-		kind    escalation.ActionKind
-	}
-	seen := map[target]int{}
-	for _, action := range verdict.Actions {
-		if !action.Kind.HasCooldown() {
-			continue
-		}
-		same := target{action.Service, action.Kind}
-		seen[same]++
-		row := ledgerRow{position: seen[same], LedgerEntry: escalation.LedgerEntry{
-			Service: action.Service, Kind: action.Kind, At: at,
-			ChainID: session.ChainID, SessionID: session.SessionID, Succeeded: action.Succeeded,
-		}}
-		query, args := insertInto("ledger", ledgerFields(&row))
-		if _, err := tx.ExecContext(ctx, query+" ON CONFLICT (session_id, service, kind, position) DO NOTHING", args...); err != nil {
-			return fmt.Errorf("enter the %s of %s into the ledger: %w", action.Kind, action.Service, err)
-		}
-	}
-	return nil
 }

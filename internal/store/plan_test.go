@@ -34,6 +34,10 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"who repairs services":     busyQuery(2),
 		"the release of a chain":   releaseQuery,
 		"the release of one lock":  releaseLockQuery,
+		"what a session did":       sessionLedgerQuery,
+		"what became of an action": succeededQuery,
+		"a charge that returns":    returnQuery,
+		"calls":                    selectCalls + " WHERE chain_id = $1 ORDER BY id",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,7 +48,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 			var step string
 			for rows.Next() {
 				require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
-				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks)|AUTOMATIC", step)
+				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks|calls)|AUTOMATIC", step)
 			}
 			require.NoError(t, rows.Err())
 			require.NotEmpty(t, step)

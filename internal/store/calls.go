@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// Limits on what is kept of a decision: agents choose these texts.
+const (
+	maxCallInput  = 16 << 10
+	maxCallReason = 4 << 10
+	maxCallName   = 500 // of a tool, or of a service
+)
+
+var selectCalls = "SELECT " + columns(callFields(new(escalation.CallDecision))) + " FROM calls"
+
+// AppendDecisions records what was decided on calls, in that order: all of it, or nothing if it fails. A call
+// of a session that is recorded already is left out, and the decision that is there stays as it is.
+//
+// Of an input are kept the first 16 KiB, of a reason 4 KiB, of a name 500 bytes, of actions the first 100; a text that
+// is cut says so at its end. ChainID, SessionID, Call, Tool and At are required, else the error is ErrInvalid.
+func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error {
+	decisions, err := canonical(decisions)
+	if err == nil && len(decisions) > 0 {
+		err = s.write(ctx, func(tx *sql.Tx) error { return appendDecisions(ctx, tx, decisions) })
+	}
+	if err != nil {
+		return fmt.Errorf("record decisions on calls: %w", err)
+	}
+	return nil
+}
+
+// Decisions returns what was decided on the calls of a chain, in the order in which that was recorded. A chain
+// that has made no calls, or is not known, is an empty list.
+func (s *Store) Decisions(ctx context.Context, chainID string) ([]escalation.CallDecision, error) {
+	decisions, err := collect(ctx, s.db, callFields, selectCalls+" WHERE chain_id = $1 ORDER BY id", chainID)
+	if err != nil {
+		return nil, fmt.Errorf("read the decisions on the calls of chain %q: %w", chainID, err)
+	}
+	return decisions, nil
+}
+
+func appendDecisions(ctx context.Context, tx *sql.Tx, decisions []escalation.CallDecision) error {
+	for i := range decisions {
+		if err := checkDecision(decisions[i]); err != nil {
+			return fmt.Errorf("decision %d of %d: %w", i+1, len(decisions), err)
+		}
+		bounded := bound(decisions[i])
+		query, args := insertInto("calls", callFields(&bounded))
+		if _, err := tx.ExecContext(ctx, query+" ON CONFLICT (session_id, call_id) DO NOTHING", args...); err != nil {
+			return fmt.Errorf("call %q: %w", bounded.Call, err)
+		}
+	}
+	return nil
+}
+
+func checkDecision(decision escalation.CallDecision) error {
+	for _, required := range []struct{ name, value string }{
+		{"chain id", decision.ChainID}, {"session id", decision.SessionID}, {"call id", decision.Call}, {"tool", decision.Tool},
+	} {
+		if required.value == "" {
+			return fmt.Errorf("%w: it has no %s", ErrInvalid, required.name)
+		}
+	}
+	if decision.At.IsZero() {
+		return fmt.Errorf("%w: it has no time", ErrInvalid)
+	}
+	return nil
+}
+
+// bound returns a decision of limited size.
+func bound(decision escalation.CallDecision) escalation.CallDecision {
+	decision.Tool = cut(decision.Tool, maxCallName)
+	decision.Input = cut(decision.Input, maxCallInput)
+	decision.Rule = cut(decision.Rule, maxCallReason)
+	decision.Reason = cut(decision.Reason, maxCallReason)
+	decision.Actions = decision.Actions[:min(len(decision.Actions), escalation.MaxServices)]
+	for i := range decision.Actions {
+		decision.Actions[i].Service = cut(decision.Actions[i].Service, maxCallName)
+	}
+	return decision
+}
+
+// cut returns the beginning of text, of at most limit bytes, and how long the text was. It cuts no character.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	end := limit
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s… [cut: %d bytes]", text[:end], len(text))
+}

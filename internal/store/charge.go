@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// Charge enters what a call is about to do into the ledger, if the cooldowns allow all of it; else it
+// enters nothing and returns why. That is one transaction: however many calls ask at once, of however many
+// chains, on however many hosts, no limit is passed.
+//
+// A call that is charged already is not charged again. A session that a person let pass a cooldown (see
+// escalation.Session.Forced) is charged and never refused. What was charged stays, also if the session
+// never reports, until ReturnCharge. SessionID must be recorded, else the error is ErrNotFound, and belong to
+// ChainID, else it is ErrConflict. Call, At, and services and kinds that a ledger can have are required.
+func (s *Store) Charge(ctx context.Context, charge escalation.Charge) (refusal *escalation.ChargeRefusal, err error) {
+	if charge, err = canonical(charge); err == nil {
+		for i := range charge.Actions {
+			charge.Actions[i].Service = strings.TrimSpace(charge.Actions[i].Service)
+		}
+		err = checkCharge(charge)
+	}
+	if err == nil {
+		err = s.write(ctx, func(tx *sql.Tx) (err error) {
+			refusal, err = chargeOnce(ctx, tx, charge)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("charge call %q of session %q: %w", charge.Call, charge.SessionID, err)
+	}
+	return refusal, nil
+}
+
+const returnQuery = "DELETE FROM ledger WHERE session_id = $1 AND call_id = $2"
+
+// ReturnCharge takes what was charged for a call out of the ledger, because the call never ran. A call that
+// was not charged is no error.
+func (s *Store) ReturnCharge(ctx context.Context, sessionID, call string) error {
+	if call == "" { // such are the entries of verdicts
+		return fmt.Errorf("return the charge of a call of session %q: %w: it has no id", sessionID, ErrInvalid)
+	}
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, returnQuery, sessionID, call)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("return the charge of call %q of session %q: %w", call, sessionID, err)
+	}
+	return nil
+}
+
+func checkCharge(charge escalation.Charge) error {
+	switch {
+	case charge.Call == "":
+		return fmt.Errorf("%w: it has no id", ErrInvalid)
+	case charge.At.IsZero():
+		return fmt.Errorf("%w: it has no time", ErrInvalid)
+	}
+	for _, action := range charge.Actions {
+		if !action.Kind.HasCooldown() {
+			return fmt.Errorf("%w: a %q has no cooldown", ErrInvalid, action.Kind)
+		}
+	}
+	if err := escalation.CheckServices(servicesOf(charge.Actions)); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// servicesOf returns the service of each action.
+func servicesOf(actions []escalation.CallAction) []string {
+	services := make([]string, len(actions))
+	for i, action := range actions {
+		services[i] = action.Service
+	}
+	return services
+}
+
+func chargeOnce(ctx context.Context, tx *sql.Tx, charge escalation.Charge) (*escalation.ChargeRefusal, error) {
+	session, err := bySessionID(ctx, tx, charge.SessionID)
+	if err == nil && session.ChainID != charge.ChainID {
+		err = fmt.Errorf("%w: the session belongs to chain %q", ErrConflict, session.ChainID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	own, err := actionsOf(ctx, tx, session)
+	if err != nil || own.charged(charge.Call) {
+		return nil, err
+	}
+	if !session.Forced {
+		recent, err := ledger(ctx, tx, charge.At.Add(-charge.Cooldowns.Window()), nil)
+		if err != nil {
+			return nil, fmt.Errorf("read the ledger: %w", err)
+		}
+		if refusal := charge.Cooldowns.Refuse(recent, charge.Actions, charge.At); refusal != nil {
+			return refusal, nil
+		}
+	}
+	for _, action := range charge.Actions {
+		entry := escalation.LedgerEntry{Service: action.Service, Kind: action.Kind, At: charge.At, Call: charge.Call}
+		if err := own.enter(ctx, entry); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil //nolint:nilnil // no refusal is an answer
+}

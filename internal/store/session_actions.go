@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// sessionActions are a session's entries in the ledger within a transaction.
+type sessionActions struct {
+	tx      *sql.Tx
+	session escalation.Session
+	rows    []ledgerRow
+}
+
+// ledgerRow is an entry with its place among the same actions of its session. Places that calls gave back stay free.
+type ledgerRow struct {
+	escalation.LedgerEntry
+	position int
+}
+
+// target is what actions of one session have in common that may be the same.
+type target struct {
+	service string
+	kind    escalation.ActionKind
+}
+
+// targetOf compares services as people do: the verdict may write another case than the call.
+func targetOf(service string, kind escalation.ActionKind) target {
+	return target{strings.ToLower(strings.TrimSpace(service)), kind}
+}
+
+func (r *ledgerRow) target() target { return targetOf(r.Service, r.Kind) }
+
+var (
+	sessionLedgerQuery = "SELECT " + columns(ledgerFields(new(ledgerRow))) + " FROM ledger WHERE session_id = $1 ORDER BY id"
+
+	succeededQuery = "UPDATE ledger SET succeeded = $1 WHERE session_id = $2 AND service = $3 AND kind = $4 AND position = $5"
+)
+
+func actionsOf(ctx context.Context, tx *sql.Tx, session escalation.Session) (*sessionActions, error) {
+	rows, err := collect(ctx, tx, ledgerFields, sessionLedgerQuery, session.SessionID)
+	if err != nil {
+		return nil, fmt.Errorf("read what the session did: %w", err)
+	}
+	return &sessionActions{tx: tx, session: session, rows: rows}, nil
+}
+
+// charged reports whether the call has entries.
+func (a *sessionActions) charged(call string) bool {
+	for i := range a.rows {
+		if a.rows[i].Call == call {
+			return true
+		}
+	}
+	return false
+}
+
+// same returns the entries with that target, oldest first.
+func (a *sessionActions) same(as target) []*ledgerRow {
+	var found []*ledgerRow
+	for i := range a.rows {
+		if a.rows[i].target() == as {
+			found = append(found, &a.rows[i])
+		}
+	}
+	return found
+}
+
+// enter adds an entry of the session.
+func (a *sessionActions) enter(ctx context.Context, entry escalation.LedgerEntry) error {
+	entry.ChainID, entry.SessionID = a.session.ChainID, a.session.SessionID
+	row := ledgerRow{LedgerEntry: entry, position: 1}
+	for _, other := range a.same(row.target()) {
+		row.position = max(row.position, other.position+1)
+	}
+	query, args := insertInto("ledger", ledgerFields(&row))
+	if _, err := a.tx.ExecContext(ctx, query, args...); err != nil {
+		return fmt.Errorf("enter the %s of %s into the ledger: %w", row.Kind, row.Service, err)
+	}
+	a.rows = append(a.rows, row)
+	return nil
+}
+
+// succeed notes what became of an entry that was charged before that was known.
+func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded bool) error {
+	if row.Call == "" || row.Succeeded == succeeded {
+		return nil
+	}
+	row.Succeeded = succeeded
+	if _, err := a.tx.ExecContext(ctx, succeededQuery, succeeded, row.SessionID, row.Service, row.Kind, row.position); err != nil {
+		return fmt.Errorf("note what became of the %s of %s: %w", row.Kind, row.Service, err)
+	}
+	return nil
+}
+
+// recordActions enters what verdict says that session did, but for what is entered already: as a charge of a call, or
+// by an earlier report. It takes nothing away that the verdict does not name. What it adds has the service's name as
+// the session's call had it.
+func recordActions(ctx context.Context, tx *sql.Tx, session escalation.Session, verdict *escalation.Verdict, at time.Time) error {
+	if verdict == nil {
+		return nil
+	}
+	own, err := actionsOf(ctx, tx, session)
+	if err != nil {
+		return err
+	}
+	seen := map[target]int{}
+	for _, action := range verdict.Actions {
+		if !action.Kind.HasCooldown() {
+			continue
+		}
+		same := targetOf(action.Service, action.Kind)
+		entered := own.same(same)
+		if len(entered) > 0 {
+			action.Service = entered[0].Service
+		}
+		if seen[same] < len(entered) {
+			err = own.succeed(ctx, entered[seen[same]], action.Succeeded)
+		} else {
+			err = own.enter(ctx, escalation.LedgerEntry{
+				Service: action.Service, Kind: action.Kind, At: at, Succeeded: action.Succeeded,
+			})
+		}
+		if err != nil {
+			return err
+		}
+		seen[same]++
+	}
+	return nil
+}
