@@ -1,0 +1,59 @@
+package supervisor
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/redact"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// TestCallsAreMasked records calls with secrets, one of them where the record is cut.
+func TestCallsAreMasked(t *testing.T) {
+	t.Parallel()
+	const secret = "not-a-token-of-any-shape-4711"
+	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, records.Close()) })
+	r := recorder{records, redact.New([]string{"FLEET_TOKEN=" + secret})}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	actions := []escalation.CallAction{{Kind: escalation.ActionRestart, Service: secret}}
+	given := []escalation.CallDecision{
+		{
+			ChainID: "chain", SessionID: "a", Call: "1", At: now, Tool: "Bash", Rule: secret, Reason: "no " + secret, Actions: actions,
+			Input: `{"command":"curl -u ` + secret + ` localhost","password":"correct-horse-9"}`,
+		},
+		{ChainID: "chain", SessionID: "a", Call: "2", At: now, Tool: "Write", Input: `{"content":"` + strings.Repeat("x", 16<<10-20) + secret + `"}`},
+	}
+	require.NoError(t, r.AppendDecisions(t.Context(), given))
+	require.Contains(t, given[0].Input, secret, "what was given stays")
+
+	kept, err := records.Decisions(t.Context(), "chain")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"command":"curl -u [masked: FLEET_TOKEN] localhost","password":"[masked: secret]"}`, kept[0].Input)
+	require.Equal(t, "[masked: FLEET_TOKEN]", kept[0].Rule)
+	require.Equal(t, "no [masked: FLEET_TOKEN]", kept[0].Reason)
+	require.Equal(t, "[masked: FLEET_TOKEN]", kept[0].Actions[0].Service)
+	require.NotContains(t, kept[1].Input, secret[:6])
+
+	_, err = r.OpenSession(t.Context(), escalation.Session{ChainID: "chain", SessionID: "a", Tier: 1, StartedAt: now},
+		escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)})
+	require.NoError(t, err)
+	refusal, err := r.Charge(t.Context(), escalation.Charge{ChainID: "chain", SessionID: "a", Call: "1", At: now, Actions: actions})
+	require.NoError(t, err)
+	require.Nil(t, refusal)
+	require.NoError(t, r.CloseSession(t.Context(), "a", escalation.Report{
+		Status:  escalation.SessionCompleted,
+		Verdict: &escalation.Verdict{Actions: []escalation.Action{{Kind: escalation.ActionRestart, Service: secret, Succeeded: true}}},
+	}, now))
+	entries, err := records.Ledger(t.Context(), time.Time{})
+	require.NoError(t, err)
+	require.Equal(t, []escalation.LedgerEntry{{
+		Service: "[masked: FLEET_TOKEN]", Kind: escalation.ActionRestart, At: now, ChainID: "chain", SessionID: "a", Call: "1", Succeeded: true,
+	}}, entries)
+}
