@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,25 +22,32 @@ import (
 )
 
 func (a *app) chainCommand() *cobra.Command {
-	return &cobra.Command{
+	var everyCall bool
+	cmd := &cobra.Command{
 		Use:   "chain ID",
 		Short: "Show a chain as a tree",
 		Long: "Chain shows one chain: its sessions with tier, model, cost, duration and status, and its total.\n" +
 			"ID is a chain's workflow ID, or the number of a session record: then the records answer, with the\n" +
-			"sessions that led to it and those that came of it.",
+			"sessions that led to it and those that came of it.\n\n" +
+			"Below a session stand how many calls of its agent the guard has allowed and denied, and those that it\n" +
+			"has denied. In JSON, `calls` has every call in order: session_id, call (its ID), tier, at, tool, input\n" +
+			"(JSON as text; of a long one the beginning), allowed, rule, reason and actions. Calls are in the\n" +
+			"records: on a host that has none, they are left out.",
 		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if number, err := strconv.ParseInt(args[0], 10, 64); err == nil {
-				return a.lineage(cmd.Context(), number)
+				return a.lineage(cmd.Context(), number, everyCall)
 			}
-			return a.chain(cmd.Context(), args[0])
+			return a.chain(cmd.Context(), args[0], everyCall)
 		},
 	}
+	cmd.Flags().BoolVar(&everyCall, "calls", false, "list every call of the agents, not only those that were denied")
+	return cmd
 }
 
 // chain shows a chain as its workflow tells it, or, when Temporal has forgotten it, as
 // the records do.
-func (a *app) chain(ctx context.Context, id string) error {
+func (a *app) chain(ctx context.Context, id string, everyCall bool) error {
 	c, cfg, err := a.connect(ctx)
 	if err != nil {
 		return err
@@ -57,9 +65,12 @@ func (a *app) chain(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("chain %s: %w", id, a.whyNoAnswer(ctx, c, id, err))
 	}
-	now := sight{chain: chain, live: live}
+	now := sight{chain: chain, live: live, calls: recordedCalls(ctx, cfg, id), everyCall: everyCall}
 	now.attempt, now.progress = attemptAt(ctx, c, id, chain)
-	return a.print(chain, func(w io.Writer) { a.writeSight(w, now) })
+	if everyCall && now.calls == nil {
+		a.say("The calls are in the records, which are not on this host, or cannot be read.")
+	}
+	return a.print(chainView{chain, now.calls}, func(w io.Writer) { a.writeSight(w, now) })
 }
 
 // brokenOff reports whether a chain was ended from outside, so that its workflow cannot tell what it
@@ -106,10 +117,12 @@ func recordedChain(ctx context.Context, cfg config.Config, id string) (chain esc
 type lineage struct {
 	Backward []escalation.Session `json:"backward"`
 	Forward  []escalation.Session `json:"forward"`
+	// Calls are what was decided on the calls of these sessions.
+	Calls []escalation.CallDecision `json:"calls"`
 }
 
 // lineage shows what led to the session of that number, and what came of it.
-func (a *app) lineage(ctx context.Context, number int64) (err error) {
+func (a *app) lineage(ctx context.Context, number int64, everyCall bool) (err error) {
 	cfg, err := config.Load(a.environ)
 	if err != nil {
 		return err
@@ -126,7 +139,7 @@ func (a *app) lineage(ctx context.Context, number int64) (err error) {
 	if err != nil {
 		return err
 	}
-	return a.print(found, func(w io.Writer) { a.writeLineages(w, found) })
+	return a.print(found, func(w io.Writer) { a.writeLineages(w, found, everyCall) })
 }
 
 func lineageOf(ctx context.Context, records *store.Store, number int64) (lineage, error) {
@@ -135,14 +148,18 @@ func lineageOf(ctx context.Context, records *store.Store, number int64) (lineage
 	if found.Backward, err = records.Backward(ctx, number); err != nil {
 		return found, err
 	}
-	found.Forward, err = records.Forward(ctx, number)
+	if found.Forward, err = records.Forward(ctx, number); err != nil {
+		return found, err
+	}
+	found.Calls, err = callsOf(ctx, records, slices.Concat(found.Backward, found.Forward))
 	return found, err
 }
 
-func (a *app) writeLineages(w io.Writer, found lineage) {
-	a.writeTree(w, escalation.Chain{
+func (a *app) writeLineages(w io.Writer, found lineage, everyCall bool) {
+	chain := escalation.Chain{
 		ID: found.Forward[0].ChainID, Sessions: found.Forward, CostUSD: escalation.TotalCostUSD(found.Forward),
-	})
+	}
+	a.writeSight(w, sight{chain: chain, calls: found.Calls, everyCall: everyCall})
 	writeLineage(w, "Backward:", found.Backward)
 	writeLineage(w, "Forward: ", found.Forward)
 }

@@ -274,6 +274,7 @@ func TestCommandsOnARealServer(t *testing.T) {
 
 	require.Contains(t, starter(t, environ, "chain", "two").stdout, "Outcome: needs_human")
 	require.Contains(t, starter(t, environ, "chain", "2").stdout, "Backward: #2")
+	requireCalls(t, environ, chain)
 	unknown := starter(t, environ, "chain", "nobody")
 	require.Equal(t, exitFailure, unknown.code)
 	require.Contains(t, unknown.stderr, "chain nobody: no such chain")

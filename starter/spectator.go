@@ -49,6 +49,10 @@ type sight struct {
 	progress *activities.TierProgress
 	// issues are the chains of issues that have not ended, by their ID.
 	issues map[string]escalation.Chain
+	// calls are what was decided on calls of the chain's agents; nil if nobody looked, or the records are elsewhere.
+	calls []escalation.CallDecision
+	// everyCall has a tree list every call, not only those that were denied.
+	everyCall bool
 	// notifying says that the outcome is known, and that nobody waits for the rest: notifications
 	// that take long.
 	notifying bool

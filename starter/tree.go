@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -14,7 +15,7 @@ import (
 // writeTree draws a chain that was not looked at while it runs.
 func (a *app) writeTree(w io.Writer, chain escalation.Chain) { a.writeSight(w, sight{chain: chain}) }
 
-// writeSight draws a chain: a line for each session, where the one that runs stands, the gates, and
+// writeSight draws a chain: its sessions with their calls, where the one that runs stands, the gates, and
 // the total.
 func (a *app) writeSight(w io.Writer, now sight) {
 	chain := now.chain
@@ -26,21 +27,7 @@ func (a *app) writeSight(w io.Writer, now sight) {
 	if left := earlierOf(chain); left != "" {
 		_, _ = fmt.Fprintln(w, left)
 	}
-	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	var total time.Duration
-	for i := range chain.Sessions {
-		session := &chain.Sessions[i]
-		branch := "├──"
-		if i == len(chain.Sessions)-1 {
-			branch = "└──"
-		}
-		cost, took := now.figures(session, a.now())
-		total += took
-		_, _ = fmt.Fprintf(columns, "%s Session #%d\tTier %d\t%s\t%s\t%s\t%s %s\t%s\n",
-			branch, session.ID, int(session.Tier), session.Model, cost,
-			duration(took), mark(session.Status), session.Status, contextOf(session))
-	}
-	_ = columns.Flush()
+	total := a.writeSessions(w, now)
 	if effort := a.effort(now); effort != "" {
 		_, _ = fmt.Fprintf(w, "    %s\n", effort)
 	}
@@ -62,6 +49,36 @@ func (a *app) writeSight(w io.Writer, now sight) {
 	if chain.Outcome != "" {
 		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", chain.Outcome, printable(chain.Reason, 300))
 	}
+}
+
+// writeSessions draws a line for each session, its calls below it, and returns how long all of them took.
+func (a *app) writeSessions(w io.Writer, now sight) (total time.Duration) {
+	sessions := now.chain.Sessions
+	var drawn bytes.Buffer
+	columns := tabwriter.NewWriter(&drawn, 0, 0, 2, ' ', 0)
+	for i := range sessions {
+		session := &sessions[i]
+		branch := "├──"
+		if i == len(sessions)-1 {
+			branch = "└──"
+		}
+		cost, took := now.figures(session, a.now())
+		total += took
+		_, _ = fmt.Fprintf(columns, "%s Session #%d\tTier %d\t%s\t%s\t%s\t%s %s\t%s\n",
+			branch, session.ID, int(session.Tier), printable(session.Model, 80), cost,
+			duration(took), mark(session.Status), printable(string(session.Status), 40), printable(contextOf(session), 200))
+	}
+	_ = columns.Flush()
+	i, indent := 0, "│       "
+	for line := range strings.Lines(drawn.String()) { // one for each session: no cell has a line break
+		if i == len(sessions)-1 {
+			indent = "        "
+		}
+		_, _ = io.WriteString(w, line)
+		a.writeCalls(w, indent, ofSession(now.calls, sessions[i].SessionID), now.everyCall)
+		i++
+	}
+	return total
 }
 
 // earlierOf says which sessions a chain has left out because it has gone on for very long; "" if none.
