@@ -3,20 +3,20 @@ package claudesim
 import (
 	"context"
 	"fmt"
-	"os/exec"
+	"os"
 	"syscall"
 )
 
 // backgroundTask is a command that the model started without waiting for it.
 type backgroundTask struct {
 	id, toolUseID, description string
-	command                    *exec.Cmd
+	command                    *shellCommand
 	finished                   chan struct{}
 }
 
 // startBackground starts a command of the Bash tool in the background.
 func (s *session) startBackground(call Block, input bashInput) (text string, isError bool) {
-	command, _ := s.shell(input.Command)
+	command := s.shell(input.Command)
 	if err := command.Start(); err != nil {
 		return err.Error(), true
 	}
@@ -27,6 +27,7 @@ func (s *session) startBackground(call Block, input bashInput) (text string, isE
 	go func() {
 		defer close(task.finished)
 		_ = command.Wait() // the state tells how it ended
+		_ = os.Remove(command.leftIn)
 	}()
 	s.background = append(s.background, task)
 	s.out.emit("system", event{

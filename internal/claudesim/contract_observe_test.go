@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,8 @@ type observation struct {
 	Context usageView
 	// Streamed is the true usage of each message, from the partial messages.
 	Streamed []usageView
+	// Questions are what hooks were asked, and Scripts what the program in front of the shell ran.
+	Questions, Scripts []string
 	// ToolSurvives says that a tool that was running when a signal came runs on.
 	ToolSurvives bool
 	Transcripts  map[string]string
@@ -86,6 +89,7 @@ type streamLine struct {
 	PermissionMode string          `json:"permissionMode"`
 	Version        string          `json:"claude_code_version"`
 	Tools          []string        `json:"tools"`
+	Tag            string          `json:"tag"`
 	ErrorStatus    *int            `json:"error_status"`
 	Parent         *string         `json:"parent_tool_use_id"`
 	Event          json.RawMessage `json:"event"`
@@ -178,6 +182,10 @@ func (o *observation) addSystem(line streamLine) {
 			status = fmt.Sprint(*line.ErrorStatus)
 		}
 		line.Subtype += " " + status
+	case "informational":
+		if line.Tag != "hook_no_verdict" {
+			return
+		}
 	case "permission_denied", "task_started", "task_notification":
 	default: // nobody relies on the others
 		return
@@ -217,7 +225,7 @@ func textOf(content json.RawMessage) string {
 // gist keeps of the CLI's own words only what identifies them: nobody reads the rest.
 func gist(text string) string {
 	for _, prefix := range []string{
-		"Permission to use Bash", "Permission to use Write", "<tool_use_error>Error: No such tool available: Write.",
+		"Permission to use Bash", "Permission to use Write", "Permission to use Read", "<tool_use_error>Error: No such tool available: Write.",
 		"The user doesn't want to proceed with this tool use.", "File created successfully at: ", "File does not exist.",
 		"[Tool call interrupted: ", "Command running in background", "<task-notification>",
 		"API Error: 500", "API Error: 529", "Prompt is too long", "Failed to provide valid structured output after 5 attempts",
@@ -228,8 +236,11 @@ func gist(text string) string {
 			return prefix
 		}
 	}
-	return text
+	return resetTo.ReplaceAllString(text, "Shell cwd was reset")
 }
+
+// resetTo ends the output of a command that left the working directory.
+var resetTo = regexp.MustCompile(`Shell cwd was reset to \S+$`)
 
 func (o *observation) addStreamed(t *testing.T, raw json.RawMessage) {
 	t.Helper()

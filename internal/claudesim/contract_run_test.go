@@ -57,6 +57,8 @@ type launch struct {
 	linger time.Duration
 	// signalWhenAsked sends the signal when the model has been asked instead.
 	signalWhenAsked bool
+	// env are more variables.
+	env func(p place) map[string]string
 	// before prepares the place.
 	before func(t *testing.T, p place)
 }
@@ -136,6 +138,7 @@ func (s subject) observe(t *testing.T, launches []launch) []observation {
 		o := newObservation(t, out)
 		o.Transcripts = before.changes(readTranscripts(t, p))
 		o.Asked = viewRequests(s.requests()[asked:])
+		o.Questions, o.Scripts = readQuestions(t, p), readScripts(t, p)
 		observations = append(observations, o)
 	}
 	return observations
@@ -169,8 +172,13 @@ func (s subject) launch(t *testing.T, p place, l launch) output {
 	for name, value := range simtest.RealEnv(p.home, s.url) {
 		command.Env = append(command.Env, name+"="+value)
 	}
+	if l.env != nil {
+		for name, value := range l.env(p) {
+			command.Env = append(command.Env, name+"="+value) // the last one counts
+		}
+	}
 	if s.key != "" {
-		command.Env = append(command.Env, "ANTHROPIC_API_KEY="+s.key) // the last one counts
+		command.Env = append(command.Env, "ANTHROPIC_API_KEY="+s.key)
 	}
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(l.prompt), &stdout, &stderr
 	command.WaitDelay = 10 * time.Second

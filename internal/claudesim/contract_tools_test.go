@@ -92,6 +92,9 @@ func signalCases() []contractCase {
 		name string, signal syscall.Signal, want func(t *testing.T, v claudesim.Version, o []observation), forget func(o []observation),
 	) contractCase {
 		work := fresh("work", "--allowedTools", "Bash")
+		if signal == syscall.SIGTERM { // a program in front of the shell makes no difference
+			work = hooked(work, "hook-program || exit 2")
+		}
 		work.signal, work.linger = signal, 700*time.Millisecond // transcripts are written with a delay
 		return contractCase{
 			name: name, scenario: slow, want: want, forget: forget, launches: []launch{

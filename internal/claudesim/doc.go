@@ -11,6 +11,20 @@
 // the API says that a resumed conversation is too long, the CLI first asks the model to sum it up,
 // and gives up only if that fails, too.
 //
+// # Hooks
+//
+// PreToolUse hooks of --settings decide on every call of a tool that exists, StructuredOutput among them. As measured:
+//
+//   - "allow" grants a call without a rule, also outside of the working directory. Rules that deny it win, and so does what
+//     the CLI never does without a person: it writes no .git, .claude, .vscode or dotfile of a shell, and removes nothing in
+//     the root directory. The stand-in leaves that last part out.
+//   - "deny" and exit code 2 deny it, and the result lists the call under permission_denials. There is no event of it.
+//   - Anything else, such as {}, no output, another exit code, a hook that cannot be run or takes too long, leaves the call
+//     to the rules. Without a rule they let the CLI read below the working directory, and run programs that only look.
+//
+// CLAUDE_CODE_SHELL_PREFIX names a program that gets every script of the CLI's shell as its one argument: the hook's
+// command as it is, and the model's command as eval 'COMMAND' in a script of the CLI's.
+//
 // # Matching
 //
 // Nothing is remembered between model calls. What "the model" answers follows from the

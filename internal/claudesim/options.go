@@ -17,6 +17,7 @@ type options struct {
 	fork         bool
 	model        string
 	permissions  permissions
+	hooks        []hook
 	appended     string // appended system prompt
 	schema       *schema
 	maxTurns     int     // 0 is no limit
@@ -47,8 +48,8 @@ func readOptions(args []string, stdin string, r release) (options, error) {
 		sessionID: a.value("--session-id"), resume: a.value("--resume"), fork: a.has("--fork-session"),
 		model: a.value("--model"), appended: a.value("--append-system-prompt"),
 		partial:     a.has("--include-partial-messages"),
-		permissions: newPermissions(a),
-		prompt:      strings.Join(append(a.positionals, stdin), "\n"),
+		permissions: newPermissions(a), hooks: readHooks(a.value("--settings")),
+		prompt: strings.Join(append(a.positionals, stdin), "\n"),
 	}
 	if len(a.positionals) == 0 {
 		o.prompt = stdin

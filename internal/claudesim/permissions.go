@@ -75,23 +75,38 @@ func splitRules(text string) []string {
 	return rules
 }
 
+// denies reports whether a rule denies the call, whoever grants it.
+func (p permissions) denies(call Block) bool {
+	if call.Name != "Bash" {
+		return slices.ContainsFunc(p.deny, p.covers(call))
+	}
+	line := commandLine(call)
+	commands, _ := splitCommands(line)
+	return slices.ContainsFunc(append(commands, line), func(command string) bool {
+		return slices.ContainsFunc(p.deny, func(r rule) bool { return r.tool == "Bash" && r.coversCommand(command) })
+	})
+}
+
+// commandLine returns the command of a call of Bash, or "".
+func commandLine(call Block) string {
+	var input bashInput
+	_ = json.Unmarshal(call.Input, &input)
+	return input.Command
+}
+
 // grants reports whether the call may run.
 func (p permissions) grants(call Block) bool {
-	if call.Name != "Bash" {
-		return p.grantsFile(call)
-	}
-	var input struct {
-		Command string `json:"command"`
-	}
-	if json.Unmarshal(call.Input, &input) != nil {
+	if p.denies(call) {
 		return false
 	}
-	commands, plain := splitCommands(input.Command)
-	for _, command := range append(commands, input.Command) {
-		if slices.ContainsFunc(p.deny, func(r rule) bool { return r.tool == "Bash" && r.coversCommand(command) }) {
-			return false
-		}
+	if call.Name != "Bash" {
+		return slices.ContainsFunc(p.allow, p.covers(call)) || p.readsBelow(call)
 	}
+	line := commandLine(call)
+	if line == "" {
+		return false
+	}
+	commands, plain := splitCommands(line)
 	if slices.Contains(p.allow, rule{tool: "Bash"}) {
 		return true
 	}
@@ -167,7 +182,8 @@ var assignment = regexp.MustCompile(`^\w+=`)
 // programs that only look, and only at the working directory.
 func readsOnly(command string) bool {
 	words := strings.Fields(command)
-	if len(words) == 0 || !slices.Contains([]string{"cat", "head", "tail", "wc", "grep", "ls", "pwd", "ps", "uname", "true"}, words[0]) {
+	programs := []string{"cat", "head", "tail", "wc", "grep", "ls", "pwd", "ps", "uname", "true", "echo"}
+	if len(words) == 0 || !slices.Contains(programs, words[0]) {
 		return false
 	}
 	return !slices.ContainsFunc(words[1:], func(word string) bool {
@@ -175,17 +191,28 @@ func readsOnly(command string) bool {
 	})
 }
 
-// grantsFile decides on the tools that take a path. What the rules about Edit say holds for all
+// covers returns which rules are about a call of a tool that takes a path. What the rules about Edit say holds for all
 // that write; a rule that says Write says nothing about any file.
-func (p permissions) grantsFile(call Block) bool {
+func (p permissions) covers(call Block) func(rule) bool {
+	path := filePath(call) // a call without a path is covered by bare rules only
+	return func(r rule) bool {
+		return r == rule{tool: call.Name} || (r.tool == ruledBy(call.Name) && p.matches(r.pattern, path))
+	}
+}
+
+// filePath returns the path that a call names, or "".
+func filePath(call Block) string {
 	var input struct {
 		Path string `json:"file_path"`
 	}
-	_ = json.Unmarshal(call.Input, &input) // a call without a path is covered by bare rules only
-	covers := func(r rule) bool {
-		return r == rule{tool: call.Name} || (r.tool == ruledBy(call.Name) && p.matches(r.pattern, input.Path))
-	}
-	return !slices.ContainsFunc(p.deny, covers) && slices.ContainsFunc(p.allow, covers)
+	_ = json.Unmarshal(call.Input, &input)
+	return input.Path
+}
+
+// readsBelow reports whether the call reads a file below the working directory, which needs no rule.
+func (p permissions) readsBelow(call Block) bool {
+	path := filePath(call)
+	return call.Name == "Read" && path != "" && p.matches("./**", path)
 }
 
 // ruledBy returns the tool by whose name the rules about a tool's files go.

@@ -37,6 +37,13 @@ type release struct {
 	// quietRepeats is how often a request that was refused with 400 is made again
 	// without a word.
 	quietRepeats int
+	// blamesHook: the model reads that a hook denied its call, besides the hook's reason, unless the call has a relative
+	// path.
+	blamesHook bool
+	// warnsOfHooks: it says once that a hook could not answer.
+	warnsOfHooks bool
+	// shellOptions is how the scripts of the Bash tool set up the shell.
+	shellOptions string
 	// flags that exist in this release only.
 	flags  map[string]flagKind
 	models []model
@@ -63,6 +70,7 @@ func (p price) cost(u Usage) float64 {
 func oldRelease() release {
 	return release{
 		version: VersionOld, interruptExit: 1, apiErrorReason: "completed", forgetsLastCall: true,
+		shellOptions:  "{ shopt -u extglob || setopt NO_EXTENDED_GLOB NO_BARE_GLOB_QUAL; }",
 		idWithoutFork: "Error: --session-id can only be used with --continue or --resume if --fork-session is also specified.",
 		models: []model{
 			{"haiku", "claude-haiku-4-5-20251001", 200_000, 32_000, price{1, 5, 0.1, 1.25}},
@@ -78,7 +86,9 @@ func newRelease() release {
 		checksValues: true, stopsToolsOnTerm: true, quietRepeats: 5, apiErrorReason: "api_error",
 		idWithoutFork: "Error: --session-id with --continue or --resume also needs --fork-session.",
 		budgetReason:  "budget_exhausted", schemaReason: "structured_output_retry_exhausted",
-		flags: map[string]flagKind{"--system-prompt-snapshot": flagValue, "--restricted": flagSwitch},
+		blamesHook: true, warnsOfHooks: true,
+		shellOptions: `{ \builtin shopt -u extglob || \builtin setopt NO_EXTENDED_GLOB NO_BARE_GLOB_QUAL NO_BRACE_CCL; }`,
+		flags:        map[string]flagKind{"--system-prompt-snapshot": flagValue, "--restricted": flagSwitch},
 		models: []model{
 			{"haiku", "claude-haiku-5-5", 1_000_000, 128_000, price{0.1, 0.5, 0.01, 0.125}},
 			{"sonnet", "claude-sonnet-5-5", 1_000_000, 128_000, price{2, 10, 0.1, 2.5}},

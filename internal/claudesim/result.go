@@ -15,6 +15,7 @@ func (s *session) conclude(end outcome) {
 	for range s.fault.RepeatResult {
 		s.emitResult(end)
 	}
+	s.denials = nil // the next result has its own
 }
 
 // emitResult prints one result line.

@@ -15,7 +15,9 @@ import (
 type session struct {
 	*program
 	options
-	id           string
+	id string
+	// shellDir is the directory in which the next command starts.
+	shellDir     string
 	conversation *conversation
 	model        model
 	fault        Fault
@@ -29,12 +31,13 @@ type session struct {
 	mismatches int // structured outputs that the schema refused
 	denials    []map[string]any
 	background []*backgroundTask
-	results    int // result lines printed
+	results    int  // result lines printed
+	warned     bool // that a hook has no answer
 }
 
 func newSession(p *program, o options, c *conversation) *session {
 	s := &session{
-		program: p, options: o, id: c.id, conversation: c, model: p.release.model(o.model), started: time.Now(),
+		program: p, options: o, id: c.id, shellDir: p.dir, conversation: c, model: p.release.model(o.model), started: time.Now(),
 		ledger: newLedger(p.release, c.cost),
 	}
 	first := s.request()

@@ -1,7 +1,6 @@
 package claudesim
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,13 +21,22 @@ const (
 // useTool runs one tool call and tells the model what came of it. It returns an outcome
 // when the run ends with it.
 func (s *session) useTool(ctx context.Context, call Block) *outcome {
-	switch {
-	case call.Name == structuredOutputTool && s.schema != nil:
-		return s.structuredOutput(call)
-	case !s.request().Offers(call.Name):
+	if !s.request().Offers(call.Name) {
 		text := fmt.Sprintf("<tool_use_error>Error: No such tool available: %s.</tool_use_error>", call.Name)
 		s.say(toolResult(call, text, true), event{"tool_use_result": text})
-	case !s.permissions.grants(call):
+		return nil
+	}
+	answer := s.askHooks(ctx, call)
+	switch {
+	case ctx.Err() != nil:
+		return s.interruptedTool(ctx, call, "")
+	case answer.verdict == refused, answer.verdict == asked:
+		s.refuseFor(call, answer)
+	case answer.verdict == granted && s.permissions.denies(call):
+		s.reject(call, fmt.Sprintf("Permission to use %s has been denied.", call.Name))
+	case call.Name == structuredOutputTool:
+		return s.structuredOutput(call)
+	case answer.verdict != granted && !s.permissions.grants(call):
 		s.deny(call)
 	default:
 		text, isError := s.execute(ctx, call)
@@ -47,10 +55,20 @@ func toolResult(call Block, text string, isError bool) Message {
 // deny refuses a call that no rule grants.
 func (s *session) deny(call Block) {
 	text := fmt.Sprintf("Permission to use %s has been denied because Claude Code is running in don't ask mode.", call.Name)
-	s.denials = append(s.denials, map[string]any{"tool_name": call.Name, "tool_use_id": call.ID, "tool_input": call.Input})
+	s.announceDenial(call, text)
+	s.reject(call, text)
+}
+
+// announceDenial prints, in releases that do, that a call is denied.
+func (s *session) announceDenial(call Block, text string) {
 	if s.release.version == VersionNew {
 		s.out.emit("system", event{"subtype": "permission_denied", "tool_name": call.Name, "tool_use_id": call.ID, "message": text})
 	}
+}
+
+// reject tells the model why a call is denied, and has the result list it.
+func (s *session) reject(call Block, text string) {
+	s.denials = append(s.denials, map[string]any{"tool_name": call.Name, "tool_use_id": call.ID, "tool_input": call.Input})
 	s.say(toolResult(call, text, true), event{"tool_use_result": "Error: " + text})
 }
 
@@ -103,7 +121,7 @@ func (s *session) bash(ctx context.Context, call Block) (text string, isError bo
 	if input.Background {
 		return s.startBackground(call, input)
 	}
-	command, output := s.shell(input.Command)
+	command := s.shell(input.Command)
 	if err := command.Start(); err != nil {
 		return err.Error(), true
 	}
@@ -111,13 +129,14 @@ func (s *session) bash(ctx context.Context, call Block) (text string, isError bo
 	go func() { finished <- command.Wait() }()
 	select {
 	case err := <-finished:
-		return describeExit(output.String(), err)
+		text, isError := describeExit(command.output.String(), err)
+		return text + s.follow(command), isError
 	case <-ctx.Done():
 	}
 	if s.killsTools(ctx) {
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 		err := <-finished // the output is complete only then
-		return describeExit(output.String(), err)
+		return describeExit(command.output.String(), err)
 	}
 	return "", true
 }
@@ -125,26 +144,6 @@ func (s *session) bash(ctx context.Context, call Block) (text string, isError bo
 // killsTools reports whether the signal that ended ctx also ends the tools.
 func (s *session) killsTools(ctx context.Context) bool {
 	return !errors.Is(context.Cause(ctx), errTerminated) || s.release.stopsToolsOnTerm
-}
-
-// shell prepares a command with the environment that the CLI gives its children.
-func (s *session) shell(line string) (*exec.Cmd, *bytes.Buffer) {
-	shell := "/bin/sh"
-	if path, err := exec.LookPath("bash"); err == nil {
-		shell = path
-	}
-	var output bytes.Buffer
-	// A signal to the stand-in kills the whole group, or leaves it running: the caller decides.
-	command := exec.CommandContext(context.Background(), shell, "-c", line)
-	command.Dir, command.Stdout, command.Stderr = s.dir, &output, &output
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	command.Env = []string{"CLAUDECODE=1", "CLAUDE_CODE_SESSION_ID=" + s.id}
-	for name, value := range s.env {
-		if name != "CLAUDE_CODE_SESSION_ID" && name != "CLAUDECODE" {
-			command.Env = append(command.Env, name+"="+value)
-		}
-	}
-	return command, &output
 }
 
 func describeExit(output string, err error) (text string, isError bool) {

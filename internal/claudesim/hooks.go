@@ -1,0 +1,218 @@
+package claudesim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// hook is a command that the CLI runs before a tool call, to ask whether the call may be made.
+type hook struct {
+	matcher string
+	command string
+	timeout time.Duration
+}
+
+// defaultHookTimeout is the CLI's, for a hook that states none.
+const defaultHookTimeout = time.Minute
+
+// readHooks returns the PreToolUse hooks of --settings, which are JSON or the name of a file. Settings that cannot be
+// read have none: the CLI lets the calls through, too.
+func readHooks(settings string) []hook {
+	text := []byte(settings)
+	if !strings.HasPrefix(strings.TrimSpace(settings), "{") {
+		text, _ = os.ReadFile(settings)
+	}
+	var parsed struct {
+		Hooks struct {
+			PreToolUse []struct {
+				Matcher string `json:"matcher"`
+				Hooks   []struct {
+					Type    string  `json:"type"`
+					Command string  `json:"command"`
+					Timeout float64 `json:"timeout"` // seconds
+				} `json:"hooks"`
+			} `json:"PreToolUse"`
+		} `json:"hooks"`
+	}
+	if json.Unmarshal(text, &parsed) != nil {
+		return nil
+	}
+	var hooks []hook
+	for _, group := range parsed.Hooks.PreToolUse {
+		for _, h := range group.Hooks {
+			timeout := defaultHookTimeout
+			if h.Timeout > 0 {
+				timeout = time.Duration(h.Timeout * float64(time.Second))
+			}
+			if h.Type == "command" {
+				hooks = append(hooks, hook{matcher: group.Matcher, command: h.Command, timeout: timeout})
+			}
+		}
+	}
+	return hooks
+}
+
+// matches reports whether the hook is asked about a tool.
+func (h hook) matches(tool string) bool {
+	if h.matcher == "" || h.matcher == "*" {
+		return true
+	}
+	is, err := regexp.MatchString("^(?:"+h.matcher+")$", tool)
+	return err == nil && is
+}
+
+// verdict is what hooks say about a call.
+type verdict int
+
+const (
+	// undecided leaves the call to the rules. A hook that fails says no more than that.
+	undecided verdict = iota
+	// granted allows the call. Rules that deny it win.
+	granted
+	// asked wants a person to decide. There is none, so the call is denied.
+	asked
+	// refused denies the call.
+	refused
+)
+
+// hookAnswer is the verdict of a hook, and what the model reads of it.
+type hookAnswer struct {
+	verdict verdict
+	reason  string
+}
+
+// askHooks asks the hooks that match the call. The strictest answer counts.
+func (s *session) askHooks(ctx context.Context, call Block) hookAnswer {
+	strictest := hookAnswer{verdict: undecided}
+	for _, h := range s.hooks {
+		if !h.matches(call.Name) {
+			continue
+		}
+		if answer := s.askHook(ctx, h, call); answer.verdict > strictest.verdict {
+			strictest = answer
+		}
+	}
+	return strictest
+}
+
+// askHook runs a hook. A signal to the stand-in, or the hook's time limit, kills it.
+func (s *session) askHook(ctx context.Context, h hook, call Block) hookAnswer {
+	input, rewritten := s.hookInput(call)
+	question, err := json.Marshal(map[string]any{
+		"session_id": s.id, "transcript_path": s.conversation.path, "cwd": s.shellDir, "permission_mode": s.permissions.mode,
+		"hook_event_name": "PreToolUse", "tool_name": call.Name, "tool_input": input, "tool_use_id": call.ID,
+	})
+	if err != nil {
+		return hookAnswer{verdict: undecided}
+	}
+	var stdout, stderr bytes.Buffer
+	command := s.child("/bin/sh", s.prefixed(h.command))
+	command.Env = append(command.Env, "CLAUDE_PROJECT_DIR="+s.dir)
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(append(question, '\n')), &stdout, &stderr
+	limited, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	if err := runUntil(limited, command); err != nil && command.ProcessState == nil {
+		return hookAnswer{verdict: undecided}
+	}
+	exit := command.ProcessState.ExitCode()
+	s.warnOfHook(exit)
+	answer := s.readAnswer(h, call, exit, stdout.Bytes(), stderr.String())
+	if answer.verdict == refused && exit == 0 && s.release.blamesHook && !rewritten {
+		answer.reason = blame(call) + answer.reason
+	}
+	return answer
+}
+
+// hookInput returns the input of a call as hooks see it: with whole paths.
+func (s *session) hookInput(call Block) (input json.RawMessage, rewritten bool) {
+	path := filePath(call)
+	if path == "" || filepath.IsAbs(path) {
+		return call.Input, false
+	}
+	fields := map[string]any{}
+	_ = json.Unmarshal(call.Input, &fields) // filePath has read it
+	fields["file_path"] = filepath.Join(s.shellDir, path)
+	input, err := json.Marshal(fields)
+	return input, err == nil
+}
+
+// blame begins what the model reads when a hook denied its call.
+func blame(call Block) string { return fmt.Sprintf("PreToolUse:%s hook error: ", call.Name) }
+
+// warnOfHook says once, in releases that do, that a hook could not be run or was killed. One that merely failed is passed
+// over in silence.
+func (s *session) warnOfHook(exit int) {
+	if !s.release.warnsOfHooks || s.warned || exit >= 0 && exit <= 125 {
+		return
+	}
+	s.warned = true
+	s.out.emit("system", event{
+		"subtype": "informational", "level": "warning", "tag": "hook_no_verdict",
+		"content": "A hook gave no usable answer, so it didn't check this action.",
+	})
+}
+
+// runUntil runs a command that leads a session, and kills all of it when ctx ends.
+func runUntil(ctx context.Context, command *exec.Cmd) error {
+	if err := command.Start(); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) })
+	defer stop()
+	return command.Wait()
+}
+
+// readAnswer returns what a hook said by its exit code and its output.
+func (s *session) readAnswer(h hook, call Block, exit int, stdout []byte, stderr string) hookAnswer {
+	if exit == 2 {
+		return hookAnswer{refused, fmt.Sprintf("%s[%s]: %s", blame(call), h.command, stderr)}
+	}
+	var output struct {
+		Specific struct {
+			Decision string `json:"permissionDecision"`
+			Reason   string `json:"permissionDecisionReason"`
+		} `json:"hookSpecificOutput"`
+	}
+	if exit != 0 || json.Unmarshal(stdout, &output) != nil {
+		return hookAnswer{verdict: undecided}
+	}
+	reason := output.Specific.Reason
+	switch output.Specific.Decision {
+	case "allow":
+		return hookAnswer{granted, reason}
+	case "ask":
+		return hookAnswer{asked, reason}
+	case "deny":
+		unsaid := fmt.Sprintf("Hook PreToolUse:%s denied this tool", call.Name)
+		if s.release.blamesHook {
+			unsaid = "Blocked by hook"
+		}
+		return hookAnswer{refused, orElse(reason, unsaid)}
+	default:
+		return hookAnswer{verdict: undecided}
+	}
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// refuseFor denies a call because of a hook's answer.
+func (s *session) refuseFor(call Block, answer hookAnswer) {
+	if answer.verdict == asked {
+		s.announceDenial(call, answer.reason)
+	}
+	s.reject(call, answer.reason)
+}
