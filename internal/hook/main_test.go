@@ -3,7 +3,14 @@ package hook_test
 import (
 	"os"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// TestMain is for the flag of package simtest. The test binary is the CLI's shell, too, by package agentshell.
-func TestMain(m *testing.M) { os.Exit(m.Run()) }
+// TestMain makes the test binary the stand-in, too. The CLI's shell it is by package agentshell.
+func TestMain(m *testing.M) {
+	if claudesim.Invoked() {
+		claudesim.Main()
+	}
+	os.Exit(m.Run())
+}

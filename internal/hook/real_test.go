@@ -30,6 +30,8 @@ type site struct {
 	t                          *testing.T
 	work, home, temp, bin, log string
 	ledger                     *books
+	// standIn has the stand-in run in place of the real CLI.
+	standIn bool
 
 	mutex   sync.Mutex
 	entries []hook.Entry
@@ -95,18 +97,26 @@ type result struct {
 	IsError bool `json:"is_error"`
 }
 
-// run runs the real CLI, whose model makes the calls one after the other, and returns what the model was told of each.
+// cli returns the program that plays the scenario, and its API.
+func (s *site) cli(version claudesim.Version, scenario claudesim.Scenario) (path, url string) {
+	s.t.Helper()
+	if s.standIn {
+		return simtest.InstallAs(s.t, scenario, version), "http://127.0.0.1:9"
+	}
+	return simtest.RealCLI(s.t, version), simtest.StartAPI(s.t, scenario).URL()
+}
+
+// run runs the CLI, whose model makes the calls one after the other, and returns what the model was told of each.
 func (s *site) run(version claudesim.Version, environ map[string]string, calls ...claudesim.Reply) []result {
 	s.t.Helper()
-	cli := simtest.RealCLI(s.t, version)
-	api := simtest.StartAPI(s.t, claudesim.Play(claudesim.Always(append(calls, claudesim.Say("done"))...)))
+	cli, url := s.cli(version, claudesim.Play(claudesim.Always(append(calls, claudesim.Say("done"))...)))
 	settings, err := json.Marshal(hook.Settings())
 	require.NoError(s.t, err)
 	command := exec.CommandContext(s.t.Context(), cli, "-p", "--output-format", "stream-json", "--verbose",
 		"--setting-sources", "", "--strict-mcp-config", "--permission-mode", "dontAsk", "--tools", "Bash,Read,Edit,Write,Grep,Glob",
 		"--settings", string(settings), "--model", "haiku", "--session-id", uuid.NewString())
 	command.Dir, command.Stdin = s.work, strings.NewReader("look")
-	variables := simtest.RealEnv(s.home, api.URL())
+	variables := simtest.RealEnv(s.home, url)
 	variables["PATH"], variables["TMPDIR"] = s.bin+":"+variables["PATH"], s.temp
 	maps.Copy(variables, environ)
 	for name, value := range variables {

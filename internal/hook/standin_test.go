@@ -1,0 +1,51 @@
+package hook_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+)
+
+// TestStandIn holds the stand-in to what the real CLIs do with a guard, so that the tests of other packages may rely on it.
+func TestStandIn(t *testing.T) {
+	t.Parallel()
+	for _, version := range simtest.Versions(t) {
+		t.Run(string(version), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, "docker")
+			s.standIn = true
+			post := s.open(2)
+			told := s.run(version, s.environment(post),
+				claudesim.Bash("docker ps --format '{{.Names}}' | grep -v \"it's\"\ndocker logs --tail 5 web"), claudesim.Bash("ls"),
+				claudesim.Bash("docker restart web"), claudesim.Bash("reboot"),
+				claudesim.Call("Write", map[string]string{"file_path": "../outside", "content": "x"}),
+				claudesim.BashInBackground("docker ps -a"),
+			)
+			require.NoError(t, post.Close(t.Context()))
+			require.Equal(t, "docker ps --format {{.Names}}\ndocker logs --tail 5 web\ndocker restart web\ndocker ps -a\n", s.called())
+			require.Len(t, s.ledger.charged, 1)
+			for i, denied := range []bool{false, false, false, true, true, false} {
+				require.Equal(t, denied, told[i].IsError, "%d: %v", i, told[i].Content)
+				require.Equal(t, !denied, s.entries[i].Decision.Allowed)
+			}
+			require.Contains(t, fmt.Sprint(told[3].Content), s.entries[3].Decision.Reason)
+		})
+	}
+}
+
+// TestStandInFailsClosed has nobody answer.
+func TestStandInFailsClosed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "docker")
+	s.standIn = true
+	post := s.open(2)
+	require.NoError(t, post.Close(t.Context()))
+	for i, one := range s.run(claudesim.VersionNew, s.environment(post), claudesim.Bash("ls"), claudesim.Bash("docker ps")) {
+		require.True(t, one.IsError, "%d: %v", i, one.Content)
+	}
+	require.Empty(t, s.called())
+}
