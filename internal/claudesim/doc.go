@@ -17,7 +17,8 @@
 //
 //   - "allow" grants a call without a rule, also outside of the working directory. Rules that deny it win, and so does what
 //     the CLI never does without a person: it writes no .git, .claude, .vscode or dotfile of a shell, and removes nothing in
-//     the root directory. The stand-in leaves that last part out.
+//     the root directory. With --restricted (2.1.330) no hook lets the file tools out of the working directory. The
+//     stand-in leaves these last two out.
 //   - "deny" and exit code 2 deny it, and the result lists the call under permission_denials. There is no event of it.
 //   - Anything else, such as {}, no output, another exit code, a hook that cannot be run or takes too long, leaves the call
 //     to the rules. Without a rule they let the CLI read below the working directory, and run programs that only look.
