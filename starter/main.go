@@ -11,16 +11,11 @@ import (
 	"time"
 
 	_ "github.com/claudeops/claudeops/internal/agentshell" // this program is also the shell of its agents
-	"github.com/claudeops/claudeops/internal/claudesim"
 	processes "github.com/claudeops/claudeops/internal/process"
 )
 
 func main() {
 	processes.InitIfAsked()
-	// The demo installs this executable under the name `claude`.
-	if claudesim.Invoked() {
-		claudesim.Main()
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	code := execute(ctx, process{

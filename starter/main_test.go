@@ -5,7 +5,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/claudesim"
 	processes "github.com/claudeops/claudeops/internal/process"
 )
 
@@ -17,9 +16,6 @@ const asStarter = "CLAUDEOPS_TEST_STARTER"
 // TestMain lets the test binary be the stand-in for claude, and the program itself.
 func TestMain(m *testing.M) {
 	processes.InitIfAsked()
-	if claudesim.Invoked() {
-		claudesim.Main()
-	}
 	if os.Getenv(asStarter) != "" {
 		_ = os.Unsetenv(asStarter)
 		main()

@@ -28,9 +28,6 @@ const asWorker = "CLAUDEOPS_TEST_WORKER"
 // TestMain lets the test binary be the stand-in for claude, and the program itself.
 func TestMain(m *testing.M) {
 	process.InitIfAsked()
-	if claudesim.Invoked() {
-		claudesim.Main()
-	}
 	if os.Getenv(asWorker) != "" {
 		_ = os.Unsetenv(asWorker)
 		main()

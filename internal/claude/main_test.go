@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/claude"
-	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/process"
 )
 
@@ -16,9 +15,6 @@ var containment = flag.String("containment", string(claude.ContainmentAuto), "co
 // TestMain lets the test binary be the stand-in `claude`, too.
 func TestMain(m *testing.M) {
 	process.InitIfAsked()
-	if claudesim.Invoked() {
-		claudesim.Main()
-	}
 	flag.Parse()
 	os.Exit(m.Run())
 }

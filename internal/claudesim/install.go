@@ -21,12 +21,7 @@ const (
 )
 
 // Install puts an executable called claude that plays s into dir, which is created if
-// need be, and returns its path. The executable is a link to the running program, whose
-// main (or TestMain) must begin with
-//
-//	if claudesim.Invoked() {
-//		claudesim.Main()
-//	}
+// need be, and returns its path. The executable is a link to the running program.
 //
 // Installing again replaces the scenario and forgets what was recorded and counted.
 func Install(dir string, s Scenario) (path string, err error) {
@@ -67,11 +62,16 @@ func prepare(dir string, scenario []byte) error {
 	return nil
 }
 
-// Invoked reports whether this process was started as the stand-in.
-func Invoked() bool { return len(os.Args) > 0 && filepath.Base(os.Args[0]) == programName }
+// A program that links this package and is started under that name is the stand-in. It is one before packages that come
+// later are initialized: this package needs few others, and those of Temporal's server take as long again.
+func init() { //nolint:gochecknoinits // before the packages that take long
+	if len(os.Args) > 0 && filepath.Base(os.Args[0]) == programName {
+		run()
+	}
+}
 
-// Main runs the stand-in and ends the process.
-func Main() {
+// run runs the stand-in and ends the process.
+func run() {
 	p, err := newProgram()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "stand-in claude:", err)

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/process"
 )
 
@@ -15,9 +14,6 @@ import (
 // else the fault tests run as a process of its own.
 func TestMain(m *testing.M) {
 	process.InitIfAsked()
-	if claudesim.Invoked() {
-		claudesim.Main()
-	}
 	if dir := os.Getenv(serviceVariable); dir != "" {
 		runService(dir)
 	}

@@ -11,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gocloud.dev/blob/memblob"
-
-	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
 // restoreVariable makes the test binary a process that restores a conversation: it holds the
@@ -23,9 +21,6 @@ const restoreVariable = "CLAUDEOPS_TEST_RESTORE"
 func TestMain(m *testing.M) {
 	if task := os.Getenv(restoreVariable); task != "" {
 		os.Exit(restoreAsked(task))
-	}
-	if claudesim.Invoked() {
-		claudesim.Main()
 	}
 	os.Exit(m.Run())
 }
