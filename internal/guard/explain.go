@@ -13,21 +13,25 @@ func (p *Policy) Brief(tier int) string {
 	explained.Grants = explained.Merged()
 	var lines []string
 	if explained.Anything {
-		lines = append(lines, "You may run any program, and read and write any file. Refused in any case (`a b|c` is `a b` and `a c`):")
+		lines = append(lines, "You may run any program, and read and write any file, but for this (`a b|c` stands for `a b` and `a c`):")
 		lines = append(append(lines, explained.refused()...), explained.reasons()...)
-		return strings.Join(lines, "\n") + "\n"
+		return strings.Join(append(lines, "", refusals), "\n") + "\n"
 	}
-	lines = append(lines, "You may do this, and nothing else (`a b|c` is `a b` and `a c`):")
+	lines = append(lines,
+		"You may do this, and nothing else (`a b|c` stands for `a b` and `a c`; of options that are shown one must be given):")
 	lines = append(lines, explained.granted()...)
-	lines = append(lines, "", "Write it so that it can be read before it runs:")
+	lines = append(lines, "", "A call is judged by its text, before it runs. So:")
 	lines = append(lines, explained.spelling()...)
 	lines = append(lines, "", "Refused in any case:")
 	lines = append(lines, explained.refused()...)
-	if reasons := explained.reasons(); len(reasons) > 0 { // few of them are about what such a tier is granted
-		lines = append(lines, strings.Join(reasons, "; "))
+	if reasons := explained.whys(); len(reasons) > 0 {
+		lines = append(lines, "- any call where "+strings.Join(reasons, "; "))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
+
+const refusals = "A refusal says why. Try another spelling only if it names one; else leave it, and say in your verdict what you " +
+	"could not do."
 
 // granted lists what the tier may do, a line for each group.
 func (e Explanation) granted() []string {
@@ -37,16 +41,28 @@ func (e Explanation) granted() []string {
 			lines = append(lines, "- "+what+": "+text)
 		}
 	}
-	plain := func(g Grant) bool { return g.Action == "" && !g.Changes() && !g.Runs() }
-	add("look with", ticked(e.names(func(g Grant) bool { return plain(g) && g.Command == "" })))
-	add("look with", ticked(e.names(func(g Grant) bool { return plain(g) && g.Command != "" })))
-	add("restart, each counted for its service", ticked(e.names(func(g Grant) bool { return g.Action == "restart" })))
-	add("redeploy, each counted for its service", ticked(e.names(func(g Grant) bool { return g.Action == "redeployment" })))
-	add("change", ticked(e.names(func(g Grant) bool { return g.Action == "" && g.Changes() && !g.Runs() })))
-	add("run one of these commands through", ticked(e.names(Grant.Runs)))
-	add("only with one of these options", ticked(e.needy()))
-	add("read files, also with Read and Grep", "below "+places(e.Read)+"; write them, also with Edit and Write, below "+places(e.Write))
-	add("ask HTTP services by", strings.Join(e.Methods, ", ")+hosts(e.Hosts))
+	looks := func(g Grant) bool { return g.Action == "" && !g.Changes() && !g.Runs() }
+	writes := func(g Grant) bool { return g.Action == "" && !g.Runs() && g.Writes() }
+	add("look with these programs", strings.Join(e.programs(looks), ", "))
+	add("look with these subcommands", ticked(e.names(func(g Grant) bool { return looks(g) && g.Command != "" })))
+	add("look with these, only as shown", ticked(e.needy(looks)))
+	add("restart services (each restart counts against the service's limit)", e.all(func(g Grant) bool { return g.Action == "restart" }))
+	add("redeploy services (each counts against the service's limit)", e.all(func(g Grant) bool { return g.Action == "redeployment" }))
+	add("change", e.all(func(g Grant) bool { return g.Action == "" && g.Changes() && !g.Runs() && !g.Writes() }))
+	add("run one of these commands through", e.all(Grant.Runs))
+	if len(e.Read) > 0 {
+		add("read files, also with the tools Read, Grep and Glob, below", places(e.Read))
+	}
+	if len(e.Write) > 0 {
+		with := e.all(writes)
+		if with != "" {
+			with += " and "
+		}
+		add("write files, with "+with+"the tools Edit and Write as far as you have them, below", places(e.Write))
+	}
+	if len(e.Methods) > 0 {
+		add("ask HTTP services by", strings.Join(e.Methods, ", ")+hosts(e.Hosts))
+	}
 	add("use the tools", ticked(e.MCP))
 	return lines
 }
@@ -54,17 +70,17 @@ func (e Explanation) granted() []string {
 // spelling lists how calls are written so that they pass.
 func (e Explanation) spelling() []string {
 	lines := []string{
-		"- pipes, `&&`, `||`, `;`, `2>&1`, `if`, `while read` and `for` over words that are written out are fine; " +
+		"- pipes, `&&`, `||`, `;`, `2>&1`, `if`, `while read`, and `for` over words that are written out are fine; " +
 			"options may stand anywhere",
-		"- write programs, subcommands, options, services, hosts and paths out: what a variable or `$(…)` holds there cannot be judged",
+		"- write out programs, subcommands, options, services, hosts and paths: a variable or `$(…)` in their place cannot be judged",
 		"- put `--` in front of names that come from another call: `docker ps -q | xargs docker inspect --`",
-		"- name programs without their path; put scripts for `bash -c`, `awk`, `sed` and `jq` into single quotes",
+		"- call programs by their names, not by paths; put scripts for `bash -c`, `awk`, `sed` and `jq` into single quotes",
 	}
 	if slices.ContainsFunc(e.Grants, func(g Grant) bool { return g.is("curl") }) {
-		lines = append(lines, "- `curl`: one address a call, host and port written out, no `-L`: "+
-			"ask the address of a redirect in a call of its own")
+		lines = append(lines, "- `curl`: one address a call, with its host and port written out, and no `-L`: "+
+			"ask the address of a redirect in another call")
 	}
-	return append(lines, "- a refusal says why, and often which spelling passes; if none does, say in your verdict what you could not do")
+	return append(lines, "- "+strings.ToLower(refusals[:1])+strings.TrimSuffix(refusals[1:], "."))
 }
 
 // refused lists what is refused whatever the spelling.
@@ -86,22 +102,25 @@ func (e Explanation) refused() []string {
 	return lines
 }
 
+// whys lists the reasons of the never list, each once.
+func (e Explanation) whys() []string {
+	whys := make([]string, len(e.Never))
+	for i, never := range e.Never {
+		whys[i] = never.Why
+	}
+	return unique(whys)
+}
+
 // reasons groups the never list by its reasons.
 func (e Explanation) reasons() []string {
 	uses := map[string][]string{}
-	var whys []string
 	for _, never := range e.Never {
-		if uses[never.Why] == nil {
-			whys = append(whys, never.Why)
-		}
 		uses[never.Why] = append(uses[never.Why], never.short())
 	}
+	whys := e.whys()
 	texts := make([]string, len(whys))
 	for i, why := range whys {
-		texts[i] = ticked(unique(uses[why])) + " where " + why
-		if i == 0 || e.Anything {
-			texts[i] = "- " + texts[i]
-		}
+		texts[i] = "- " + ticked(unique(uses[why])) + ": " + why
 	}
 	return texts
 }
@@ -141,29 +160,59 @@ func (g Grant) is(program string) bool {
 	return slices.Contains(strings.Split(g.Program, "|"), program)
 }
 
-// short is the program with its subcommand and options.
+// short is the program with its subcommand, options and arguments.
 func (n Never) short() string {
-	text := n.Program
-	if n.Command != "" {
-		text += " " + n.Command
+	words := []string{n.Program, n.Command}
+	for _, list := range [][]string{strings.Fields(n.Flags), n.Args, n.With} {
+		words = append(words, few(strings.Join(list, "|")))
 	}
-	if n.Flags != "" {
-		text += " " + strings.Join(strings.Fields(n.Flags), "|")
-	}
-	return text
+	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
 }
 
-// names lists programs with their subcommands, as in "docker ps|logs", of the grants that want reports.
+// all lists the uses that want reports, those that need an option among them.
+func (e Explanation) all(want func(Grant) bool) string {
+	programs := e.names(func(g Grant) bool { return want(g) && g.Command == "" })
+	subcommands := e.names(func(g Grant) bool { return want(g) && g.Command != "" })
+	return ticked(slices.Concat(programs, subcommands, e.needy(want)))
+}
+
+// programs lists the names of programs that want reports and that need neither a subcommand nor an option.
+func (e Explanation) programs(want func(Grant) bool) []string {
+	free := e.free(want)
+	var names []string
+	for _, grant := range e.Grants {
+		if want(grant) && grant.Command == "" && free[grant.Name()] {
+			names = append(names, strings.Split(grant.Program, "|")...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// free tells which uses that want reports need no option.
+func (e Explanation) free(want func(Grant) bool) map[string]bool {
+	free := map[string]bool{}
+	for _, grant := range e.Grants {
+		if want(grant) && (len(grant.Needs) == 0 || grant.Runs()) {
+			free[grant.Name()] = true
+		}
+	}
+	return free
+}
+
+// names lists programs with their subcommands, as in "docker ps|logs", of the uses that want reports and that need no
+// option.
 func (e Explanation) names(want func(Grant) bool) []string {
 	var items []string
 	verbs := map[string][]string{}
 	var prefixes []string
+	free := e.free(want)
 	for _, grant := range e.Grants {
 		words := strings.Fields(grant.Name())
 		last := words[len(words)-1]
 		prefix := strings.Join(words[:len(words)-1], " ")
 		switch {
-		case !want(grant):
+		case !want(grant) || !free[grant.Name()]:
 		case prefix == "" && !slices.Contains(items, last):
 			items = append(items, last)
 		case prefix != "" && verbs[prefix] == nil:
@@ -179,17 +228,12 @@ func (e Explanation) names(want func(Grant) bool) []string {
 	return items
 }
 
-// needy lists what is granted only with an option, as in "top -b".
-func (e Explanation) needy() []string {
-	free := map[string]bool{}
-	for _, grant := range e.Grants {
-		if len(grant.Needs) == 0 || grant.Runs() {
-			free[grant.Name()] = true
-		}
-	}
+// needy lists what want reports and is granted only with an option, as in "top -b".
+func (e Explanation) needy(want func(Grant) bool) []string {
+	free := e.free(want)
 	var items []string
 	for _, grant := range e.Grants {
-		if free[grant.Name()] {
+		if !want(grant) || free[grant.Name()] {
 			continue
 		}
 		words := []string{grant.Name()}
@@ -198,10 +242,10 @@ func (e Explanation) needy() []string {
 		}
 		items = append(items, strings.Join(words, " "))
 	}
-	return items
+	return unique(items)
 }
 
-// few returns the first of several options: who knows one of a program needs not all.
+// few returns the first of several options or arguments: a reader needs to know the kind, not every one.
 func few(options string) string {
 	const shown = 3
 	all := strings.Split(options, "|")

@@ -24,6 +24,7 @@ never:
   - {program: "rm|shred", flags: "-r -R", why: it destroys the host}
   - {program: docker, command: volume rm, why: it deletes persistent data}
   - {program: docker, command: restart, why: it ends the host}
+  - {program: dd, args: [of=/dev/sda, of=/dev/sdb, of=/dev/sdc, of=/dev/sdd], why: it ends the host}
 mcp: {mcp__tickets__read: 1, mcp__tickets__write: 2}
 programs:
   cat: {tier: 1, args: "FILE*"}
@@ -53,13 +54,13 @@ func explainedPolicy(t *testing.T) *guard.Policy {
 }
 
 const spelling = `
-Write it so that it can be read before it runs:
-- pipes, §&&§, §||§, §;§, §2>&1§, §if§, §while read§ and §for§ over words that are written out are fine; options may stand anywhere
-- write programs, subcommands, options, services, hosts and paths out: what a variable or §$(…)§ holds there cannot be judged
+A call is judged by its text, before it runs. So:
+- pipes, §&&§, §||§, §;§, §2>&1§, §if§, §while read§, and §for§ over words that are written out are fine; options may stand anywhere
+- write out programs, subcommands, options, services, hosts and paths: a variable or §$(…)§ in their place cannot be judged
 - put §--§ in front of names that come from another call: §docker ps -q | xargs docker inspect --§
-- name programs without their path; put scripts for §bash -c§, §awk§, §sed§ and §jq§ into single quotes
-- §curl§: one address a call, host and port written out, no §-L§: ask the address of a redirect in a call of its own
-- a refusal says why, and often which spelling passes; if none does, say in your verdict what you could not do
+- call programs by their names, not by paths; put scripts for §bash -c§, §awk§, §sed§ and §jq§ into single quotes
+- §curl§: one address a call, with its host and port written out, and no §-L§: ask the address of a redirect in another call
+- a refusal says why. Try another spelling only if it names one; else leave it, and say in your verdict what you could not do
 
 Refused in any case:
 - the supervisor's own files and ports, Temporal and its Web UI, §starter§, §claude§; environment and memory of processes
@@ -68,40 +69,44 @@ Refused in any case:
 func TestBrief(t *testing.T) {
 	t.Parallel()
 	for tier, want := range map[int]string{
-		1: `You may do this, and nothing else (§a b|c§ is §a b§ and §a c§):
-- look with: §cat§, §curl§, §rev|tac§, §top§
-- look with: §docker|podman compose ps§, §docker|podman logs|ps§
+		1: `You may do this, and nothing else (§a b|c§ stands for §a b§ and §a c§; of options that are shown one must be given):
+- look with these programs: cat, curl, rev, tac
+- look with these subcommands: §docker|podman compose ps§, §docker|podman logs|ps§
+- look with these, only as shown: §top -b§
 - run one of these commands through: §timeout§
-- only with one of these options: §top -b§
-- read files, also with Read and Grep: below the working directory, §$HOME§, §/etc§; write them, also with Edit and Write, below §$TMPDIR§
+- read files, also with the tools Read, Grep and Glob, below: the working directory, §$HOME§, §/etc§
+- write files, with the tools Edit and Write as far as you have them, below: §$TMPDIR§
 - ask HTTP services by: GET, on any host
 - use the tools: §mcp__tickets__read§
 ` + spelling + `- reading what may hold secrets: §.env§, §.ssh§, private keys, files named after passwords, tokens or secrets, §/etc/shadow§, Kubernetes Secrets
 - changing §**/vms.yaml§
 `,
-		2: `You may do this, and nothing else (§a b|c§ is §a b§ and §a c§):
-- look with: §cat§, §curl§, §rev|tac§, §top§
-- look with: §docker|podman compose ps§, §docker|podman logs|ps§
-- restart, each counted for its service: §docker|podman restart§
-- redeploy, each counted for its service: §docker|podman compose up§
-- change: §rm§, §git push§
+		2: `You may do this, and nothing else (§a b|c§ stands for §a b§ and §a c§; of options that are shown one must be given):
+- look with these programs: cat, curl, rev, tac
+- look with these subcommands: §docker|podman compose ps§, §docker|podman logs|ps§
+- look with these, only as shown: §top -b§
+- restart services (each restart counts against the service's limit): §docker|podman restart§
+- redeploy services (each counts against the service's limit): §docker|podman compose up -d§
+- change: §git push§
 - run one of these commands through: §timeout§
-- only with one of these options: §docker|podman compose up -d§, §top -b§
-- read files, also with Read and Grep: below the working directory, §/etc§; write them, also with Edit and Write, below the working directory, §$TMPDIR§
+- read files, also with the tools Read, Grep and Glob, below: the working directory, §/etc§
+- write files, with §rm§ and the tools Edit and Write as far as you have them, below: the working directory, §$TMPDIR§
 - ask HTTP services by: GET, HEAD, on §*.lan§
 - use the tools: §mcp__tickets__read§, §mcp__tickets__write§
 ` + spelling + `- reading what may hold secrets: §.env§, §.ssh§, private keys, files named after passwords, tokens or secrets, §/etc/shadow§, Kubernetes Secrets
 - changing §**/vms.yaml§, §**/.git§
 - pushing to §main§: push a branch of your own, and open a pull request
-- §rm -r|-R§ where it destroys the host; §docker restart§ where it ends the host
+- any call where it destroys the host; it ends the host
 `,
-		3: `You may run any program, and read and write any file. Refused in any case (§a b|c§ is §a b§ and §a c§):
+		3: `You may run any program, and read and write any file, but for this (§a b|c§ stands for §a b§ and §a c§):
 - the supervisor's own files and ports, Temporal and its Web UI, §starter§, §claude§; environment and memory of processes
 - changing §**/vms.yaml§
 - pushing to §main§: push a branch of your own, and open a pull request
-- §rm|shred -r|-R§ where it destroys the host
-- §docker volume rm§ where it deletes persistent data
-- §docker restart§ where it ends the host
+- §rm|shred -r|-R§: it destroys the host
+- §docker volume rm§: it deletes persistent data
+- §docker restart§, §dd of=/dev/sda|of=/dev/sdb|of=/dev/sdc|…§: it ends the host
+
+A refusal says why. Try another spelling only if it names one; else leave it, and say in your verdict what you could not do.
 `,
 	} {
 		require.Equal(t, strings.ReplaceAll(want, "§", "`"), explainedPolicy(t).Brief(tier))
@@ -113,7 +118,7 @@ func TestBriefOfTheBuiltInPolicyIsShort(t *testing.T) {
 	for tier := 1; tier <= 3; tier++ {
 		brief := policy(t).Brief(tier)
 		require.LessOrEqual(t, strings.Count(brief, "\n"), 25, brief)
-		require.Less(t, len(brief), 9_000)
+		require.Less(t, len(brief), 7_000, brief)
 	}
 }
 
@@ -169,7 +174,7 @@ func TestExplain(t *testing.T) {
 	require.NotContains(t, names(tier2), "ansible-playbook")
 	require.NotContains(t, names(tier2), "docker", "it has subcommands, and does nothing without one")
 	require.NotContains(t, names(explainedPolicy(t).Explain(1)), "docker restart")
-	require.Len(t, tier2.Never, 3)
+	require.Len(t, tier2.Never, 4)
 	require.Equal(t, []string{"*.lan"}, tier2.Hosts)
 
 	tier3 := explainedPolicy(t).Explain(3)

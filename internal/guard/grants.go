@@ -112,7 +112,7 @@ func (e Explanation) Merged() []Grant {
 	byProgram := map[string][]Grant{}
 	names := map[string][]string{}
 	var forms []string
-	for name, grants := range e.programs() {
+	for name, grants := range e.eachProgram() {
 		var form strings.Builder
 		for _, grant := range grants {
 			grant.Program = ""
@@ -134,8 +134,8 @@ func (e Explanation) Merged() []Grant {
 	return merged
 }
 
-// programs yields the grants of each program, in order.
-func (e Explanation) programs() iter.Seq2[string, []Grant] {
+// eachProgram yields the grants of each program, in order.
+func (e Explanation) eachProgram() iter.Seq2[string, []Grant] {
 	return func(yield func(string, []Grant) bool) {
 		for rest := e.Grants; len(rest) > 0; {
 			end := slices.IndexFunc(rest, func(g Grant) bool { return g.Program != rest[0].Program })
@@ -161,8 +161,11 @@ func unique(words []string) []string {
 }
 
 // Changes reports whether the use changes something: what a higher tier has because of that, and what writes files.
-func (g Grant) Changes() bool {
-	return g.Tier > 1 || slices.ContainsFunc(g.Arguments, func(argument string) bool {
+func (g Grant) Changes() bool { return g.Tier > 1 || g.Writes() }
+
+// Writes reports whether the use writes files that its arguments name.
+func (g Grant) Writes() bool {
+	return slices.ContainsFunc(g.Arguments, func(argument string) bool {
 		return strings.HasPrefix(argument, "OUT") || strings.HasPrefix(argument, "INTO")
 	})
 }
