@@ -30,6 +30,8 @@ type site struct {
 	t                          *testing.T
 	work, home, temp, bin, log string
 	ledger                     *books
+	// rules are arguments of the CLI: permission rules.
+	rules []string
 	// standIn has the stand-in run in place of the real CLI.
 	standIn bool
 
@@ -73,7 +75,8 @@ func (s *site) guard() *guard.Guard {
 
 // open begins to answer for a session of the tier.
 func (s *site) open(tier int) *hook.Post {
-	post, err := hook.Open(s.t.TempDir(), s.guard(), hook.Session{ID: "session-1", Tier: tier, Place: s.place()}, s.ledger, s.record)
+	session := hook.Session{ID: "session-1", Tier: tier, Place: s.place(), Narrowed: slices.Contains(s.rules, "--allowedTools")}
+	post, err := hook.Open(s.t.TempDir(), s.guard(), session, s.ledger, s.record)
 	require.NoError(s.t, err)
 	return post
 }
@@ -115,6 +118,7 @@ func (s *site) run(version claudesim.Version, environ map[string]string, calls .
 	command := exec.CommandContext(s.t.Context(), cli, "-p", "--output-format", "stream-json", "--verbose",
 		"--setting-sources", "", "--strict-mcp-config", "--permission-mode", "dontAsk", "--tools", "Bash,Read,Edit,Write,Grep,Glob",
 		"--settings", string(settings), "--model", "haiku", "--session-id", uuid.NewString())
+	command.Args = append(command.Args, s.rules...)
 	command.Dir, command.Stdin = s.work, strings.NewReader("look")
 	variables := simtest.RealEnv(s.home, url)
 	variables["PATH"], variables["TMPDIR"] = s.bin+":"+variables["PATH"], s.temp
@@ -172,6 +176,42 @@ func TestRealCLI(t *testing.T) {
 				require.Equal(t, denied == "", s.entries[i].Decision.Allowed)
 			}
 		})
+	}
+}
+
+// TestRealCLINarrowed has permission rules of the CLI narrow what the policy grants, and widen nothing.
+func TestRealCLINarrowed(t *testing.T) {
+	t.Parallel()
+	commands := []string{"docker ps", "docker restart web", "docker rm -f web", "docker logs web"}
+	for _, version := range simtest.Versions(t) {
+		for name, tt := range map[string]struct{ rules, refused []string }{
+			"rules that grant":  {[]string{"--allowedTools", "Bash(docker ps:*)", "Bash(docker rm:*)"}, []string{"docker restart web", "docker rm -f web"}},
+			"rules that deny":   {[]string{"--disallowedTools", "Bash(docker restart:*)"}, []string{"docker restart web", "docker rm -f web"}},
+			"both":              {[]string{"--allowedTools", "Bash(docker:*)", "--disallowedTools", "Bash(docker ps:*)"}, []string{"docker ps", "docker rm -f web"}},
+			"a rule for it all": {[]string{"--allowedTools", "Bash"}, []string{"docker rm -f web"}},
+		} {
+			t.Run(string(version)+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				s := newSite(t, "docker")
+				s.rules = tt.rules
+				post := s.open(2)
+				var calls []claudesim.Reply
+				for _, command := range commands {
+					calls = append(calls, claudesim.Bash(command))
+				}
+				told := s.run(version, s.environment(post), calls...)
+				require.NoError(t, post.Close(t.Context()))
+				var ran string
+				for i, command := range commands {
+					refused := slices.Contains(tt.refused, command)
+					require.Equal(t, refused, told[i].IsError, "%s: %v", command, told[i].Content)
+					if !refused {
+						ran += command + "\n"
+					}
+				}
+				require.Equal(t, ran, s.called())
+			})
+		}
 	}
 }
 
