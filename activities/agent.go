@@ -39,6 +39,8 @@ type AgentRun struct {
 	Schema string
 	// Cooldowns are what the agent finds in its chain's directory, in CooldownFile.
 	Cooldowns []escalation.ServiceState
+	// Limits are how often its calls may repair a service.
+	Limits escalation.Cooldowns
 	// LeavesHandoff says that the agent is asked to leave HandoffFile in that directory.
 	LeavesHandoff bool
 }

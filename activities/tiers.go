@@ -41,6 +41,8 @@ type Tiers struct {
 	Agent      Agent
 	Prompts    *prompts.Set
 	Heartbeats Heartbeats
+	// Briefs returns in Markdown what a tier may do, for its prompt; nil tells agents nothing of that.
+	Briefs func(tier escalation.Tier) string
 	// Host names this machine in records.
 	Host string
 }
@@ -226,6 +228,7 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bo
 		Directory: input.Directory,
 		Schema:    escalation.VerdictSchema,
 		Cooldowns: input.Cooldowns,
+		Limits:    input.Policy.Cooldowns,
 	}
 	run.Policy.BudgetUSD = budget(input.BudgetUSD, run.Policy)
 	switch {
@@ -260,7 +263,7 @@ func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) 
 	launch := prompts.Launch{
 		Tier: input.Tier, From: input.ParentTier, Policy: input.Policy,
 		Services: input.Services, Request: input.Request, Guidance: input.Guidance, Recheck: input.Recheck,
-		CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile),
+		CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile), Brief: t.permissions(input.Tier, input.Policy.DryRun),
 	}
 	if input.Continues {
 		return t.Prompts.Continued(launch, callsOf(input.InFlight))
@@ -278,6 +281,18 @@ func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) 
 		return t.Prompts.FromHandoff(launch)
 	}
 	return "", fmt.Errorf("unknown continuity %q", input.Continuity)
+}
+
+// permissions returns what the agent of a tier is told of what it may do.
+func (t *Tiers) permissions(tier escalation.Tier, dryRun bool) string {
+	switch {
+	case t.Briefs == nil:
+		return ""
+	case dryRun:
+		return t.Briefs(escalation.TierObserve)
+	default:
+		return t.Briefs(tier)
+	}
 }
 
 // converse runs the agent and judges its verdict, with one repair turn for a verdict that

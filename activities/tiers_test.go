@@ -76,7 +76,10 @@ func newTiers(t *testing.T, agent *fakeAgent) *activities.Tiers {
 	t.Helper()
 	texts, err := prompts.Load(prompts.Overrides{})
 	require.NoError(t, err)
-	return &activities.Tiers{Agent: agent, Prompts: texts, Heartbeats: acceptingHeartbeats{}, Host: "host-1"}
+	return &activities.Tiers{
+		Agent: agent, Prompts: texts, Heartbeats: acceptingHeartbeats{}, Host: "host-1",
+		Briefs: func(tier escalation.Tier) string { return "- what is granted to " + tier.String() },
+	}
 }
 
 func runTier(t *testing.T, agent *fakeAgent, input activities.RunTierInput, past *activities.TierProgress) (escalation.Report, error) {
@@ -121,15 +124,18 @@ func TestRunTierLaunches(t *testing.T) {
 	handedOff.ParentTier, handedOff.ParentSessionID = 1, parentID
 	handoff := escalation.NewHandoff(1, 2, &escalation.Verdict{Summary: "the proxy answers 502"}, nil)
 	handedOff.Handoff = &handoff
+	dryRun := tierInput(3, escalation.ContinuityFresh)
+	dryRun.Policy.DryRun = true
 
 	tests := map[string]struct {
 		input      activities.RunTierInput
 		wantResume string
 		wantPrompt []string
 	}{
-		"fresh":   {tierInput(1, escalation.ContinuityFresh), "", []string{"jellyfin", "why is it slow", "haiku-tool"}},
-		"resume":  {resumed, parentID, []string{"sonnet-tool"}},
-		"handoff": {handedOff, "", []string{"the proxy answers 502", "sonnet-tool"}},
+		"fresh":   {tierInput(1, escalation.ContinuityFresh), "", []string{"jellyfin", "why is it slow", "- what is granted to tier 1\n", "haiku-tool"}},
+		"resume":  {resumed, parentID, []string{"- what is granted to tier 2\n", "sonnet-tool"}},
+		"handoff": {handedOff, "", []string{"the proxy answers 502", "- what is granted to tier 2\n", "sonnet-tool"}},
+		"dry run": {dryRun, "", []string{"- what is granted to tier 1\n", "haiku-tool"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

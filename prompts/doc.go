@@ -4,12 +4,13 @@
 // A prompt is a row of sections, each a file beside this one:
 //
 //	complete   tierN.md          request.md  handoff.md  permissions.md          dryrun.md  rules.md  conclusion.md
-//	resumed    resumed.md  tierN-resumed.md  request.md  changed-permissions.md  dryrun.md  limits.md  statuses.md
+//	resumed    resumed.md  tierN-resumed.md  request.md  permissions.md  dryrun.md  limits.md  statuses.md
 //
 // The complete form starts a conversation, from nothing or from a handoff. The resumed
-// form goes on with one: it says what has changed, and stays under 500 tokens, because
-// the conversation holds the rest; of one that is not known to be ours, limits.md assumes
-// that it was told no rules. interrupted.md, repair.md and handoff-request.md are prompts on their
+// form goes on with one: it says what the tier may use, which replaces what was said before,
+// and what else has changed. Without that list it stays under 500 tokens, because the
+// conversation holds the rest; of one that is not known to be ours, limits.md assumes that
+// it was told no rules. interrupted.md, repair.md and handoff-request.md are prompts on their
 // own.
 //
 // An operator's file takes the place of tierN.md and of tierN-resumed.md. It is a

@@ -91,7 +91,9 @@ const bracesHint = `the file is a template: write {{"{{"}} for two plain braces`
 // try renders both forms of tier in the situations that its override can tell apart.
 func (s *Set) try(tier escalation.Tier) error {
 	bare := Launch{Tier: tier}
-	full := Launch{Tier: tier, Services: []string{"web"}, Request: "Look.", Guidance: "Look closer.", Handoff: "Found."}
+	full := Launch{
+		Tier: tier, Brief: "- look", Services: []string{"web"}, Request: "Look.", Guidance: "Look closer.", Handoff: "Found.",
+	}
 	for _, launch := range []Launch{bare, full} {
 		for _, dryRun := range []bool{false, true} {
 			launch.Policy = escalation.Policy{DryRun: dryRun, Tiers: make([]escalation.TierPolicy, len(escalation.Tiers()))}

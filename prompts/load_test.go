@@ -22,7 +22,7 @@ func write(t *testing.T, text string) string {
 func TestAnOverrideReplacesTheInstructionsOfItsTierOnly(t *testing.T) {
 	t.Parallel()
 	set := load(t, prompts.Overrides{Tier2: write(t, "Mind the house rules{{if .Resumed}} still{{end}}.\n")})
-	launch := prompts.Launch{Tier: 2, From: 1, Policy: policy(t), Request: "Help.", Handoff: "Found a fault."}
+	launch := prompts.Launch{Tier: 2, From: 1, Policy: policy(t), Brief: "- `docker restart`", Request: "Help.", Handoff: "Found a fault."}
 
 	fromHandoff, err := set.FromHandoff(launch)
 	require.NoError(t, err)

@@ -123,13 +123,6 @@ func (g *groups) join(separator string) []string {
 	return spans
 }
 
-// grantsCommand reports whether rules grant a command that begins so.
-func grantsCommand(rules []string, beginning string) bool {
-	return slices.ContainsFunc(rules, func(rule string) bool {
-		return strings.HasPrefix(rule, "Bash("+beginning) || (rule == "Bash" && beginning == "")
-	})
-}
-
 // howOften says in words how often a thing may be done.
 func howOften(limit escalation.Limit, thing string) string {
 	switch {

@@ -3,6 +3,7 @@ package prompts
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -14,10 +15,12 @@ type Launch struct {
 	// Tier is the tier that runs.
 	Tier escalation.Tier
 	// From is the tier whose conversation the session resumes; 0 is none or unknown.
-	// Only Resumed uses it, to tell what has changed.
+	// Only Resumed uses it: an unknown conversation is told the rules again.
 	From escalation.Tier
-	// Policy is the chain's. The agent is told its DryRun and the rules of Tier.
+	// Policy is the chain's. The agent is told its DryRun, and the rules of Tier that narrow Brief.
 	Policy escalation.Policy
+	// Brief says in Markdown what the tier may do; in a dry run that is what Tier 1 may do. Empty leaves it out.
+	Brief string
 	// Services are the services to look at; none leaves the choice to the agent.
 	Services []string
 	// Request is what the person who started the chain asked for, in that person's words.
@@ -78,21 +81,20 @@ func (s *Set) complete(launch Launch) (string, error) {
 }
 
 // Resumed returns the prompt for a session that goes on with a conversation: it states
-// the change of role and permissions and leaves the rest to the conversation.
+// the new role and permissions and leaves the rest to the conversation.
 func (s *Set) Resumed(launch Launch) (string, error) {
 	launch.Handoff = ""
 	v, err := newView(launch)
 	if err != nil {
 		return "", err
 	}
-	v.Resumed = true
-	v.compare(launch)
+	v.Resumed, v.Stranger = true, !launch.From.Valid()
 	role := s.role(launch.Tier, true)
 	if launch.Recheck {
 		role = s.builtIn.Lookup("recheck.md")
 	}
 	sections := []*template.Template{role}
-	sections = append(sections, s.sections("cutoff.md", "request.md", "changed-permissions.md", "dryrun.md", "limits.md", "statuses.md")...)
+	sections = append(sections, s.sections("cutoff.md", "request.md", "permissions.md", "dryrun.md", "limits.md", "statuses.md")...)
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
 
@@ -154,20 +156,15 @@ type view struct {
 	CutOff   *Interruption
 	Left     []Call // what the session that is gone on with left without a result
 
-	Allowed []string // what the tier's rules grant, a phrase each
-	Denied  []string // what they refuse, the same
+	Brief    string   // what the tier may do, as Markdown; empty if nothing is said of that
+	Allowed  []string // to what the tier's rules narrow it, a phrase each; empty if they do not
+	Denied   []string // what the rules refuse, the same
+	Commands bool     // the tier runs commands
 
 	Restarts      string // how many restarts of a service are allowed; empty if nothing is limited
 	Redeployments string // how many redeployments
 	OwnLimits     bool   // some service has limits of its own
 	CooldownFile  string // where what is left of them stands; empty if nowhere
-
-	Commands bool // some command is granted
-	Curl     bool // curl is
-
-	Changed   bool     // Added or Withdrawn is not empty
-	Added     []string // what is granted now and was not before
-	Withdrawn []string // what was granted before and is not now
 }
 
 func newView(launch Launch) (view, error) {
@@ -183,10 +180,10 @@ func newView(launch Launch) (view, error) {
 		Guidance: strings.TrimSpace(launch.Guidance),
 		Handoff:  strings.TrimSpace(launch.Handoff),
 		CutOff:   launch.CutOff,
+		Brief:    strings.TrimSpace(launch.Brief),
 		Allowed:  phrases(rules.AllowedTools),
 		Denied:   phrases(rules.DisallowedTools),
-		Commands: grantsCommand(rules.AllowedTools, ""),
-		Curl:     grantsCommand(rules.AllowedTools, "curl "),
+		Commands: slices.Contains(rules.Tools, "Bash"),
 	}
 	v.limit(launch)
 	return v, nil
@@ -201,18 +198,4 @@ func (v *view) limit(launch Launch) {
 	}
 	v.Restarts, v.Redeployments = howOften(limits.Restarts, "restart"), howOften(limits.Redeployments, "redeployment")
 	v.CooldownFile = launch.CooldownFile
-}
-
-// compare fills in what changes in permissions from launch.From to launch.Tier. If it is not
-// known what held before, everything granted counts as added.
-func (v *view) compare(launch Launch) {
-	now := launch.Policy.For(launch.Tier).AllowedTools
-	var before []string
-	v.Stranger = !launch.From.Valid()
-	if launch.From.Valid() && len(launch.Policy.Tiers) >= int(launch.From) {
-		before = launch.Policy.For(launch.From).AllowedTools
-	}
-	v.Added = phrases(without(now, before))
-	v.Withdrawn = phrases(without(before, now))
-	v.Changed = len(v.Added)+len(v.Withdrawn) > 0
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +33,19 @@ func policy(t *testing.T, environ ...string) escalation.Policy {
 	return policy
 }
 
+// brief stands in for what the policy says of a tier, so that the golden files do not change with it.
+func brief(tier escalation.Tier) string {
+	return fmt.Sprintf("You may do this, and nothing else:\n- what the policy grants to %s\n", tier)
+}
+
+// builtInBrief is what the built-in policy says of a tier.
+func builtInBrief(t *testing.T, tier escalation.Tier) string {
+	t.Helper()
+	policy, err := config.Guard{}.LoadPolicy()
+	require.NoError(t, err)
+	return policy.Brief(int(tier))
+}
+
 const cooldownFile = ".claudeops/incident-0123456789abcdef/cooldown.json"
 
 func load(t *testing.T, overrides prompts.Overrides) *prompts.Set {
@@ -50,37 +62,45 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 	set := load(t, prompts.Overrides{})
 	normal, dryRun := policy(t), policy(t, "CLAUDEOPS_DRY_RUN=true")
 	words := prompts.Launch{
-		Tier: 2, Policy: normal, Services: []string{"web", "db"},
+		Tier: 2, Policy: normal, Brief: brief(2), Services: []string{"web", "db"},
 		CooldownFile: cooldownFile,
 		Request:      "The shop is slow since noon.", Guidance: "The database was moved yesterday.", Handoff: handoff,
 	}
 	render := map[string]func() (string, error){
-		"tier1-fresh":         func() (string, error) { return set.Fresh(prompts.Launch{Tier: 1, Policy: normal}) },
-		"tier1-fresh-dry-run": func() (string, error) { return set.Fresh(prompts.Launch{Tier: 1, Policy: dryRun}) },
-		"tier1-resumed":       func() (string, error) { return set.Resumed(prompts.Launch{Tier: 1, From: 3, Policy: normal}) },
-		"tier2-fresh":         func() (string, error) { return set.Fresh(prompts.Launch{Tier: 2, Policy: normal}) },
-		"tier2-fresh-dry-run": func() (string, error) { return set.Fresh(prompts.Launch{Tier: 2, Policy: dryRun}) },
+		"tier1-fresh":         func() (string, error) { return set.Fresh(prompts.Launch{Tier: 1, Policy: normal, Brief: brief(1)}) },
+		"tier1-fresh-dry-run": func() (string, error) { return set.Fresh(prompts.Launch{Tier: 1, Policy: dryRun, Brief: brief(1)}) },
+		"tier1-resumed": func() (string, error) {
+			return set.Resumed(prompts.Launch{Tier: 1, From: 3, Policy: normal, Brief: brief(1)})
+		},
+		"tier2-fresh":         func() (string, error) { return set.Fresh(prompts.Launch{Tier: 2, Policy: normal, Brief: brief(2)}) },
+		"tier2-fresh-dry-run": func() (string, error) { return set.Fresh(prompts.Launch{Tier: 2, Policy: dryRun, Brief: brief(1)}) },
 		"tier2-handoff":       func() (string, error) { return set.FromHandoff(words) },
-		"tier2-resumed":       func() (string, error) { return set.Resumed(prompts.Launch{Tier: 2, From: 1, Policy: normal}) },
+		"tier2-resumed": func() (string, error) {
+			return set.Resumed(prompts.Launch{Tier: 2, From: 1, Policy: normal, Brief: brief(2)})
+		},
 		"tier2-resumed-words": func() (string, error) { w := words; w.From = 1; return set.Resumed(w) },
 		"tier2-fresh-cut-off": func() (string, error) {
-			return set.Fresh(prompts.Launch{Tier: 2, Policy: normal, CutOff: &prompts.Interruption{}})
+			return set.Fresh(prompts.Launch{Tier: 2, Policy: normal, Brief: brief(2), CutOff: &prompts.Interruption{}})
 		},
 		"tier2-resumed-cut-off": func() (string, error) {
-			return set.Resumed(prompts.Launch{Tier: 2, From: 1, Policy: normal, CutOff: &prompts.Interruption{
+			return set.Resumed(prompts.Launch{Tier: 2, From: 1, Policy: normal, Brief: brief(2), CutOff: &prompts.Interruption{
 				Calls: []prompts.Call{{Tool: "Bash", Input: "docker restart web"}, {Tool: "Bash", Input: "docker restart db"}},
 			}})
 		},
-		"tier3-fresh":   func() (string, error) { return set.Fresh(prompts.Launch{Tier: 3, Policy: normal}) },
-		"tier3-handoff": func() (string, error) { w := words; w.Tier = 3; return set.FromHandoff(w) },
-		"tier3-resumed": func() (string, error) { return set.Resumed(prompts.Launch{Tier: 3, From: 2, Policy: normal}) },
-		"interrupted":   func() (string, error) { return set.Interrupted(prompts.Interruption{}) },
+		"tier3-fresh":   func() (string, error) { return set.Fresh(prompts.Launch{Tier: 3, Policy: normal, Brief: brief(3)}) },
+		"tier3-handoff": func() (string, error) { w := words; w.Tier, w.Brief = 3, brief(3); return set.FromHandoff(w) },
+		"tier3-resumed": func() (string, error) {
+			return set.Resumed(prompts.Launch{Tier: 3, From: 2, Policy: normal, Brief: brief(3)})
+		},
+		"interrupted": func() (string, error) { return set.Interrupted(prompts.Interruption{}) },
 		"interrupted-in-call": func() (string, error) {
 			return set.Interrupted(prompts.Interruption{
 				Calls: []prompts.Call{{Tool: "Bash", Input: "docker restart web"}, {Tool: "Bash", Input: "docker restart db"}}, DryRun: true,
 			})
 		},
-		"continued": func() (string, error) { return set.Continued(prompts.Launch{Tier: 2, Policy: normal}, nil) },
+		"continued": func() (string, error) {
+			return set.Continued(prompts.Launch{Tier: 2, Policy: normal, Brief: brief(2)}, nil)
+		},
 		"continued-words": func() (string, error) {
 			return set.Continued(words, []prompts.Call{{Tool: "Bash", Input: "docker restart web"}})
 		},
@@ -118,8 +138,8 @@ func requireGolden(t *testing.T, name, got string) {
 }
 
 // The resumed forms stay under 500 tokens, whatever they come from; 0 is a conversation of
-// which nothing is known. Only our own words count; those of a person may be as long as
-// that person likes.
+// which nothing is known. Only our own words count; those of the policy and of a person may
+// be as long as they have to be.
 func TestResumedPromptsAreShort(t *testing.T) {
 	t.Parallel()
 	set := load(t, prompts.Overrides{})
@@ -154,55 +174,78 @@ func tokens(text string) int {
 	return code/3 + prose/4 + 1
 }
 
-func TestPromptsOfferWhatIsGrantedAndNoMore(t *testing.T) {
+// The built-in policy leaves room for the rest of a prompt: 3,000 tokens are read in no time and cost little.
+func TestPromptsWithTheBuiltInPolicyAreSmall(t *testing.T) {
 	t.Parallel()
 	set, normal := load(t, prompts.Overrides{}), policy(t)
 	for _, tier := range escalation.Tiers() {
-		fresh, err := set.Fresh(prompts.Launch{Tier: tier, Policy: normal})
+		launch := prompts.Launch{Tier: tier, From: 1, Policy: normal, Brief: builtInBrief(t, tier), CooldownFile: cooldownFile}
+		fresh, err := set.Fresh(launch)
 		require.NoError(t, err)
-		resumed, err := set.Resumed(prompts.Launch{Tier: tier, From: tier, Policy: normal})
+		resumed, err := set.Resumed(launch)
 		require.NoError(t, err)
-		granted, _, _ := strings.Cut(fresh, "Refused in any case")
-		require.ElementsMatch(t, beginnings(normal.For(tier).AllowedTools), offered(granted), "%s", tier)
-		require.Empty(t, offered(resumed), "%s", tier)
-		require.Equal(t, tier > 1, strings.Contains(granted, "`Edit`, `Write`"), "%s", tier)
-		for _, tool := range []string{"Task", "Agent(", "WebFetch", "WebSearch", "handoff.json", "cooldown.json"} {
-			require.NotContains(t, fresh+resumed, tool, "%s", tier)
-		}
+		t.Logf("%s: fresh %d bytes, about %d tokens; resumed %d bytes, about %d tokens",
+			tier, len(fresh), tokens(fresh), len(resumed), tokens(resumed))
+		require.Less(t, tokens(fresh), 3_000)
+		require.Less(t, tokens(resumed), 2_500)
 	}
 }
 
-// beginnings returns how the commands begin that rules grant, without quotes, each once.
-func beginnings(rules []string) []string {
-	var found []string
-	for _, rule := range rules {
-		if pattern, ok := strings.CutPrefix(rule, "Bash("); ok {
-			beginning := strings.TrimRight(strings.NewReplacer(`"`, "", "'", "").Replace(pattern), ":*)")
-			if !slices.Contains(found, beginning) {
-				found = append(found, beginning)
+func TestPromptsTellWhatATierMayDo(t *testing.T) {
+	t.Parallel()
+	set, normal := load(t, prompts.Overrides{}), policy(t)
+	for _, tier := range escalation.Tiers() {
+		launch := prompts.Launch{Tier: tier, From: tier, Policy: normal, Brief: brief(tier), Handoff: handoff}
+		for name, render := range map[string]func(prompts.Launch) (string, error){
+			"fresh": set.Fresh, "handoff": set.FromHandoff, "resumed": set.Resumed, "look again": func(launch prompts.Launch) (string, error) {
+				launch.Recheck = true
+				return set.Resumed(launch)
+			},
+		} {
+			text, err := render(launch)
+			require.NoError(t, err)
+			require.Contains(t, text, "\n\n"+brief(tier), "%s, %s", name, tier)
+			require.Equal(t, name == "resumed" || name == "look again", strings.Contains(text, "replaces every earlier list"), "%s, %s", name, tier)
+			require.NotContains(t, text, "narrowed")
+			require.NotContains(t, text, "Also refused")
+			for _, tool := range []string{"Task", "Agent(", "WebFetch", "WebSearch", "handoff.json", "cooldown.json"} {
+				require.NotContains(t, text, tool, "%s", tier)
 			}
 		}
+		launch.Brief = ""
+		text, err := set.Fresh(launch)
+		require.NoError(t, err)
+		require.NotContains(t, text, "What you may use")
 	}
-	return found
 }
 
-// offered returns how the commands begin that a prompt offers.
-func offered(prompt string) []string {
-	var found []string
-	for line := range strings.Lines(prompt) {
-		list, ok := strings.CutPrefix(line, "- commands that begin with ")
-		if !ok {
-			continue
-		}
-		for span := range strings.SplitSeq(strings.TrimSpace(list), ", ") {
-			words := strings.Fields(strings.Trim(span, "`"))
-			last := len(words) - 1
-			for end := range strings.SplitSeq(words[last], "|") {
-				found = append(found, strings.Join(append(slices.Clone(words[:last]), end), " "))
-			}
-		}
+func TestPromptsTellHowRulesNarrow(t *testing.T) {
+	t.Parallel()
+	set := load(t, prompts.Overrides{})
+	narrowed := policy(t, `CLAUDEOPS_TIER2_ALLOWED_TOOLS=Read(./**),Grep(./**),Bash(docker restart:*),Bash(docker ps:*),Bash(curl -sS "http*),Bash(./fix.sh)`,
+		"CLAUDEOPS_TIER2_DISALLOWED_TOOLS=Edit(**/.env),Write(**/.env),Bash(docker restart*-s*)")
+	for _, render := range []func(prompts.Launch) (string, error){set.Fresh, set.Resumed} {
+		text, err := render(prompts.Launch{Tier: 2, From: 1, Policy: narrowed, Brief: brief(2)})
+		require.NoError(t, err)
+		require.Contains(t, text, strings.ReplaceAll(`- what the policy grants to tier 2
+
+This is narrowed further. A call must also be one of these, or a plain one that only reads, such as §ls§ or §docker ps§:
+
+- §Read§, §Grep§: files in the working directory
+- commands that begin with §docker restart|ps§, §curl -sS http§
+- the commands §./fix.sh§
+
+Also refused:
+
+- §Edit§, §Write§: §**/.env§
+- §docker restart§ with §-s§
+
+Wait with §sleep 5§ between checks; the CLI blocks longer ones.
+`, "§", "`"))
+		other, err := render(prompts.Launch{Tier: 3, From: 2, Policy: narrowed, Brief: brief(3)})
+		require.NoError(t, err)
+		require.NotContains(t, other, "narrowed further")
 	}
-	return found
 }
 
 func TestRepairingTiersAreToldTheLimits(t *testing.T) {
@@ -284,7 +327,7 @@ func TestTheExampleOfAHandoffIsOne(t *testing.T) {
 	}
 }
 
-func TestADryRunOffersTheToolsOfTierOneAndNoRepair(t *testing.T) {
+func TestADryRunOffersNoRepair(t *testing.T) {
 	t.Parallel()
 	set, dryRun := load(t, prompts.Overrides{}), policy(t, "CLAUDEOPS_DRY_RUN=true")
 	for _, tier := range escalation.Tiers() {
@@ -292,7 +335,6 @@ func TestADryRunOffersTheToolsOfTierOneAndNoRepair(t *testing.T) {
 			text, err := render(prompts.Launch{Tier: tier, From: 1, Policy: dryRun})
 			require.NoError(t, err)
 			require.Contains(t, text, "This is a dry run")
-			require.NotContains(t, text, "docker restart")
 			require.NotContains(t, text, "- `resolved`")
 		}
 	}

@@ -54,11 +54,6 @@ func longestRun(text string, of rune) int {
 	return longest
 }
 
-// without returns the items of list that others lacks.
-func without(list, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(item string) bool { return slices.Contains(others, item) })
-}
-
 func nonBlank(list []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(item string) bool { return strings.TrimSpace(item) == "" })
 }

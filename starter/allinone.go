@@ -49,7 +49,7 @@ func startAllInOne(
 	if one.server, err = embedded.Start(ctx, options); err != nil {
 		return nil, err
 	}
-	one.worker.DenyAgents(config.PortRules(one.server.Ports()...))
+	one.worker.KeepAgentsFrom(one.server.Ports()...)
 	if err := one.connect(ctx, redact.New(environment.Environ)); err != nil {
 		return nil, err
 	}

@@ -188,7 +188,7 @@ func TestAttemptsOnARealServer(t *testing.T) {
 		claudesim.On(claudesim.Match{Prompt: "take long"}, claudesim.Bash("sleep 300")),
 		claudesim.Always(claudesim.Bash("until rm "+seen+"; do sleep 0.1; done"), claudesim.Fail(claudesim.StatusRefused, ""))),
 		"CLAUDEOPS_MAX_CONCURRENT_AGENTS=1", "CLAUDEOPS_API_RETRIES=0", "CLAUDEOPS_DRAIN_TIMEOUT=1s",
-		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
+		"CLAUDEOPS_TIER1_TOOLS=Bash")
 	b := scheduleBench{t: t, environ: environ}
 	shows := func(id, want string) string {
 		t.Helper()

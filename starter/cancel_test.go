@@ -15,7 +15,7 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	marker := filepath.Join(t.TempDir(), "started")
 	environ := startInstallation(t, claudesim.Play(claudesim.Always(claudesim.Bash("echo > "+marker+"; sleep 300"))),
-		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
+		"CLAUDEOPS_TIER1_TOOLS=Bash")
 	require.Equal(t, exitOK, starter(t, environ, "run", "--id", "unwanted").code)
 	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
 

@@ -17,7 +17,7 @@ func TestTerminatedChain(t *testing.T) {
 	t.Parallel()
 	marker := filepath.Join(t.TempDir(), "started")
 	environ := startInstallation(t, claudesim.Play(claudesim.Always(claudesim.Bash("echo > "+marker+"; sleep 300"))),
-		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
+		"CLAUDEOPS_TIER1_TOOLS=Bash")
 	b := scheduleBench{t: t, environ: environ}
 	b.must("run", "--id", "terminated")
 	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -210,7 +211,7 @@ func startInstallation(t *testing.T, scenario claudesim.Scenario, more ...string
 // startInstalled does the same with a claude that is installed.
 func startInstalled(t *testing.T, claude string, more ...string) []string {
 	t.Helper()
-	environ := append(bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude), more...)
+	environ := append(bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t)), more...)
 	environ[0] = "PATH=" + os.Getenv("PATH")
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)

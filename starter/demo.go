@@ -136,15 +136,12 @@ func (a *app) demoConfig(stateDir string) (config.Config, []string, error) {
 	if err != nil {
 		return config.Config{}, nil, fmt.Errorf("install the stand-in for claude: %w", err)
 	}
+	if err := demoSiteIn(stateDir).build(); err != nil {
+		return config.Config{}, nil, fmt.Errorf("build the demo's service: %w", err)
+	}
 	environ := demoEnvironment(stateDir, claude, variable(a.environ, "PATH"))
 	cfg, err := config.Load(environ)
-	if err != nil {
-		return cfg, nil, err
-	}
-	if err := cfg.MakeDirs(); err != nil {
-		return cfg, nil, err
-	}
-	return cfg, environ, buildDemoService(cfg.Claude.WorkDir)
+	return cfg, environ, err
 }
 
 // demoChain runs one chain and collects what is to be shown of it. Only what is kept can be looked at later.

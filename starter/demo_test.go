@@ -28,7 +28,7 @@ func TestDemo(t *testing.T) {
 	} {
 		require.Contains(t, got.stdout, want)
 	}
-	require.Regexp(t, `Bash  \./jellyfin (status|logs|restart|redeploy)`, got.stdout, "what is over between two looks is not told")
+	require.Regexp(t, `Bash  homelab (status|logs|restart|redeploy) jellyfin`, got.stdout, "what is over between two looks is not told")
 	require.NotContains(t, got.stdout, "http://", "the Web UI is gone")
 }
 

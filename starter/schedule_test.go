@@ -141,7 +141,7 @@ func startScheduleBench(t *testing.T, notifyURL string) scheduleBench {
 	b.claude = simtest.Install(t, claudesim.Play(claudesim.Always(
 		claudesim.Bash(`while [ -e hold ]; do cp hold "held-$CLAUDEOPS_CHAIN_ID" || :; sleep 0.1; done`),
 		claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
-	b.environ = startInstalled(t, b.claude, "CLAUDEOPS_WORK_DIR="+b.workDir, "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash",
+	b.environ = startInstalled(t, b.claude, "CLAUDEOPS_WORK_DIR="+b.workDir, "CLAUDEOPS_TIER1_TOOLS=Bash",
 		"CLAUDEOPS_NOTIFY_URLS="+notifyURL, "CLAUDEOPS_TRANSCRIPTS=none", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=4")
 	return b
 }

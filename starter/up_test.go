@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
-	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -39,8 +37,8 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 		})),
 		claudesim.Always(claudesim.Bash("touch "+marker+"; sleep 300"))))
 	require.NoError(t, err)
-	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"),
-		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")
+	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
+		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")
 
 	first := startUp(t, environ)
 	twice := starter(t, environ, "up", "--port", "0", "--ui-port", "0")
@@ -80,12 +78,12 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 	address, plainly, hidden := filepath.Join(dir, "address"), filepath.Join(dir, "plainly"), filepath.Join(dir, "hidden")
 	const ask = `curl -sS -i -H "Authorization: Bearer $(cat %[1]s.token)" $(cat %[1]s)/api/v1/namespaces > %[2]s`
 	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(
-		claudesim.Bash(fmt.Sprintf(ask, address, plainly)),
-		claudesim.Bash("env -i \"PATH=$PATH\" setsid sh -c '("+fmt.Sprintf(ask, address, hidden)+") & wait'"),
+		claudesim.Bash("sh "+script(t, fmt.Sprintf(ask, address, plainly))),
+		claudesim.Bash("sh "+script(t, "env -i \"PATH=$PATH\" setsid sh -c '("+fmt.Sprintf(ask, address, hidden)+") & wait'")),
 		claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
 	require.NoError(t, err)
-	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"),
-		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER1_DISALLOWED_TOOLS=none")
+	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
+		"CLAUDEOPS_TIER1_TOOLS=Bash")
 
 	up := startUp(t, environ)
 	require.NoError(t, os.WriteFile(address, []byte(up.WebUI), 0o600))
@@ -101,15 +99,29 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 		require.Contains(t, string(answer), "this Web UI is not for agents", file)
 	}
 
-	launches := simtest.Launches(t, claude)
-	require.NotEmpty(t, launches)
 	for _, url := range []string{up.WebUI, "http://" + up.Temporal} {
-		_, port, _ := strings.Cut(strings.TrimPrefix(url, "http://"), ":")
-		number, err := strconv.Atoi(port)
+		_, err := claudesim.Install(filepath.Dir(claude), claudesim.Play(claudesim.Always(
+			claudesim.Bash("curl -sS "+url), claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
 		require.NoError(t, err)
-		require.Subset(t, launches[0].Args, config.PortRules(number), "%s is denied by rule, too, whatever the settings are", url)
+		ran := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "run", "--wait", "--output", "json")
+		require.Equal(t, exitOK, ran.code, ran.stderr)
+		var view chainView
+		require.NoError(t, json.Unmarshal([]byte(ran.stdout), &view))
+		shown := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "chain", view.ID, "--output", "json")
+		require.NoError(t, json.Unmarshal([]byte(shown.stdout), &view))
+		require.NotEmpty(t, view.Calls, shown.stdout)
+		require.False(t, view.Calls[0].Allowed, "%s is shut to agents, whatever the policy grants", url)
+		require.Contains(t, view.Calls[0].Reason, "supervisor")
 	}
 	up.interrupt(t)
+}
+
+// script writes a script, into which the guard does not look.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "script")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
 }
 
 // upProcess is `starter up` in a process of its own.

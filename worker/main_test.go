@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/process"
@@ -143,7 +144,8 @@ func TestRunDrainsOnSignal(t *testing.T) {
 	require.NoError(t, err)
 	worker := exec.CommandContext(t.Context(), self)
 	worker.Env = environment(t, asWorker+"=1", "PATH="+os.Getenv("PATH"), "CLAUDEOPS_CLAUDE="+claude,
-		"CLAUDEOPS_STATE_DIR="+state, "TEMPORAL_ADDRESS="+server.Address(), "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
+		"CLAUDEOPS_STATE_DIR="+state, "TEMPORAL_ADDRESS="+server.Address(), "CLAUDEOPS_TIER1_TOOLS=Bash",
+		"CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t))
 	worker.Stderr = t.Output()
 	require.NoError(t, worker.Start())
 	t.Cleanup(func() { _ = worker.Process.Kill() })

@@ -115,8 +115,14 @@ func runScript(socket, script string, environ []string) error {
 	if !answer.Run {
 		return errors.New(answer.Reason)
 	}
-	environ = slices.DeleteFunc(environ, func(variable string) bool { return strings.HasPrefix(variable, SocketVariable+"=") })
+	environ = slices.DeleteFunc(environ, isForTheCLI)
 	return syscall.Exec(Shell, []string{Shell, "-c", script}, environ) //nolint:gosec // the worker has allowed it
+}
+
+// isForTheCLI reports whether a variable is none of the agent's business: where its calls are decided on, and where the CLI
+// takes messages.
+func isForTheCLI(variable string) bool {
+	return strings.HasPrefix(variable, SocketVariable+"=") || strings.HasPrefix(variable, "CLAUDE_CODE_MESSAGING_")
 }
 
 // ask asks the worker.

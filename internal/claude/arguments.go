@@ -3,6 +3,7 @@ package claude
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -10,7 +11,7 @@ import (
 // arguments returns the command line for i. The prompt is not on it: several flags take any
 // number of values and would swallow it, and an argument is shorter than a prompt may be.
 func (c *CLI) arguments(i Invocation) ([]string, error) {
-	settings, err := c.settings()
+	settings, err := c.settings(i.Guard)
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +71,13 @@ func task(i Invocation) []string {
 	return args
 }
 
-// settingsFile is the CLI's settings format, as far as this package uses it. It is the only source of
-// settings that an invocation has; a hook that guards tool calls belongs here.
-type settingsFile struct {
-	// CleanupPeriodDays is the age at which the CLI deletes transcripts when it starts.
-	CleanupPeriodDays int `json:"cleanupPeriodDays"`
-}
-
-func (c *CLI) settings() (string, error) {
-	text, err := json.Marshal(settingsFile{CleanupPeriodDays: c.options.RetentionDays})
+// settings returns the only settings that an invocation has, in the CLI's format.
+func (c *CLI) settings(guard *Guard) (string, error) {
+	settings := map[string]any{"cleanupPeriodDays": c.options.RetentionDays} // when it starts, the CLI deletes older transcripts
+	if guard != nil {
+		maps.Copy(settings, guard.Settings)
+	}
+	text, err := json.Marshal(settings)
 	if err != nil {
 		return "", fmt.Errorf("encode the CLI's settings: %w", err)
 	}

@@ -32,6 +32,7 @@ func full(t *testing.T) Invocation {
 		Limits:          Limits{Wall: time.Minute, FirstByte: time.Second, Idle: time.Second, Grace: time.Second},
 		Dir:             t.TempDir(),
 		Env:             map[string]string{"CLAUDEOPS_CHAIN_ID": "chain-1"},
+		Guard:           &Guard{Settings: map[string]any{"hooks": map[string]any{"PreToolUse": []any{}}}, Env: map[string]string{"SHELL": "/bin/bash"}},
 	}
 }
 

@@ -126,7 +126,7 @@ func gitSettings(more ...[2]string) map[string]string {
 }
 
 // environment returns the whole environment of an invocation: what the lists pass on, then what
-// it adds itself, then what is fixed, sorted.
+// it adds itself, then what is fixed, then what makes it ask its guard, sorted.
 func (c *CLI) environment(i Invocation) []string {
 	variables := map[string]string{}
 	allowed := c.allowList()
@@ -144,6 +144,9 @@ func (c *CLI) environment(i Invocation) []string {
 	}
 	if i.API != nil {
 		c.redirect(variables, *i.API)
+	}
+	if i.Guard != nil {
+		maps.Copy(variables, i.Guard.Env)
 	}
 
 	environment := make([]string, 0, len(variables))

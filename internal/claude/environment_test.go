@@ -85,6 +85,17 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+func TestWhatAsksTheGuardWinsOverAllElse(t *testing.T) {
+	t.Parallel()
+	cli := &CLI{options: Options{Environ: []string{"SHELL=/bin/zsh"}}.withDefaults()}
+	environ := cli.environment(Invocation{
+		Env:   map[string]string{"SHELL": "/bin/dash", "CLAUDE_CODE_SHELL_PREFIX": "/bin/env"},
+		Guard: &Guard{Env: map[string]string{"SHELL": "/bin/bash", "CLAUDE_CODE_SHELL_PREFIX": "/worker"}},
+	})
+	require.Contains(t, environ, "SHELL=/bin/bash")
+	require.Contains(t, environ, "CLAUDE_CODE_SHELL_PREFIX=/worker")
+}
+
 func TestRetriesCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	cli := &CLI{options: Options{MaxRetries: -1}.withDefaults()}

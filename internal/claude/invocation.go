@@ -44,6 +44,16 @@ type Invocation struct {
 	Sandbox *Sandbox
 	// API is where the model is reached. nil leaves that, and the credentials, to Options.Environ.
 	API *Endpoint
+	// Guard makes the CLI ask before every call of a tool; nil leaves the calls to the permission rules alone.
+	Guard *Guard
+}
+
+// Guard is whom the CLI asks, in its own words.
+type Guard struct {
+	// Settings are added to the CLI's settings: its hooks.
+	Settings map[string]any
+	// Env is added to the environment, and wins over everything else there.
+	Env map[string]string
 }
 
 // Endpoint is an address of the model's API, and a key that is valid there. The invocation gets them in place of

@@ -47,6 +47,9 @@ type Result struct {
 	// their start. Their effect is unknown.
 	InFlight []ToolCall
 
+	// Made are the tool calls that came to an end, in the order of their start.
+	Made []MadeCall
+
 	// Subtype, TerminalReason and APIStatus are the CLI's own words on the end: such as "success",
 	// "completed", 0. They are empty when there was no result.
 	Subtype        string
@@ -91,6 +94,15 @@ type Denial struct {
 	Input json.RawMessage
 }
 
+// MadeCall is a tool call that has come to an end.
+type MadeCall struct {
+	// ID is the API's id of the call.
+	ID   string
+	Tool string
+	// Failed says that the agent was told of an error: that of the call, or why it was not made.
+	Failed bool
+}
+
 // ToolCall is a tool call of the agent.
 type ToolCall struct {
 	// ID is the API's id of the call.
@@ -115,6 +127,7 @@ func (r *run) result(exit process.Exit) Result {
 		ContextTokens: t.usage.context(),
 		Denials:       t.reportedDenials(),
 		InFlight:      t.calls.inFlight(),
+		Made:          t.calls.made(),
 		ExitCode:      exit.Code,
 		Containment:   exit.Containment.Mode,
 		Sandbox:       exit.Sandbox.String(),

@@ -143,6 +143,17 @@ func (l *ledger) inFlight() []ToolCall {
 	return calls
 }
 
+// made returns the calls that came to an end, in the order of their start.
+func (l *ledger) made() []MadeCall {
+	var calls []MadeCall
+	for _, call := range l.calls {
+		if call.status != ToolRunning {
+			calls = append(calls, MadeCall{ID: call.ID, Tool: call.Tool, Failed: call.status == ToolFailed})
+		}
+	}
+	return calls
+}
+
 // recent returns the latest calls, oldest first.
 func (l *ledger) recent() []ToolActivity {
 	first := max(len(l.calls)-RecentCalls, 0)

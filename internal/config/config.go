@@ -87,7 +87,7 @@ type Claude struct {
 	// that is kept outside the directory, in a keychain for example.
 	Login            bool          `env:"-"`
 	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of further environment variables that agents get, comma-separated (AWS_* stands for all that begin so), beside the built-in list of what they need to run and of a cloud's credentials where it serves the model. A key or token of the model's API stays with the worker, whatever is named here."`
-	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run; the default rules confine the file tools to it. A directory of your own is given by its absolute path, must exist, and must not contain the state directory."`
+	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run; by the built-in policy those of tier 2 change files in it. A directory of your own is given by its absolute path, must exist, and must not contain the state directory."`
 	Repositories     PathList      `env:"REPOSITORIES" desc:"Further directories, comma-separated, in which a chain may have its agents run: its input names one by its path or by the last part of it. Each must be an absolute path that exists, and must not contain the state directory."`
 	Environment      string        `env:"ENVIRONMENT" desc:"Description of the infrastructure for the agents, free text: what runs where, how to reach it, what to keep in mind. Goes into every launch."`
 	FirstByteTimeout time.Duration `env:"FIRST_BYTE_TIMEOUT" desc:"Time within which a started agent must give the first sign of life."`
@@ -133,9 +133,9 @@ type Tiers struct {
 type Tier struct {
 	Model           string        `env:"MODEL" desc:"Model, as the CLI understands it: an alias such as haiku or a full name."`
 	ContextWindow   int           `env:"CONTEXT_WINDOW" desc:"The model's context window in tokens; used until the CLI has reported one."`
-	Tools           RuleList      `env:"TOOLS" desc:"Tools that exist for the agent at all, comma-separated names."`
-	AllowedTools    RuleList      `env:"ALLOWED_TOOLS" desc:"Permission rules that grant, comma-separated, such as Bash(docker ps:*),Read(./**). What no rule grants is denied."`
-	DisallowedTools RuleList      `env:"DISALLOWED_TOOLS" desc:"Permission rules that deny, whatever else grants; none for no such rule. A second line of defence and no boundary: a command can be spelled in many ways."`
+	Tools           RuleList      `env:"TOOLS" desc:"Tools of the CLI that exist for the agent at all, comma-separated names. A policy can grant Bash, Read, Grep, Glob, Edit and Write."`
+	AllowedTools    RuleList      `env:"ALLOWED_TOOLS" desc:"Permission rules of the CLI that narrow what the policy grants, comma-separated, such as Bash(docker ps:*),Read(./**): a call must pass the policy and match one of them. Unset: the policy alone decides."`
+	DisallowedTools RuleList      `env:"DISALLOWED_TOOLS" desc:"Permission rules of the CLI that deny some of what the policy grants. No boundary, because a command can be spelled in many ways; what must not happen belongs into the policy. Unset, or none: no such rule."`
 	Timeout         time.Duration `env:"TIMEOUT" desc:"Wall-clock limit of one attempt."`
 	MaxTurns        int           `env:"MAX_TURNS" desc:"Cap on the agent's turns; 0 is no cap."`
 	BudgetUSD       float64       `env:"BUDGET_USD" desc:"Cap on what one session may spend over all its attempts, in US dollars; 0 is no cap. Checked after each call, so the last one can overshoot."`

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -59,45 +58,29 @@ const window = 200_000
 func tier1() Tier {
 	return Tier{
 		Model: "haiku", ContextWindow: window,
-		Tools:           RuleList{"Bash", "Read", "Grep"},
-		AllowedTools:    rules(observing),
-		DisallowedTools: rules(never, neverAppended),
-		Timeout:         15 * time.Minute, // a look at a few dozen services
-		MaxTurns:        60,
-		BudgetUSD:       0.50, // a normal look costs a few cents
+		Tools:     RuleList{"Bash", "Read", "Grep", "Glob"},
+		Timeout:   15 * time.Minute, // a look at a few dozen services
+		MaxTurns:  60,
+		BudgetUSD: 0.50, // a normal look costs a few cents
 	}
 }
 
 func tier2() Tier {
 	return Tier{
 		Model: "sonnet", ContextWindow: window,
-		Tools:           RuleList{"Bash", "Read", "Grep", "Edit", "Write"},
-		AllowedTools:    rules(observing, safeRepair),
-		DisallowedTools: rules(never, neverAppended, neverRepaired, neverWritten),
-		Timeout:         30 * time.Minute, // a few restarts, and waiting for each to show its effect
-		MaxTurns:        100,
-		BudgetUSD:       2.50, // several times a normal repair
+		Tools:     RuleList{"Bash", "Read", "Grep", "Glob", "Edit", "Write"},
+		Timeout:   30 * time.Minute, // a few restarts, and waiting for each to show its effect
+		MaxTurns:  100,
+		BudgetUSD: 2.50, // several times a normal repair
 	}
 }
 
 func tier3() Tier {
 	return Tier{
 		Model: "opus", ContextWindow: window,
-		Tools:           RuleList{"Bash", "Read", "Grep", "Edit", "Write"},
-		AllowedTools:    rules(observing, safeRepair, fullRepair),
-		DisallowedTools: rules(never, neverRepaired, neverWritten),
-		Timeout:         60 * time.Minute, // a redeployment by playbook takes tens of minutes
-		MaxTurns:        150,
-		BudgetUSD:       10, // several times a normal redeployment
+		Tools:     RuleList{"Bash", "Read", "Grep", "Glob", "Edit", "Write"},
+		Timeout:   60 * time.Minute, // a redeployment by playbook takes tens of minutes
+		MaxTurns:  150,
+		BudgetUSD: 10, // several times a normal redeployment
 	}
-}
-
-func rules(lists ...[]grant) RuleList {
-	var all RuleList
-	for _, list := range lists {
-		for _, grant := range list {
-			all = append(all, grant.rule)
-		}
-	}
-	return slices.Clip(all)
 }

@@ -80,7 +80,6 @@ func resolve(c *Config, around surroundings, p *problems) {
 	absolute("PROMPT", &c.Prompts.Tier1)
 	absolute("TIER2_PROMPT", &c.Prompts.Tier2)
 	absolute("TIER3_PROMPT", &c.Prompts.Tier3)
-	dropVoidDefaults(&c.Tiers, p)
 }
 
 func resolveConfigDir(c *Claude, agentsDir string, around surroundings, p *problems) {
@@ -101,16 +100,6 @@ func resolveConfigDir(c *Claude, agentsDir string, around surroundings, p *probl
 		resolved, err := around.absolute(c.ConfigDir)
 		p.must(name, err == nil, "%s, or %s", errorText(err), userLogin)
 		c.ConfigDir = resolved
-	}
-}
-
-// dropVoidDefaults removes default grants for tools that the operator took away, so that
-// shortening one list does not mean retyping another.
-func dropVoidDefaults(tiers *Tiers, p *problems) {
-	for _, named := range tiers.named() {
-		if !p.given(named.prefix + "ALLOWED_TOOLS") {
-			named.tier.AllowedTools = slices.DeleteFunc(named.tier.AllowedTools, named.tier.void)
-		}
 	}
 }
 

@@ -10,16 +10,11 @@ import (
 
 // RuleList is a list of tool names or permission rules. As text its items are separated
 // by commas or line breaks; a comma inside parentheses belongs to its item. "none" is the
-// empty list, because an empty variable counts as an unset one.
+// empty list.
 type RuleList []string
 
 // String formats r as text that parses back into r.
-func (r RuleList) String() string {
-	if len(r) == 0 {
-		return noItems
-	}
-	return strings.Join(r, ",")
-}
+func (r RuleList) String() string { return strings.Join(r, ",") }
 
 // NameList is a list of names of environment variables, separated by commas. A name that
 // ends in "*" stands for every one that begins so.
@@ -56,7 +51,7 @@ var (
 // parseRules reads a RuleList. Its errors complete "it must".
 func parseRules(text string) (RuleList, error) {
 	if strings.TrimSpace(text) == noItems {
-		return RuleList{}, nil
+		return nil, nil
 	}
 	items, err := splitRules(text)
 	if err != nil {

@@ -2,9 +2,7 @@ package config
 
 import (
 	"os/user"
-	"slices"
 	"strconv"
-	"strings"
 )
 
 // Account is a user of this system.
@@ -66,32 +64,4 @@ func (c Config) validateSandbox(p *problems) {
 		"name the directory of a login that %s has instead", Prefix, userLogin, c.Claude.AgentUser)
 	p.must(agentUser, c.Claude.Containment != ContainmentGroup,
 		"come without %sCONTAINMENT=%s, which cannot change the user", Prefix, ContainmentGroup)
-}
-
-// ProgramOf returns the program that a permission rule is about, and false if it is about none. A rule for every
-// command has an empty program.
-func ProgramOf(rule string) (program string, isCommand bool) {
-	if rule == "Bash" {
-		return "", true
-	}
-	pattern, isCommand := strings.CutPrefix(rule, "Bash(")
-	if end := strings.IndexAny(pattern, " :)"); end >= 0 {
-		pattern = pattern[:end]
-	}
-	return pattern, isCommand
-}
-
-// BuiltInPrograms are those that the default rules grant to any tier.
-func BuiltInPrograms() []string {
-	var programs []string
-	tiers := defaults().Tiers
-	for _, named := range tiers.named() {
-		for _, rule := range named.tier.AllowedTools {
-			if program, isCommand := ProgramOf(rule); isCommand {
-				programs = append(programs, program)
-			}
-		}
-	}
-	slices.Sort(programs)
-	return slices.Compact(programs)
 }

@@ -37,19 +37,3 @@ func TestSandboxIsOneOfThree(t *testing.T) {
 	require.Equal(t, SandboxRequire, load(t, "CLAUDEOPS_SANDBOX=require").Claude.Sandbox)
 	require.Len(t, problemsOf(t, "CLAUDEOPS_SANDBOX=yes"), 1)
 }
-
-func TestProgramOf(t *testing.T) {
-	t.Parallel()
-	for rule, want := range map[string]string{
-		"Bash(docker restart:*)": "docker", "Bash(sudo:*)": "sudo", "Bash(sudo systemctl restart x)": "sudo", "Bash(./fix.sh)": "./fix.sh",
-		"Bash": "", "Bash(*)": "*",
-	} {
-		program, isCommand := ProgramOf(rule)
-		require.True(t, isCommand, rule)
-		require.Equal(t, want, program, rule)
-	}
-	_, isCommand := ProgramOf("Edit(./**)")
-	require.False(t, isCommand)
-	require.Subset(t, BuiltInPrograms(), []string{"docker", "systemctl", "curl", "git"})
-	require.NotContains(t, BuiltInPrograms(), "sudo")
-}

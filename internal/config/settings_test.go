@@ -160,32 +160,21 @@ The connection to Temporal follows Temporal's own settings: ` + "`TEMPORAL_ADDRE
 
 // notes stand below the heading of a group.
 var notes = map[string]string{
-	"Tiers": `A tier runs with deny by default: a tool that is not in its tools does not exist for the agent, and
-a call that no rule grants is refused. Lists are separated by commas or line breaks; a comma inside
-parentheses belongs to its rule; ` + "`none`" + ` is the empty list. The default rules are listed below.
-In a dry run every tier has the tools and rules of tier 1.`,
+	"Tiers": `A tool that is not in a tier's tools does not exist for the agent. On every call of the others the policy decides:
+see Permissions. ` + "`..._ALLOWED_TOOLS` and `..._DISALLOWED_TOOLS`" + ` only narrow it, by permission rules of the CLI. In a rule such
+as ` + "`Bash(docker restart:*)`" + ` a star stands for anything; a rule that denies wins; and beyond the rules the CLI runs commands that
+it knows to read only. Lists are separated by commas or line breaks; a comma inside parentheses belongs to its rule. In a dry
+run every tier has the tools, permissions and rules of tier 1.`,
+	"Permissions": `The policy says what each tier may do: which programs with which options and arguments, which files and hosts, and what
+no tier does. What it does not list is refused at tiers 1 and 2. ` + "`starter policy explain --tier 1`" + ` lists it in words.`,
 	"Prompts": `A file takes the place of the built-in instructions of a tier, whether the tier starts afresh, from a
 handoff or in a resumed conversation. What a person asked for, the handoff, the permissions, the dry
 run, the rules and the form of the verdict always follow it and need not be repeated.
 
 A file is a Go template (` + "`text/template`" + `) over ` + "`.Tier`, `.Resumed`, `.DryRun`, `.Services`, `.Request`," + `
-` + "`.Guidance`, `.Handoff`, `.Allowed` and `.Denied`; `{{if .Resumed}}`" + ` tells the forms apart. Two plain
-braces are written ` + "`{{\"{{\"}}`" + `. Each file is tried out at the start, and an error names file and line.`,
+` + "`.Guidance`, `.Handoff`, `.Brief` (what the policy grants, as Markdown), `.Allowed` and `.Denied` (the rules that narrow it); `{{if .Resumed}}`" + ` tells
+the forms apart. Two plain braces are written ` + "`{{\"{{\"}}`" + `. Each file is tried out at the start, and an error names file and line.`,
 }
-
-const permissionsHead = `
-## Default permissions
-
-In a rule such as ` + "`Bash(docker restart:*)` or `Bash(kubectl *--raw*)`" + ` a star stands for anything: the first covers every
-command line that begins with these words. A rule that denies wins over one that grants. Beyond these rules the CLI runs,
-without any, commands that it knows to read only, in the spellings that it knows: ` + "`cat`, `grep` and `find`" + ` in the working
-directory, ` + "`ps aux`, `df`, `free`, `uptime`, `ss -tlnp`, `docker ps`, `docker logs`, `docker inspect`" + ` and others.
-
-The rules that deny hold back what a grant lets through by an option or an argument, as far as a rule can; they are a second
-line of defence and no boundary. What an agent must not see or reach is kept from it by the user and the network it runs
-under: see [security.md](security.md). Options must follow the verb (` + "`kubectl get pods -n shop`" + `), and ` + "`docker compose`" + ` works on the
-project in the working directory, because in front of the verb an option can mean anything.
-`
 
 // documentation renders docs/configuration.md.
 func documentation(settings []Setting) string {
@@ -203,35 +192,12 @@ func documentation(settings []Setting) string {
 		}
 		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", setting.Name, documentedDefault(setting), setting.Meaning)
 	}
-	text.WriteString(permissionsHead)
-	for _, list := range []struct {
-		heading string
-		grants  []grant
-	}{
-		{"Tier 1 and above: look", observing},
-		{"Tier 2 and above: repair safely", safeRepair},
-		{"Tier 3: repair in full", fullRepair},
-		{"Denied to every tier", never},
-		{"Denied to tiers 1 and 2", neverAppended},
-		{"Denied to tiers 2 and 3", neverRepaired},
-		{"Denied to the tiers that may write files", neverWritten},
-	} {
-		fmt.Fprintf(&text, "\n### %s\n\n| rule | reason |\n|---|---|\n", list.heading)
-		for _, grant := range list.grants {
-			fmt.Fprintf(&text, "| `%s` | %s |\n", grant.rule, grant.why)
-		}
-	}
 	return text.String()
 }
 
 func documentedDefault(setting Setting) string {
-	const widest = 60
-	switch {
-	case setting.Default == "":
+	if setting.Default == "" {
 		return ""
-	case len(setting.Default) > widest:
-		return "see below"
-	default:
-		return "`" + setting.Default + "`"
 	}
+	return "`" + setting.Default + "`"
 }

@@ -144,28 +144,20 @@ func (t Tier) validateTools(prefix string, p *problems) {
 			"leave out %s, which reaches beyond the one session that a tier is", tool)
 	}
 
+	p.must(tools, slices.ContainsFunc(t.Tools, granted), "name one of %s: a policy grants no others", strings.Join(policyTools, ", "))
+
 	allowed := prefix + "ALLOWED_TOOLS"
-	if p.given(tools) && !p.given(allowed) && len(t.AllowedTools) == 0 {
-		p.must(tools, false, "name one of %s, because the default rules grant only these, or %s%s must grant what it names",
-			defaultTools(prefix), Prefix, allowed)
-		return
-	}
-	p.must(allowed, len(t.AllowedTools) > 0, "grant something: what no rule grants is denied")
+	p.must(allowed, !p.given(allowed) || len(t.AllowedTools) > 0, "name rules, or be unset: then the policy alone decides")
 	void := slices.DeleteFunc(slices.Clone(t.AllowedTools), func(rule string) bool { return !t.void(rule) })
 	p.must(allowed, len(void) == 0,
-		"grant only tools that %s%s lists, and that lacks those of %s", Prefix, tools, strings.Join(void, ", "))
+		"be about tools that %s%s lists, and that lacks those of %s", Prefix, tools, strings.Join(void, ", "))
 }
 
-// defaultTools are the tools that the default rules of a tier are about.
-func defaultTools(prefix string) RuleList {
-	tiers := defaults().Tiers
-	for _, named := range tiers.named() {
-		if named.prefix == prefix {
-			return named.tier.Tools
-		}
-	}
-	return nil
-}
+// policyTools are the CLI's tools that a policy can grant.
+var policyTools = []string{"Bash", "Read", "Grep", "Glob", "Edit", "Write"}
+
+// granted reports whether a policy can grant a tool.
+func granted(tool string) bool { return slices.Contains(policyTools, tool) || fromServer(tool) }
 
 // validate tries every file out, so that one that cannot be used fails the start of the
 // program and not, at night, the start of an agent.

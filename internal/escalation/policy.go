@@ -44,9 +44,10 @@ type TierPolicy struct {
 	ContextWindow int `json:"context_window"`
 	// Tools are the tools that exist for the agent at all.
 	Tools []string `json:"tools"`
-	// AllowedTools are the permission rules that grant; whatever none of them grants is denied.
-	AllowedTools []string `json:"allowed_tools"`
-	// DisallowedTools are the permission rules that deny, whatever else grants.
+	// AllowedTools are permission rules of the CLI that narrow what the tier is granted: a call must match one of them,
+	// too. None does not narrow it.
+	AllowedTools []string `json:"allowed_tools,omitempty"`
+	// DisallowedTools are permission rules of the CLI that deny, whatever grants.
 	DisallowedTools []string `json:"disallowed_tools,omitempty"`
 	// Timeout is the wall-clock limit of one attempt.
 	Timeout Duration `json:"timeout"`

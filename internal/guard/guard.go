@@ -213,11 +213,18 @@ func containsNumber(text string, number int) bool {
 			return false
 		}
 		start, end := at+i, at+i+len(digits)
-		if (start == 0 || !isDigit(text[start-1])) && (end == len(text) || !isDigit(text[end])) {
+		whole := (start == 0 || !isDigit(text[start-1])) && (end == len(text) || !isDigit(text[end]))
+		if whole && !isFraction(text[:start]) {
 			return true
 		}
 		at = end
 	}
+}
+
+// isFraction reports whether a number that follows text is what stands behind a decimal point.
+func isFraction(text string) bool {
+	before, point := strings.CutSuffix(text, ".")
+	return point && before != "" && isDigit(before[len(before)-1])
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

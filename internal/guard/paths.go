@@ -27,6 +27,8 @@ type Place struct {
 	Own []string
 	// Doors are the supervisor's ports, which no agent asks.
 	Doors []Door
+	// Asked are files that the agent is asked to write, whatever its tier may write, by all their names.
+	Asked []string
 }
 
 // environmentIn returns what a script in dir starts with.
@@ -117,7 +119,19 @@ func (j *judge) write(path string) error {
 		return nil
 	}
 	*j.wrote = true
+	if j.asked(path) {
+		return nil
+	}
 	return j.reach(path, j.limits().Write, j.protected)
+}
+
+// asked reports whether a path, and what it leads to, is a file that the agent is asked to write.
+func (j *judge) asked(path string) bool {
+	if len(j.place.Asked) == 0 {
+		return false
+	}
+	paths, err := j.resolve(path)
+	return err == nil && !slices.ContainsFunc(paths, func(one string) bool { return !slices.Contains(j.place.Asked, one) })
 }
 
 // source wants a file that the tier may read, and whose name is that of no file that it does not write: a copy of it

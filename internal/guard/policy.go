@@ -51,6 +51,9 @@ type Limits struct {
 	Methods []string `yaml:"methods"`
 	// Hosts are patterns of host names that may be asked, over HTTP or otherwise.
 	Hosts []string `yaml:"hosts"`
+	// Signals lets the tier's programs send signals to processes of the host. Without it the sandbox keeps them
+	// from that.
+	Signals bool `yaml:"signals"`
 }
 
 // Uses are the ways in which a program may be used. In the file one use needs no list.
@@ -133,6 +136,24 @@ func ParsePolicy(text []byte) (*Policy, error) {
 		return nil, located(text, err)
 	}
 	return policy, nil
+}
+
+// Runs reports whether the tier may run a program in some way.
+func (p *Policy) Runs(tier int, program string) bool {
+	return p.Tiers[tier].Anything || slices.ContainsFunc(p.Programs[program], func(use Use) bool { return use.reaches(tier) })
+}
+
+// reaches reports whether a tier has the use, or a subcommand of it.
+func (u *Use) reaches(tier int) bool {
+	if u.Tier != 0 && u.Tier <= tier {
+		return true
+	}
+	for _, commands := range u.Commands {
+		if slices.ContainsFunc(commands, func(use Use) bool { return use.reaches(tier) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // check wants what is needed to be there and right, and compiles the uses.

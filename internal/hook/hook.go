@@ -38,10 +38,14 @@ type Entry struct {
 	At       time.Time       `json:"at"`
 	Session  string          `json:"session_id"`
 	Tier     int             `json:"tier"`
+	Call     string          `json:"call"` // the API's id of the call
 	Tool     string          `json:"tool"`
 	Input    json.RawMessage `json:"input"`
 	Decision guard.Decision  `json:"decision"`
 }
+
+// RuleUnasked is the rule of entries about scripts that the CLI wanted to run without asking its hook. They were denied.
+const RuleUnasked = "unasked"
 
 // Ledger admits what calls do to services.
 type Ledger interface {
@@ -148,7 +152,11 @@ func (p *Post) converse(connection net.Conn) {
 
 func (p *Post) answer(question agentshell.Question) agentshell.Answer {
 	if question.Hook == nil {
-		return p.script(question.Script)
+		answer := p.script(question.Script)
+		if !answer.Run {
+			p.recordUnasked(question.Script, answer.Reason)
+		}
+		return answer
 	}
 	var call struct {
 		Event     string          `json:"hook_event_name"`
@@ -162,9 +170,22 @@ func (p *Post) answer(question agentshell.Question) agentshell.Answer {
 	}
 	decision := p.decide(call.Tool, call.ToolUseID, call.Dir, call.Input)
 	p.record(Entry{
-		At: time.Now(), Session: p.session.ID, Tier: p.session.Tier, Tool: call.Tool, Input: call.Input, Decision: decision,
+		At: time.Now(), Session: p.session.ID, Tier: p.session.Tier, Call: call.ToolUseID, Tool: call.Tool, Input: call.Input,
+		Decision: decision,
 	})
 	return agentshell.Answer{Output: p.output(decision)}
+}
+
+// recordUnasked records a script that the CLI wanted to run of its own accord.
+func (p *Post) recordUnasked(script, reason string) {
+	input, err := json.Marshal(map[string]string{"command": script})
+	if err != nil {
+		input = nil
+	}
+	p.record(Entry{
+		At: time.Now(), Session: p.session.ID, Tier: p.session.Tier, Call: "unasked-" + rand.Text(), Tool: "Bash", Input: input,
+		Decision: guard.Decision{Rule: RuleUnasked, Reason: reason},
+	})
 }
 
 // decide asks the guard, and the ledger for what the guard allows.
@@ -178,8 +199,9 @@ func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decisio
 	charged := len(decision.Actions) > 0
 	if charged {
 		refusal, err := p.ledger.Charge(p.answering, id, decision.Actions)
-		if err != nil {
+		if err != nil { // it may have been booked all the same
 			refusal = "the ledger of restarts cannot be asked: " + err.Error()
+			_ = p.ledger.Return(context.WithoutCancel(p.answering), id) // else it stays booked, which harms less than the contrary
 		}
 		if refusal != "" {
 			return guard.Decision{Rule: "cooldown", Reason: refusal, Actions: decision.Actions}

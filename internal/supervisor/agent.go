@@ -30,8 +30,7 @@ type agent struct {
 	// mask masks secrets in what the agent leaves.
 	mask      *redact.Redactor
 	sandboxes sandboxes
-	// denied are the permission rules that deny in every session, whatever the tier's own are.
-	denied []string
+	guards    *guards
 	// draining ends when the agents that still run are to be interrupted.
 	draining context.Context
 }
@@ -59,21 +58,8 @@ func (a *agent) Run(
 	if err != nil {
 		return notStarted(err)
 	}
-	desk := a.desk(run)
-	key := a.keys.open(run)
-	invocation := a.invocation(run, desk)
-	invocation.API = key.endpoint()
-	without, free := a.confine(&invocation, run, desk)
-	result, err := a.cli.Run(ctx, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })
-	count := key.end() // before anything else: what the agent has left behind asks no model
-	end()
-	free()
-	err = explained(err, count)
-	report := a.report(run, result, count)
-	report.Sandbox = a.sandboxOf(result, without)
-	report.Handoff = a.clear(desk, run)
+	report, err := a.start(ctx, run, end, observe)
 	if err == nil {
-		report.Status = escalation.SessionCompleted
 		return report, nil
 	}
 	report.Error = err.Error()
@@ -97,6 +83,38 @@ func (a *agent) Run(
 	return report, nil
 }
 
+// start runs the CLI for a run that is placed and whose conversation is open, and clears up. If the guard was not asked,
+// the session has failed.
+func (a *agent) start(
+	ctx context.Context, run activities.AgentRun, end func(), observe func(activities.AgentProgress),
+) (activities.AgentReport, error) {
+	desk := a.desk(run)
+	key := a.keys.open(run)
+	invocation := a.invocation(run, desk)
+	invocation.API = key.endpoint()
+	without, free := a.confine(&invocation, run, desk)
+	watch, err := a.guards.open(run, &invocation, askedFiles(run, desk))
+	var result claude.Result
+	if err == nil {
+		result, err = a.cli.Run(ctx, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })
+	}
+	count := key.end() // before anything else: what the agent has left behind asks no model
+	unguarded := watch.close(ctx, result.Made)
+	end()
+	free()
+	report := a.report(run, result, count)
+	report.Sandbox = a.sandboxOf(result, without)
+	report.Handoff = a.clear(desk, run)
+	switch {
+	case unguarded != nil:
+		report.Status, report.Error = escalation.SessionFailed, unguarded.Error()
+		err = nil // whatever else there was, another attempt would do no better
+	case err == nil:
+		report.Status = escalation.SessionCompleted
+	}
+	return report, explained(err, count)
+}
+
 // report says what a run came to, and warns of what it has left behind.
 func (a *agent) report(run activities.AgentRun, result claude.Result, count apiproxy.Count) activities.AgentReport {
 	report := reportOf(result)
@@ -108,8 +126,8 @@ func (a *agent) report(run activities.AgentRun, result claude.Result, count apip
 	return report
 }
 
-// confine adds the sandbox to an invocation, or returns why it gets none. The function that it returns removes what
-// was made for it.
+// confine adds the sandbox to an invocation, or returns why it gets none, and gives it a directory for temporary files,
+// which the function that it returns removes.
 func (a *agent) confine(invocation *claude.Invocation, run activities.AgentRun, desk *desk) (without string, free func()) {
 	free = func() {}
 	var own []string
@@ -118,17 +136,17 @@ func (a *agent) confine(invocation *claude.Invocation, run activities.AgentRun, 
 			own = append(own, filepath.Join(directory, activities.ChainsDir, desk.name))
 		}
 	}
-	if invocation.Sandbox, without = a.sandboxes.of(run, own); invocation.Sandbox == nil {
-		return without, free
-	}
+	invocation.Sandbox, without = a.sandboxes.of(run, own)
 	temporary, err := newTempDir(a.settings.Account)
 	if err != nil {
 		a.logger.Warn("the agent gets no directory for temporary files", "session_id", run.SessionID, "error", err)
-		return "", free
+		return without, free
 	}
-	invocation.Sandbox.Writable = append(invocation.Sandbox.Writable, temporary)
+	if invocation.Sandbox != nil {
+		invocation.Sandbox.Writable = append(invocation.Sandbox.Writable, temporary)
+	}
 	invocation.Env["TMPDIR"], invocation.Env["CLAUDE_CODE_TMPDIR"] = temporary, temporary
-	return "", func() {
+	return without, func() {
 		if err := os.RemoveAll(temporary); err != nil {
 			a.logger.Warn("an agent's temporary files could not be removed", "session_id", run.SessionID, "error", err)
 		}
@@ -260,7 +278,7 @@ func (a *agent) invocation(run activities.AgentRun, desk *desk) claude.Invocatio
 		Schema:          run.Schema,
 		Tools:           run.Policy.Tools,
 		AllowedTools:    run.Policy.AllowedTools,
-		DisallowedTools: a.disallowed(run.Policy),
+		DisallowedTools: run.Policy.DisallowedTools,
 		MaxTurns:        run.Policy.MaxTurns,
 		MaxBudgetUSD:    run.Policy.BudgetUSD,
 		Limits: claude.Limits{
@@ -272,21 +290,6 @@ func (a *agent) invocation(run activities.AgentRun, desk *desk) claude.Invocatio
 		Dir: run.Directory,
 		Env: env,
 	}
-}
-
-// disallowed returns the rules that deny in a session: the tier's, and those of this host. A tier without
-// commands needs none about them.
-func (a *agent) disallowed(policy escalation.TierPolicy) []string {
-	if !slices.Contains(policy.Tools, "Bash") {
-		return policy.DisallowedTools
-	}
-	rules := slices.Clone(policy.DisallowedTools)
-	for _, rule := range a.denied {
-		if !slices.Contains(rules, rule) {
-			rules = append(rules, rule)
-		}
-	}
-	return rules
 }
 
 // statusOf says what a run that ended with a failure of that kind came to.

@@ -84,7 +84,7 @@ func TestRealCLICredentialsStayWithTheWorker(t *testing.T) {
 		gate := startCheckpoint(t, api)
 		workDir := t.TempDir()
 		require.NoError(t, process.WriteProgram(filepath.Join(workDir, "snoop.sh"), []byte(snoop)))
-		environ := environment(t, cli, append(toolsAllowed(), "CLAUDEOPS_TIER1_DISALLOWED_TOOLS=none", "CLAUDEOPS_WORK_DIR="+workDir,
+		environ := environment(t, cli, append(toolsAllowed(), "CLAUDEOPS_WORK_DIR="+workDir,
 			"ANTHROPIC_BASE_URL="+gate.url, "ANTHROPIC_API_KEY="+realKey, "ANTHROPIC_CUSTOM_HEADERS=X-Gateway: "+realHeader,
 			"CLAUDEOPS_PASS_ENV=ANTHROPIC_*,COPY_OF_THE_KEY", "COPY_OF_THE_KEY="+realKey)...)
 		s, book := startLoggedSite(t, startTemporal(t), environ)

@@ -126,7 +126,7 @@ func TestChainBranchesOfWaits(t *testing.T) {
 		claudesim.On(claudesim.Match{First: "the nas"}, asks("nas")),
 		claudesim.Always(asks("jellyfin"))))
 	s := startSite(t, startTemporal(t), environment(t, claude,
-		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash",
+		"CLAUDEOPS_TIER2_TOOLS=Bash",
 		"CLAUDEOPS_RESTART_LIMIT=1/60s", "CLAUDEOPS_COOLDOWN_MAX_WAIT=75s", "CLAUDEOPS_ESCALATION_LIMIT=none"))
 
 	first := s.startAs("repairs", map[string]any{"prompt": "look at everything"})

@@ -253,7 +253,7 @@ func TestChainCancelledInATool(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "started")
 	claude := simtest.Install(t, claudesim.Play(
 		claudesim.Always(claudesim.Bash("touch "+marker+"; sleep 300"))))
-	s := startSite(t, temporalServer, environment(t, claude, "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash"))
+	s := startSite(t, temporalServer, environment(t, claude, "CLAUDEOPS_TIER1_TOOLS=Bash"))
 	run := s.start(nil)
 	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, testTimeout, 50*time.Millisecond)
 
@@ -279,7 +279,7 @@ func TestDrainInterruptsAndAnotherWorkerGoesOn(t *testing.T) {
 		// The prompt after an interruption is another one, so it gets another answer.
 		claudesim.On(claudesim.Match{Prompt: "ended before its work was done"}, claudesim.Conclude(resolved())),
 		claudesim.Always(claudesim.Bash("touch "+marker+"; sleep 300"))))
-	environ := environment(t, claude, "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")
+	environ := environment(t, claude, "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")
 	first := startSite(t, temporalServer, environ)
 	run := first.start(nil)
 	require.Eventually(t, exists(marker), testTimeout, 50*time.Millisecond)

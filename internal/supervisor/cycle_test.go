@@ -53,7 +53,7 @@ func TestChainsOfCycles(t *testing.T) {
 		claudesim.On(claudesim.Match{Prompt: "take long"}, claudesim.Bash("while [ -e hold ]; do sleep 0.1; done"), claudesim.Conclude(allWell())),
 		concluding("haiku", allWell())))
 	s := startSite(t, temporalServer, environment(t, claude,
-		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_REPOSITORIES="+repository))
+		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_REPOSITORIES="+repository))
 
 	run := s.cycle("well", map[string]any{"repository": filepath.Base(repository)})
 	var result workflows.CycleResult

@@ -134,7 +134,7 @@ func requireDatabaseAwayDelays(t *testing.T, atLeast time.Duration) {
 				claudesim.On(claudesim.Match{Model: "haiku"}, work("haiku"), claudesim.Conclude(asksFor(2))),
 				claudesim.On(claudesim.Match{Model: "sonnet"}, work("sonnet"), claudesim.Conclude(resolved()))))
 			s, _ := startWorkingSite(t, temporalServer, environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_TASK_QUEUE=away_"+name,
-				"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash")...))
+				"CLAUDEOPS_TIER2_TOOLS=Bash")...))
 			run, back := takeAwayAt(t, s, step, dir)
 			went := time.Now()
 			waited := requireWaiting(t, s, run, step.waitsFor...)

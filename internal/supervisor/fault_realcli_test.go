@@ -156,7 +156,7 @@ func requireContinuedAtAGate(t *testing.T, cli string, by interruption) claudesi
 		claudesim.On(claudesim.Match{Model: "sonnet"}, by.work...)))
 	c, address := startTemporalAt(t)
 	environ := environment(t, cli, append(toolsAllowed(), "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key",
-		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash", by.limit, "CLAUDEOPS_GATE_TIMEOUT=72h")...)
+		"CLAUDEOPS_TIER2_TOOLS=Bash", by.limit, "CLAUDEOPS_GATE_TIMEOUT=72h")...)
 	s := siteOf(t, c, environ)
 	first := startWorker(t, environ, address)
 	run := s.start(nil)

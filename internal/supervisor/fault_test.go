@@ -61,8 +61,8 @@ func newFaultSite(t *testing.T, c client.Client, services int, more ...string) *
 	f.claude = simtest.Install(t, claudesim.Play(repairingOnce(f.effects, services)...))
 	f.mark = "FAULTS_MARK=" + f.effects
 	f.environ = environment(t, f.claude, append([]string{
-		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash",
-		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash",
+		"CLAUDEOPS_TIER1_TOOLS=Bash",
+		"CLAUDEOPS_TIER2_TOOLS=Bash",
 		"CLAUDEOPS_ESCALATION_LIMIT=none", fmt.Sprintf("CLAUDEOPS_MAX_CONCURRENT_AGENTS=%d", agentsAtOnce),
 		"CLAUDEOPS_PASS_ENV=FAULTS_MARK", f.mark,
 	}, more...)...)

@@ -24,7 +24,7 @@ func TestFaultWindowIsFullAfterAnInterruption(t *testing.T) {
 		claudesim.On(claudesim.Match{Model: "sonnet", Prompt: "## Handoff"}, claudesim.Conclude(resolved())),
 		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("echo >> "+marker)).
 			Failing(claudesim.Fault{Crash: &claudesim.Crash{After: 1, Code: claudesim.KilledBySelf}})))
-	s := startSite(t, startTemporal(t), environment(t, claude, "CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash"))
+	s := startSite(t, startTemporal(t), environment(t, claude, "CLAUDEOPS_TIER2_TOOLS=Bash"))
 	chain, err := s.finish(s.start(nil))
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())

@@ -19,7 +19,7 @@ import (
 
 // toolsAllowed lets Tier 1 run commands.
 func toolsAllowed() []string {
-	return []string{"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash"}
+	return []string{"CLAUDEOPS_TIER1_TOOLS=Bash"}
 }
 
 // processesOf lists the living processes that have text in their environment or command line.

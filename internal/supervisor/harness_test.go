@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -85,6 +86,7 @@ func environment(t *testing.T, claude string, more ...string) []string {
 		"CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_CLAUDE=" + claude,
 		"CLAUDEOPS_GATE_TIMEOUT=0s", // a test whose subject are gates sets its own
 		"CLAUDEOPS_SANDBOX=off",     // the stand-in leaves marks beside the tests' own files
+		"CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
 	}, more...)
 }
 
@@ -103,15 +105,16 @@ func startLoggedSite(t *testing.T, c client.Client, environ []string) (*site, *l
 	return s, book
 }
 
-// newSite is startLoggedSite with a worker that has not begun yet. One that ends by itself fails the test.
-func newSite(t *testing.T, c client.Client, environ []string) (*site, *logBook) {
+// newSite is startLoggedSite with a worker that has not begun yet. One that ends by itself fails the test. CLIs ask the
+// guard through the executable, if one is given.
+func newSite(t *testing.T, c client.Client, environ []string, executable ...string) (*site, *logBook) {
 	t.Helper()
 	book := openLogBook(t)
 	logger := slog.New(slog.NewTextHandler(book, nil))
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	s, err := supervisor.New(t.Context(), cfg, supervisor.Environment{
-		Environ: environ, Host: "host-1", Logger: logger, SweepInterval: sweepInterval,
+		Environ: environ, Host: "host-1", Logger: logger, SweepInterval: sweepInterval, Executable: strings.Join(executable, ""),
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

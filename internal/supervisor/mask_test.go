@@ -137,7 +137,7 @@ func TestSecretsAreMasked(t *testing.T) {
 	place, seen := notifytest.Start(t), filepath.Join(t.TempDir(), "seen")
 	claude := simtest.Install(t, leaky(strings.Join(each, " , "), names, seen))
 	environ := environment(t, claude, "ANTHROPIC_API_KEY="+maskedAPIKey, "FLEET_TOKEN="+maskedFleet, "CLAUDEOPS_PASS_ENV=FLEET_TOKEN",
-		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_CONTINUITY=handoff", "CLAUDEOPS_NOTIFY_URLS="+place.Apprise(), "CLAUDEOPS_LOG_LEVEL=debug", "CLAUDEOPS_LOG_FORMAT=json")
+		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_CONTINUITY=handoff", "CLAUDEOPS_NOTIFY_URLS="+place.Apprise(), "CLAUDEOPS_LOG_LEVEL=debug", "CLAUDEOPS_LOG_FORMAT=json")
 	logged, heard := &lockedBuffer{}, &lockedBuffer{}
 	s := startMaskedSite(t, temporalServer, environ, logged, heard)
 

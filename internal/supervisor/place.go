@@ -23,6 +23,8 @@ type AgentPlace struct {
 	Variables map[string]string
 	// Doors are ports of the supervisor that no setting names, such as those of `starter up`.
 	Doors []guard.Door
+	// Asked are files that the agent is asked to write.
+	Asked []string
 }
 
 // GuardPlace returns where an agent's calls take place, for the guard: where it works, what it finds there, and what is
@@ -56,6 +58,7 @@ func GuardPlace(cfg config.Config, environ []string, agent AgentPlace) (guard.Pl
 		Variables: names,
 		Own:       bothNames(ownFiles(cfg, environ)),
 		Doors:     append(doors, agent.Doors...),
+		Asked:     agent.Asked,
 	}, nil
 }
 

@@ -140,7 +140,7 @@ func TestChainOfOneIssueIsCancelled(t *testing.T) {
 	claude := simtest.Install(t, claudesim.Play(concluding("haiku", twoIssues()), claudesim.On(claudesim.Match{Model: "sonnet"},
 		claudesim.Bash("touch "+begun+"; while [ -e "+hold+" ]; do sleep 0.05; done"), claudesim.Conclude(resolved()))))
 	s := startSite(t, startTemporal(t), environment(t, claude,
-		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash", "CLAUDEOPS_MAX_PARALLEL_ISSUES=1"))
+		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_MAX_PARALLEL_ISSUES=1"))
 	run := s.startAs("one_issue_cancelled", nil)
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(begun)

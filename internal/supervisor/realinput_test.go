@@ -46,11 +46,9 @@ func testRealInput(t *testing.T, version claudesim.Version) {
 	api := simtest.StartAPI(t, repairScript(broken.URL))
 	home := filepath.Join(t.TempDir(), "state")
 	snapshot := transcriptSnapshot{projects: filepath.Join(home, "claude", "projects"), dir: filepath.Join(home, "claude", "before")}
-	s := startSite(t, startTemporal(t), environment(t, snapshot.inFrontOf(t, cli),
-		"CLAUDEOPS_STATE_DIR="+home, "CLAUDEOPS_WORK_DIR="+workDir, "CLAUDEOPS_SANDBOX=auto",
-		"ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key",
-		// Tier 1 has its default rules; Tier 2 may run what repairs this service.
-		"CLAUDEOPS_TIER2_TOOLS=Bash,Edit", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash(curl -sSi http*),Bash(./restart.sh),Edit(./**)"))
+	s := startSite(t, startTemporal(t), environment(t, snapshot.inFrontOf(t, cli), append(broken.settings(t),
+		"CLAUDEOPS_STATE_DIR="+home, "CLAUDEOPS_WORK_DIR="+workDir, "CLAUDEOPS_SANDBOX=auto", "CLAUDEOPS_TIER2_TOOLS=Bash,Edit",
+		"ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key")...))
 
 	chain, err := s.finish(s.start(map[string]any{"services": []string{"jellyfin"}}))
 	require.NoError(t, err)
@@ -70,10 +68,10 @@ func testRealInput(t *testing.T, version claudesim.Version) {
 
 // repairScript is what the model says.
 func repairScript(serviceURL string) claudesim.Scenario {
-	look := "curl -sSi " + serviceURL // a spelling that the default rules grant
+	look := "curl -s -o /dev/null -w '%{http_code}' " + serviceURL + " || true"
 	return claudesim.Play(
 		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash(look).Saying("Looking."), claudesim.Conclude(asksFor(2))),
-		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("./restart.sh"),
+		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("restart-service jellyfin 2>&1 | tail -5"),
 			claudesim.Bash(look), claudesim.Conclude(resolved())),
 	)
 }
@@ -101,7 +99,7 @@ func requireWholeConversation(t *testing.T, requests []claudesim.Request, tier1 
 	require.Contains(t, opening.ToolResults()[0], "502", "what Tier 1 saw")
 	require.Contains(t, opening.Text(), tier1.Verdict.Summary, "what Tier 1 concluded")
 	require.ElementsMatch(t, []string{"Bash", "Edit", "StructuredOutput"}, opening.Tools, "Tier 2 has its own tools")
-	require.ElementsMatch(t, []string{"Bash", "Read", "Grep", "StructuredOutput"}, last.Tools, "Tier 1 had its own")
+	require.ElementsMatch(t, []string{"Bash", "Read", "Grep", "Glob", "StructuredOutput"}, last.Tools, "Tier 1 had its own")
 
 	final := requests[len(requests)-1]
 	require.Contains(t, final.ToolResults(), "restarted", "Tier 2 really ran the script")

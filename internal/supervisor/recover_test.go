@@ -25,7 +25,7 @@ func TestStartSettlesAbandonedRecords(t *testing.T) {
 	claude := simtest.Install(t, claudesim.Play(
 		claudesim.On(claudesim.Match{Prompt: "ended before its work was done"}, claudesim.Conclude(allWell())),
 		claudesim.Always(claudesim.Bash("echo >> "+marker+"; sleep 300"))))
-	environ := environment(t, claude, "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")
+	environ := environment(t, claude, "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")
 	first := startSite(t, temporalServer, environ)
 	terminated, running := first.startAs("terminated", nil), first.startAs("running", nil)
 	require.Eventually(t, func() bool {
@@ -78,7 +78,7 @@ func TestTerminatedChainHoldsNothing(t *testing.T) {
 	claude := simtest.Install(t, claudesim.Play(
 		concluding("haiku", asksFor(2)),
 		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash("touch "+marker+"; sleep 300"))))
-	s := startSite(t, temporalServer, environment(t, claude, "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash"))
+	s := startSite(t, temporalServer, environment(t, claude))
 	run, records := s.start(nil), s.records()
 	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, testTimeout, 50*time.Millisecond)
 	sessions, err := records.Chain(t.Context(), run.GetID())

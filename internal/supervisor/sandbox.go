@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/guard"
 )
 
 // tierGrants is what a tier's policy grants that its sandbox must not withhold.
@@ -27,21 +28,19 @@ type tierGrants struct {
 	Readable, Writable []string
 }
 
-// grantsByRules reads a tier's grants off its permission rules.
-//
-// The programs of the built-in rules act through daemons: docker, systemctl, kubectl. Any other, such as a script
-// that restarts a service, may have to signal it, and gets to.
-func grantsByRules(policy escalation.TierPolicy) tierGrants {
-	var grants tierGrants
-	builtIn := config.BuiltInPrograms()
-	for _, rule := range policy.AllowedTools {
-		program, isCommand := config.ProgramOf(rule)
-		if !isCommand {
-			continue
+// grantsOf reads a tier's grants off the policy. What is hidden, the policy must name to grant it.
+func grantsOf(policy *guard.Policy, tier escalation.Tier, hidden []string) tierGrants {
+	limits := policy.Tiers[int(tier)]
+	grants := tierGrants{Sudo: policy.Runs(int(tier), "sudo"), Signals: limits.Anything || limits.Signals}
+	for _, path := range slices.Concat(limits.Read, limits.Write) {
+		if slices.ContainsFunc(hidden, holds(path)) {
+			grants.Readable = append(grants.Readable, resolved(path)...)
 		}
-		anything := program == "" || strings.ContainsAny(program, "*?[")
-		grants.Sudo = grants.Sudo || anything || filepath.Base(program) == "sudo"
-		grants.Signals = grants.Signals || anything || !slices.Contains(builtIn, program)
+	}
+	for _, path := range limits.Write {
+		if filepath.IsAbs(path) { // the others are the agent's own directories
+			grants.Writable = append(grants.Writable, resolved(path)...)
+		}
 	}
 	return grants
 }
@@ -51,12 +50,11 @@ type sandboxes struct {
 	choice config.Sandbox
 	// hidden is what no tier with a sandbox may read.
 	hidden []string
-	// grantsOf says what a tier's policy grants.
-	grantsOf func(escalation.TierPolicy) tierGrants
+	policy *guard.Policy
 }
 
-func newSandboxes(cfg config.Config, environ []string) sandboxes {
-	return sandboxes{choice: cfg.Claude.Sandbox, hidden: hiddenPaths(cfg, environ), grantsOf: grantsByRules}
+func newSandboxes(cfg config.Config, policy *guard.Policy, environ []string) sandboxes {
+	return sandboxes{choice: cfg.Claude.Sandbox, hidden: hiddenPaths(cfg, environ), policy: policy}
 }
 
 // of returns the sandbox of a session, or nil and why there is none.
@@ -68,14 +66,11 @@ func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sa
 	if s.choice == config.SandboxOff {
 		return nil, "off"
 	}
-	tier := run.Tier
-	if run.DryRun {
-		tier = escalation.TierObserve
-	}
+	tier := tierOf(run)
 	if tier == escalation.TierFullRepair {
 		return nil, "none at tier 3"
 	}
-	grants := s.grantsOf(run.Policy)
+	grants := grantsOf(s.policy, tier, s.hidden)
 	sandbox = &claude.Sandbox{
 		Required: s.choice == config.SandboxRequire,
 		Hidden:   s.hidden,
@@ -189,11 +184,15 @@ func resolved(dir string) []string {
 // SandboxFinding says which sandbox agents get here, and what is missing; it fails where the configuration cannot be
 // fulfilled. It tries with the grants of the tiers that have one.
 func SandboxFinding(ctx context.Context, cfg config.Config, environ []string) (string, error) {
-	boxes := newSandboxes(cfg, environ)
+	policy, err := cfg.Guard.LoadPolicy()
+	if err != nil {
+		return "", err
+	}
+	boxes := newSandboxes(cfg, policy, environ)
 	var said []string
 	for _, tier := range []escalation.Tier{escalation.TierObserve, escalation.TierSafeRepair} {
 		sandbox, why := boxes.of(activities.AgentRun{
-			Tier: tier, Policy: cfg.Policy().For(tier), Directory: cfg.Claude.WorkDir,
+			Tier: tier, Directory: cfg.Claude.WorkDir,
 		}, nil)
 		if sandbox != nil {
 			var err error

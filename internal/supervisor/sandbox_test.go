@@ -38,9 +38,7 @@ func secretFiles(t *testing.T, cfg config.Config, home string) map[string]string
 func TestSandboxOfTheTiers(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
 		work := t.TempDir()
-		environ := environment(t, cli, "CLAUDEOPS_SANDBOX=auto", "CLAUDEOPS_WORK_DIR="+work, "ANTHROPIC_API_KEY=not-a-key",
-			"CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER3_ALLOWED_TOOLS=Bash",
-			"CLAUDEOPS_TIER1_DISALLOWED_TOOLS=none", "CLAUDEOPS_TIER2_DISALLOWED_TOOLS=none", "CLAUDEOPS_TIER3_DISALLOWED_TOOLS=none")
+		environ := environment(t, cli, "CLAUDEOPS_SANDBOX=auto", "CLAUDEOPS_WORK_DIR="+work, "ANTHROPIC_API_KEY=not-a-key")
 		cfg, err := config.Load(environ)
 		require.NoError(t, err)
 		require.NoError(t, cfg.MakeDirs())
@@ -52,10 +50,11 @@ func TestSandboxOfTheTiers(t *testing.T) {
 		try += `cat /proc/` + strconv.Itoa(os.Getpid()) + `/environ > /dev/null && echo saw; `
 		try += `echo x > "$TMPDIR/own" && echo x > "$HOME/own" && echo x > "$CLAUDEOPS_CHAIN_DIR/own" && echo own; echo x > ` + work + `/file && echo wrote; ` +
 			`touch ` + lookup(environ, "HOME") + `/elsewhere && echo elsewhere; ls / > /dev/null && cat /proc/meminfo > /dev/null && echo looked`
+		tries := unseen(t, work, try)
 		api := simtest.StartAPI(t, claudesim.Play(
-			claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash(try), claudesim.Conclude(asksFor(2))),
-			claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash(try), claudesim.Conclude(asksFor(3))),
-			claudesim.On(claudesim.Match{Model: "opus"}, claudesim.Bash(try), claudesim.Conclude(resolved()))))
+			claudesim.On(claudesim.Match{Model: "haiku"}, tries, claudesim.Conclude(asksFor(2))),
+			claudesim.On(claudesim.Match{Model: "sonnet"}, tries, claudesim.Conclude(asksFor(3))),
+			claudesim.On(claudesim.Match{Model: "opus"}, tries, claudesim.Conclude(resolved()))))
 		s := startSite(t, startTemporal(t), append(environ, "ANTHROPIC_BASE_URL="+api.URL()))
 		chain, err := s.finish(s.start(nil))
 		require.NoError(t, err)
@@ -76,6 +75,14 @@ func TestSandboxOfTheTiers(t *testing.T) {
 		require.Equal(t, "own wrote looked", said["sonnet"])
 		require.Equal(t, "key records token saw own wrote elsewhere looked", said["opus"], "the attempts work where nothing keeps them")
 	})
+}
+
+// unseen returns a call that runs a script which the guard does not get to see: this is about what holds without it.
+func unseen(t *testing.T, work, script string) claudesim.Reply {
+	t.Helper()
+	file := filepath.Join(work, "try.sh")
+	require.NoError(t, os.WriteFile(file, []byte(script), 0o644))
+	return claudesim.Bash("bash " + file)
 }
 
 // words are the words that the attempts print, without the shell's complaints.
@@ -171,8 +178,7 @@ func TestAgentsAsAnotherUser(t *testing.T) {
 			"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + state, "CLAUDEOPS_GATE_TIMEOUT=0s",
 			"CLAUDEOPS_AGENT_USER=" + agentsName, "ANTHROPIC_API_KEY=not-a-key",
 			"CLAUDEOPS_PASS_ENV=CLAUDE_CODE_TMPDIR", "CLAUDE_CODE_TMPDIR=" + temporary, // of tier 3
-			"CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash", "CLAUDEOPS_TIER3_ALLOWED_TOOLS=Bash",
-			"CLAUDEOPS_TIER1_DISALLOWED_TOOLS=none", "CLAUDEOPS_TIER3_DISALLOWED_TOOLS=none",
+			"CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
 		}
 		cfg, err := config.Load(settings)
 		require.NoError(t, err)
@@ -187,7 +193,7 @@ func TestAgentsAsAnotherUser(t *testing.T) {
 			`echo x > "$HOME/own" && echo x > own && echo x > "$CLAUDEOPS_CHAIN_DIR/own" && echo own`
 		api := simtest.StartAPI(t, claudesim.Play(
 			claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash(`id -un; echo x > "$TMPDIR/own" && echo own`), claudesim.Conclude(asksFor(3))),
-			claudesim.On(claudesim.Match{Model: "opus"}, claudesim.Bash(try), claudesim.Conclude(resolved()))))
+			claudesim.On(claudesim.Match{Model: "opus"}, unseen(t, cfg.Claude.WorkDir, try), claudesim.Conclude(resolved()))))
 		s := startSite(t, startTemporal(t), append(settings, "ANTHROPIC_BASE_URL="+api.URL()))
 		chain, err := s.finish(s.start(nil))
 		require.NoError(t, err)

@@ -17,19 +17,39 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/deploy"
 	"github.com/claudeops/claudeops/internal/process"
 )
 
 // serviceVariable makes the test binary a service that works in the directory it names.
 const serviceVariable = "CLAUDEOPS_TEST_SERVICE"
 
-// service is a process of its own that answers 502 until restart.sh has run.
+// service is a process of its own that answers 502 until restart-service has run.
 type service struct {
 	URL string
 	pid int
+	// bin is the directory of the program restart-service.
+	bin string
 }
 
-// startService starts the service and writes restart.sh into dir.
+// settings let agents of Tier 2 restart the service, beside what the built-in policy grants.
+func (s service) settings(t *testing.T) []string {
+	t.Helper()
+	policy := string(deploy.Policy)
+	for old, changed := range map[string]string{
+		"directories: [":              "directories: [" + s.bin + ", ",
+		"    write: [\".\", $TMPDIR]": "    write: [\".\", $TMPDIR]\n    signals: true # restart-service sends one",
+		"\nprograms:\n":               "\nprograms:\n  restart-service: {tier: 2, args: SERVICE, action: restart}\n",
+	} {
+		require.Equal(t, 1, strings.Count(policy, old), old)
+		policy = strings.Replace(policy, old, changed, 1)
+	}
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(policy), 0o600))
+	return []string{"CLAUDEOPS_POLICY_FILE=" + file, "PATH=" + s.bin + string(filepath.ListSeparator) + os.Getenv("PATH")}
+}
+
+// startService starts the service, which works in dir.
 func startService(t *testing.T, dir string) service {
 	t.Helper()
 	self, err := os.Executable()
@@ -44,14 +64,15 @@ func startService(t *testing.T, dir string) service {
 	})
 	script := fmt.Sprintf("#!/bin/sh\nkill -HUP %d\nfor _ in 1 2 3 4 5 6 7 8 9 10; do [ -e up ] && echo restarted && exit 0; sleep 1; done\nexit 1\n",
 		command.Process.Pid)
-	require.NoError(t, process.WriteProgram(filepath.Join(dir, "restart.sh"), []byte(script)))
+	bin := t.TempDir()
+	require.NoError(t, process.WriteProgram(filepath.Join(bin, "restart-service"), []byte(script)))
 
 	var address []byte
 	require.Eventually(t, func() bool {
 		address, err = os.ReadFile(filepath.Join(dir, "address"))
 		return err == nil && len(address) > 0
 	}, testTimeout, 10*time.Millisecond, "the service did not start")
-	return service{URL: "http://" + strings.TrimSpace(string(address)), pid: command.Process.Pid}
+	return service{URL: "http://" + strings.TrimSpace(string(address)), pid: command.Process.Pid, bin: bin}
 }
 
 // status is what the service answers.

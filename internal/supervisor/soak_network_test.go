@@ -64,7 +64,7 @@ func startCutSite(t *testing.T, c client.Client, address, name string, slots int
 		claudesim.On(claudesim.Match{Prompt: startedAgain}, claudesim.Conclude(resolved()).After(2*time.Second)), // long enough to be seen
 		claudesim.Always(claudesim.Bash("touch "+started+"; sleep 300"))))
 	environ := environment(t, claude, "CLAUDEOPS_TASK_QUEUE="+name,
-		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash")
+		"CLAUDEOPS_TIER1_TOOLS=Bash")
 	s := &cutSite{name: name, watch: startWatch(t, claude), line: startLine(t, address)}
 	s.cutOff = startSite(t, connect(t, s.line.Addr().String()),
 		append(environ, fmt.Sprintf("CLAUDEOPS_MAX_CONCURRENT_AGENTS=%d", slots)))

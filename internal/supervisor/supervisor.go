@@ -18,6 +18,8 @@ import (
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/transcripts"
@@ -41,8 +43,8 @@ type Supervisor struct {
 	// sweepInterval is how often it settles what ended chains have left behind.
 	sweepInterval time.Duration
 
-	store    *store.Store
-	archive  *transcripts.Archive
+	resources
+
 	claims   claims
 	settings activities.Settings
 	records  activities.Records
@@ -61,6 +63,9 @@ type Environment struct {
 	// Host names this machine in records.
 	Host   string
 	Logger *slog.Logger
+	// Executable is the program that CLIs start to ask whether a call may be made: one with package agentshell in it.
+	// Empty is this process's own.
+	Executable string
 	// SweepInterval is how often sessions and services that ended chains have left behind are
 	// settled; 0 is once a minute.
 	SweepInterval time.Duration
@@ -85,15 +90,14 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err := cfg.MakeDirs(); err != nil {
 		return nil, err
 	}
-	texts, err := prompts.Load(cfg.Prompts.Overrides())
+	texts, policy, err := loadTexts(cfg)
 	if err != nil {
 		return nil, err
 	}
 	if err := CheckAgentUser(ctx, cfg, env.Environ); err != nil {
 		return nil, err
 	}
-	options := ClaudeOptions(cfg.Claude, env.Environ)
-	cli, err := locate(ctx, options, env.Logger)
+	cli, err := locate(ctx, ClaudeOptions(cfg.Claude, env.Environ), env.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -105,23 +109,15 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, err
 	}
-	archive, err := OpenArchive(ctx, cfg)
+	opened, err := openResources(ctx, cfg, cli, policy, env)
 	if err != nil {
 		return nil, err
 	}
-	records, err := OpenStore(ctx, cfg)
-	if err != nil {
-		return nil, errors.Join(err, archive.Close())
-	}
-	keys, err := openAPIKeys(ctx, cli, options, env.Logger)
-	if err != nil {
-		return nil, errors.Join(err, records.Close(), archive.Close())
-	}
-	mask := redact.New(env.Environ)
+	records, archive, mask := opened.store, opened.archive, opened.mask
 	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	runner := &agent{
-		cli: cli, keys: keys, settings: cfg.Claude, logger: env.Logger, mask: mask, draining: draining,
-		sandboxes: newSandboxes(cfg, env.Environ), conversations: conversations{cli, archive, env.Logger},
+		cli: cli, keys: opened.keys, settings: cfg.Claude, logger: env.Logger, mask: mask, draining: draining,
+		guards: opened.guards, sandboxes: newSandboxes(cfg, policy, env.Environ), conversations: conversations{cli, archive, env.Logger},
 	}
 	return &Supervisor{
 		config: cfg,
@@ -129,18 +125,82 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 
 		sweepInterval: cmp.Or(env.SweepInterval, sweepInterval),
 
-		store:    records,
-		archive:  archive,
+		resources: opened,
+
 		claims:   running,
-		settings: activities.Settings{Policy: cfg.Policy(), Windows: records},
+		settings: activities.Settings{Policy: cfg.Policy(), Windows: opened.store},
 		records:  activities.Records{Store: recorder{records, mask}, IsPermanent: isPermanent, IsUnknown: isUnknown},
 		notifications: activities.Notifications{
 			Targets: maskTargets(mask, targets), Deliveries: records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},
 		interrupt: interrupt,
 		runner:    runner,
-		tiers:     activities.Tiers{Agent: runner, Prompts: texts, Host: env.Host},
+		tiers:     activities.Tiers{Agent: runner, Prompts: texts, Briefs: briefs(policy), Host: env.Host},
 	}, nil
+}
+
+// resources are what a Supervisor holds and Close releases.
+type resources struct {
+	archive *transcripts.Archive
+	store   *store.Store
+	keys    apiKeys
+	guards  *guards
+	// mask masks the secrets of this process's environment.
+	mask *redact.Redactor
+}
+
+// openResources opens all of them, or none.
+func openResources(
+	ctx context.Context, cfg config.Config, cli *claude.CLI, policy *guard.Policy, env Environment,
+) (r resources, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	r.mask = redact.New(env.Environ)
+	if r.archive, err = OpenArchive(ctx, cfg); err != nil {
+		return r, err
+	}
+	if r.store, err = OpenStore(ctx, cfg); err != nil {
+		return r, err
+	}
+	if r.keys, err = openAPIKeys(ctx, cli, ClaudeOptions(cfg.Claude, env.Environ), env.Logger); err != nil {
+		return r, err
+	}
+	r.guards, err = newGuards(cfg, policy, env, recorder{r.store, r.mask})
+	return r, err
+}
+
+// close releases what was opened, the last first.
+func (r resources) close() error {
+	var errs []error
+	if r.guards != nil {
+		errs = append(errs, r.guards.close())
+	}
+	errs = append(errs, r.keys.close())
+	if r.store != nil {
+		errs = append(errs, r.store.Close())
+	}
+	if r.archive != nil {
+		errs = append(errs, r.archive.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// loadTexts loads what agents are told, and the policy that says what they may do.
+func loadTexts(cfg config.Config) (*prompts.Set, *guard.Policy, error) {
+	texts, err := prompts.Load(cfg.Prompts.Overrides())
+	if err != nil {
+		return nil, nil, err
+	}
+	policy, err := cfg.Guard.LoadPolicy()
+	return texts, policy, err
+}
+
+// briefs returns what the policy says of a tier, for its prompt.
+func briefs(policy *guard.Policy) func(escalation.Tier) string {
+	return func(tier escalation.Tier) string { return policy.Brief(int(tier)) }
 }
 
 // OpenStore opens the configured records.
@@ -181,16 +241,19 @@ func ClaudeOptions(settings config.Claude, environ []string) claude.Options {
 	return options
 }
 
-// Close interrupts agents that still run, revokes their keys, and closes the records and the archive.
+// Close interrupts agents that still run, revokes their keys, answers no call of theirs any more, and closes the records and the archive.
 func (s *Supervisor) Close() error {
 	s.interrupt()
-	return errors.Join(s.runner.keys.close(), s.store.Close(), s.archive.Close())
+	return s.resources.close()
 }
 
-// DenyAgents adds permission rules that deny to those of every tier. They hold for what only this host knows:
-// a chain keeps the rules that it started with, and may have started under another worker. It is called before
+// KeepAgentsFrom shuts ports of this host to agents, of this supervisor's own that no setting names. It is called before
 // Run.
-func (s *Supervisor) DenyAgents(rules []string) { s.runner.denied = append(s.runner.denied, rules...) }
+func (s *Supervisor) KeepAgentsFrom(ports ...int) {
+	for _, port := range ports {
+		s.guards.doors = append(s.guards.doors, guard.Door{Host: "127.0.0.1", Port: port})
+	}
+}
 
 // Run works until ctx ends or a worker fails for good. Then it drains: it takes nothing
 // new, lets running agents finish for the configured time, and interrupts the rest.

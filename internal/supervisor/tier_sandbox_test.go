@@ -10,50 +10,62 @@ import (
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/guard"
 )
 
-func TestGrantsByRules(t *testing.T) {
+// policyOf reads the built-in policy with more lines for Tier 1.
+func policyOf(t *testing.T, more string) *guard.Policy {
+	t.Helper()
+	policy, err := guard.ParsePolicy([]byte("version: 1\ntiers: {1: {" + more + "}, 2: {}, 3: {anything: true}}\n" +
+		"programs: {sudo: {tier: 2, args: \"COMMAND\", style: posix}}"))
+	require.NoError(t, err)
+	return policy
+}
+
+func TestGrantsOfThePolicy(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		rules []string
-		want  tierGrants
-	}{
-		"built-in programs":   {[]string{"Bash(docker restart:*)", "Bash(systemctl restart:*)", "Read(./**)"}, tierGrants{}},
-		"a script":            {[]string{"Bash(./restart.sh)"}, tierGrants{Signals: true}},
-		"sudo":                {[]string{"Bash(sudo systemctl restart:*)"}, tierGrants{Sudo: true, Signals: true}},
-		"sudo by its path":    {[]string{"Bash(/usr/bin/sudo:*)"}, tierGrants{Sudo: true, Signals: true}},
-		"everything":          {[]string{"Bash"}, tierGrants{Sudo: true, Signals: true}},
-		"everything, spelled": {[]string{"Bash(*)"}, tierGrants{Sudo: true, Signals: true}},
+	home, data := t.TempDir(), t.TempDir()
+	hidden := []string{home}
+	for more, want := range map[string]tierGrants{
+		``:               {},
+		`anything: true`: {Sudo: true, Signals: true},
+		`signals: true`:  {Signals: true},
+		`read: [".", "~", $TMPDIR, /etc, ` + home + `]`: {Readable: []string{home}},
+		`read: [/], write: [".", ` + data + `]`:         {Writable: []string{data}},
 	} {
-		require.Equal(t, tc.want, grantsByRules(escalation.TierPolicy{AllowedTools: tc.rules}), name)
+		require.Equal(t, want, grantsOf(policyOf(t, more), escalation.TierObserve, hidden), more)
 	}
-	cfg, err := config.Load([]string{"HOME=/home/someone"})
+	require.Equal(t, tierGrants{Sudo: true}, grantsOf(policyOf(t, ""), escalation.TierSafeRepair, hidden))
+	builtIn, err := config.Guard{}.LoadPolicy()
 	require.NoError(t, err)
 	for _, tier := range []escalation.Tier{escalation.TierObserve, escalation.TierSafeRepair} {
-		require.Zero(t, grantsByRules(cfg.Policy().For(tier)), "the built-in rules of %s", tier)
+		require.Zero(t, grantsOf(builtIn, tier, hidden), "the built-in policy at %s", tier)
 	}
 }
 
 func TestSandboxOfATier(t *testing.T) {
 	t.Parallel()
 	work, own := t.TempDir(), []string{"/own"}
-	boxes := sandboxes{choice: config.SandboxAuto, hidden: []string{"/state"}, grantsOf: func(escalation.TierPolicy) tierGrants {
-		return tierGrants{Sudo: true, Readable: []string{"/srv/docs"}, Writable: []string{"/srv/data"}}
-	}}
+	docs, data := t.TempDir(), t.TempDir()
+	boxes := sandboxes{
+		choice: config.SandboxAuto, hidden: []string{"/state", docs},
+		policy: policyOf(t, "read: ["+docs+"], write: ["+data+"], signals: true"),
+	}
 	at := func(tier escalation.Tier) activities.AgentRun {
 		return activities.AgentRun{Tier: tier, Directory: work}
 	}
 
 	observe, _ := boxes.of(at(escalation.TierObserve), own)
-	require.Equal(t, []string{"/state"}, observe.Hidden)
-	require.Equal(t, []string{work, "/srv/docs"}, observe.Readable)
-	require.Equal(t, []string{"/own", "/srv/data"}, observe.Writable)
-	require.True(t, observe.Setuid)
+	require.Equal(t, boxes.hidden, observe.Hidden)
+	require.Equal(t, []string{work, docs}, observe.Readable)
+	require.Equal(t, []string{"/own", data}, observe.Writable)
+	require.False(t, observe.Setuid)
 	require.False(t, observe.Required)
-	require.False(t, observe.Signals)
+	require.True(t, observe.Signals)
 
 	repair, _ := boxes.of(at(escalation.TierSafeRepair), own)
-	require.Equal(t, []string{"/own", "/srv/data", work}, repair.Writable)
+	require.Equal(t, []string{"/own", work}, repair.Writable)
+	require.True(t, repair.Setuid)
 
 	full, why := boxes.of(at(escalation.TierFullRepair), own)
 	require.Nil(t, full)

@@ -127,6 +127,16 @@ func InstallAs(t testing.TB, s claudesim.Scenario, version claudesim.Version) st
 	return Install(t, theCandidate(t).playing(s, version))
 }
 
+// OpenPolicy writes a policy of the guard that lets every tier do anything, and returns its path. It is for tests about
+// something else than permissions.
+func OpenPolicy(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	text := "version: 1\ntiers: {1: {anything: true}, 2: {anything: true}, 3: {anything: true}}\n"
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
 // Launches returns the starts of the stand-in at path, as Install returned it.
 func Launches(t testing.TB, path string) []claudesim.Launch {
 	t.Helper()
