@@ -38,6 +38,9 @@ type observation struct {
 	ToolSurvives bool
 	Transcripts  map[string]string
 	Asked        []requestView
+
+	// late says that the run had no time to end as it would after its signal.
+	late bool
 }
 
 type initView struct {

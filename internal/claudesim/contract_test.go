@@ -1,6 +1,7 @@
 package claudesim_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,7 +52,13 @@ func (c contractCase) run(t *testing.T, v claudesim.Version) {
 		c.want(t, v, played)
 	})
 	t.Run("real", func(t *testing.T) {
-		measured = realCLI(t, c.scenario, v).observe(t, c.launches)
+		const tries = 5
+		for range tries {
+			measured = realCLI(t, c.scenario, v).observe(t, c.launches)
+			if !slices.ContainsFunc(measured, func(o observation) bool { return o.late }) {
+				break
+			}
+		}
 		c.want(t, v, measured)
 	})
 	if played == nil || measured == nil {
@@ -62,6 +69,7 @@ func (c contractCase) run(t *testing.T, v claudesim.Version) {
 		c.forget(measured)
 	}
 	for i := range measured {
+		measured[i].late, played[i].late = false, false
 		simtest.Compare(t, i+1, played[i], measured[i])
 	}
 }
