@@ -113,7 +113,7 @@ lean: ## Check that the worker is small and links no Temporal server
 # Tests that link the Temporal server: compiling that a second time, for the race detector, takes minutes.
 SERVED := ./internal/supervisor ./starter ./internal/embedded ./worker
 # Tests that start agents or the real CLI.
-AGENTS := ./internal/claudesim ./internal/claude ./internal/config ./internal/guard ./internal/hook ./internal/process ./internal/transcripts
+AGENTS := ./internal/claudesim ./internal/claude ./internal/hook ./internal/process ./internal/guard ./internal/transcripts
 
 .PHONY: race
 race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those that need a server or a real CLI are in `real`

@@ -304,6 +304,9 @@ func TestLinksGrantNothing(t *testing.T) {
 // TestDirectoryWithTooManyEntries is not readable, and Run says so.
 func TestDirectoryWithTooManyEntries(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("makes thousands of files; not with -short")
+	}
 	requireLandlock(t)
 	s := newSite(t)
 	for i := range 5000 {

@@ -542,15 +542,15 @@ func TestTreeOfAnUnprivilegedUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("is one")
 	}
+	if testing.Short() {
+		t.Skip("runs the tests of this package once more; not with -short")
+	}
 	dir := testsForNobody(t, 0o750)
 	tests := exec.CommandContext(t.Context(), filepath.Join(dir, "tests"), "-test.timeout=10m", "-test.parallel=8")
 	tests.Dir = dir
 	tests.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
 	tests.SysProcAttr = asNobody()
 	tests.WaitDelay = patience // when they end in a panic, what they started has the output, too
-	if testing.Short() {
-		tests.Args = append(tests.Args, "-test.short", "-test.run=^(TestTreeEnds.*|TestTreeDies.*|TestProbe)$/^(hundreds|daemons|stopped)")
-	}
 	output, err := tests.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 }
