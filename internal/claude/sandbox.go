@@ -20,6 +20,9 @@ func ProbeSandbox(ctx context.Context, o Options, sandbox *Sandbox) (string, err
 // AsUser calls fn with the rights of user on files, as process.AsUser does.
 func AsUser(user *User, fn func() error) error { return process.AsUser(user, fn) }
 
+// MayRun returns why user may not run a program, as process.MayRun does.
+func MayRun(user *User, path string) error { return process.MayRun(user, path) }
+
 // AsUser calls fn, which must not leave its goroutine, with the rights on files of the user whom the CLI runs as:
 // for what agents can change, so that no link which one makes there leads to a file that is not theirs.
 func (c *CLI) AsUser(fn func() error) error { return c.asUser(fn) }

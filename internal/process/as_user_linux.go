@@ -45,3 +45,14 @@ func (u *User) takeFileRights() error {
 	}
 	return nil
 }
+
+// MayRun returns why user may not run the program at path; nil if it may. A nil user is this process's own.
+func MayRun(user *User, path string) error {
+	return AsUser(user, func() error {
+		// Without the flag the kernel asks for the rights of the real user, which are still this process's.
+		if err := unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS); err != nil {
+			return fmt.Errorf("run %s: %w", path, err)
+		}
+		return nil
+	})
+}

@@ -2,7 +2,10 @@
 
 package process
 
-import "errors"
+import (
+	"errors"
+	"os/exec"
+)
 
 // AsUser calls fn. With a user it fails: this system has no way to do that.
 func AsUser(user *User, fn func() error) error {
@@ -10,4 +13,12 @@ func AsUser(user *User, fn func() error) error {
 		return errors.ErrUnsupported
 	}
 	return fn()
+}
+
+// MayRun returns why user may not run the program at path; only a nil user can be asked about here.
+func MayRun(user *User, path string) error {
+	return AsUser(user, func() error {
+		_, err := exec.LookPath(path)
+		return err
+	})
 }

@@ -50,6 +50,12 @@ func newGuards(cfg config.Config, policy *guard.Policy, env Environment, records
 			return nil, fmt.Errorf("find this program, which guards the agents' calls: %w", err)
 		}
 	}
+	if account := cfg.Claude.Account; account != nil {
+		if err := claude.MayRun(ClaudeOptions(cfg.Claude, env.Environ).User, executable); err != nil {
+			return nil, fmt.Errorf("%sAGENT_USER=%s cannot be guarded: the worker's program asks about its calls, and that user cannot "+
+				"%w; put it where every user may run it, such as /usr/local/bin", config.Prefix, account.Name, err)
+		}
+	}
 	// A path below the state directory would be too long for a socket.
 	sockets, err := os.MkdirTemp("", "claudeops-guard-")
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -143,14 +142,17 @@ func reachable(t *testing.T, cli string, account *config.Account) string {
 	resolved, err := filepath.EvalSymlinks(cli)
 	require.NoError(t, err)
 	user := &process.User{UID: account.UID, GID: account.GID}
-	if process.AsUser(user, func() error { return syscall.Access(resolved, 1) }) == nil {
+	if process.MayRun(user, resolved) == nil {
 		return resolved
+	}
+	place := filepath.Join(openDir(t), filepath.Base(resolved))
+	if os.Link(resolved, place) == nil {
+		return place
 	}
 	content, err := os.ReadFile(resolved)
 	require.NoError(t, err)
-	copied := filepath.Join(openDir(t), "claude")
-	require.NoError(t, process.WriteProgram(copied, content))
-	return copied
+	require.NoError(t, process.WriteProgram(place, content))
+	return place
 }
 
 // openDir returns a directory of the test that every user can pass through.
@@ -194,7 +196,10 @@ func TestAgentsAsAnotherUser(t *testing.T) {
 		api := simtest.StartAPI(t, claudesim.Play(
 			claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash(`id -un; echo x > "$TMPDIR/own" && echo own`), claudesim.Conclude(asksFor(3))),
 			claudesim.On(claudesim.Match{Model: "opus"}, unseen(t, cfg.Claude.WorkDir, try), claudesim.Conclude(resolved()))))
-		s := startSite(t, startTemporal(t), append(settings, "ANTHROPIC_BASE_URL="+api.URL()))
+		self, err := os.Executable()
+		require.NoError(t, err)
+		s, _ := newSite(t, startTemporal(t), append(settings, "ANTHROPIC_BASE_URL="+api.URL()), reachable(t, self, cfg.Claude.Account))
+		s.begin()
 		chain, err := s.finish(s.start(nil))
 		require.NoError(t, err)
 		require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
@@ -231,4 +236,25 @@ func TestAgentUserThatCannotWork(t *testing.T) {
 	require.NoError(t, cfg.MakeDirs())
 	err = supervisor.CheckAgentUser(t.Context(), cfg, environ)
 	require.ErrorContains(t, err, "CLAUDEOPS_AGENT_USER=daemon cannot get at a directory of the agents")
+}
+
+// TestAgentUserThatCannotRunTheWorker is refused at the start, too: the guard could not be asked.
+func TestAgentUserThatCannotRunTheWorker(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only the superuser changes users")
+	}
+	home := openDir(t)
+	worker := filepath.Join(home, "worker")
+	require.NoError(t, os.WriteFile(worker, []byte("#!/bin/sh\n"), 0o700))
+	claude := filepath.Join(home, "claude")
+	require.NoError(t, os.WriteFile(claude, []byte("#!/bin/sh\necho '2.1.330 (Claude Code)'\n"), 0o755))
+	environ := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_AGENT_USER=" + agentsName,
+		"CLAUDEOPS_CLAUDE=" + claude,
+	}
+	cfg, err := config.Load(environ)
+	require.NoError(t, err)
+	_, err = supervisor.New(t.Context(), cfg, supervisor.Environment{Environ: environ, Logger: quiet(), Executable: worker})
+	require.ErrorContains(t, err, "CLAUDEOPS_AGENT_USER=daemon cannot be guarded: the worker's program asks about its calls, and that user cannot run "+worker)
 }
