@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
@@ -39,10 +40,15 @@ func startAllInOne(
 			err = errors.Join(err, one.release())
 		}
 	}()
-	if one.worker, err = supervisor.New(ctx, cfg, environment); err != nil {
+	if err := cfg.MakeDirs(); err != nil {
 		return nil, err
 	}
 	if one.lock, err = supervisor.LockLocal(cfg.State.Dir); err != nil {
+		return nil, err
+	}
+	// Wherever the token turns up it is masked. Agents do not get the variable.
+	environment.Environ = append(slices.Clone(environment.Environ), "STARTER_UP_TOKEN="+one.lock.Token)
+	if one.worker, err = supervisor.New(ctx, cfg, environment); err != nil {
 		return nil, err
 	}
 	options.Token, options.AdmitUI = one.lock.Token, admitPeople

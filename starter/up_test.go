@@ -101,7 +101,8 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 
 	for _, url := range []string{up.WebUI, "http://" + up.Temporal} {
 		_, err := claudesim.Install(filepath.Dir(claude), claudesim.Play(claudesim.Always(
-			claudesim.Bash("curl -sS "+url), claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
+			claudesim.Bash("curl -sS "+url+" "+token),
+			claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "its token is " + token}))))
 		require.NoError(t, err)
 		ran := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "run", "--wait", "--output", "json")
 		require.Equal(t, exitOK, ran.code, ran.stderr)
@@ -112,6 +113,8 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 		require.NotEmpty(t, view.Calls, shown.stdout)
 		require.False(t, view.Calls[0].Allowed, "%s is shut to agents, whatever the policy grants", url)
 		require.Contains(t, view.Calls[0].Reason, "supervisor")
+		require.Contains(t, shown.stdout, "its token is [masked")
+		require.NotContains(t, shown.stdout, token)
 	}
 	up.interrupt(t)
 }

@@ -60,6 +60,7 @@ func TestRunRefuses(t *testing.T) {
 			[]string{"CLAUDEOPS_MAX_TIER=9", "CLAUDEOPS_TIER1_TIMEOUT=soon"}, exitUsage, []string{"CLAUDEOPS_MAX_TIER", "CLAUDEOPS_TIER1_TIMEOUT"},
 		},
 		"unreadable prompt file":       {[]string{"CLAUDEOPS_PROMPT=" + filepath.Join(dir, "none.md")}, exitUsage, []string{"CLAUDEOPS_PROMPT", "none.md"}},
+		"broken policy":                {[]string{"CLAUDEOPS_POLICY_FILE=" + file}, exitUsage, []string{"CLAUDEOPS_POLICY_FILE", file}},
 		"no address of Temporal":       {[]string{"TEMPORAL_ADDRESS=http://localhost:7233"}, exitUsage, []string{"TEMPORAL_ADDRESS", "without http://"}},
 		"claude missing":               {[]string{"CLAUDEOPS_CLAUDE=claude"}, exitFailure, []string{"no executable called claude on the PATH"}},
 		"claude not executable":        {[]string{"CLAUDEOPS_CLAUDE=" + file}, exitFailure, []string{file, "it is not executable"}},
