@@ -99,7 +99,7 @@ func (a *agent) start(
 		result, err = a.cli.Run(ctx, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })
 	}
 	count := key.end() // before anything else: what the agent has left behind asks no model
-	unguarded := watch.close(ctx, result.Made)
+	unguarded := watch.close(ctx, result.Made, endedByItself(err))
 	end()
 	free()
 	report := a.report(run, result, count)
@@ -113,6 +113,16 @@ func (a *agent) start(
 		report.Status = escalation.SessionCompleted
 	}
 	return report, explained(err, count)
+}
+
+// endedByItself reports whether the CLI has come to an end of its agent's work, with or without a verdict.
+func endedByItself(err error) bool {
+	failure, ok := errors.AsType[*claude.Error](err)
+	if !ok {
+		return err == nil
+	}
+	ends := []claude.ErrorKind{claude.KindNoStructuredOutput, claude.KindSchemaNotMet, claude.KindMaxTurns, claude.KindBudget}
+	return slices.Contains(ends, failure.Kind)
 }
 
 // report says what a run came to, and warns of what it has left behind.

@@ -117,8 +117,8 @@ func tierOf(run activities.AgentRun) escalation.Tier {
 const settleLimit = 10 * time.Second
 
 // close ends the answers and settles the accounts. It returns an error if calls were made that the guard knows nothing
-// of, or none of the calls got to it.
-func (w *watch) close(ctx context.Context, made []claude.MadeCall) error {
+// of, or if none of the calls got to it though the CLI has ended by itself.
+func (w *watch) close(ctx context.Context, made []claude.MadeCall, byItself bool) error {
 	if w == nil {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (w *watch) close(ctx context.Context, made []claude.MadeCall) error {
 		w.logger.Warn("what an agent was booked for and did not do may still count as done", "error", err)
 	}
 	w.audit.flush(ctx)
-	return w.audit.check(made)
+	return w.audit.check(made, byItself)
 }
 
 // errUnguarded is the end of a session whose calls the guard did not decide on.
@@ -191,7 +191,7 @@ func (a *callAudit) write(ctx context.Context) {
 }
 
 // check holds the calls that the CLI tells of against those that the guard was asked about.
-func (a *callAudit) check(made []claude.MadeCall) error {
+func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	refused := 0
@@ -205,7 +205,7 @@ func (a *callAudit) check(made []claude.MadeCall) error {
 			refused++
 		}
 	}
-	if refused > 0 && len(a.known) == 0 {
+	if refused > 0 && len(a.known) == 0 && byItself {
 		return fmt.Errorf("%w: it got none of them, and they were refused (%d); see that agents can run %s",
 			errUnguarded, refused, a.executable)
 	}

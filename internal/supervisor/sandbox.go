@@ -53,8 +53,8 @@ type sandboxes struct {
 	policy *guard.Policy
 }
 
-func newSandboxes(cfg config.Config, policy *guard.Policy, environ []string) sandboxes {
-	return sandboxes{choice: cfg.Claude.Sandbox, hidden: hiddenPaths(cfg, environ), policy: policy}
+func newSandboxes(cfg config.Config, policy *guard.Policy, environ []string, hidden ...string) sandboxes {
+	return sandboxes{choice: cfg.Claude.Sandbox, hidden: append(hiddenPaths(cfg, environ), hidden...), policy: policy}
 }
 
 // of returns the sandbox of a session, or nil and why there is none.

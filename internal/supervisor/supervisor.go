@@ -117,7 +117,8 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	runner := &agent{
 		cli: cli, keys: opened.keys, settings: cfg.Claude, logger: env.Logger, mask: mask, draining: draining,
-		guards: opened.guards, sandboxes: newSandboxes(cfg, policy, env.Environ), conversations: conversations{cli, archive, env.Logger},
+		guards: opened.guards, conversations: conversations{cli, archive, env.Logger},
+		sandboxes: newSandboxes(cfg, policy, env.Environ, opened.guards.sockets),
 	}
 	return &Supervisor{
 		config: cfg,

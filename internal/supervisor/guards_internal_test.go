@@ -1,0 +1,96 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/hook"
+)
+
+// shelf keeps decisions, unless it is away.
+type shelf struct {
+	guardRecords
+
+	away bool
+	kept []escalation.CallDecision
+}
+
+func (s *shelf) AppendDecisions(_ context.Context, decisions []escalation.CallDecision) error {
+	if s.away {
+		return errors.New("away")
+	}
+	s.kept = append(s.kept, decisions...)
+	return nil
+}
+
+func newAuditOf(records guardRecords) *callAudit {
+	return &callAudit{
+		records: records, logger: slog.New(slog.DiscardHandler), chainID: "chain-1", executable: "/usr/bin/worker", known: map[string]bool{},
+	}
+}
+
+func TestCallAuditKeepsWhatTheRecordsMissed(t *testing.T) {
+	t.Parallel()
+	records := &shelf{away: true}
+	audit := newAuditOf(records)
+	entry := hook.Entry{Session: "s", Tier: 2, Call: "a", Tool: "Bash", Input: []byte(`{"command":"docker restart web"}`), Decision: guard.Decision{
+		Allowed: true, Rule: "docker restart", Actions: []guard.Action{{Kind: "restart", Service: "web"}},
+	}}
+	audit.record(entry)
+	require.Empty(t, records.kept)
+	records.away = false
+	entry.Call, entry.Decision = "b", guard.Decision{Rule: "default", Reason: "no"}
+	audit.record(entry)
+	require.Equal(t, []escalation.CallDecision{
+		{
+			ChainID: "chain-1", SessionID: "s", Tier: 2, Call: "a", Tool: "Bash", Input: `{"command":"docker restart web"}`, Allowed: true,
+			Rule: "docker restart", Actions: []escalation.CallAction{{Kind: escalation.ActionRestart, Service: "web"}},
+		},
+		{ChainID: "chain-1", SessionID: "s", Tier: 2, Call: "b", Tool: "Bash", Input: `{"command":"docker restart web"}`, Rule: "default", Reason: "no"},
+	}, records.kept)
+	audit.flush(t.Context())
+	require.Len(t, records.kept, 2)
+}
+
+func TestCallAuditHoldsCallsAgainstDecisions(t *testing.T) {
+	t.Parallel()
+	call := func(id, tool string, failed bool) claude.MadeCall {
+		return claude.MadeCall{ID: id, Tool: tool, Failed: failed}
+	}
+	for name, tc := range map[string]struct {
+		decided  []hook.Entry
+		made     []claude.MadeCall
+		byItself bool
+		want     string
+	}{
+		"all were decided on":               {[]hook.Entry{{Call: "a"}, {Call: "b"}}, []claude.MadeCall{call("a", "Bash", false), call("b", "Read", true)}, true, ""},
+		"no calls":                          {nil, nil, true, ""},
+		"the verdict has no effect":         {nil, []claude.MadeCall{call("a", "StructuredOutput", false)}, true, ""},
+		"one was refused by the CLI itself": {[]hook.Entry{{Call: "a"}}, []claude.MadeCall{call("a", "Bash", false), call("b", "Edit", true)}, true, ""},
+		"one was made on its own":           {[]hook.Entry{{Call: "a"}}, []claude.MadeCall{call("b", "Read", false)}, false, "the CLI made its call b of Read on its own"},
+		"none got here":                     {nil, []claude.MadeCall{call("a", "Bash", true)}, true, "it got none of them, and they were refused (1); see that agents can run /usr/bin/worker"},
+		"none got here before the end":      {nil, []claude.MadeCall{call("a", "Bash", true)}, false, ""},
+		"only the shell asked": {
+			[]hook.Entry{{Call: "unasked-1", Decision: guard.Decision{Rule: hook.RuleUnasked}}}, []claude.MadeCall{call("a", "Bash", true)}, true, "it got none of them",
+		},
+	} {
+		audit := newAuditOf(&shelf{})
+		for _, entry := range tc.decided {
+			audit.record(entry)
+		}
+		err := audit.check(tc.made, tc.byItself)
+		if tc.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorIs(t, err, errUnguarded, name)
+		require.ErrorContains(t, err, tc.want, name)
+	}
+}
