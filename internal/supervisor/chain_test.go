@@ -141,7 +141,7 @@ func TestChains(t *testing.T) {
 			t.Parallel()
 			claude := simtest.Install(t, claudesim.Play(tt.turns...))
 			// A task queue of its own keeps one test's chain from another's worker.
-			s := startSite(t, temporalServer, environment(t, claude, append(tt.env, "CLAUDEOPS_TASK_QUEUE="+name)...))
+			s := startSite(t, temporalServer, environment(t, claude, append(tt.env, "CLAUDEOPS_TASK_QUEUE=chains_"+name)...))
 			run := s.start(tt.input)
 			chain, err := s.finish(run)
 			require.NoError(t, err)

@@ -76,7 +76,7 @@ func awaySteps() map[string]awayStep {
 		return func(_ *store.Store, dir string) bool { return exists(filepath.Join(dir, model))() }
 	}
 	betweenTiers := func(records *store.Store, _ string) bool {
-		sessions, err := records.Chain(context.Background(), "chain-between_tiers")
+		sessions, err := records.Chain(context.Background(), "chain-TestFaultDatabaseAway-between-tiers")
 		return err == nil && len(sessions) > 0 && !sessions[0].EndedAt.IsZero()
 	}
 	return map[string]awayStep{

@@ -148,7 +148,7 @@ func TestFaultDiskFullForTheCLI(t *testing.T) {
 	requireRecorded(t, s, chain)
 
 	d.makeRoom(t)
-	again, err := s.finish(s.startAs("with-room", nil))
+	again, err := s.finish(s.startAs("with-room-again", nil))
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeResolved, again.Outcome, again.Reason)
 	t.Logf("faults: disk full (%s) for the CLI: chain %s after 1 attempt, told to make room; with room again %s", d.how, chain.Outcome, again.Outcome)

@@ -158,7 +158,9 @@ func requireGateShown(t *testing.T, s *site, run client.WorkflowRun) {
 		require.Contains(t, shown, want)
 	}
 	require.Eventually(t, func() bool {
-		counted, err := s.client.CountWorkflow(t.Context(), countOpenGates())
+		counted, err := s.client.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
+			Query: countOpenGates().Query + ` AND WorkflowId = "` + run.GetID() + `"`,
+		})
 		return err == nil && counted.GetCount() == 1
 	}, testTimeout, 100*time.Millisecond, "the chain is not listed as one at a gate")
 }

@@ -115,7 +115,7 @@ func TestRestartsOfALiar(t *testing.T) {
 			"ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key",
 			"CLAUDEOPS_RESTART_LIMIT=2/4h", "CLAUDEOPS_ESCALATION_LIMIT=none")...))
 		for i, want := range [][]bool{{true, true, false, false}, {false, false, false, false}} {
-			chain, err := s.finish(s.startAs(fmt.Sprintf("liar-%d", i), map[string]any{"services": []string{fmt.Sprintf("other-%d", i)}}))
+			chain, err := s.finish(s.startAs(fmt.Sprintf("liar-%d-%s", i, nameOf(t)), map[string]any{"services": []string{fmt.Sprintf("other-%d", i)}}))
 			require.NoError(t, err)
 			require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
 			require.Empty(t, chain.Last().Verdict.Actions, "the agent says that it did nothing")

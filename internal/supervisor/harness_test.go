@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,14 +43,42 @@ type site struct {
 // quiet drops logs: a failing test is explained by its assertions.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// startTemporal starts a real Temporal server in this process.
-func startTemporal(t *testing.T) client.Client {
-	t.Helper()
-	c, _ := startTemporalAt(t)
-	return c
+// sharedTemporal is the server of all tests that leave it as it is: starting one takes most of a second of a processor,
+// and twelve of them that do nothing take a good part of one all the time.
+var sharedTemporal struct {
+	start  sync.Once
+	server *embedded.Server
+	err    error
 }
 
-// startTemporalAt is startTemporal, with the server's address.
+// startTemporal returns a connection to a real Temporal server in this process, which it shares with other tests: each
+// has its own task queue and IDs of chains.
+func startTemporal(t *testing.T) client.Client {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	shared := &sharedTemporal
+	shared.start.Do(func() {
+		ctx := context.WithoutCancel(t.Context()) // it outlives the test
+		if shared.server, shared.err = embedded.Start(ctx, embedded.Options{NoUI: true, Logger: quiet()}); shared.err != nil {
+			return
+		}
+		shared.err = supervisor.SetUpNamespace(ctx, connect(t, shared.server.Address()), client.DefaultNamespace)
+	})
+	require.NoError(t, shared.err)
+	return connect(t, shared.server.Address())
+}
+
+// stopSharedTemporal stops the server that tests share, if one has started it.
+func stopSharedTemporal() error {
+	if sharedTemporal.server == nil {
+		return nil
+	}
+	return sharedTemporal.server.Stop()
+}
+
+// startTemporalAt starts a Temporal server for one test, and returns its address, too.
 func startTemporalAt(t *testing.T) (c client.Client, address string) {
 	t.Helper()
 	if testing.Short() {
@@ -84,6 +113,7 @@ func environment(t *testing.T, claude string, more ...string) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home,
 		"CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_CLAUDE=" + claude,
+		"CLAUDEOPS_TASK_QUEUE=" + nameOf(t),
 		"CLAUDEOPS_GATE_TIMEOUT=0s", // a test whose subject are gates sets its own
 		"CLAUDEOPS_SANDBOX=off",     // the stand-in leaves marks beside the tests' own files
 		"CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
@@ -156,8 +186,11 @@ func siteOf(t *testing.T, c client.Client, environ []string) *site {
 // start starts a chain with input, which is anything that encodes to JSON.
 func (s *site) start(input any) client.WorkflowRun {
 	s.t.Helper()
-	return s.startAs("chain-"+filepath.Base(s.t.Name()), input)
+	return s.startAs("chain-"+nameOf(s.t), input)
 }
+
+// nameOf is the name of a test, as a part of IDs.
+func nameOf(t *testing.T) string { return strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()) }
 
 // startAs starts a chain under an ID.
 func (s *site) startAs(id string, input any) client.WorkflowRun {

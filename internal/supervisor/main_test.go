@@ -24,5 +24,9 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(max(12, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := stopSharedTemporal(); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
 }

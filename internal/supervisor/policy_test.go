@@ -72,7 +72,7 @@ func TestChainEscalatedByHand(t *testing.T) {
 	claude := simtest.Install(t, claudesim.Play(concluding("haiku", asksFor(2)), concluding("sonnet", restarted()), concluding("opus", resolved())))
 	s := startSite(t, startTemporal(t), environment(t, claude,
 		"CLAUDEOPS_RESTART_LIMIT=0/4h", "CLAUDEOPS_COOLDOWN_OVERRIDES=jellyfin:restart=1/4h;jellyfin:redeployment=0/24h"))
-	_, err := s.finish(s.startAs("uses-it-up", nil))
+	_, err := s.finish(s.startAs("uses-it-up-before", nil))
 	require.NoError(t, err)
 	run := s.startAs("by-hand", nil)
 	s.awaitWait("by-hand")

@@ -185,7 +185,7 @@ func requireListed(t *testing.T, s *site, chain escalation.Chain) {
 		var err error
 		found, err = s.client.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
 			Namespace: client.DefaultNamespace,
-			Query:     "ClaudeOpsOutcome = 'resolved' AND ClaudeOpsTier = 2 AND ClaudeOpsServices = 'jellyfin' AND ClaudeOpsTrigger = 'manual'",
+			Query:     "ClaudeOpsOutcome = 'resolved' AND ClaudeOpsTier = 2 AND ClaudeOpsServices = 'jellyfin' AND ClaudeOpsTrigger = 'manual' AND WorkflowId = '" + chain.ID + "'",
 		})
 		return err == nil && len(found.GetExecutions()) == 1
 	}, testTimeout, 100*time.Millisecond, "the chain is not listed")

@@ -178,6 +178,7 @@ func TestAgentsAsAnotherUser(t *testing.T) {
 		require.NoError(t, os.Chmod(temporary, 0o777|os.ModeSticky))
 		settings := []string{
 			"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + state, "CLAUDEOPS_GATE_TIMEOUT=0s",
+			"CLAUDEOPS_TASK_QUEUE=" + nameOf(t),
 			"CLAUDEOPS_AGENT_USER=" + agentsName, "ANTHROPIC_API_KEY=not-a-key",
 			"CLAUDEOPS_PASS_ENV=CLAUDE_CODE_TMPDIR", "CLAUDE_CODE_TMPDIR=" + temporary, // of tier 3
 			"CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
