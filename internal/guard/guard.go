@@ -75,8 +75,12 @@ func (j *judge) tool(call Call) error {
 	if _, there := j.policy.Tiers[call.Tier]; !there {
 		return denied("the policy has no Tier %d", call.Tier)
 	}
+	if err := exactKeys(call.Input); err != nil {
+		return err
+	}
 	var input struct {
 		Command  string  `json:"command"`
+		Notebook string  `json:"notebook_path"`
 		FilePath string  `json:"file_path"`
 		Path     *string `json:"path"`
 		Pattern  string  `json:"pattern"`
@@ -90,8 +94,10 @@ func (j *judge) tool(call Call) error {
 		return j.bash(input.Command)
 	case "Read":
 		return j.file(input.FilePath, j.read)
-	case "Edit", "Write", "MultiEdit", "NotebookEdit":
+	case "Edit", "Write", "MultiEdit":
 		return j.file(input.FilePath, j.write)
+	case "NotebookEdit":
+		return j.file(input.Notebook, j.write)
 	case "Grep":
 		return j.file(j.pathOr(input.Path), func(path string) error { return j.readTree(path, nil) })
 	case "Glob":
@@ -111,6 +117,23 @@ func (j *judge) tool(call Call) error {
 		return &DeniedError{Rule: call.Tool, Reason: "the tool " + call.Tool + " is granted to Tier " + strconv.Itoa(lowest) + " only"}
 	}
 	*j.rules = append(*j.rules, call.Tool)
+	return nil
+}
+
+// exactKeys denies an input with a name that this program takes for one of the CLI's, and the CLI does not: only Go reads names
+// without regard to case.
+func exactKeys(input json.RawMessage) error {
+	var named map[string]json.RawMessage
+	if err := json.Unmarshal(input, &named); err != nil {
+		return denied("the input cannot be read: %v", err)
+	}
+	for name := range named {
+		for _, known := range []string{"command", "notebook_path", "file_path", "path", "pattern", "glob"} {
+			if name != known && strings.EqualFold(name, known) {
+				return denied("the input has the name %q: write %q", name, known)
+			}
+		}
+	}
 	return nil
 }
 

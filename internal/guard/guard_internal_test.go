@@ -15,3 +15,13 @@ func TestContainsNumber(t *testing.T) {
 		require.Equal(t, want, containsNumber(text, 8233), text)
 	}
 }
+
+func TestExactKeys(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]bool{
+		`{"file_path":"a"}`: true, `{"description":"x","Other":1}`: true, `{}`: true,
+		`{"file_path":"/etc/x","FILE_PATH":"./ok"}`: false, `{"Command":"ls"}`: false, `[]`: false, `"x"`: false,
+	} {
+		require.Equal(t, want, exactKeys([]byte(input)) == nil, input)
+	}
+}
