@@ -70,6 +70,8 @@ type Post struct {
 	served    sync.WaitGroup
 
 	mutex sync.Mutex
+	// decided are the calls that were decided on, by their ids.
+	decided map[string]bool
 	// granted are the calls of the shell that were allowed and have not run, by their command.
 	granted map[string][]grant
 }
@@ -94,7 +96,8 @@ func Open(dir string, g *guard.Guard, session Session, ledger Ledger, record fun
 	answering, end := context.WithCancel(context.Background())
 	p := &Post{
 		session: session, guard: g, ledger: ledger, record: record,
-		listener: listener, socket: socket, answering: answering, end: end, granted: map[string][]grant{},
+		listener: listener, socket: socket, answering: answering, end: end,
+		decided: map[string]bool{}, granted: map[string][]grant{},
 	}
 	p.served.Go(p.serve)
 	return p, nil
@@ -126,12 +129,19 @@ func (p *Post) Close(ctx context.Context) error {
 	return err
 }
 
+// acceptPause is how long to wait after a connection that could not be taken.
+const acceptPause = 20 * time.Millisecond
+
 // serve takes questions until the listener is closed.
 func (p *Post) serve() {
 	for {
 		connection, err := p.listener.Accept()
-		if err != nil {
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return
+		case err != nil: // too many files are open, for instance
+			time.Sleep(acceptPause)
+			continue
 		}
 		p.served.Go(func() { p.converse(connection) })
 	}
@@ -165,8 +175,11 @@ func (p *Post) answer(question agentshell.Question) agentshell.Answer {
 		ToolUseID string          `json:"tool_use_id"`
 		Dir       string          `json:"cwd"`
 	}
-	if err := json.Unmarshal(question.Hook, &call); err != nil || call.Tool == "" {
+	if err := json.Unmarshal(question.Hook, &call); err != nil || call.Tool == "" || call.ToolUseID == "" {
 		return agentshell.Answer{Reason: "the question of the CLI cannot be read"}
+	}
+	if !p.isNew(call.ToolUseID) { // what was booked for a call belongs to one call
+		return agentshell.Answer{Reason: "this call was decided on already"}
 	}
 	decision := p.decide(call.Tool, call.ToolUseID, call.Dir, call.Input)
 	p.record(Entry{
@@ -174,6 +187,17 @@ func (p *Post) answer(question agentshell.Question) agentshell.Answer {
 		Decision: decision,
 	})
 	return agentshell.Answer{Output: p.output(decision)}
+}
+
+// isNew reports whether nothing was decided on a call so far.
+func (p *Post) isNew(id string) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.decided[id] {
+		return false
+	}
+	p.decided[id] = true
+	return true
 }
 
 // recordUnasked records a script that the CLI wanted to run of its own accord.
@@ -201,7 +225,7 @@ func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decisio
 		refusal, err := p.ledger.Charge(p.answering, id, decision.Actions)
 		if err != nil { // it may have been booked all the same
 			refusal = "the ledger of restarts cannot be asked: " + err.Error()
-			_ = p.ledger.Return(context.WithoutCancel(p.answering), id) // else it stays booked, which harms less than the contrary
+			p.giveBack(id)
 		}
 		if refusal != "" {
 			return guard.Decision{Rule: "cooldown", Reason: refusal, Actions: decision.Actions}
@@ -216,6 +240,17 @@ func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decisio
 		p.mutex.Unlock()
 	}
 	return decision
+}
+
+// returnLimit bounds the wait for the ledger to take something back.
+const returnLimit = 5 * time.Second
+
+// giveBack returns what may have been booked for a call that is denied. If that fails it stays booked, which does less harm
+// than the contrary.
+func (p *Post) giveBack(call string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.answering), returnLimit)
+	defer cancel()
+	_ = p.ledger.Return(ctx, call)
 }
 
 // output is what the CLI reads: https://code.claude.com/docs/en/hooks#pretooluse-decision-control.
@@ -264,39 +299,48 @@ func commandOf(script string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the CLI's script cannot be read: %w", err)
 	}
-	var commands []string
+	var evals []*syntax.CallExpr
 	syntax.Walk(file, func(node syntax.Node) bool {
-		call, is := node.(*syntax.CallExpr)
-		if is && len(call.Args) == 2 && call.Args[0].Lit() == "eval" {
-			commands = append(commands, plain(call.Args[1]))
+		if call, is := node.(*syntax.CallExpr); is && len(call.Args) > 0 && call.Args[0].Lit() == "eval" {
+			evals = append(evals, call)
 		}
 		return true
 	})
-	if len(commands) != 1 {
-		return "", fmt.Errorf("the CLI's script has %d commands of the agent in it, and must have one", len(commands))
+	if len(evals) != 1 || len(evals[0].Args) != 2 {
+		return "", fmt.Errorf("the CLI's script must have one command of the agent in it: %d found", len(evals))
 	}
-	return commands[0], nil
+	return plain(evals[0].Args[1])
 }
 
-// plain returns the text of a word that is quoted in pieces.
-func plain(word *syntax.Word) string {
+// plain returns the text of a word that is quoted in pieces, of which the shell expands none.
+func plain(word *syntax.Word) (string, error) {
 	var text strings.Builder
 	for _, part := range word.Parts {
 		switch p := part.(type) {
 		case *syntax.SglQuoted:
+			if p.Dollar {
+				return "", errExpands
+			}
 			text.WriteString(p.Value)
 		case *syntax.DblQuoted:
 			for _, inner := range p.Parts {
-				if lit, is := inner.(*syntax.Lit); is {
-					text.WriteString(strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\$`, `$`, "\\`", "`").Replace(lit.Value))
+				lit, is := inner.(*syntax.Lit)
+				if !is || p.Dollar {
+					return "", errExpands
 				}
+				text.WriteString(strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\$`, `$`, "\\`", "`").Replace(lit.Value))
 			}
 		case *syntax.Lit:
 			text.WriteString(strings.ReplaceAll(p.Value, `\`, ""))
+		default:
+			return "", errExpands
 		}
 	}
-	return text.String()
+	return text.String(), nil
 }
+
+// errExpands is the refusal of a script in which the shell would put a part of the agent's command together.
+var errExpands = errors.New("the CLI's script must have the command of the agent in plain quotes")
 
 // Settings returns the part of the CLI's settings that makes it ask before every call.
 func Settings() map[string]any {

@@ -110,3 +110,34 @@ func TestCloseGivesBackWhatNeverRan(t *testing.T) {
 	require.NoError(t, post.Close(t.Context()))
 	require.Equal(t, map[string][]guard.Action{"ran": {{Kind: "restart", Service: "a"}}}, s.ledger.charged)
 }
+
+// TestACallIsDecidedOnOnce keeps what was booked for a call from being given back for another question with its id.
+func TestACallIsDecidedOnOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "docker")
+	post := s.open(2)
+	question := agentshell.Question{Hook: json.RawMessage(
+		`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"toolu_1","tool_input":{"command":"docker restart web"}}`)}
+	require.Contains(t, string(ask(t, post, question).Output), `"allow"`)
+	require.True(t, ask(t, post, agentshell.Question{Script: "eval 'docker restart web'"}).Run)
+	again := ask(t, post, question)
+	require.Empty(t, again.Output)
+	require.Equal(t, "this call was decided on already", again.Reason)
+	require.NoError(t, post.Close(t.Context()))
+	require.Len(t, s.ledger.charged, 1, "it ran, and counts")
+}
+
+func TestScriptsThatTheShellPutsTogetherDoNotRun(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	post := s.open(1)
+	require.Contains(t, string(ask(t, post, agentshell.Question{Hook: json.RawMessage(
+		`{"tool_name":"Bash","tool_use_id":"toolu_1","tool_input":{"command":"ls "}}`)}).Output), `"allow"`)
+	for _, script := range []string{
+		`eval "ls $(evil)"`, `eval ls\ $(evil)`, `eval "ls $evil"`, `eval $'ls '`, `eval 'ls ' evil`, `eval 'ls '; eval evil`, `eval`, `ls`,
+	} {
+		require.False(t, ask(t, post, agentshell.Question{Script: script}).Run, script)
+	}
+	require.True(t, ask(t, post, agentshell.Question{Script: `eval 'ls '`}).Run)
+	require.NoError(t, post.Close(t.Context()))
+}
