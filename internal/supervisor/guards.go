@@ -91,6 +91,7 @@ func (g *guards) open(run activities.AgentRun, invocation *claude.Invocation, as
 	if err != nil {
 		return nil, err
 	}
+	place.Own = append(place.Own, bothNames([]string{g.sockets})...)
 	tier := tierOf(run)
 	audit := &callAudit{
 		records: g.records, logger: g.logger, chainID: run.ChainID, executable: g.executable, known: map[string]bool{},
