@@ -351,20 +351,24 @@ func BenchmarkHook(b *testing.B) {
 	build := exec.CommandContext(b.Context(), "go", "build", "-o", worker, "../../worker")
 	output, err := build.CombinedOutput()
 	require.NoError(b, err, string(output))
-	question, err := json.Marshal(map[string]any{
-		"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "toolu_1",
-		"tool_input": map[string]string{"command": "docker logs x 2>&1 | tail -50; for s in a b; do systemctl is-active $s; done"},
-	})
-	require.NoError(b, err)
+	question := func() []byte { // a call is decided on once
+		text, err := json.Marshal(map[string]any{
+			"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "toolu_" + uuid.NewString(),
+			"tool_input": map[string]string{"command": "docker logs x 2>&1 | tail -50; for s in a b; do systemctl is-active $s; done"},
+		})
+		require.NoError(b, err)
+		return text
+	}
 	var environ []string
 	for name, value := range post.Environment(worker) {
 		environ = append(environ, name+"="+value)
 	}
 	var took []time.Duration
 	for b.Loop() {
+		asked := question()
 		began := time.Now()
 		command := exec.CommandContext(b.Context(), worker, agentshell.HookScript)
-		command.Env, command.Stdin = environ, bytes.NewReader(question)
+		command.Env, command.Stdin = environ, bytes.NewReader(asked)
 		answer, err := command.Output()
 		took = append(took, time.Since(began))
 		require.NoError(b, err)
