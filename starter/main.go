@@ -11,11 +11,9 @@ import (
 	"time"
 
 	_ "github.com/claudeops/claudeops/internal/agentshell" // this program is also the shell of its agents
-	processes "github.com/claudeops/claudeops/internal/process"
 )
 
 func main() {
-	processes.InitIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	code := execute(ctx, process{

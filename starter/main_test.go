@@ -4,8 +4,6 @@ import (
 	"flag"
 	"os"
 	"testing"
-
-	processes "github.com/claudeops/claudeops/internal/process"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -15,7 +13,6 @@ const asStarter = "CLAUDEOPS_TEST_STARTER"
 
 // TestMain lets the test binary be the stand-in for claude, and the program itself.
 func TestMain(m *testing.M) {
-	processes.InitIfAsked()
 	if os.Getenv(asStarter) != "" {
 		_ = os.Unsetenv(asStarter)
 		main()

@@ -13,13 +13,11 @@ import (
 
 	_ "github.com/claudeops/claudeops/internal/agentshell" // this program is also the shell of its agents
 	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/process"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
 func main() {
-	process.InitIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	code := execute(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)

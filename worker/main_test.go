@@ -18,7 +18,6 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/process"
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -28,7 +27,6 @@ const asWorker = "CLAUDEOPS_TEST_WORKER"
 
 // TestMain lets the test binary be the stand-in for claude, and the program itself.
 func TestMain(m *testing.M) {
-	process.InitIfAsked()
 	if os.Getenv(asWorker) != "" {
 		_ = os.Unsetenv(asWorker)
 		main()

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/claude"
-	"github.com/claudeops/claudeops/internal/process"
 )
 
 // containment is how the contract's CLIs are held together.
@@ -14,7 +13,6 @@ var containment = flag.String("containment", string(claude.ContainmentAuto), "co
 
 // TestMain lets the test binary be the stand-in `claude`, too.
 func TestMain(m *testing.M) {
-	process.InitIfAsked()
 	flag.Parse()
 	os.Exit(m.Run())
 }

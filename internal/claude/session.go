@@ -28,7 +28,26 @@ func EndSession(sessionID string) (ended int, err error) {
 // host: the claude of an invocation, or what that has started. On systems other than Linux it is false.
 //
 // The error says that it cannot be told, for example because the process has ended already.
-func FromAgent(conn net.Conn) (bool, error) { return process.PeerIsOurs(conn, SessionVariable) }
+func FromAgent(conn net.Conn) (bool, error) {
+	local, err := endpoint(conn.LocalAddr())
+	if err != nil {
+		return false, err
+	}
+	remote, err := endpoint(conn.RemoteAddr())
+	if err != nil {
+		return false, err
+	}
+	return process.PeerIsOurs(local, remote, SessionVariable)
+}
+
+// endpoint returns one end of a TCP connection.
+func endpoint(address net.Addr) (process.Endpoint, error) {
+	tcp, is := address.(*net.TCPAddr)
+	if !is || len(tcp.IP.To16()) != net.IPv6len {
+		return process.Endpoint{}, fmt.Errorf("%v is not the address of a TCP connection", address)
+	}
+	return process.Endpoint{IP: [net.IPv6len]byte(tcp.IP.To16()), Port: uint16(tcp.Port)}, nil //nolint:gosec // a port
+}
 
 // sessionMark returns the entry of the environment that tells an invocation's processes from others.
 func sessionMark(sessionID string) string { return SessionVariable + "=" + sessionID }

@@ -89,9 +89,6 @@ func way(containment Containment, flags uintptr) candidate {
 
 // start starts the init.
 func (t *contained) start(spec Spec, flags uintptr) error {
-	if !armed.Load() {
-		return &unavailableError{"init", errors.New("this program does not call process.InitIfAsked")}
-	}
 	if t.mode == ModeSubreaper {
 		if err := checkProc(); err != nil {
 			return &unavailableError{"subreaper", err}

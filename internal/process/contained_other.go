@@ -4,18 +4,14 @@ package process
 
 import (
 	"errors"
-	"net"
 	"runtime"
 )
-
-// InitIfAsked does nothing: this system has no way to contain a tree.
-func InitIfAsked() {}
 
 // EndMarked does nothing: this system does not show other processes' environments.
 func EndMarked(string) (int, error) { return 0, nil }
 
 // PeerIsOurs tells nothing: this system does not show other processes' sockets.
-func PeerIsOurs(net.Conn, string) (bool, error) { return false, nil }
+func PeerIsOurs(_, _ Endpoint, _ string) (bool, error) { return false, nil }
 
 // containedWays returns ways that are not to be had.
 func containedWays(choice Mode) []candidate {

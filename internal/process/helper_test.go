@@ -30,13 +30,6 @@ const (
 	workerMark   = "PROCESS_TEST_WORKER_MARK"
 )
 
-// forgetful makes the test binary a program that forgets InitIfAsked and probes the mode that is its value.
-const forgetful = "PROCESS_TEST_FORGETFUL"
-
-// wanderer is the name of a copy of the test binary whose main goroutine leaves the process's first thread
-// before anything else, as it may in every program.
-const wanderer = "wanderer"
-
 // superuserIn makes the test binary, where it is installed to run as the superuser, a program of that user
 // which nobody else can kill. The value is its directory, where it says so and is told to end.
 const (
@@ -58,16 +51,6 @@ func becomeSuperuser(dir string) int {
 			break
 		}
 	}
-	return 0
-}
-
-// probe prints what Probe finds, and returns the exit code.
-func probe(choice process.Mode) int {
-	found, err := process.Probe(choice)
-	if err != nil {
-		found.Reason = err.Error()
-	}
-	fmt.Println(found)
 	return 0
 }
 

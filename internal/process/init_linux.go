@@ -10,33 +10,31 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// armed says that this executable, started again as an init, will be one.
-var armed atomic.Bool
-
-// InitIfAsked makes this process an init when Run has started it as such, and then does not
-// return. A program that calls Run must call it first thing in main (a test in TestMain), before
-// it reads arguments or opens anything; else its trees are held together by their group only.
+// init makes this process an init or a launcher when Run has started it as such. It does not return then.
 //
-// What an agent starts cannot be taken for an init by accident: the request is the process's
-// name, no variable that a child would inherit. Whoever makes it on purpose gets a process
-// that holds nothing, and ends.
-func InitIfAsked() {
+// It runs before main, and before most packages are initialized: this package needs none but the standard library and
+// golang.org/x/sys, and Go initializes packages in the order of their paths as soon as their imports are. In a program
+// that links the Temporal server the rest takes ten times as long as the init's own work. It also runs on the process's
+// first thread, as every init function does.
+//
+// An agent cannot make its processes take this role by accident: the request is the process's name, not a variable,
+// which a child would inherit. A process that is started with that name on purpose holds nothing, and ends.
+func init() { //nolint:gochecknoinits // a role of this executable, played before the packages that take long
 	switch {
 	case len(os.Args) == 2 && os.Args[0] == initName:
 		runInit(Mode(os.Args[1]))
-		syscall.Exit(0) // not os.Exit, which takes a second under the race detector
 	case len(os.Args) == 1 && os.Args[0] == launchName:
 		runLaunch()
-		syscall.Exit(0)
+	default:
+		return
 	}
-	armed.Store(true)
+	syscall.Exit(0) // not os.Exit, which takes a second under the race detector
 }
 
 // initProcess is this process as the init of one tree.
@@ -77,7 +75,7 @@ func newInit(mode Mode) (*initProcess, error) {
 	in := &initProcess{mode: mode, parent: os.Getppid(), wake: make(chan os.Signal, 1), commands: make(chan command)}
 	// What the agent sends, short of SIGKILL and SIGSTOP, this process survives. The signals are
 	// caught, not ignored: a program would inherit that. Each wakes run, SIGCHLD for a good reason.
-	signal.Notify(in.wake)
+	signal.Notify(in.wake, fatalSignals()...)
 	if _, err := unix.GetsockoptInt(controlDescriptor, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		return nil, err
 	}
@@ -93,8 +91,16 @@ func newInit(mode Mode) (*initProcess, error) {
 	return in, err
 }
 
-// setAttributes makes this process what its mode takes. None of it may be an attribute of a thread:
-// the one that this runs on need not be the process's first, which is what others see and signal.
+// fatalSignals lists those that end or stop a Go program that does not catch them, and SIGCHLD. The runtime itself catches
+// all others and does nothing. To name them all would take milliseconds.
+func fatalSignals() []os.Signal {
+	return []os.Signal{
+		unix.SIGCHLD, unix.SIGCONT, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS,
+		unix.SIGFPE, unix.SIGSEGV, unix.SIGTERM, unix.SIGSTKFLT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGSYS,
+	}
+}
+
+// setAttributes makes this process what its mode takes.
 func (in *initProcess) setAttributes() error {
 	switch in.mode {
 	case ModeNamespace:

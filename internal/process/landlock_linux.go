@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unsafe"
 
-	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,14 +19,16 @@ const (
 
 // The rights of Landlock, by what they are for.
 const (
-	readFileRights  = ll.AccessFSExecute | ll.AccessFSReadFile
-	readRights      = readFileRights | ll.AccessFSReadDir
-	writeFileRights = readFileRights | ll.AccessFSWriteFile | ll.AccessFSTruncate
+	readFileRights  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
+	readRights      = readFileRights | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	writeFileRights = readFileRights | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	// writeRights make no devices: the superuser's would lead to any disk.
-	writeRights = writeFileRights | readRights | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir |
-		ll.AccessFSMakeReg | ll.AccessFSMakeSock | ll.AccessFSMakeFifo | ll.AccessFSMakeSym | ll.AccessFSRefer
+	writeRights = writeFileRights | readRights | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
+		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
 	// deviceRights are for terminals, too.
-	deviceRights = ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
+	deviceRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
 // devices may be used by every tree. /dev/fd and its like lead to /proc.
@@ -39,12 +41,12 @@ func devices() []string {
 // handledRights returns the rights that a kernel with this version of the interface can withhold, and that are
 // of interest: without those of the network, and of connecting to sockets by their path.
 func handledRights(abi int) uint64 {
-	rights := uint64(ll.AccessFSRefer<<1 - 1)
+	rights := uint64(unix.LANDLOCK_ACCESS_FS_REFER<<1 - 1)
 	if abi >= 3 {
-		rights |= ll.AccessFSTruncate
+		rights |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	}
 	if abi >= 5 {
-		rights |= ll.AccessFSIoctlDev
+		rights |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
 	return rights
 }
@@ -62,7 +64,7 @@ func missing(abi int) string {
 
 // landlockABI returns the version of Landlock's interface of this kernel.
 func landlockABI() (int, error) {
-	abi, err := ll.LandlockGetABIVersion()
+	abi, err := landlockVersion()
 	switch {
 	case errors.Is(err, unix.ENOSYS):
 		return 0, errors.New("this kernel has no Landlock, which came with Linux 5.13")
@@ -84,15 +86,15 @@ type ruleset struct {
 
 // newRuleset makes a ruleset with what s grants. The remark says what it lacks.
 func (s *Sandbox) newRuleset(abi int) (rules ruleset, remark string, err error) {
-	attributes := ll.RulesetAttr{HandledAccessFS: handledRights(abi)}
+	attributes := unix.LandlockRulesetAttr{Handled_access_fs: handledRights(abi)}
 	if abi >= 6 {
-		attributes.Scoped = ll.ScopeAbstractUnixSocket
+		attributes.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 		if !s.Signals {
-			attributes.Scoped |= ll.ScopeSignal
+			attributes.Scoped |= unix.LANDLOCK_SCOPE_SIGNAL
 		}
 	}
-	rules = ruleset{handled: attributes.HandledAccessFS}
-	if rules.descriptor, err = ll.LandlockCreateRuleset(&attributes, 0); err != nil {
+	rules = ruleset{handled: attributes.Handled_access_fs}
+	if rules.descriptor, err = createRuleset(&attributes); err != nil {
 		return rules, "", fmt.Errorf("create a Landlock ruleset: %w", err)
 	}
 	granted := s.grantsOf()
@@ -107,7 +109,7 @@ func (s *Sandbox) newRuleset(abi int) (rules ruleset, remark string, err error) 
 // fill adds the rules. Every directory may be listed: names alone are no secret, df, du and ls need them, and
 // no rule keeps anybody from asking for a file by its name.
 func (r ruleset) fill(granted *grants) error {
-	err := r.allow("/", ll.AccessFSReadDir)
+	err := r.allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR)
 	for _, path := range devices() {
 		err = errors.Join(err, r.allow(path, deviceRights))
 	}
@@ -142,8 +144,8 @@ func (r ruleset) allow(path string, rights uint64) error {
 	default:
 		rights &= writeFileRights | deviceRights
 	}
-	rule := ll.PathBeneathAttr{AllowedAccess: rights & r.handled, ParentFd: descriptor}
-	if err := ll.LandlockAddPathBeneathRule(r.descriptor, &rule, 0); err != nil {
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights & r.handled, Parent_fd: int32(descriptor)} //nolint:gosec // small
+	if err := r.add(&rule); err != nil {
 		return fmt.Errorf("grant %s: %w", path, err)
 	}
 	return nil
@@ -151,7 +153,7 @@ func (r ruleset) allow(path string, rights uint64) error {
 
 // enforce has the ruleset hold for the calling thread, and for the program that it becomes.
 func (r ruleset) enforce() error {
-	if err := ll.LandlockRestrictSelf(r.descriptor, 0); err != nil {
+	if err := r.restrictSelf(); err != nil {
 		return fmt.Errorf("enforce a Landlock ruleset: %w", err)
 	}
 	return nil
@@ -186,6 +188,43 @@ func (s *Sandbox) confine(target int) Sandboxed {
 	}
 	_ = unix.Close(rules.descriptor)
 	return Sandboxed{ABI: abi, Remark: remark}
+}
+
+// The calls of the kernel, which golang.org/x/sys/unix knows the numbers, types and constants of, but has no functions
+// for. The go-landlock module has some, and with them a package that puts off the start of an init: see init.
+
+// landlockVersion returns the version of Landlock's interface.
+func landlockVersion() (int, error) {
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	return int(version), failure(errno)
+}
+
+// createRuleset returns the descriptor of an empty ruleset.
+func createRuleset(attributes *unix.LandlockRulesetAttr) (int, error) {
+	descriptor, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
+		uintptr(unsafe.Pointer(attributes)), unsafe.Sizeof(*attributes), 0) //nolint:gosec // how the kernel takes a struct
+	return int(descriptor), failure(errno)
+}
+
+// add adds a rule.
+func (r ruleset) add(rule *unix.LandlockPathBeneathAttr) error {
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.descriptor), unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(rule)), 0, 0, 0) //nolint:gosec // how the kernel takes a struct
+	return failure(errno)
+}
+
+// restrictSelf has the ruleset hold for the calling thread.
+func (r ruleset) restrictSelf() error {
+	_, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r.descriptor), 0, 0)
+	return failure(errno)
+}
+
+// failure returns errno as an error; nil for none.
+func failure(errno unix.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return errno
 }
 
 // superuser is the number of root.

@@ -3,17 +3,11 @@ package process_test
 import (
 	"os"
 	"os/signal"
-	"path/filepath"
 	"testing"
-
-	"github.com/claudeops/claudeops/internal/process"
 )
 
-// TestMain lets the test binary be an init, and a worker that can be killed.
+// TestMain lets the test binary be a worker that can be killed, and more: see helper_test.go.
 func TestMain(m *testing.M) {
-	if choice := os.Getenv(forgetful); choice != "" { // does not call InitIfAsked
-		os.Exit(probe(process.Mode(choice)))
-	}
 	if dir := os.Getenv(superuserIn); dir != "" {
 		os.Exit(becomeSuperuser(dir))
 	}
@@ -23,10 +17,6 @@ func TestMain(m *testing.M) {
 	if address := os.Getenv(peerGuest); address != "" {
 		os.Exit(askHost(address))
 	}
-	if self, err := os.Executable(); err == nil && filepath.Base(self) == wanderer {
-		leaveFirstThread()
-	}
-	process.InitIfAsked()
 	if script := os.Getenv(workerScript); script != "" {
 		os.Exit(work(script))
 	}

@@ -42,10 +42,19 @@ func tellPeers(listener net.Listener) error {
 		if err != nil {
 			return err
 		}
-		own, err := process.PeerIsOurs(conn, peerMark)
+		own, err := fromGuest(conn)
 		_, _ = fmt.Fprint(conn, own, " ", err)
 		_ = conn.Close()
 	}
+}
+
+// fromGuest is PeerIsOurs for a connection.
+func fromGuest(conn net.Conn) (bool, error) {
+	end := func(address net.Addr) process.Endpoint {
+		tcp, _ := address.(*net.TCPAddr)
+		return process.Endpoint{IP: [16]byte(tcp.IP.To16()), Port: uint16(tcp.Port)} //nolint:gosec // a port
+	}
+	return process.PeerIsOurs(end(conn.LocalAddr()), end(conn.RemoteAddr()), peerMark)
 }
 
 // askHost prints what the host at address says, and returns the exit code.

@@ -1,12 +1,11 @@
 package process
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,16 +14,17 @@ import (
 // errPeerGone is returned for a connection whose other end no process holds any more.
 var errPeerGone = errors.New("the program that opened the connection is gone")
 
-// PeerIsOurs reports whether a process of a tree of ours holds the other end of conn, a TCP connection within
-// this host. Such a process comes of this one, has the variable in its environment, or comes of one that has
-// it. A process of another user cannot be looked into, and counts as a stranger, unless this is the superuser.
+// PeerIsOurs reports whether a process of a tree of ours holds the end at remote of a TCP connection within this
+// host, whose other end is at local. Such a process comes of this one, has the variable in its environment, or comes of
+// one that has it. A process of another user cannot be looked into, and counts as a stranger, unless this is the
+// superuser.
 //
 // The error says that it cannot be told, for example because the program has ended already.
-func PeerIsOurs(conn net.Conn, variable string) (bool, error) {
+func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 	if err := checkProc(); err != nil {
 		return false, fmt.Errorf("look for the program that opened a connection: %w", err)
 	}
-	socket, err := peerSocket(conn)
+	socket, err := peerSocket(local, remote)
 	if err != nil {
 		return false, err
 	}
@@ -34,7 +34,7 @@ func PeerIsOurs(conn net.Conn, variable string) (bool, error) {
 		}
 	}
 	// A program that ended during the look was not seen.
-	still, err := peerSocket(conn)
+	still, err := peerSocket(local, remote)
 	if err == nil && still != socket {
 		err = errPeerGone
 	}
@@ -70,19 +70,11 @@ func (e processEntry) holds(socket string) bool {
 	return false
 }
 
-// peerSocket returns the kernel's name for the socket at the other end of conn.
-func peerSocket(conn net.Conn) (string, error) {
-	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-	if err != nil {
-		return "", fmt.Errorf("the other end of a connection: %w", err)
-	}
-	self, err := netip.ParseAddrPort(conn.LocalAddr().String())
-	if err != nil {
-		return "", fmt.Errorf("this end of a connection: %w", err)
-	}
+// peerSocket returns the kernel's name for the socket at remote that is connected with the one at local.
+func peerSocket(local, remote Endpoint) (string, error) {
 	for _, table := range []struct {
 		file string
-		name func(netip.AddrPort) string
+		name func(Endpoint) string
 	}{{"/proc/self/net/tcp", kernelIPv4}, {"/proc/self/net/tcp6", kernelIPv6}} {
 		rows, err := os.ReadFile(table.file)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +83,7 @@ func peerSocket(conn net.Conn) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if socket := findSocket(string(rows), table.name(peer), table.name(self)); socket != "" {
+		if socket := findSocket(string(rows), table.name(remote), table.name(local)); socket != "" {
 			return socket, nil
 		}
 	}
@@ -113,21 +105,18 @@ func findSocket(rows, local, remote string) string {
 	return ""
 }
 
-// kernelIPv4 spells address as the kernel's table of IPv4 does: "0100007F:1F90" is 127.0.0.1:8080 where the
+// kernelIPv4 spells an endpoint as the kernel's table of IPv4 does: "0100007F:1F90" is 127.0.0.1:8080 where the
 // lowest byte comes first. It is empty for an address of IPv6.
-func kernelIPv4(address netip.AddrPort) string {
-	ip := address.Addr().Unmap()
-	if !ip.Is4() {
+func kernelIPv4(end Endpoint) string {
+	ip, is := bytes.CutPrefix(end.IP[:], []byte{10: 0xff, 11: 0xff})
+	if !is {
 		return ""
 	}
-	return kernelAddress(ip.AsSlice(), address.Port())
+	return kernelAddress(ip, end.Port)
 }
 
 // kernelIPv6 is kernelIPv4 for the table of IPv6, where a program may have a connection of IPv4, too.
-func kernelIPv6(address netip.AddrPort) string {
-	ip := address.Addr().As16()
-	return kernelAddress(ip[:], address.Port())
-}
+func kernelIPv6(end Endpoint) string { return kernelAddress(end.IP[:], end.Port) }
 
 // kernelAddress spells each four bytes of ip as a number.
 func kernelAddress(ip []byte, port uint16) string {

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/claudeops/claudeops/internal/process"
 )
 
 // guest returns the command by which a guest asks the host at address.
@@ -106,6 +104,6 @@ func TestPeerThatIsGone(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	require.NoError(t, guest.Close())
-	_, err = process.PeerIsOurs(conn, peerMark)
+	_, err = fromGuest(conn)
 	require.EqualError(t, err, "the program that opened the connection is gone")
 }

@@ -6,14 +6,11 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
-
-	"github.com/claudeops/claudeops/internal/process"
 )
 
 // TestMain lets the test binary be the stand-in for claude, the service that breaks, and whatever
 // else the fault tests run as a process of its own.
 func TestMain(m *testing.M) {
-	process.InitIfAsked()
 	if dir := os.Getenv(serviceVariable); dir != "" {
 		runService(dir)
 	}
