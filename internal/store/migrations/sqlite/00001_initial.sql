@@ -1,0 +1,129 @@
+-- STRICT makes SQLite hold columns to their types, as other databases do.
+-- AUTOINCREMENT makes sure that a number is never given out twice.
+-- There is no way down: records of what was paid for are not dropped by a downgrade.
+
+-- +goose Up
+CREATE TABLE sessions (
+    id                    INTEGER PRIMARY KEY AUTOINCREMENT,
+    parent_session_id     INTEGER REFERENCES sessions (id),
+    chain_id              TEXT    NOT NULL,
+    sequence              INTEGER NOT NULL CHECK (sequence > 0),
+    session_id            TEXT    NOT NULL UNIQUE,
+    tier                  INTEGER NOT NULL,
+    model                 TEXT    NOT NULL,
+    trigger               TEXT    NOT NULL,
+    continuity            TEXT    NOT NULL,
+    continuity_reason     TEXT    NOT NULL,
+    purpose               TEXT    NOT NULL,
+    budget_usd            REAL    NOT NULL,             -- what was reserved for it
+    forced                INTEGER NOT NULL CHECK (forced IN (0, 1)),
+    dry_run               INTEGER NOT NULL CHECK (dry_run IN (0, 1)),
+    started_at            INTEGER NOT NULL,             -- milliseconds since 1970, UTC
+    ended_at              INTEGER,
+    status                TEXT    NOT NULL,
+    cost_usd              REAL    NOT NULL,
+    cost_estimated        INTEGER NOT NULL CHECK (cost_estimated IN (0, 1)),
+    reported_total_usd    REAL    NOT NULL,
+    input_tokens          INTEGER NOT NULL,
+    output_tokens         INTEGER NOT NULL,
+    cache_read_tokens     INTEGER NOT NULL,
+    cache_creation_tokens INTEGER NOT NULL,
+    context_tokens        INTEGER NOT NULL,
+    context_window        INTEGER NOT NULL,
+    turns                 INTEGER NOT NULL,
+    duration_ms           INTEGER NOT NULL,
+    reported_session_id   TEXT    NOT NULL,
+    cli_version           TEXT    NOT NULL,
+    containment           TEXT    NOT NULL,             -- how its processes were held together
+    sandbox               TEXT    NOT NULL,             -- what the kernel kept them from
+    survivors             INTEGER NOT NULL,             -- how many of them could not be ended
+    interrupted           INTEGER NOT NULL CHECK (interrupted IN (0, 1)),
+    attempts              INTEGER NOT NULL,
+    host                  TEXT    NOT NULL,
+    verdict               TEXT,                         -- a JSON object
+    services              TEXT    NOT NULL,             -- a JSON list, copied from the verdict
+    error                 TEXT    NOT NULL,
+    UNIQUE (chain_id, sequence)
+) STRICT;
+
+CREATE INDEX sessions_parent_session_id ON sessions (parent_session_id);
+CREATE INDEX sessions_started_at ON sessions (started_at);
+CREATE INDEX sessions_model ON sessions (model, id);
+CREATE INDEX sessions_status ON sessions (status, id);
+
+CREATE TABLE replaced_reports (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id TEXT    NOT NULL REFERENCES sessions (session_id),
+    ended_at   INTEGER NOT NULL,
+    cost_usd   REAL    NOT NULL,                        -- copied from the report
+    report     TEXT    NOT NULL                         -- a JSON object
+) STRICT;
+
+CREATE INDEX replaced_reports_session_id ON replaced_reports (session_id);
+
+CREATE TABLE events (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    event_key   TEXT    NOT NULL UNIQUE,
+    chain_id    TEXT    NOT NULL,
+    session_id  TEXT    NOT NULL,                       -- empty: about the chain itself
+    kind        TEXT    NOT NULL,
+    severity    TEXT    NOT NULL,
+    message     TEXT    NOT NULL,
+    occurred_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX events_chain_id ON events (chain_id, id);
+
+-- What was done to services, by which cooldowns are reckoned.
+CREATE TABLE ledger (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    service    TEXT    NOT NULL,
+    kind       TEXT    NOT NULL,
+    position   INTEGER NOT NULL CHECK (position > 0),   -- among the session's actions of that kind on that service
+    at         INTEGER NOT NULL,                        -- milliseconds since 1970, UTC
+    chain_id   TEXT    NOT NULL,
+    session_id TEXT    NOT NULL REFERENCES sessions (session_id),
+    call_id    TEXT    NOT NULL,                        -- the tool call that it was charged for; empty: only a verdict tells of it
+    succeeded  INTEGER NOT NULL CHECK (succeeded IN (0, 1)),
+    UNIQUE (session_id, service, kind, position)
+) STRICT;
+
+CREATE INDEX ledger_at ON ledger (at);
+CREATE INDEX ledger_service_at ON ledger (service, at);
+
+-- Who works on which service now.
+CREATE TABLE service_locks (
+    service  TEXT    PRIMARY KEY NOT NULL,
+    chain_id TEXT    NOT NULL,
+    since    INTEGER NOT NULL                           -- milliseconds since 1970, UTC
+) STRICT;
+
+CREATE INDEX service_locks_chain_id ON service_locks (chain_id);
+
+-- What was sent to whom, so that nobody gets it twice. A target is a name of ours, not its URL.
+CREATE TABLE notifications (
+    id               INTEGER PRIMARY KEY AUTOINCREMENT,
+    notification_key TEXT    NOT NULL,
+    target           TEXT    NOT NULL,
+    sent_at          INTEGER NOT NULL,                  -- milliseconds since 1970, UTC
+    UNIQUE (notification_key, target)
+) STRICT;
+
+-- What the guard decided on the calls of agents.
+CREATE TABLE calls (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    chain_id   TEXT    NOT NULL,
+    session_id TEXT    NOT NULL,
+    call_id    TEXT    NOT NULL,
+    tier       INTEGER NOT NULL,
+    decided_at INTEGER NOT NULL,                        -- milliseconds since 1970, UTC
+    tool       TEXT    NOT NULL,
+    input      TEXT    NOT NULL,                        -- JSON, or the beginning of it
+    allowed    INTEGER NOT NULL CHECK (allowed IN (0, 1)),
+    rule       TEXT    NOT NULL,
+    reason     TEXT    NOT NULL,
+    actions    TEXT,                                    -- a JSON list
+    UNIQUE (session_id, call_id)
+) STRICT;
+
+CREATE INDEX calls_chain_id ON calls (chain_id, id);
