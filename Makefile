@@ -114,13 +114,16 @@ lean: ## Check that the worker is small and links no Temporal server
 SERVED := ./internal/supervisor ./starter ./internal/embedded ./worker
 # Tests that start agents or the real CLI.
 AGENTS := ./internal/claudesim ./internal/claude ./internal/hook ./internal/process ./internal/guard ./internal/transcripts
+# Those of the short tests that wait the longest. They start first, and beside others.
+WAITING := ./internal/process ./internal/claude ./internal/claudesim ./internal/store ./workflows
 
 .PHONY: race
 race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those that need a server or a real CLI are in `real`
 	$(GO) -C tools test ./...
 	$(GO) test -tags clouds -run '^TestClouds' ./internal/transcripts
-	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED))" | tr '\n' ' ') && \
-	$(GOTESTSUM) $(RERUN) --hide-summary skipped --jsonfile $(REPORT)/race.json --packages "$$unserved" -- -race -short -timeout $(TEST_TIMEOUT)
+	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED) $(WAITING))" | tr '\n' ' ') && \
+	$(GOTESTSUM) $(RERUN) --hide-summary skipped --jsonfile $(REPORT)/race.json --packages "$(WAITING) $$unserved" -- \
+		-race -short -p 4 -parallel 8 -timeout $(TEST_TIMEOUT)
 
 # Packages start in this order, the longest first, so that no long one is left at the end.
 .PHONY: real

@@ -142,11 +142,11 @@ func TestChainGoesOnInANewRun(t *testing.T) {
 	})
 }
 
-// TestChainOfManyGates goes through 120 gates. What it hands to its next run must not grow, whatever
+// TestChainOfManyGates goes through 75 gates. What it hands to its next run must not grow, whatever
 // its agents say.
 func TestChainOfManyGates(t *testing.T) {
 	t.Parallel()
-	const gates, perRun = 120, 40
+	const gates, perRun = 75, 25
 	wordy := func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 		return escalation.Report{
 			Status: escalation.SessionCompleted, CostUSD: 0.01, ReportedSessionID: input.SessionID, Attempts: 1,

@@ -93,7 +93,7 @@ func TestFaults(t *testing.T) {
 			check: func(t *testing.T, result claude.Result, _ error) { require.Zero(t, result.ContextWindow) },
 		},
 		"repeated results": {fault: claudesim.Fault{RepeatResult: 3}},
-		"slow":             {fault: claudesim.Fault{LineDelay: claudesim.Duration(idle / 4)}, adjust: quick},
+		"slow":             {fault: claudesim.Fault{LineDelay: claudesim.Duration(idle / 8)}, adjust: quick},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

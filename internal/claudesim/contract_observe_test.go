@@ -39,8 +39,15 @@ type observation struct {
 	Transcripts  map[string]string
 	Asked        []requestView
 
-	// late says that the run had no time to end as it would after its signal.
+	// late says that the run had no time to end as it would after its signal: the CLI ends then without having printed all.
 	late bool
+}
+
+func isLate(o observation) bool { return o.late }
+
+// forgetEnd removes what a late run may not have printed.
+func (o *observation) forgetEnd() {
+	o.Exit, o.Events, o.Tools, o.Results, o.late = 0, nil, nil, nil, false
 }
 
 type initView struct {

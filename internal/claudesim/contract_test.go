@@ -52,10 +52,10 @@ func (c contractCase) run(t *testing.T, v claudesim.Version) {
 		c.want(t, v, played)
 	})
 	t.Run("real", func(t *testing.T) {
-		const tries = 5
+		const tries = 3
 		for range tries {
 			measured = realCLI(t, c.scenario, v).observe(t, c.launches)
-			if !slices.ContainsFunc(measured, func(o observation) bool { return o.late }) {
+			if !slices.ContainsFunc(measured, isLate) {
 				break
 			}
 		}
@@ -69,7 +69,12 @@ func (c contractCase) run(t *testing.T, v claudesim.Version) {
 		c.forget(measured)
 	}
 	for i := range measured {
-		measured[i].late, played[i].late = false, false
+		if measured[i].late {
+			t.Logf("launch %d: the machine is too busy to compare the end of the run", i+1)
+			measured[i].forgetEnd()
+			played[i].forgetEnd()
+		}
+		played[i].late = false // what the stand-in prints does not depend on that
 		simtest.Compare(t, i+1, played[i], measured[i])
 	}
 }

@@ -104,7 +104,9 @@ func signalCases() []contractCase {
 	}
 	return []contractCase{
 		stopped("interrupted in a tool", syscall.SIGINT, func(t *testing.T, _ claudesim.Version, o []observation) {
-			require.Equal(t, "error_during_execution", last(t, o[:1]).Subtype)
+			if !o[0].late {
+				require.Equal(t, "error_during_execution", last(t, o[:1]).Subtype)
+			}
 			require.False(t, o[0].ToolSurvives)
 			require.Contains(t, []int{0, 1}, o[0].Exit)
 			require.Len(t, o[1].Asked, 1)
