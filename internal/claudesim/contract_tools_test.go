@@ -119,7 +119,12 @@ func signalCases() []contractCase {
 			require.Empty(t, o[0].Results)
 			require.Equal(t, v == claudesim.VersionOld, o[0].ToolSurvives)
 			require.Len(t, o[1].Asked, 1)
-		}, forgetCall),
+		}, func(o []observation) {
+			// 2.1.330 prints the result of the call that it has killed, unless it ends before it could.
+			o[0].Tools = nil
+			o[0].Events = slices.DeleteFunc(o[0].Events, func(event string) bool { return event == "user/tool_result" })
+			forgetCall(o)
+		}),
 		{
 			name: "interrupted while the model thinks", launches: []launch{{
 				prompt: "hi", args: []string{"--model", "haiku", "--session-id", idA, "--tools", "Bash"},

@@ -184,10 +184,12 @@ func TestWorkflowDescribesItself(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "some details", details)
 
-	answer, err := c.QueryWorkflow(testContext(t), run.GetID(), run.GetRunID(), "__temporal_workflow_metadata")
-	require.NoError(t, err)
 	var metadata sdk.WorkflowMetadata
-	require.NoError(t, answer.Get(&metadata))
+	// The server gives a query ten seconds, the start of the workflow among them.
+	require.Eventually(t, func() bool {
+		answer, err := c.QueryWorkflow(testContext(t), run.GetID(), run.GetRunID(), "__temporal_workflow_metadata")
+		return err == nil && answer.Get(&metadata) == nil
+	}, testTimeout, 100*time.Millisecond)
 	require.Equal(t, "waiting for a **name**", metadata.GetCurrentDetails())
 }
 
