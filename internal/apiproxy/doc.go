@@ -5,6 +5,6 @@
 //
 //	agent -> session key -> route, model, budget -> upstream with the worker's credentials -> usage -> agent
 //
-// What is refused here never reaches the upstream. What the upstream answers, errors included, reaches the
-// agent unchanged.
+// A refused call never reaches the upstream. Every answer of the upstream, errors included, reaches the agent
+// unchanged.
 package apiproxy

@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// The calls that the CLI needs.
+// The paths and the query of the calls that the CLI makes.
 const (
 	messagesPath = "/v1/messages"
 	countPath    = "/v1/messages/count_tokens"
 	betaQuery    = "beta=true"
 )
 
-// maxRequestBytes bounds a request. The API itself refuses more than 32 MB.
+// maxRequestBytes bounds a request's body. The API itself refuses bodies over 32 MB.
 const maxRequestBytes = 33 << 20
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/" && (r.Method == http.MethodHead || r.Method == http.MethodGet) {
-		return // 200: the CLI asks whether anybody is there, without a key
+		return // 200: the CLI probes for a server, without a key
 	}
 	lease := p.find(r.Header)
 	if lease == nil {
@@ -47,8 +47,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bound returns a context that ends with ctx and with the lease. A caller that neither reads nor writes does not
-// outlast it.
+// bound returns a context that ends with ctx or when the lease is closed. It then also cuts the connection, so that a
+// caller that neither reads nor writes cannot outlast the lease.
 func (l *Lease) bound(ctx context.Context, w http.ResponseWriter) (bounded context.Context, end func()) {
 	bounded, cancel := context.WithCancel(ctx)
 	cut := make(chan struct{})
@@ -56,7 +56,7 @@ func (l *Lease) bound(ctx context.Context, w http.ResponseWriter) (bounded conte
 		defer close(cut)
 		cancel()
 		conn := http.NewResponseController(w)
-		_ = conn.SetReadDeadline(time.Unix(1, 0)) // a connection that has gone needs no deadline
+		_ = conn.SetReadDeadline(time.Unix(1, 0)) // an error means that the connection is closed already
 		_ = conn.SetWriteDeadline(time.Unix(1, 0))
 	})
 	return bounded, func() {
@@ -67,7 +67,7 @@ func (l *Lease) bound(ctx context.Context, w http.ResponseWriter) (bounded conte
 	}
 }
 
-// serve passes a request on, or returns the refusal.
+// serve forwards a request to the upstream. The error is the refusal.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) error {
 	if !passes(r) {
 		return unknownCall(r.Method, r.URL.Path)
@@ -85,10 +85,10 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 			return foreignModel(model)
 		}
 	}
-	if r.URL.Path == messagesPath && !lease.affords() {
+	if r.URL.Path == messagesPath && !lease.withinBudget() {
 		return overBudget(lease.session.BudgetUSD)
 	}
-	// Where the API is known to have closed an idle connection, the body is sent again on another.
+	// The transport sends the body again if the upstream has closed an idle connection.
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	ctx := context.WithValue(r.Context(), callKey{}, &call{lease: lease, asked: models[0], metered: r.URL.Path == messagesPath})
@@ -96,7 +96,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 	return nil
 }
 
-// passes reports whether a request is one of those that the CLI needs.
+// passes reports whether a request is one of the calls that the CLI needs.
 func passes(r *http.Request) bool {
 	known := r.URL.Path == messagesPath || r.URL.Path == countPath
 	return known && r.Method == http.MethodPost && r.Header.Get("Content-Encoding") == "" &&
@@ -108,34 +108,34 @@ func (p *Proxy) refuse(w http.ResponseWriter, err error, lease *Lease) {
 	if !ok {
 		refused = unreadable(err)
 	}
-	if lease.tells() {
+	if lease.mayLog() {
 		p.logger.Warn("refused an agent's call of the model's API",
 			"session_id", lease.session.ID, "status", refused.status, "reason", refused.message)
 	}
 	refused.write(w)
 }
 
-// callKey is the key of a *call in the context of a request.
+// callKey is the context key under which a request carries its *call.
 type callKey struct{}
 
-// callOf returns the call that a request to the upstream belongs to.
+// callOf returns the call that an upstream request belongs to.
 func callOf(r *http.Request) *call {
 	c, _ := r.Context().Value(callKey{}).(*call)
 	return c
 }
 
-// forwarder returns the part that talks to the upstream.
+// forwarder returns the reverse proxy to the upstream.
 func (p *Proxy) forwarder(options Options) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Transport:     options.Transport,
-		ErrorLog:      slog.NewLogLogger(options.Logger.Handler(), slog.LevelDebug), // streams that were cut off: the count has them
-		FlushInterval: -1,                                                           // at once: the CLI watches the stream
+		ErrorLog:      slog.NewLogLogger(options.Logger.Handler(), slog.LevelDebug), // interrupted streams; Count.Partial has them
+		FlushInterval: -1,                                                           // flush at once: the CLI watches the stream
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(options.Upstream)
 			for _, name := range []string{"Authorization", "X-Api-Key", "Cookie", "Upgrade"} {
 				r.Out.Header.Del(name)
 			}
-			r.Out.Header.Set("Accept-Encoding", "identity") // what is compressed cannot be counted
+			r.Out.Header.Set("Accept-Encoding", "identity") // a compressed answer cannot be counted
 			for name, values := range options.Header {
 				r.Out.Header[http.CanonicalHeaderKey(name)] = values
 			}
@@ -145,7 +145,7 @@ func (p *Proxy) forwarder(options Options) *httputil.ReverseProxy {
 	}
 }
 
-// measure lets a meter read the answer of a call that costs something.
+// measure attaches a meter to the answer of a call that costs something.
 func measure(response *http.Response) error {
 	c := callOf(response.Request)
 	c.unreachable("")
@@ -161,16 +161,16 @@ func measure(response *http.Response) error {
 	return nil
 }
 
-// failed ends a request that got no answer as the upstream would have: the connection is closed. The reason is
-// logged here, because the CLI cannot know it.
+// failed handles a request without an answer. It closes the connection, as the upstream would have. It logs the
+// reason, because the CLI cannot know it.
 func (p *Proxy) failed(_ http.ResponseWriter, r *http.Request, err error) {
 	c := callOf(r)
 	if operation, ok := errors.AsType[*net.OpError](err); c.metered && (!ok || operation.Op != "dial") {
-		c.cutShort() // the API may have got the request
+		c.cutShort() // the API may have received the request
 	}
 	if r.Context().Err() == nil {
 		c.unreachable(fmt.Sprintf("the model's API could not be reached: %v", err))
-		if c.lease.tells() {
+		if c.lease.mayLog() {
 			p.logger.Warn("the model's API could not be reached", "session_id", c.lease.session.ID, "error", err)
 		}
 	}

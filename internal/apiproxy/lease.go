@@ -9,36 +9,36 @@ import (
 	"sync"
 )
 
-// keyPrefix tells a person who finds a key what it is.
+// keyPrefix identifies a session key to a person who finds one.
 const keyPrefix = "claudeops-session-"
 
-// Session says what a key is valid for.
+// Session states what a key is valid for.
 type Session struct {
-	// ID names the session in logs.
+	// ID is the session's id in logs.
 	ID string
-	// Permits reports whether the session may ask a model by that name.
+	// Permits reports whether the session may call the model of that name.
 	Permits func(model string) bool
-	// Price returns what a call costs, in US dollars.
+	// Price returns the cost of a call in US dollars.
 	Price func(model string, usage Usage) float64
-	// BudgetUSD is what the session may spend, in US dollars: once that much is spent, no call begins. 0 is no limit.
+	// BudgetUSD is the session's budget in US dollars. Once it is spent, new calls are refused. 0 means no limit.
 	BudgetUSD float64
 }
 
-// Count is what a session has used.
+// Count holds what a session has used.
 type Count struct {
-	// Calls counts the calls that the API answered with a message, or began to.
+	// Calls counts the calls that the API answered, fully or in part.
 	Calls int
-	// CostUSD is their price, in US dollars.
+	// CostUSD is the cost of these calls in US dollars.
 	CostUSD float64
-	// Partial counts calls that ended before the API had told all that they used. CostUSD holds what it told.
+	// Partial counts the calls that ended before the API had reported all usage. CostUSD includes the reported part.
 	Partial int
-	// OverBudget counts calls that were refused because the budget was spent.
+	// OverBudget counts the calls that were refused because the budget was spent.
 	OverBudget int
-	// Unreachable says why the latest call did not reach the API; empty if it did.
+	// Unreachable says why the latest call did not reach the API. It is empty if that call did.
 	Unreachable string
 }
 
-// Lease is a session's key, and the count of what was used with it. It is safe for concurrent use.
+// Lease is a session's key with the count of its usage. It is safe for concurrent use.
 type Lease struct {
 	proxy   *Proxy
 	session Session
@@ -49,12 +49,12 @@ type Lease struct {
 
 	mu     sync.Mutex
 	closed bool
-	// under waits for the requests that are under way, and open counts them.
-	under sync.WaitGroup
-	open  int
-	// told counts lines of the log.
-	told  int
-	count Count
+	// pending waits for the requests in flight; open counts them.
+	pending sync.WaitGroup
+	open    int
+	// logged counts the log lines that the session has caused.
+	logged int
+	count  Count
 }
 
 func newLease(p *Proxy, session Session) *Lease {
@@ -68,37 +68,36 @@ func newLease(p *Proxy, session Session) *Lease {
 // Key returns the session's key.
 func (l *Lease) Key() string { return string(l.key) }
 
-// Count returns what the session has used so far.
+// Count returns the usage so far.
 func (l *Lease) Count() Count {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.count
 }
 
-// Close revokes the key, ends the calls that are under way, and returns what the session has used. It may be
-// called again.
+// Close revokes the key, ends the calls in flight and returns the session's usage. It may be called again.
 func (l *Lease) Close() Count {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
 	l.proxy.forget(l)
 	l.revoke()
-	l.under.Wait()
+	l.pending.Wait()
 	return l.Count()
 }
 
-// opensWith reports whether header carries the key, in either of the ways in which the CLI sends one.
-func (l *Lease) opensWith(header http.Header) bool {
+// matchesKey reports whether header carries the key. The CLI sends it as X-Api-Key or as a bearer token.
+func (l *Lease) matchesKey(header http.Header) bool {
 	bearer, _ := strings.CutPrefix(header.Get("Authorization"), "Bearer ")
 	matches := subtle.ConstantTimeCompare([]byte(header.Get("X-Api-Key")), l.key) | subtle.ConstantTimeCompare([]byte(bearer), l.key)
 	return matches == 1
 }
 
-// maxOpen is how many requests of one session may be under way: more than the CLI and its subagents make. What they
-// take of memory, and what they can spend beyond the budget, is bounded by it.
+// maxOpen bounds the requests of one session in flight. The CLI and its subagents make fewer. The bound limits their
+// memory, and how far a session can exceed its budget.
 const maxOpen = 16
 
-// enter notes that a request has begun; leave must be called at its end. The error is the refusal.
+// enter registers a request. The caller must call leave at the request's end. The error is the refusal.
 func (l *Lease) enter() (leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,28 +108,28 @@ func (l *Lease) enter() (leave func(), err error) {
 		return nil, tooMany()
 	}
 	l.open++
-	l.under.Add(1)
+	l.pending.Add(1)
 	return func() {
-		defer l.under.Done()
+		defer l.pending.Done()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.open--
 	}, nil
 }
 
-// maxTold is how many lines of the log one session may cause.
-const maxTold = 20
+// maxLogged bounds the log lines that one session may cause.
+const maxLogged = 20
 
-// tells reports whether another line of the log may be about this session. An agent can cause them at will.
-func (l *Lease) tells() bool {
+// mayLog reports whether another log line about this session may be written. An agent can cause such lines at will.
+func (l *Lease) mayLog() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told++
-	return l.told <= maxTold
+	l.logged++
+	return l.logged <= maxLogged
 }
 
-// affords reports whether another call may begin.
-func (l *Lease) affords() bool {
+// withinBudget reports whether another call may begin.
+func (l *Lease) withinBudget() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session.BudgetUSD > 0 && l.count.CostUSD >= l.session.BudgetUSD {
@@ -140,24 +139,24 @@ func (l *Lease) affords() bool {
 	return true
 }
 
-// call is one call of the model that was passed on. Its fields are the lease's to guard.
+// call is one forwarded call of the model. The lease's mutex guards its fields.
 type call struct {
 	lease *Lease
-	// asked is the model of the request. The answer may name another.
+	// asked is the model that the request names. The answer may name another.
 	asked string
-	// metered says that the call costs something. Counting tokens does not.
+	// metered reports whether the call costs something. Counting tokens does not.
 	metered bool
 	costUSD float64
 }
 
-// answer notes that the API has begun to answer.
+// answer counts the call as answered.
 func (c *call) answer() {
 	c.lease.mu.Lock()
 	defer c.lease.mu.Unlock()
 	c.lease.count.Calls++
 }
 
-// used notes what the call has used by now.
+// used updates the call's cost to its usage so far.
 func (c *call) used(model string, usage Usage) {
 	if model == "" {
 		model = c.asked
@@ -169,14 +168,14 @@ func (c *call) used(model string, usage Usage) {
 	c.costUSD = cost
 }
 
-// cutShort notes that the call ended before all was told.
+// cutShort counts the call as ended before all its usage was reported.
 func (c *call) cutShort() {
 	c.lease.mu.Lock()
 	defer c.lease.mu.Unlock()
 	c.lease.count.Partial++
 }
 
-// unreachable notes why the call did not reach the API; empty if it did.
+// unreachable records why the call did not reach the API. Empty means that it did.
 func (c *call) unreachable(why string) {
 	c.lease.mu.Lock()
 	defer c.lease.mu.Unlock()

@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// headerTimeout bounds how long a caller may take to send its request's header.
+// headerTimeout bounds the time that a caller takes to send a request's header.
 const headerTimeout = 10 * time.Second
 
-// Options says where a Proxy sends calls, and how.
+// Options states where a Proxy sends calls, and how.
 type Options struct {
-	// Upstream is the address of the API. Its path precedes the path of every call.
+	// Upstream is the address of the API. Its path is a prefix of the path of every call.
 	Upstream *url.URL
-	// Header is set on every call to Upstream: the credentials, and what else the operator adds. A header
-	// that the caller sent under the same name is replaced.
+	// Header is set on every call to Upstream. It holds the credentials and the headers that the operator adds. It
+	// replaces headers of the same name from the caller.
 	Header http.Header
-	// Transport carries the calls; nil is http.DefaultTransport.
+	// Transport sends the calls; nil means http.DefaultTransport.
 	Transport http.RoundTripper
-	// Logger gets what an operator has to know: an upstream that cannot be reached, calls that are refused.
+	// Logger receives what an operator must know: an unreachable upstream and refused calls.
 	Logger *slog.Logger
 }
 
@@ -83,7 +83,7 @@ func (p *Proxy) Close() error {
 	return nil
 }
 
-// Open returns a key for a session, valid until the Lease is closed.
+// Open creates a key for a session. The key is valid until the Lease is closed.
 func (p *Proxy) Open(session Session) *Lease {
 	lease := newLease(p, session)
 	p.mu.Lock()
@@ -92,7 +92,7 @@ func (p *Proxy) Open(session Session) *Lease {
 	return lease
 }
 
-// forget removes a lease that was closed.
+// forget removes a closed lease.
 func (p *Proxy) forget(closed *Lease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,13 +104,13 @@ func (p *Proxy) forget(closed *Lease) {
 	}
 }
 
-// find returns the lease of a key; nil if there is none. Its time depends on the number of leases only.
+// find returns the lease whose key the header carries, or nil. Its running time depends only on the number of leases.
 func (p *Proxy) find(header http.Header) *Lease {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var found *Lease
 	for _, lease := range p.leases {
-		if lease.opensWith(header) {
+		if lease.matchesKey(header) {
 			found = lease
 		}
 	}

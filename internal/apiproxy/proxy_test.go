@@ -26,7 +26,7 @@ const (
 	patience = 2 * time.Minute
 )
 
-// started is the beginning of a streamed answer, and ended the rest.
+// started is the beginning of a streamed answer, ended the rest.
 const (
 	started = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"claude-haiku-5-5\",\"usage\":" +
 		`{"input_tokens":100,"cache_creation_input_tokens":20,"cache_creation":{"ephemeral_1h_input_tokens":5},"output_tokens":1}}}` + "\n\n"
@@ -35,16 +35,16 @@ const (
 	whole = `{"type":"message","model":"claude-haiku-5-5","usage":{"input_tokens":7,"output_tokens":3}}`
 )
 
-// site is a proxy before an API of the test's own.
+// site is a proxy in front of an API that the test provides.
 type site struct {
 	t     *testing.T
 	proxy *apiproxy.Proxy
 	api   *httptest.Server
-	// reached counts the requests that got to the API.
+	// reached counts the requests that reached the API.
 	reached atomic.Int32
 }
 
-// newSite starts both. The API answers with handler.
+// newSite starts the proxy and the API. The API answers with handler.
 func newSite(t *testing.T, handler http.HandlerFunc) *site {
 	t.Helper()
 	s := &site{t: t}
@@ -71,8 +71,8 @@ func startProxy(t *testing.T, upstream string) *apiproxy.Proxy {
 	return proxy
 }
 
-// session permits haiku. Each of its tokens costs a dollar; those written to the cache for an hour cost another
-// one, and a search costs 1000.
+// session returns a session that permits haiku. Each token costs one dollar, each token written to the cache for an
+// hour another one, and each search 1000.
 func session() apiproxy.Session {
 	return apiproxy.Session{
 		ID:      "s-1",
@@ -93,7 +93,7 @@ type reply struct {
 	text   string
 }
 
-// ask sends body as a call of the model with key.
+// ask calls the model with key and body, and reads the answer to its end.
 func (s *site) ask(key, body string) reply {
 	s.t.Helper()
 	return s.send(http.MethodPost, "/v1/messages?beta=true", body, http.Header{"X-Api-Key": {key}})
@@ -103,7 +103,7 @@ func (s *site) send(method, path, body string, header http.Header) reply {
 	s.t.Helper()
 	answer, err := s.trySend(s.t.Context(), method, path, body, header)
 	require.NoError(s.t, err)
-	text, _ := io.ReadAll(answer.Body) // what was cut off is told by its end
+	text, _ := io.ReadAll(answer.Body) // a cut-off answer shows in the text
 	require.NoError(s.t, answer.Body.Close())
 	return reply{answer.StatusCode, answer.Header, string(text)}
 }
@@ -117,7 +117,7 @@ func (s *site) trySend(ctx context.Context, method, path, body string, header ht
 	return http.DefaultClient.Do(request)
 }
 
-// begin asks with key and returns when the answer begins.
+// begin calls the model with key and returns when the answer begins.
 func (s *site) begin(key string) io.ReadCloser {
 	s.t.Helper()
 	answer, err := s.trySend(s.t.Context(), http.MethodPost, "/v1/messages", question, http.Header{"X-Api-Key": {key}})
@@ -126,7 +126,7 @@ func (s *site) begin(key string) io.ReadCloser {
 	return answer.Body
 }
 
-// stream answers with parts as server-sent events.
+// stream returns a handler that answers with parts as server-sent events.
 func stream(parts ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -171,7 +171,7 @@ func TestCredentialsAreTheWorkers(t *testing.T) {
 	}
 }
 
-// TestAnUpstreamWithAPath covers a gateway that serves the API below a path of its own.
+// TestAnUpstreamWithAPath covers a gateway that serves the API below a path.
 func TestAnUpstreamWithAPath(t *testing.T) {
 	t.Parallel()
 	var seen string
@@ -251,7 +251,7 @@ func or(value, otherwise string) string {
 	return value
 }
 
-// TestWhatPasses covers what looks like another model and is none.
+// TestWhatPasses covers requests that mention a second model without asking for it.
 func TestWhatPasses(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, whole) })
@@ -267,7 +267,7 @@ func TestWhatPasses(t *testing.T) {
 	require.Equal(t, 3, lease.Count().Calls, "counting tokens costs nothing")
 }
 
-// TestTheProbe covers the question whether anybody is there, which the CLI asks without a key.
+// TestTheProbe covers the request without a key by which the CLI probes for a server.
 func TestTheProbe(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(http.ResponseWriter, *http.Request) {})
@@ -306,7 +306,7 @@ func TestCounting(t *testing.T) {
 	}
 }
 
-// TestErrorsPassUnchanged covers what the CLI decides by: status, headers and text.
+// TestErrorsPassUnchanged covers the parts of an error that the CLI decides by: status, headers and text.
 func TestErrorsPassUnchanged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -322,7 +322,7 @@ func TestErrorsPassUnchanged(t *testing.T) {
 	require.JSONEq(t, `{"type":"error"}`, answer.text)
 }
 
-// TestAnUnreachableAPI covers an API that is away: the caller sees what it would see without the proxy.
+// TestAnUnreachableAPI covers an unreachable API. The caller sees the same as without the proxy.
 func TestAnUnreachableAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(http.ResponseWriter, *http.Request) {})
@@ -359,7 +359,7 @@ func TestABudgetIsRefusedBeforeTheCall(t *testing.T) {
 	require.Equal(t, http.StatusOK, free.status, "another session has its own budget")
 }
 
-// TestASessionHasSoManyCallsAtOnce covers an agent that asks in parallel: that would pass its budget by far.
+// TestASessionHasSoManyCallsAtOnce covers an agent that calls in parallel and could far exceed its budget.
 func TestASessionHasSoManyCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	rest := make(chan struct{})
@@ -385,8 +385,8 @@ func TestARequestThatIsTooLong(t *testing.T) {
 	require.Zero(t, s.reached.Load())
 }
 
-// hold answers with the beginning of a stream, and goes on when the caller has gone or rest is closed. It
-// closes gone when the caller has gone.
+// hold returns a handler that sends the beginning of a stream. It continues when the caller has gone or rest is
+// closed. It closes gone when the caller has gone.
 func hold(gone, rest chan struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		stream(started)(w, r)
@@ -443,7 +443,7 @@ func TestACallerThatLeavesEndsTheCall(t *testing.T) {
 	require.Equal(t, 1, lease.Close().Partial)
 }
 
-// TestACallerThatDoesNotReadHoldsNothingUp covers a stopped process: its connection is open and full.
+// TestACallerThatDoesNotReadHoldsNothingUp covers a stopped process whose connection stays open and full.
 func TestACallerThatDoesNotReadHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	var written atomic.Int64
@@ -460,7 +460,7 @@ func TestACallerThatDoesNotReadHoldsNothingUp(t *testing.T) {
 		lease.Key(), len(question), question))
 	t.Cleanup(func() { _ = conn.Close() })
 	last := int64(0)
-	require.Eventually(t, func() bool { // nothing more gets through
+	require.Eventually(t, func() bool { // until the buffers are full
 		before := last
 		last = written.Load()
 		return last > 0 && last == before
@@ -468,7 +468,7 @@ func TestACallerThatDoesNotReadHoldsNothingUp(t *testing.T) {
 	require.Equal(t, 1, lease.Close().Partial)
 }
 
-// TestACallerThatDoesNotWriteHoldsNothingUp covers a request whose body never comes.
+// TestACallerThatDoesNotWriteHoldsNothingUp covers a request whose body is never sent.
 func TestACallerThatDoesNotWriteHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(http.ResponseWriter, *http.Request) {})
@@ -481,7 +481,7 @@ func TestACallerThatDoesNotWriteHoldsNothingUp(t *testing.T) {
 	require.Zero(t, lease.Close())
 }
 
-// dial sends text on a connection of its own.
+// dial opens a connection and sends request on it.
 func (s *site) dial(request string) net.Conn {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.proxy.URL(), "http://"))

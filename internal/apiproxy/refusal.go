@@ -7,10 +7,10 @@ import (
 	"net/http"
 )
 
-// refusal is an answer of the proxy itself, in the form of the API's errors.
+// refusal is an error answer of the proxy itself, in the form of the API's errors.
 type refusal struct {
 	status int
-	// kind is the API's name of the error.
+	// kind is the API's name for the error.
 	kind    string
 	message string
 }
@@ -42,18 +42,18 @@ func foreignModel(model string) refusal {
 	return refusal{http.StatusForbidden, "permission_error", fmt.Sprintf("this session may not ask the model %q", model)}
 }
 
-// overBudget makes both measured versions of the CLI end after this one call. They repeat a 400, and call a 403
-// a failure to authenticate.
+// overBudget returns status 402. Both measured versions of the CLI end after one such answer. They retry a 400, and
+// report a 403 as an authentication failure.
 func overBudget(usd float64) refusal {
 	return refusal{http.StatusPaymentRequired, "billing_error", fmt.Sprintf("this session has spent its budget of $%.4g", usd)}
 }
 
-// write sends the refusal, and asks the caller not to try again.
+// write sends the refusal and tells the caller not to retry.
 func (r refusal) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Should-Retry", "false")
 	w.WriteHeader(r.status)
-	_ = json.NewEncoder(w).Encode(map[string]any{ // the caller has gone; nobody is left to tell
+	_ = json.NewEncoder(w).Encode(map[string]any{ // an error means that the caller has gone
 		"type":  "error",
 		"error": map[string]string{"type": r.kind, "message": r.message},
 	})

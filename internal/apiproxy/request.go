@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// modelMember is the name of what names a model: of the request itself, of an advisor among its tools, of the
-// fallbacks that the API may take instead.
+// modelMember is the JSON member that names a model: the request's own, an advisor's among its tools, or a fallback
+// that the API may use instead.
 const modelMember = "model"
 
-// unsearched are the members in which no model is named: what is said, and what a tool takes. They are most of
-// a request.
+// unsearched reports whether a member is skipped because no model is named in it: the conversation and the input
+// schemas of tools. These make up most of a request.
 func unsearched(member string) bool {
 	return member == "messages" || member == "system" || member == "input_schema"
 }
 
-// askedModels returns the names of all models that a request names, that of the request itself first. It
-// refuses a request that names two in one place, or writes the member in another way than the API does: its
-// readers could disagree about which one counts.
+// askedModels returns the names of all models in a request, the request's own first. It refuses a member that is
+// duplicated or differs in case from the API's spelling, because the proxy and the API could then disagree about the
+// model.
 func askedModels(body []byte) ([]string, error) {
 	reader := modelReader{decoder: json.NewDecoder(bytes.NewReader(body))}
 	reader.decoder.UseNumber()
@@ -42,14 +42,14 @@ func askedModels(body []byte) ([]string, error) {
 	return append([]string{own}, reader.found...), nil
 }
 
-// modelReader finds the names of models in a JSON value.
+// modelReader collects the names of models in a JSON value.
 type modelReader struct {
 	decoder *json.Decoder
-	// found are the models that are named below the outermost object.
+	// found lists the models named below the outermost object.
 	found []string
 }
 
-// object reads the rest of an object that has begun, and returns the model that it names itself.
+// object reads the rest of an object whose brace has been read. It returns the model that the object itself names.
 func (r *modelReader) object() (own string, err error) {
 	named := false
 	for r.decoder.More() {
@@ -76,7 +76,7 @@ func (r *modelReader) object() (own string, err error) {
 	return own, err
 }
 
-// member reads the value of an object's member, and returns it if it is a string.
+// member reads the value of an object's member. It returns the value if it is a string, otherwise "".
 func (r *modelReader) member(name string) (string, error) {
 	if unsearched(name) {
 		var skipped json.RawMessage
@@ -85,7 +85,7 @@ func (r *modelReader) member(name string) (string, error) {
 	return r.value()
 }
 
-// value reads a value, and returns it if it is a string.
+// value reads a value. It returns the value if it is a string, otherwise "".
 func (r *modelReader) value() (string, error) {
 	token, err := r.decoder.Token()
 	if err != nil {

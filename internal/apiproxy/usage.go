@@ -6,23 +6,24 @@ import (
 	"io"
 )
 
-// Usage is what the API reports that one call used.
+// Usage is the usage of one call as the API reports it.
 type Usage struct {
 	Input         int `json:"input_tokens"`
 	Output        int `json:"output_tokens"`
 	CacheRead     int `json:"cache_read_input_tokens"`
 	CacheCreation int `json:"cache_creation_input_tokens"`
-	// Creation splits CacheCreation by how long the cache is kept.
+	// Creation is the part of CacheCreation that the cache keeps for an hour.
 	Creation struct {
 		OneHour int `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
-	// ServerTools counts what the API did beside answering.
+	// ServerTools counts the tools that the API ran.
 	ServerTools struct {
 		WebSearches int `json:"web_search_requests"`
 	} `json:"server_tool_use"`
 }
 
-// max returns the larger of each number: reports on one call only grow, and leave out what was said before.
+// max returns the larger of each number. Within one call the reported numbers only grow, and a later report may omit
+// earlier ones.
 func (u Usage) max(other Usage) Usage {
 	merged := Usage{
 		Input:         max(u.Input, other.Input),
@@ -35,7 +36,7 @@ func (u Usage) max(other Usage) Usage {
 	return merged
 }
 
-// message is an answer, or one event of its stream, as far as it tells what was used.
+// message is the part of an answer, or of one event of its stream, that reports usage.
 type message struct {
 	Type    string `json:"type"`
 	Message struct {
@@ -46,35 +47,35 @@ type message struct {
 	Usage Usage  `json:"usage"`
 }
 
-// The events of a stream that tell what was used, and the one that ends it.
+// The events of a stream that report usage, and the event that ends it.
 const (
-	messageStart = "message_start" // the input's tokens
-	messageDelta = "message_delta" // the output's tokens
+	messageStart = "message_start" // has the input tokens
+	messageDelta = "message_delta" // has the output tokens
 	messageStop  = "message_stop"
 )
 
-// meter reads an answer as it passes.
+// meter reads the usage from an answer that passes through it.
 type meter interface {
 	io.Writer
-	// finish is called at the end of the answer, and reports whether it told all that was used.
+	// finish ends the metering. It reports whether the answer stated all its usage.
 	finish() bool
 }
 
-// maxEventBytes is how long an event may be that tells what was used. Longer ones are pieces of text.
+// maxEventBytes bounds the events that are read for usage. Longer ones are pieces of text.
 const maxEventBytes = 1 << 20
 
-// streamMeter reads server-sent events.
+// streamMeter meters server-sent events.
 type streamMeter struct {
 	call  *call
 	model string
 	usage Usage
-	// line is the line under way; skipped says that it is too long to matter.
+	// line buffers the current line; skipped is set if it exceeds maxEventBytes.
 	line    []byte
 	skipped bool
 	stopped bool
 }
 
-// Write implements io.Writer. It never fails.
+// Write implements io.Writer. It never returns an error.
 func (m *streamMeter) Write(p []byte) (int, error) {
 	written := len(p)
 	for {
@@ -97,7 +98,7 @@ func (m *streamMeter) add(part []byte) {
 	m.line = append(m.line, part...)
 }
 
-// endLine takes in the line that has ended.
+// endLine processes the buffered line.
 func (m *streamMeter) endLine() {
 	data, found := bytes.CutPrefix(m.line, []byte("data:"))
 	m.line, m.skipped = m.line[:0], false
@@ -113,7 +114,7 @@ func (m *streamMeter) endLine() {
 		m.model = event.Message.Model
 		m.count(event.Message.Usage)
 	case messageDelta:
-		m.usage.Output = 0 // the start had a placeholder
+		m.usage.Output = 0 // the value in message_start is a placeholder
 		m.count(event.Usage)
 	case messageStop:
 		m.stopped = true
@@ -127,16 +128,16 @@ func (m *streamMeter) count(usage Usage) {
 
 func (m *streamMeter) finish() bool { return m.stopped }
 
-// maxAnswerBytes is how long an answer may be that is not streamed: many times what a model writes.
+// maxAnswerBytes bounds an answer that is not streamed. It is many times what a model writes.
 const maxAnswerBytes = 64 << 20
 
-// wholeMeter reads an answer that is one JSON message.
+// wholeMeter meters an answer that is one JSON message.
 type wholeMeter struct {
 	call *call
 	text bytes.Buffer
 }
 
-// Write implements io.Writer. It never fails.
+// Write implements io.Writer. It never returns an error.
 func (m *wholeMeter) Write(p []byte) (int, error) {
 	if m.text.Len()+len(p) <= maxAnswerBytes {
 		_, _ = m.text.Write(p) // never fails
@@ -153,7 +154,7 @@ func (m *wholeMeter) finish() bool {
 	return true
 }
 
-// meteredBody passes an answer on and lets a meter read it.
+// meteredBody is an answer's body that a meter reads along.
 type meteredBody struct {
 	io.ReadCloser
 
