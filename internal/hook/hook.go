@@ -1,8 +1,9 @@
-// Package hook answers what the CLI asks before an agent makes a call: its PreToolUse hook, and the program in front
-// of its shell (package agentshell). Each session has a socket of its own, which is open as long as its CLI runs.
+// Package hook answers the CLI's questions about an agent's calls. The CLI asks in two ways: through its PreToolUse
+// hook, and through the program in front of its shell (package agentshell). Each session has its own socket, which is
+// open while its CLI runs.
 //
-// A call is allowed once by the hook, and a script of the shell is let through if it is such a call. So what the CLI
-// runs without asking its hook does not run.
+// Each call is decided once, by the hook. A script of the shell runs only if the hook has allowed it as a call. So a
+// script that the CLI starts without asking the hook does not run.
 package hook
 
 import (
@@ -24,16 +25,16 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// Session is whose calls are decided on.
+// Session identifies whose calls are decided, and where they run.
 type Session struct {
 	ID    string
 	Tier  int
 	Place guard.Place
-	// Narrowed leaves what the guard allows to the permission rules of the CLI.
+	// Narrowed leaves the calls that the guard allows to the permission rules of the CLI.
 	Narrowed bool
 }
 
-// Entry is a decision, for the records.
+// Entry records one decision.
 type Entry struct {
 	At       time.Time       `json:"at"`
 	Session  string          `json:"session_id"`
@@ -44,18 +45,19 @@ type Entry struct {
 	Decision guard.Decision  `json:"decision"`
 }
 
-// RuleUnasked is the rule of entries about scripts that the CLI wanted to run without asking its hook. They were denied.
+// RuleUnasked is the rule in entries about scripts that the CLI tried to run without asking its hook. All of them
+// were denied.
 const RuleUnasked = "unasked"
 
-// Ledger admits what calls do to services.
+// Ledger limits the actions of calls on services.
 type Ledger interface {
-	// Charge books actions before they happen. It returns why they are refused, or "".
+	// Charge books actions before they happen. It returns the reason of a refusal, or "".
 	Charge(ctx context.Context, call string, actions []guard.Action) (refusal string, err error)
-	// Return gives back what was booked for a call that never ran.
+	// Return cancels the booking of a call that never ran.
 	Return(ctx context.Context, call string) error
 }
 
-// Post answers for one session, from Open to Close.
+// Post answers the CLI's questions about one session, from Open to Close.
 type Post struct {
 	session Session
 	guard   *guard.Guard
@@ -64,32 +66,32 @@ type Post struct {
 
 	listener net.Listener
 	socket   string
-	// answering ends when Close has been called.
+	// answering ends when Close is called.
 	answering context.Context
 	end       context.CancelFunc
 	served    sync.WaitGroup
 
 	mutex sync.Mutex
-	// decided are the calls that were decided on, by their ids.
+	// decided holds the ids of the calls that were decided.
 	decided map[string]bool
-	// granted are the calls of the shell that were allowed and have not run, by their command.
+	// granted holds the shell calls that were allowed and have not run yet, by command.
 	granted map[string][]grant
 }
 
-// grant is a call of the shell that was allowed.
+// grant is an allowed shell call.
 type grant struct {
 	call    string
 	charged bool
 }
 
-// Open begins to answer on a socket in dir, which only the worker may write. record gets every decision.
+// Open starts a Post on a socket in dir. Only the worker may write to dir. record receives every decision.
 func Open(dir string, g *guard.Guard, session Session, ledger Ledger, record func(Entry)) (*Post, error) {
 	socket := filepath.Join(dir, rand.Text()[:16])
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", socket)
 	if err != nil {
 		return nil, fmt.Errorf("open the guard's socket: %w", err)
 	}
-	// The agent may run as another user. The name of the socket is known to its CLI alone.
+	// The agent may run as another user. Only its CLI knows the name of the socket.
 	if err := os.Chmod(socket, 0o666); err != nil { //nolint:gosec // see above
 		return nil, errors.Join(fmt.Errorf("open the guard's socket: %w", err), listener.Close())
 	}
@@ -103,7 +105,7 @@ func Open(dir string, g *guard.Guard, session Session, ledger Ledger, record fun
 	return p, nil
 }
 
-// Environment returns the variables that make the CLI ask.
+// Environment returns the variables that make the CLI ask this Post.
 func (p *Post) Environment(executable string) map[string]string {
 	return map[string]string{
 		agentshell.SocketVariable:  p.socket,
@@ -112,7 +114,7 @@ func (p *Post) Environment(executable string) map[string]string {
 	}
 }
 
-// Close ends the answers, and gives back what was booked for calls that never ran.
+// Close stops the Post and cancels the bookings of calls that never ran.
 func (p *Post) Close(ctx context.Context) error {
 	p.end()
 	err := p.listener.Close()
@@ -129,26 +131,26 @@ func (p *Post) Close(ctx context.Context) error {
 	return err
 }
 
-// acceptPause is how long to wait after a connection that could not be taken.
+// acceptPause is the wait after a failed accept.
 const acceptPause = 20 * time.Millisecond
 
-// serve takes questions until the listener is closed.
+// serve accepts connections until the listener is closed.
 func (p *Post) serve() {
 	for {
 		connection, err := p.listener.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // too many files are open, for instance
+		case err != nil: // for instance, too many files are open
 			time.Sleep(acceptPause)
 			continue
 		}
-		p.served.Go(func() { p.converse(connection) })
+		p.served.Go(func() { p.handle(connection) })
 	}
 }
 
-// converse answers one question.
-func (p *Post) converse(connection net.Conn) {
+// handle answers the question of one connection.
+func (p *Post) handle(connection net.Conn) {
 	defer func() { _ = connection.Close() }()
 	stop := context.AfterFunc(p.answering, func() { _ = connection.Close() })
 	defer stop()
@@ -157,7 +159,7 @@ func (p *Post) converse(connection net.Conn) {
 		return
 	}
 	answer := p.answer(question)
-	_ = json.NewEncoder(connection).Encode(answer) // whoever has gone needs no answer
+	_ = json.NewEncoder(connection).Encode(answer) // an error means that the caller has gone
 }
 
 func (p *Post) answer(question agentshell.Question) agentshell.Answer {
@@ -178,7 +180,7 @@ func (p *Post) answer(question agentshell.Question) agentshell.Answer {
 	if err := json.Unmarshal(question.Hook, &call); err != nil || call.Tool == "" || call.ToolUseID == "" {
 		return agentshell.Answer{Reason: "the question of the CLI cannot be read"}
 	}
-	if !p.isNew(call.ToolUseID) { // what was booked for a call belongs to one call
+	if !p.isNew(call.ToolUseID) { // a booking belongs to one call only
 		return agentshell.Answer{Reason: "this call was decided on already"}
 	}
 	decision := p.decide(call.Tool, call.ToolUseID, call.Dir, call.Input)
@@ -189,7 +191,7 @@ func (p *Post) answer(question agentshell.Question) agentshell.Answer {
 	return agentshell.Answer{Output: p.output(decision)}
 }
 
-// isNew reports whether nothing was decided on a call so far.
+// isNew reports whether the call has not been decided before, and marks it as decided.
 func (p *Post) isNew(id string) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -200,7 +202,7 @@ func (p *Post) isNew(id string) bool {
 	return true
 }
 
-// recordUnasked records a script that the CLI wanted to run of its own accord.
+// recordUnasked records a script that the CLI tried to run without asking its hook.
 func (p *Post) recordUnasked(script, reason string) {
 	input, err := json.Marshal(map[string]string{"command": script})
 	if err != nil {
@@ -212,7 +214,7 @@ func (p *Post) recordUnasked(script, reason string) {
 	})
 }
 
-// decide asks the guard, and the ledger for what the guard allows.
+// decide asks the guard. It charges the ledger for the actions that the guard allows.
 func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decision {
 	place := p.session.Place
 	place.Dir = dir
@@ -223,9 +225,9 @@ func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decisio
 	charged := len(decision.Actions) > 0
 	if charged {
 		refusal, err := p.ledger.Charge(p.answering, id, decision.Actions)
-		if err != nil { // it may have been booked all the same
+		if err != nil { // the booking may have succeeded all the same
 			refusal = "the ledger of restarts cannot be asked: " + err.Error()
-			p.giveBack(id)
+			p.refund(id)
 		}
 		if refusal != "" {
 			return guard.Decision{Rule: "cooldown", Reason: refusal, Actions: decision.Actions}
@@ -242,39 +244,40 @@ func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decisio
 	return decision
 }
 
-// returnLimit bounds the wait for the ledger to take something back.
-const returnLimit = 5 * time.Second
+// refundLimit bounds the wait for the ledger to cancel a booking.
+const refundLimit = 5 * time.Second
 
-// giveBack returns what may have been booked for a call that is denied. If that fails it stays booked, which does less harm
-// than the contrary.
-func (p *Post) giveBack(call string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.answering), returnLimit)
+// refund cancels the booking of a denied call, which may or may not exist. If that fails, the booking stays. A
+// booking too many does less harm than one too few.
+func (p *Post) refund(call string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.answering), refundLimit)
 	defer cancel()
 	_ = p.ledger.Return(ctx, call)
 }
 
-// output is what the CLI reads: https://code.claude.com/docs/en/hooks#pretooluse-decision-control.
+// output returns a decision in the form that the CLI reads:
+// https://code.claude.com/docs/en/hooks#pretooluse-decision-control.
 func (p *Post) output(decision guard.Decision) json.RawMessage {
 	type specific struct {
 		Event    string `json:"hookEventName"`
 		Decision string `json:"permissionDecision"`
 		Reason   string `json:"permissionDecisionReason,omitempty"`
 	}
-	said := map[string]specific{"hookSpecificOutput": {"PreToolUse", "deny", decision.Reason}}
+	answer := map[string]specific{"hookSpecificOutput": {"PreToolUse", "deny", decision.Reason}}
 	switch {
 	case decision.Allowed && p.session.Narrowed:
 		return json.RawMessage(`{}`)
 	case decision.Allowed:
-		said["hookSpecificOutput"] = specific{Event: "PreToolUse", Decision: "allow"}
+		answer["hookSpecificOutput"] = specific{Event: "PreToolUse", Decision: "allow"}
 	}
-	text, err := json.Marshal(said)
+	text, err := json.Marshal(answer)
 	if err != nil {
 		return nil
 	}
 	return text
 }
 
-// script lets a script of the CLI's shell through if it is a call that was allowed and has not run yet.
+// script lets a script of the CLI's shell run if it is a call that was allowed and has not run yet.
 func (p *Post) script(script string) agentshell.Answer {
 	command, err := commandOf(script)
 	if err != nil {
@@ -292,8 +295,8 @@ func (p *Post) script(script string) agentshell.Answer {
 	return agentshell.Answer{Run: true}
 }
 
-// commandOf returns the agent's command out of the script that the CLI makes of it: settings, then eval 'COMMAND', then
-// the working directory for the next call.
+// commandOf returns the agent's command from the CLI's script. The script consists of settings, then eval 'COMMAND',
+// then a command that saves the working directory for the next call.
 func commandOf(script string) (string, error) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
 	if err != nil {
@@ -312,7 +315,7 @@ func commandOf(script string) (string, error) {
 	return plain(evals[0].Args[1])
 }
 
-// plain returns the text of a word that is quoted in pieces, of which the shell expands none.
+// plain returns the text of a word made of quoted pieces. It refuses a word in which the shell expands anything.
 func plain(word *syntax.Word) (string, error) {
 	var text strings.Builder
 	for _, part := range word.Parts {
@@ -339,10 +342,10 @@ func plain(word *syntax.Word) (string, error) {
 	return text.String(), nil
 }
 
-// errExpands is the refusal of a script in which the shell would put a part of the agent's command together.
+// errExpands refuses a script in which the shell would expand a part of the agent's command.
 var errExpands = errors.New("the CLI's script must have the command of the agent in plain quotes")
 
-// Settings returns the part of the CLI's settings that makes it ask before every call.
+// Settings returns the part of the CLI's settings that makes it call its hook before every call.
 func Settings() map[string]any {
 	command := map[string]any{"type": "command", "command": agentshell.HookScript, "timeout": 60}
 	return map[string]any{"hooks": map[string]any{

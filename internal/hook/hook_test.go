@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/hook"
 )
 
-// books is a ledger that admits so many actions of a kind for each service; any number if the limit is 0.
+// books is a ledger that admits at most limit actions of a kind for each service. A limit of 0 admits any number.
 type books struct {
 	mutex   sync.Mutex
 	limit   int
@@ -49,7 +49,7 @@ func (b *books) Return(_ context.Context, call string) error {
 	return nil
 }
 
-// ask asks a post as the CLI's processes do.
+// ask sends a question to a post as the CLI's processes do.
 func ask(t *testing.T, post *hook.Post, question agentshell.Question) agentshell.Answer {
 	t.Helper()
 	connection, err := net.Dial("unix", post.Environment("")[agentshell.SocketVariable])
@@ -61,7 +61,7 @@ func ask(t *testing.T, post *hook.Post, question agentshell.Question) agentshell
 	return answer
 }
 
-// calls is the hook's question about a command.
+// calls returns the hook's question about a command.
 func calls(t *testing.T, id, command string) agentshell.Question {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
@@ -71,7 +71,7 @@ func calls(t *testing.T, id, command string) agentshell.Question {
 	return agentshell.Question{Hook: text}
 }
 
-// wrapped is what the CLI makes of a command (measured on 2.1.197 and 2.1.330).
+// wrapped returns the script that the CLI makes of a command (measured on 2.1.197 and 2.1.330).
 func wrapped(quoted string) agentshell.Question {
 	return agentshell.Question{Script: "source /tmp/snapshot.sh 2>/dev/null || true && shopt -u extglob 2>/dev/null || true && eval " +
 		quoted + " < /dev/null && pwd -P >| /tmp/claude-1-cwd"}
@@ -111,7 +111,7 @@ func TestCloseGivesBackWhatNeverRan(t *testing.T) {
 	require.Equal(t, map[string][]guard.Action{"ran": {{Kind: "restart", Service: "a"}}}, s.ledger.charged)
 }
 
-// TestACallIsDecidedOnOnce keeps what was booked for a call from being given back for another question with its id.
+// TestACallIsDecidedOnOnce protects a call's booking: a second question with the call's id must not cancel it.
 func TestACallIsDecidedOnOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "docker")

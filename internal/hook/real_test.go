@@ -25,14 +25,14 @@ import (
 	"github.com/claudeops/claudeops/internal/hook"
 )
 
-// site is where the real CLI works: directories, and stand-ins for programs that write down how they are called.
+// site holds the directories in which the CLI runs, and stand-ins for programs, which log their command lines.
 type site struct {
 	t                          *testing.T
 	work, home, temp, bin, log string
 	ledger                     *books
-	// rules are arguments of the CLI: permission rules.
+	// rules are permission rules, as arguments of the CLI.
 	rules []string
-	// standIn has the stand-in run in place of the real CLI.
+	// standIn runs the stand-in instead of the real CLI.
 	standIn bool
 
 	mutex   sync.Mutex
@@ -56,7 +56,7 @@ func newSite(t *testing.T, programs ...string) *site {
 	return s
 }
 
-// called returns what the stand-ins were called with, a line each.
+// called returns the command lines of the stand-ins, one per line.
 func (s *site) called() string {
 	text, err := os.ReadFile(s.log)
 	if os.IsNotExist(err) {
@@ -66,14 +66,14 @@ func (s *site) called() string {
 	return string(text)
 }
 
-// guard returns the guard of the embedded policy, for which the stand-ins are programs of the system.
+// guard returns a guard with the embedded policy, which accepts the stand-ins as system programs.
 func (s *site) guard() *guard.Guard {
 	policy, err := guard.ParsePolicy(bytes.Replace(deploy.Policy, []byte("directories: ["), []byte("directories: ["+s.bin+", "), 1))
 	require.NoError(s.t, err)
 	return guard.New(policy, guard.Host{})
 }
 
-// open begins to answer for a session of the tier.
+// open starts a Post for a session of the tier.
 func (s *site) open(tier int) *hook.Post {
 	session := hook.Session{ID: "session-1", Tier: tier, Place: s.place(), Narrowed: slices.Contains(s.rules, "--allowedTools")}
 	post, err := hook.Open(s.t.TempDir(), s.guard(), session, s.ledger, s.record)
@@ -94,13 +94,13 @@ func (s *site) record(entry hook.Entry) {
 	s.entries = append(s.entries, entry)
 }
 
-// result is what the model is told of a call.
+// result is the result of a call as the model reads it.
 type result struct {
 	Content any  `json:"content"`
 	IsError bool `json:"is_error"`
 }
 
-// cli returns the program that plays the scenario, and its API.
+// cli returns the path of the program that plays the scenario, and the URL of its API.
 func (s *site) cli(version claudesim.Version, scenario claudesim.Scenario) (path, url string) {
 	s.t.Helper()
 	if s.standIn {
@@ -109,7 +109,7 @@ func (s *site) cli(version claudesim.Version, scenario claudesim.Scenario) (path
 	return simtest.RealCLI(s.t, version), simtest.StartAPI(s.t, scenario).URL()
 }
 
-// run runs the CLI, whose model makes the calls one after the other, and returns what the model was told of each.
+// run runs the CLI. Its model makes the calls one after another. run returns the result of each call.
 func (s *site) run(version claudesim.Version, environ map[string]string, calls ...claudesim.Reply) []result {
 	s.t.Helper()
 	cli, url := s.cli(version, claudesim.Play(claudesim.Always(append(calls, claudesim.Say("done"))...)))
@@ -145,7 +145,7 @@ func (s *site) run(version claudesim.Version, environ map[string]string, calls .
 	return results
 }
 
-// environment is that of a CLI that asks the post.
+// environment returns the environment of a CLI that asks the post.
 func (s *site) environment(post *hook.Post) map[string]string {
 	executable, err := os.Executable()
 	require.NoError(s.t, err)
@@ -179,7 +179,7 @@ func TestRealCLI(t *testing.T) {
 	}
 }
 
-// TestRealCLINarrowed has permission rules of the CLI narrow what the policy grants, and widen nothing.
+// TestRealCLINarrowed checks that permission rules of the CLI narrow the policy's grants and never widen them.
 func TestRealCLINarrowed(t *testing.T) {
 	t.Parallel()
 	commands := []string{"docker ps", "docker restart web", "docker rm -f web", "docker logs web"}
@@ -215,7 +215,7 @@ func TestRealCLINarrowed(t *testing.T) {
 	}
 }
 
-// TestRealCLIFailsClosed takes away, one after the other, what a decision needs: nothing runs.
+// TestRealCLIFailsClosed removes one part at a time that a decision needs. No call may run then.
 func TestRealCLIFailsClosed(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
@@ -259,7 +259,7 @@ func TestRealCLIFailsClosed(t *testing.T) {
 	}
 }
 
-// TestRealCLICharges has the third restart of a service refused, however it is spelled.
+// TestRealCLICharges checks that the third restart of a service is refused in every spelling.
 func TestRealCLICharges(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
@@ -280,8 +280,8 @@ func TestRealCLICharges(t *testing.T) {
 	}
 }
 
-// TestRealCLICorpus has the real CLI make calls of the guard's corpus: none that is denied runs, none that is allowed is
-// refused.
+// TestRealCLICorpus has the real CLI make calls of the guard's corpus. No denied call may run, and no allowed call
+// may be refused.
 func TestRealCLICorpus(t *testing.T) {
 	t.Parallel()
 	const each = 26
@@ -314,8 +314,8 @@ func TestRealCLICorpus(t *testing.T) {
 	}
 }
 
-// sample returns so many commands of a file of the corpus, evenly spread over it. Those that wait, or that need links or
-// programs that this site has not, are left out.
+// sample returns count commands of a corpus file, evenly spread over it. It skips commands that wait, and commands
+// that need links or programs that the site lacks.
 func (s *site) sample(name string, tier, count int, here *strings.Replacer) []string {
 	s.t.Helper()
 	text, err := os.ReadFile("../guard/testdata/" + name + ".jsonl")
@@ -339,7 +339,7 @@ func (s *site) sample(name string, tier, count int, here *strings.Replacer) []st
 	return sampled
 }
 
-// BenchmarkHook is the hook as a whole process: start, question, decision, answer, end.
+// BenchmarkHook measures the hook as a whole process: start, question, decision, answer, end.
 func BenchmarkHook(b *testing.B) {
 	policy, err := guard.ParsePolicy(deploy.Policy)
 	require.NoError(b, err)
@@ -351,7 +351,7 @@ func BenchmarkHook(b *testing.B) {
 	build := exec.CommandContext(b.Context(), "go", "build", "-o", worker, "../../worker")
 	output, err := build.CombinedOutput()
 	require.NoError(b, err, string(output))
-	question := func() []byte { // a call is decided on once
+	question := func() []byte { // a new call each time: each is decided once only
 		text, err := json.Marshal(map[string]any{
 			"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "toolu_" + uuid.NewString(),
 			"tool_input": map[string]string{"command": "docker logs x 2>&1 | tail -50; for s in a b; do systemctl is-active $s; done"},

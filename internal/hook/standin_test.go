@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// TestStandIn holds the stand-in to what the real CLIs do with a guard, so that the tests of other packages may rely on it.
+// TestStandIn holds the stand-in to the real CLIs' behaviour with a guard. The tests of other packages rely on it.
 func TestStandIn(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
@@ -37,7 +37,7 @@ func TestStandIn(t *testing.T) {
 	}
 }
 
-// TestStandInFailsClosed has nobody answer.
+// TestStandInFailsClosed checks that no call runs if the post is closed.
 func TestStandInFailsClosed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "docker")
