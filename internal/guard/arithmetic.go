@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// subscript reads the index of an array: it is arithmetic, which runs what is in its variables. One that is out of
-// range ends the line, so that only plain numbers are read.
+// subscript checks the index of an array. bash evaluates an index as arithmetic, which runs commands found in
+// variables. An index out of range ends the line. So only plain numbers, @ and * are accepted.
 func (s *shell) subscript(index syntax.ArithmExpr) error {
 	if word, ok := index.(*syntax.Word); ok {
 		if lit := word.Lit(); lit == "@" || lit == "*" || isDecimal(lit) {
@@ -18,14 +18,14 @@ func (s *shell) subscript(index syntax.ArithmExpr) error {
 	return unclear("this index of an array", "use a plain number, or @")
 }
 
-// isDecimal reports whether a text is a number that bash reads without an error: digits, not begun with a zero.
+// isDecimal reports whether bash reads text as a decimal number without an error: digits without a leading zero.
 func isDecimal(text string) bool {
 	return text == "0" || text != "" && text[0] != '0' && strings.Trim(text, "0123456789") == "" && len(text) < 18
 }
 
-// arithmetic reads an arithmetic expression. bash evaluates what is in its variables, and what is in those,
-// and runs the commands that it finds: x='a[$(id)]'; echo $((x)). So all of them must be numbers. An error, such as a
-// division by zero, skips the rest of the line and goes on with the next one, so that none may happen.
+// arithmetic checks an arithmetic expression. bash evaluates the values of variables recursively and runs the
+// commands in them: x='a[$(id)]'; echo $((x)). So every variable must hold a number. An error, such as a division by
+// zero, skips the rest of the line and continues with the next one. So expressions that may fail are refused.
 func (s *shell) arithmetic(expression syntax.ArithmExpr) error {
 	switch e := expression.(type) {
 	case nil:
@@ -55,7 +55,7 @@ func (s *shell) arithmetic(expression syntax.ArithmExpr) error {
 	}
 }
 
-// mayFail refuses what ends with an error for some numbers.
+// mayFail refuses operations that fail for some numbers.
 func mayFail(e *syntax.BinaryArithm) error {
 	switch {
 	case slices.Contains([]syntax.BinAritOperator{syntax.QuoAssgn, syntax.RemAssgn, syntax.Pow, syntax.TernQuest}, e.Op):
@@ -69,7 +69,7 @@ func mayFail(e *syntax.BinaryArithm) error {
 	return nil
 }
 
-// assignNumber reads name = expression, and its like.
+// assignNumber checks an assignment within arithmetic, such as name = expression.
 func (s *shell) assignNumber(target, value syntax.ArithmExpr) error {
 	word, ok := target.(*syntax.Word)
 	if !ok || !isName(word.Lit()) || !s.maySet(word.Lit()) {
@@ -87,7 +87,7 @@ func (s *shell) assignNumber(target, value syntax.ArithmExpr) error {
 	return nil
 }
 
-// number wants a word of an arithmetic expression to be a number, or a variable that has one.
+// number checks that a word of an arithmetic expression is a number, or a variable that holds one.
 func (s *shell) number(word *syntax.Word) error {
 	text, err := s.text(word)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// builtin reads a call of a command of bash itself.
+// builtin checks a call of one of bash's builtin commands.
 type builtin func(s *shell, words []Word, redirects []*syntax.Redirect) error
 
-// builtins are the commands of bash that a script may use. What is refused is here, too: bash takes its own
-// command before a program of the same name.
+// builtins maps the names of bash's builtin commands to their checks. It includes the refused ones, because bash
+// prefers a builtin to a program of the same name.
 var builtins map[string]builtin
 
 func init() { //nolint:gochecknoinits // the table refers to functions that refer to it
@@ -35,13 +35,13 @@ func refuseBuiltin(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	return unclear(words[0].String(), "write the commands themselves")
 }
 
-// readNothing is a command that prints nothing.
+// readNothing accepts a builtin that prints nothing.
 func readNothing(s *shell, _ []Word, _ []*syntax.Redirect) error {
 	s.output = Nothing
 	return nil
 }
 
-// readEcho prints an empty line if it is given no words.
+// readEcho accepts echo, which prints only an empty line if it has no arguments.
 func readEcho(s *shell, words []Word, _ []*syntax.Redirect) error {
 	if len(words) == 1 {
 		s.output = Nothing
@@ -49,7 +49,8 @@ func readEcho(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// plainNames returns what follows the options of a builtin, all of which must be known names of variables.
+// plainNames returns the arguments of a builtin after its options. Each must be a known variable name that the script
+// may set.
 func (s *shell) plainNames(words []Word, options string) ([]string, error) {
 	var names []string
 	for _, word := range words[1:] {
@@ -74,7 +75,8 @@ func readPlain(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readTest refuses what evaluates a subscript: -v and -R. bash takes a word for an operator by how many there are.
+// readTest refuses -v and -R, which evaluate a subscript. It also refuses unknown words where bash may read an
+// operator: their position depends on the number of words.
 func readTest(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	operands := words[1:]
 	if words[0] == "[" && len(operands) > 0 && operands[len(operands)-1] == "]" {
@@ -83,7 +85,7 @@ func readTest(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	if len(operands) > 0 && operands[0] == "!" {
 		operands = operands[1:]
 	}
-	operator := 0 // the place of the operator, which must be known
+	operator := 0 // index of the operator, which must be known
 	if len(operands) == 3 {
 		operator = 1
 	}
@@ -141,7 +143,7 @@ func readRead(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readUlimit shows limits, and changes none.
+// readUlimit accepts a ulimit that only shows limits.
 func readUlimit(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	for _, word := range words[1:] {
 		if option, known := word.Known(); !known || !strings.HasPrefix(option, "-") {
@@ -151,7 +153,7 @@ func readUlimit(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readSet takes the options that make scripts stop at errors.
+// readSet accepts the options that make a script stop at errors.
 func readSet(s *shell, words []Word, _ []*syntax.Redirect) error {
 	if len(words) == 1 {
 		return unclear("set, which shows all variables,", "name the variable")
@@ -170,7 +172,7 @@ func readSet(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readCommand reads `command X` and `builtin X` as X, past functions.
+// readCommand reads `command X` and `builtin X` as X, ignoring functions.
 func readCommand(s *shell, words []Word, redirects []*syntax.Redirect) error {
 	if len(words) > 1 && (words[1] == "-v" || words[1] == "-V") {
 		return nil
@@ -188,7 +190,7 @@ func readCommand(s *shell, words []Word, redirects []*syntax.Redirect) error {
 	return s.run(Command{Words: words[1:]})
 }
 
-// readEval reads the script that eval is given.
+// readEval reads the script that is passed to eval.
 func readEval(s *shell, words []Word, _ []*syntax.Redirect) error {
 	var script []string
 	for _, word := range words[1:] {
@@ -203,7 +205,7 @@ func readEval(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return err
 }
 
-// readExec reads exec as the program that it becomes; without one it only redirects.
+// readExec reads exec PROGRAM as a call of the program. Without a program, exec only redirects.
 func readExec(s *shell, words []Word, redirects []*syntax.Redirect) error {
 	if len(words) == 1 {
 		for _, redirect := range redirects {

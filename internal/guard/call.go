@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call reads a simple command: assignments, a builtin, a function or a program.
+// call reads a simple command: assignments, a builtin, a function call or a program.
 func (s *shell) call(c *syntax.CallExpr, redirects []*syntax.Redirect) error {
 	if len(c.Args) == 0 {
 		return s.assigns(c.Assigns)
@@ -40,12 +40,12 @@ func (s *shell) call(c *syntax.CallExpr, redirects []*syntax.Redirect) error {
 	return s.run(Command{Words: words, Env: env})
 }
 
-// isReadWithIFS reports whether there are no assignments in front of a builtin, or that of IFS in front of read.
+// isReadWithIFS reports whether a builtin has no assignments in front of it, or is read with IFS only.
 func isReadWithIFS(name string, env []Word) bool {
 	return len(env) == 0 || name == "read" && len(env) == 1 && strings.HasPrefix(string(env[0]), "IFS=")
 }
 
-// run tells the visitor of a program.
+// run passes a program to the visitor.
 func (s *shell) run(command Command) (err error) {
 	command.Dir, command.Input, command.Stdin, command.Repeated = s.dir, s.input, s.stdin, s.repeated
 	s.output, err = s.visitor.Run(command)
@@ -59,7 +59,7 @@ func (s *shell) callFunction(name string, body *syntax.Stmt, args []Word) error 
 	outer, locals := s.args, s.locals
 	s.args, s.locals = append([]Word{}, args...), map[string]Word{}
 	defer func() {
-		for name, value := range s.locals { // whether they were declared before they were set is not followed
+		for name, value := range s.locals { // the order of declaring and setting is not tracked
 			if s.vars[name] != value {
 				s.vars[name] = Word(anyText)
 			}
@@ -68,13 +68,13 @@ func (s *shell) callFunction(name string, body *syntax.Stmt, args []Word) error 
 		s.args, s.locals = outer, locals
 	}()
 	err := s.nested(func() error { return s.stmt(body) })
-	if returns(body) { // what stands behind may not have been reached
+	if returns(body) { // the statements after a return may have been skipped
 		s.forget([]*syntax.Stmt{body})
 	}
 	return err
 }
 
-// returns reports whether a function may end before its end.
+// returns reports whether a function may return early.
 func returns(body *syntax.Stmt) bool {
 	found := false
 	syntax.Walk(body, func(node syntax.Node) bool {
@@ -87,7 +87,7 @@ func returns(body *syntax.Stmt) bool {
 	return found
 }
 
-// assigns reads assignments to the shell's own variables.
+// assigns reads assignments to variables of the shell.
 func (s *shell) assigns(assigns []*syntax.Assign) error {
 	for _, a := range assigns {
 		value, err := s.assigned(a)
@@ -106,7 +106,7 @@ func (s *shell) assigns(assigns []*syntax.Assign) error {
 	return nil
 }
 
-// elements notes the elements of an array that is assigned as a whole.
+// elements records the elements of an array that is assigned as a whole.
 func (s *shell) elements(a *syntax.Assign) error {
 	if a.Array == nil || a.Append || a.Index != nil || !s.top {
 		return nil
@@ -142,7 +142,7 @@ func (s *shell) assigned(a *syntax.Assign) (Word, error) {
 	return value, nil
 }
 
-// array reads the elements of an array.
+// array checks the elements of an array.
 func (s *shell) array(array *syntax.ArrayExpr) error {
 	for _, element := range array.Elems {
 		if element.Index != nil {
@@ -160,7 +160,7 @@ func (s *shell) array(array *syntax.ArrayExpr) error {
 	return nil
 }
 
-// assignsFor reads the assignments in front of a command, which are in the environment of that alone.
+// assignsFor reads the assignments in front of a command. They are set in the environment of that command only.
 func (s *shell) assignsFor(assigns []*syntax.Assign) ([]Word, error) {
 	var env []Word
 	for _, a := range assigns {
@@ -176,7 +176,7 @@ func (s *shell) assignsFor(assigns []*syntax.Assign) ([]Word, error) {
 	return env, nil
 }
 
-// shellVariables change how bash itself reads or runs a script.
+// shellVariables are variables that change how bash itself reads or runs a script.
 var shellVariables = map[string]bool{
 	"PATH": true, "IFS": true, "ENV": true, "HOME": true, "CDPATH": true, "PWD": true, "OLDPWD": true, "PS4": true,
 	"PROMPT_COMMAND": true, "SHELLOPTS": true, "GLOBIGNORE": true, "EXECIGNORE": true, "FIGNORE": true, "SHELL": true,
@@ -186,8 +186,8 @@ var shellVariables = map[string]bool{
 	"TMPDIR": true, "TIMEFORMAT": true, "FUNCNEST": true, "INPUTRC": true, "OPTIND": true,
 }
 
-// maySet reports whether a script may set a variable: none that bash itself goes by, and none that is in the
-// environment of what it starts.
+// maySet reports whether a script may set a variable. It refuses the variables that bash uses itself and those in the
+// environment of the programs that the script starts.
 func (s *shell) maySet(name string) bool {
 	return !shellVariables[name] && !strings.HasPrefix(name, "BASH") && !strings.HasPrefix(name, "LC_") && name != "LANG" &&
 		(s.env.Exported == nil || !s.env.Exported(name))
@@ -197,7 +197,8 @@ func (s *shell) refuseToSet(name string) error {
 	return unclear("a script that sets "+name, "choose another name for the variable")
 }
 
-// declare reads export, local, declare and their like. What is exported reaches every later program, so nothing is.
+// declare reads local, declare and typeset. It refuses export and the like: an exported variable reaches every later
+// program.
 func (s *shell) declare(c *syntax.DeclClause) error {
 	switch c.Variant.Value {
 	case "local", "declare", "typeset":
@@ -208,7 +209,7 @@ func (s *shell) declare(c *syntax.DeclClause) error {
 		return unclear(c.Variant.Value+", which shows all variables,", "name the variable")
 	}
 	for _, a := range c.Args {
-		if a.Name == nil { // an option, or a word that is expanded to an assignment
+		if a.Name == nil { // an option, or a word that expands to an assignment
 			if option := a.Value.Lit(); option == "-a" || option == "-A" {
 				continue
 			}
@@ -232,7 +233,7 @@ func (s *shell) declare(c *syntax.DeclClause) error {
 	return nil
 }
 
-// test reads [[ … ]]. Its comparisons of numbers are arithmetic, and -v takes a subscript.
+// test reads [[ … ]]. Its numeric comparisons are arithmetic, and -v evaluates a subscript.
 func (s *shell) test(expression syntax.TestExpr) error {
 	switch e := expression.(type) {
 	case *syntax.BinaryTest:
@@ -263,7 +264,7 @@ func comparing(op syntax.BinTestOperator) bool {
 	}, op)
 }
 
-// compare reads a comparison of numbers.
+// compare checks a numeric comparison.
 func (s *shell) compare(e *syntax.BinaryTest) error {
 	for _, side := range []syntax.TestExpr{e.X, e.Y} {
 		word, ok := side.(*syntax.Word)

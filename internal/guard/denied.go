@@ -2,11 +2,11 @@ package guard
 
 import "fmt"
 
-// DeniedError says that the policy does not grant what a call would do.
+// DeniedError reports that the policy does not grant a call.
 type DeniedError struct {
-	// Rule is the part of the policy that decided, such as "docker restart" or "secrets".
+	// Rule is the part of the policy that denied the call, such as "docker restart" or "secrets".
 	Rule string
-	// Reason is why, for the agent and for people.
+	// Reason explains the denial to the agent and to people.
 	Reason string
 }
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Brief tells an agent what its tier may do, how to write it, and what is refused whatever it writes: a list in Markdown, at
-// most 25 lines long for the built-in policy.
+// Brief describes to an agent what its tier may do, how to write calls, and what is always refused. It returns a list
+// in Markdown of at most 25 lines for the built-in policy.
 func (p *Policy) Brief(tier int) string {
 	explained := p.Explain(tier)
 	explained.Never = explained.relevant()
@@ -14,7 +14,7 @@ func (p *Policy) Brief(tier int) string {
 	var lines []string
 	if explained.Anything {
 		lines = append(lines, "You may run any program, and read and write any file, but for this (`a b|c` stands for `a b` and `a c`):")
-		lines = append(append(lines, explained.refused()...), explained.reasons()...)
+		lines = append(append(lines, explained.refused()...), explained.neverByReason()...)
 		return strings.Join(append(lines, "", refusals), "\n") + "\n"
 	}
 	lines = append(lines,
@@ -24,7 +24,7 @@ func (p *Policy) Brief(tier int) string {
 	lines = append(lines, explained.spelling()...)
 	lines = append(lines, "", "Refused in any case:")
 	lines = append(lines, explained.refused()...)
-	if reasons := explained.whys(); len(reasons) > 0 {
+	if reasons := explained.neverReasons(); len(reasons) > 0 {
 		lines = append(lines, "- any call where "+strings.Join(reasons, "; "))
 	}
 	return strings.Join(lines, "\n") + "\n"
@@ -33,7 +33,7 @@ func (p *Policy) Brief(tier int) string {
 const refusals = "A refusal says why. Try another spelling only if it names one; else leave it, and say in your verdict what you " +
 	"could not do."
 
-// granted lists what the tier may do, a line for each group.
+// granted lists the grants of the tier, one line for each group.
 func (e Explanation) granted() []string {
 	var lines []string
 	add := func(what, text string) {
@@ -67,7 +67,7 @@ func (e Explanation) granted() []string {
 	return lines
 }
 
-// spelling lists how calls are written so that they pass.
+// spelling lists rules for writing calls that pass.
 func (e Explanation) spelling() []string {
 	lines := []string{
 		"- pipes, `&&`, `||`, `;`, `2>&1`, `if`, `while read`, and `for` over words that are written out are fine; " +
@@ -83,7 +83,7 @@ func (e Explanation) spelling() []string {
 	return append(lines, "- "+strings.ToLower(refusals[:1])+strings.TrimSuffix(refusals[1:], "."))
 }
 
-// refused lists what is refused whatever the spelling.
+// refused lists what is refused in every spelling.
 func (e Explanation) refused() []string {
 	lines := []string{
 		"- the supervisor's own files and ports, Temporal and its Web UI, `starter`, `claude`; environment and memory of processes",
@@ -102,8 +102,8 @@ func (e Explanation) refused() []string {
 	return lines
 }
 
-// whys lists the reasons of the never list, each once.
-func (e Explanation) whys() []string {
+// neverReasons lists the distinct reasons of the never list.
+func (e Explanation) neverReasons() []string {
 	whys := make([]string, len(e.Never))
 	for i, never := range e.Never {
 		whys[i] = never.Why
@@ -111,13 +111,13 @@ func (e Explanation) whys() []string {
 	return unique(whys)
 }
 
-// reasons groups the never list by its reasons.
-func (e Explanation) reasons() []string {
+// neverByReason lists the rules of the never list, grouped by reason.
+func (e Explanation) neverByReason() []string {
 	uses := map[string][]string{}
 	for _, never := range e.Never {
 		uses[never.Why] = append(uses[never.Why], never.short())
 	}
-	whys := e.whys()
+	whys := e.neverReasons()
 	texts := make([]string, len(whys))
 	for i, why := range whys {
 		texts[i] = "- " + ticked(unique(uses[why])) + ": " + why
@@ -125,7 +125,7 @@ func (e Explanation) reasons() []string {
 	return texts
 }
 
-// relevant returns the rules of the never list that are about what the tier is granted: all else is refused anyhow.
+// relevant returns the rules of the never list that restrict a grant of the tier. Other programs are refused anyway.
 func (e Explanation) relevant() []Never {
 	if e.Anything {
 		return e.Never
@@ -144,7 +144,8 @@ func (e Explanation) relevant() []Never {
 	return relevant
 }
 
-// begins reports whether a granted subcommand begins with that of a rule, of which each word may be one of several.
+// begins reports whether a granted subcommand begins with the subcommand of a rule. A word of the rule may list
+// alternatives, as in "a|b".
 func begins(rule, granted string) bool {
 	words := strings.Fields(granted)
 	for i, word := range strings.Fields(rule) {
@@ -155,28 +156,29 @@ func begins(rule, granted string) bool {
 	return true
 }
 
-// is reports whether a grant is one of the program's.
+// is reports whether the grant is for program.
 func (g Grant) is(program string) bool {
 	return slices.Contains(strings.Split(g.Program, "|"), program)
 }
 
-// short is the program with its subcommand, options and arguments.
+// short returns the program with its subcommand, options and arguments.
 func (n Never) short() string {
 	words := []string{n.Program, n.Command}
 	for _, list := range [][]string{strings.Fields(n.Flags), n.Args, n.With} {
-		words = append(words, few(strings.Join(list, "|")))
+		words = append(words, abbreviate(strings.Join(list, "|")))
 	}
 	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
 }
 
-// all lists the uses that want reports, those that need an option among them.
+// all lists the grants for which want returns true, including those that need an option.
 func (e Explanation) all(want func(Grant) bool) string {
 	programs := e.names(func(g Grant) bool { return want(g) && g.Command == "" })
 	subcommands := e.names(func(g Grant) bool { return want(g) && g.Command != "" })
 	return ticked(slices.Concat(programs, subcommands, e.needy(want)))
 }
 
-// programs lists the names of programs that want reports and that need neither a subcommand nor an option.
+// programs lists the programs with a grant for which want returns true and which needs neither a subcommand nor an
+// option.
 func (e Explanation) programs(want func(Grant) bool) []string {
 	free := e.free(want)
 	var names []string
@@ -189,7 +191,7 @@ func (e Explanation) programs(want func(Grant) bool) []string {
 	return slices.Compact(names)
 }
 
-// free tells which uses that want reports need no option.
+// free returns the names of the grants for which want returns true and which need no option.
 func (e Explanation) free(want func(Grant) bool) map[string]bool {
 	free := map[string]bool{}
 	for _, grant := range e.Grants {
@@ -200,8 +202,8 @@ func (e Explanation) free(want func(Grant) bool) map[string]bool {
 	return free
 }
 
-// names lists programs with their subcommands, as in "docker ps|logs", of the uses that want reports and that need no
-// option.
+// names lists programs with their subcommands, as in "docker ps|logs". It includes the grants for which want returns
+// true and which need no option.
 func (e Explanation) names(want func(Grant) bool) []string {
 	var items []string
 	verbs := map[string][]string{}
@@ -228,7 +230,7 @@ func (e Explanation) names(want func(Grant) bool) []string {
 	return items
 }
 
-// needy lists what want reports and is granted only with an option, as in "top -b".
+// needy lists the grants for which want returns true and which need an option, as in "top -b".
 func (e Explanation) needy(want func(Grant) bool) []string {
 	free := e.free(want)
 	var items []string
@@ -238,15 +240,15 @@ func (e Explanation) needy(want func(Grant) bool) []string {
 		}
 		words := []string{grant.Name()}
 		for _, options := range grant.Needs {
-			words = append(words, few(options))
+			words = append(words, abbreviate(options))
 		}
 		items = append(items, strings.Join(words, " "))
 	}
 	return unique(items)
 }
 
-// few returns the first of several options or arguments: a reader needs to know the kind, not every one.
-func few(options string) string {
+// abbreviate shortens a list of alternatives to the first three. A reader needs to know the kind, not every one.
+func abbreviate(options string) string {
 	const shown = 3
 	all := strings.Split(options, "|")
 	if len(all) <= shown {
@@ -255,7 +257,7 @@ func few(options string) string {
 	return strings.Join(all[:shown], "|") + "|…"
 }
 
-// ticked lists items as code.
+// ticked formats items as code in Markdown.
 func ticked(items []string) string {
 	if len(items) == 0 {
 		return ""
@@ -263,7 +265,7 @@ func ticked(items []string) string {
 	return "`" + strings.Join(items, "`, `") + "`"
 }
 
-// places says what the names of directories stand for.
+// places explains names of directories: "." is the working directory.
 func places(names []string) string {
 	spelled := make([]string, len(names))
 	for i, name := range names {

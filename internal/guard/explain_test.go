@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// explained is a policy that has something of everything.
+// explained is a policy that uses every feature.
 const explained = `version: 1
 branches: [main]
 secrets: ["**/.env"]
@@ -122,14 +122,14 @@ func TestBriefOfTheBuiltInPolicyIsShort(t *testing.T) {
 	}
 }
 
-// TestBriefAdvises holds what a brief says of spelling to what the guard does.
+// TestBriefAdvises checks that calls written as the brief advises are allowed.
 func TestBriefAdvises(t *testing.T) {
 	t.Parallel()
 	g := guard.New(policy(t), guard.Host{})
 	place, _ := stage(t)
 	for command, allowed := range map[string]bool{
 		"docker ps -q | xargs docker inspect --":                    true,
-		"docker ps -q | xargs docker inspect":                       true, // Docker's own ids are known not to be options
+		"docker ps -q | xargs docker inspect":                       true, // the guard knows that Docker's ids are not options
 		"cat names | xargs docker logs --":                          false,
 		"for s in a b; do docker logs $s; done":                     true,
 		"docker logs a --tail 5 && docker ps || true; df -h 2>&1":   true,

@@ -10,15 +10,17 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Files is what a guard asks of the file system.
+// Files gives a guard read access to the file system.
 type Files interface {
-	// Resolve returns an absolute path without symbolic links and "..". What does not exist stays as it is.
+	// Resolve returns an absolute path without symbolic links and "..". Parts that do not exist are kept as they are.
 	Resolve(path string) (string, error)
-	// Match returns the resolved paths of the files that a pattern matches, and whether those are all.
+	// Match returns the resolved paths of the files that a pattern matches, at most most of them. complete is false
+	// if there are more.
 	Match(pattern string, most int) (paths []string, complete bool)
-	// Below returns a file below root that is reported, if there is one, and whether all were looked at.
+	// Below returns a file below root for which report returns true, or "". complete is false if more than most files
+	// would have to be looked at.
 	Below(root string, most int, report func(path string) bool) (found string, complete bool)
-	// LookPath returns the program that a name stands for, or "".
+	// LookPath returns the path of the program that a name refers to, or "".
 	LookPath(name string, path []string) string
 	// ReadFile reads a whole file.
 	ReadFile(path string) ([]byte, error)
@@ -27,10 +29,10 @@ type Files interface {
 // Host is the file system of this host.
 type Host struct{}
 
-// maxLinks is how many symbolic links Linux follows in a path (path_resolution(7)).
+// maxLinks is the number of symbolic links that Linux follows in a path (path_resolution(7)).
 const maxLinks = 40
 
-// Resolve implements Files. Unlike filepath.EvalSymlinks it takes paths whose end does not exist yet.
+// Resolve implements Files. Unlike filepath.EvalSymlinks it accepts paths whose last parts do not exist yet.
 func (Host) Resolve(path string) (string, error) {
 	resolved, rest := "/", strings.Split(path, "/")
 	for links := 0; len(rest) > 0; {
@@ -45,7 +47,7 @@ func (Host) Resolve(path string) (string, error) {
 		}
 		next := filepath.Join(resolved, part)
 		target, err := os.Readlink(next)
-		if err != nil { // no link, or not there
+		if err != nil { // not a link, or does not exist
 			resolved = next
 			continue
 		}
@@ -89,7 +91,7 @@ func (Host) Below(root string, most int, report func(path string) bool) (found s
 	seen := 0
 	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // what cannot be read here cannot be read by the agent
+			return nil //nolint:nilerr // the agent cannot read it either
 		}
 		seen++
 		if seen > most {
@@ -116,4 +118,4 @@ func (Host) LookPath(name string, path []string) string {
 }
 
 // ReadFile implements Files.
-func (Host) ReadFile(path string) ([]byte, error) { return os.ReadFile(path) } //nolint:gosec // the guard asks for configuration only
+func (Host) ReadFile(path string) ([]byte, error) { return os.ReadFile(path) } //nolint:gosec // the guard reads configuration only

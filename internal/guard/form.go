@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// form is a use of a program as its command line is held against it.
+// form is the compiled Use of a program. Command lines are checked against it.
 type form struct {
 	flags map[string]flag
-	// number is the type of options such as -50.
+	// number permits options such as -50.
 	number bool
 	needs  [][]string
-	// without are options that must not be given.
+	// without lists options that must not be given.
 	without []string
 	args    []argument
 	style   style
@@ -24,17 +24,17 @@ type form struct {
 type flag struct {
 	// value is the type of its value; empty if it takes none.
 	value string
-	// optional values are attached: -i.bak, --color=auto.
+	// optional means that the value may be omitted, and is attached if given: -i.bak, --color=auto.
 	optional bool
 }
 
-// argument is a place for arguments of one type.
+// argument is a position for min to max arguments of one type.
 type argument struct {
 	kind     string
 	min, max int
 }
 
-// style is how a program reads its command line.
+// style is the syntax of a program's command line.
 type style string
 
 const (
@@ -43,8 +43,7 @@ const (
 	styleWords style = "words"
 )
 
-// parseForm reads the small languages of a use: flags such as "-a -n,--lines=INT -i?=TEXT -INT", arguments such
-// as "NAME FILE*".
+// parseForm compiles a use. Flags are written as in "-a -n,--lines=INT -i?=TEXT -INT", arguments as in "NAME FILE*".
 func parseForm(use *Use) (*form, error) {
 	f := &form{flags: map[string]flag{}, style: style(use.Style)}
 	if !slices.Contains([]style{styleGNU, "gnu", stylePOSIX, styleWords}, f.style) {
@@ -114,27 +113,27 @@ func parseArgument(token string) (argument, error) {
 	return arg, nil
 }
 
-// given is a command line as a form reads it.
+// given is a command line parsed by a form.
 type given struct {
 	flags  map[string]bool
 	values []typed
 	args   []Word
 }
 
-// typed is a word and the type that it must be of.
+// typed is a word with the type that it must have.
 type typed struct {
 	kind string
 	word Word
-	// flag is the option whose value it is.
+	// flag is the option that the word is the value of.
 	flag string
-	// leaveOut reports files below a directory that are not read.
+	// leaveOut reports whether the program skips a file below a directory.
 	leaveOut func(path string) bool
-	// command is that of find -exec, without what ends it.
+	// command is the command of find -exec, without its terminator.
 	command []Word
 }
 
-// read reads the words that follow a program's name. It stops at the first argument where stop says so, and
-// returns how many words it has read.
+// read parses the words after a program's name. It stops at the first argument for which stop returns true. It
+// returns the number of words read.
 func (f *form) read(words []Word, anyOption bool, stop func(Word) bool) (given, int, error) {
 	g := given{flags: map[string]bool{}}
 	ended := false
@@ -179,10 +178,10 @@ func (f *form) isOption(word Word) bool {
 	return len(start) > 1 && start[0] == '-' || start == "-" && word != "-"
 }
 
-// isArgument reports whether a word that looks like an option is none: a lone dash.
+// isArgument reports whether a word that looks like an option is an argument: a lone dash.
 func (f *form) isArgument(word Word) bool { return word == "-" }
 
-// option reads the option that words begin with, and returns how many more words it has used.
+// option parses the option at the start of words. It returns how many further words it has used.
 func (f *form) option(g *given, words []Word, anyOption bool) (int, error) {
 	word := words[0]
 	name, value, hasValue := strings.Cut(string(word), "=")
@@ -211,7 +210,7 @@ func (f *form) option(g *given, words []Word, anyOption bool) (int, error) {
 	return f.short(g, words, anyOption)
 }
 
-// next takes the following word for the value of an option.
+// next uses the following word as the value of an option.
 func (g *given) next(name string, spec flag, words []Word) (int, error) {
 	if spec.value == kindExec {
 		return g.exec(name, words)
@@ -226,10 +225,10 @@ func (g *given) next(name string, spec flag, words []Word) (int, error) {
 	return 1, nil
 }
 
-// exec takes the command that follows find's -exec, up to ";" or "+".
+// exec parses the command after find's -exec, up to ";" or "+".
 func (g *given) exec(name string, words []Word) (int, error) {
 	end := slices.Index(words, ";")
-	if plus := slices.Index(words, "+"); plus >= 0 { // it ends the command behind {} only
+	if plus := slices.Index(words, "+"); plus >= 0 { // + ends the command only after {}
 		if end >= 0 && end < plus || words[plus-1] != "{}" {
 			return 0, denied("a + within the command of %s is not granted", name)
 		}
@@ -242,7 +241,7 @@ func (g *given) exec(name string, words []Word) (int, error) {
 	return end, nil
 }
 
-// short reads options of one letter, of which several may be in one word.
+// short parses a word of one-letter options, which may hold several.
 func (f *form) short(g *given, words []Word, anyOption bool) (int, error) {
 	if anyOption {
 		return 0, nil
@@ -279,7 +278,7 @@ func (f *form) short(g *given, words []Word, anyOption bool) (int, error) {
 	return 0, nil
 }
 
-// leavesOut returns what reports the files that grep does not search because of --include and its like.
+// leavesOut returns a function that reports whether grep skips a file because of --include or --exclude.
 func (g *given) leavesOut() func(path string) bool {
 	return func(path string) bool {
 		included, some := false, false
@@ -298,7 +297,7 @@ func (g *given) leavesOut() func(path string) bool {
 	}
 }
 
-// assign says which type each argument must be of.
+// assign assigns the arguments to the types of the form.
 func (f *form) assign(args []Word) ([]typed, error) {
 	var all []typed
 	rest := args
@@ -331,7 +330,7 @@ func (f *form) assign(args []Word) ([]typed, error) {
 	return all, nil
 }
 
-// wrapped returns the words of the command that the arguments end with, if they do.
+// wrapped returns the words of the command that the arguments end with, and its kind; nil if there is none.
 func (f *form) wrapped(args []Word) (kind string, command []Word) {
 	if len(f.args) == 0 || !wrapping(f.args[len(f.args)-1].kind) {
 		return "", nil
@@ -343,8 +342,8 @@ func (f *form) wrapped(args []Word) (kind string, command []Word) {
 	return f.args[before].kind, args[before:]
 }
 
-// met reports whether all options are there without which a use is not granted.
-func (f *form) met(g given) error {
+// checkNeeds checks that the needed options are given and that no excluded one is.
+func (f *form) checkNeeds(g given) error {
 	for _, name := range f.without {
 		if g.flags[name] {
 			return denied("it is not granted with %s", name)

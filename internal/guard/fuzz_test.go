@@ -28,20 +28,20 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// The tests of this file run what the guard allows with a real bash, where all programs are stand-ins that write down how
-// they are called. Each of these calls must be allowed by itself, and no file may change that the tier does not write.
+// The tests of this file run allowed scripts with a real bash. All programs are stand-ins that log how they are
+// called. The guard must allow each logged call on its own, and no file may change that the tier must not write.
 
 const (
-	// generated is how many scripts TestAllowedRunsOnlyWhatIsGranted makes up.
+	// generated is the number of scripts that TestAllowedRunsOnlyWhatIsGranted generates.
 	generated = 300
-	// scriptLimit ends scripts that do not end. What they have done until then is judged.
+	// scriptLimit bounds the running time of a script. A script that exceeds it is judged by what it did until then.
 	scriptLimit = time.Second
-	// nobody is the user that runs the scripts.
+	// nobody is the id of the user that runs the scripts.
 	nobody = 65534
 	key    = "LEAKED-KEY"
 )
 
-// FuzzAllowedRunsOnlyWhatIsGranted looks for scripts that do more than the guard has seen in them.
+// FuzzAllowedRunsOnlyWhatIsGranted searches for scripts that do more than the guard has recognized.
 func FuzzAllowedRunsOnlyWhatIsGranted(f *testing.F) {
 	for _, r := range seeds(f, 200) {
 		f.Add(r.Tier, r.Command)
@@ -54,7 +54,8 @@ func FuzzAllowedRunsOnlyWhatIsGranted(f *testing.F) {
 	})
 }
 
-// TestAllowedRunsOnlyWhatIsGranted is a bounded run of the same over the corpus and made up scripts, the same each time.
+// TestAllowedRunsOnlyWhatIsGranted is a bounded fuzz run over the corpus and over generated scripts. It uses the same
+// scripts each time.
 func TestAllowedRunsOnlyWhatIsGranted(t *testing.T) {
 	t.Parallel()
 	p := newProving(t)
@@ -63,20 +64,21 @@ func TestAllowedRunsOnlyWhatIsGranted(t *testing.T) {
 		p.prove(t, r.Tier, p.here.Replace(r.Command))
 	}
 	count, start := generated, uint64(1)
-	if text := os.Getenv("GUARD_SCRIPTS"); text != "" { // a longer run, as in GUARD_SCRIPTS=100000
+	if text := os.Getenv("GUARD_SCRIPTS"); text != "" { // a longer run with another seed, as in GUARD_SCRIPTS=100000
 		var err error
 		count, err = strconv.Atoi(text)
 		require.NoError(t, err)
-		start = uint64(count) //nolint:gosec // no number is negative
+		start = uint64(count) //nolint:gosec // the number is not negative
 	}
-	g := generator{rand: rand.New(rand.NewPCG(start, 2)), corpus: corpus} //nolint:gosec // the same each time
+	g := generator{rand: rand.New(rand.NewPCG(start, 2)), corpus: corpus} //nolint:gosec // reproducible on purpose
 	for range count {
 		p.prove(t, 1+g.rand.IntN(2), p.here.Replace(g.script()))
 	}
 	t.Logf("%d scripts, %d allowed and run, %d calls of programs", count+len(corpus), p.ran, p.calls)
 }
 
-// seeds returns the rows of the corpus for Tiers 1 and 2: all that is found, and one in each of what must be allowed.
+// seeds returns every each-th row for Tiers 1 and 2 from two files of the corpus: the attacks that were found, and
+// the calls that must be allowed.
 func seeds(t testing.TB, each int) []row {
 	t.Helper()
 	var all []row
@@ -97,18 +99,19 @@ func seeds(t testing.TB, each int) []row {
 	return all
 }
 
-// proving is where scripts run: directories as the corpus has them, and stand-ins for the programs.
+// proving holds the directories of the corpus in which scripts run, and the stand-ins for the programs.
 type proving struct {
 	guard *guard.Guard
 	place guard.Place
 	here  *strings.Replacer
-	// root holds the directories of the agent, whose files are in before; bin the stand-ins.
+	// root contains the agent's directories, and bin the stand-ins; before holds the initial files below root.
 	root, bin, log string
 	before         map[string]string
 	ran, calls     int
 }
 
-// newProving makes the directories. Without root, scripts would run as the user who owns this repository.
+// newProving creates the directories. It must run as root: otherwise the scripts would run as the owner of this
+// repository.
 func newProving(t *testing.T) *proving {
 	t.Helper()
 	if testing.Short() {
@@ -122,30 +125,31 @@ func newProving(t *testing.T) *proving {
 	p := &proving{guard: guard.New(policy(t), guard.Host{}), place: place, here: here, root: root, bin: root + "/bin", log: root + "/log"}
 	p.standIns(t)
 	require.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, nobody, nobody)) //nolint:gosec // nothing else works there
+		return errors.Join(err, os.Lchown(path, nobody, nobody)) //nolint:gosec // only the test writes there
 	}))
 	for _, dir := range []string{root, filepath.Dir(root)} {
-		require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the other user goes through it
+		require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // the other user must be able to enter it
 	}
 	p.before = p.snapshot(t)
 	return p
 }
 
-// genuine are programs that do what they do: those that run others, and those whose output the guard reckons with.
+// genuine lists the programs that are not replaced by stand-ins: those that run others, and those whose output the
+// guard predicts.
 var genuine = []string{
 	"xargs", "env", "timeout", "nice", "ionice", "nohup", "stdbuf", "find", "bash", "sh", "dash", "sort", "head", "tail", "uniq", "grep", "wc",
 }
 
-// strangers are programs that the policy does not name.
+// strangers lists programs that the policy does not name.
 var strangers = []string{"rm", "python3", "perl", "id", "cc", "make", "dd", "ln", "kill", "reboot", "rsync", "tar", "scp", "node", "a", "foo"}
 
-// standIn writes down how it is called, with its directory and its exported variables.
+// standIn logs its arguments, its directory and its exported variables.
 const standIn = `#!/bin/sh
 printf '%%s\0' CALL "$PWD" "$#" %s "$@" "$(export -p)" >> %s
 %s
 `
 
-// hostile is what most stand-ins print.
+// hostile is printed by most stand-ins.
 const hostile = `case $(($# % 4)) in
 0) echo -v;;
 1) echo 'a[$(id)]';;
@@ -155,7 +159,7 @@ esac`
 
 func (p *proving) standIns(t *testing.T) {
 	t.Helper()
-	require.NoError(t, os.Mkdir(p.bin, 0o755)) //nolint:gosec // the other user runs them
+	require.NoError(t, os.Mkdir(p.bin, 0o755)) //nolint:gosec // the other user must be able to run them
 	content, err := os.ReadFile("../../deploy/policy.yaml")
 	require.NoError(t, err)
 	granted, err := guard.ParsePolicy(content)
@@ -179,7 +183,7 @@ func (p *proving) standIns(t *testing.T) {
 	}
 }
 
-// snapshot returns the files below the agent's directories, without those that every tier writes.
+// snapshot returns the files below the agent's directories, except those that every tier may write.
 func (p *proving) snapshot(t testing.TB) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -199,14 +203,14 @@ func (p *proving) snapshot(t testing.TB) map[string]string {
 			files[path] = kindLink + target
 			return err
 		}
-		content, err := os.ReadFile(path) //nolint:gosec // nothing else works there any more
+		content, err := os.ReadFile(path) //nolint:gosec // no other process writes there any more
 		files[path] = string(content)
 		return err
 	}))
 	return files
 }
 
-// restore makes the files what they were.
+// restore resets the files to their initial state.
 func (p *proving) restore(t testing.TB) {
 	t.Helper()
 	for path := range p.snapshot(t) {
@@ -229,7 +233,7 @@ func (p *proving) restore(t testing.TB) {
 	}
 }
 
-// What stands for the content of what is no file.
+// Values that stand for the content of entries that are not files.
 const (
 	kindDir  = "\x00dir"
 	kindLink = "\x00link "
@@ -243,7 +247,7 @@ func (p *proving) decide(tier int, script string) guard.Decision {
 	return p.guard.Decide(guard.Call{Tier: tier, Tool: "Bash", Input: input, Place: p.place})
 }
 
-// prove runs the script if the guard allows it, and reports what it did beyond what is granted.
+// prove runs the script if the guard allows it. It fails the test if the script did more than is granted.
 func (p *proving) prove(t *testing.T, tier int, script string) {
 	t.Helper()
 	if strings.ContainsRune(script, 0) || absolute.MatchString(script) || !p.decide(tier, script).Allowed {
@@ -260,12 +264,12 @@ func (p *proving) prove(t *testing.T, tier int, script string) {
 	}
 }
 
-// plain names the directories of a text as the corpus does.
+// plain replaces the directories in a text by those of the corpus.
 func (p *proving) plain(text string) string {
 	return strings.NewReplacer(p.place.Work[0], "/srv/repo", p.place.Home, "/home/agent", p.place.Temp, "/tmp/session").Replace(text)
 }
 
-// beyond runs a script, and says what it did beyond what is granted; "" if nothing.
+// beyond runs a script and describes what it did beyond its grants; "" if nothing.
 func (p *proving) beyond(t *testing.T, tier int, script string) string {
 	t.Helper()
 	output := p.run(script)
@@ -287,10 +291,10 @@ func (p *proving) beyond(t *testing.T, tier int, script string) string {
 	return ""
 }
 
-// absolute matches what runs a program by its path: that would be no stand-in.
+// absolute matches scripts that run a program by its path, which would not be a stand-in.
 var absolute = regexp.MustCompile(`/s?bin/[a-z]`)
 
-// run runs a script as the CLI does, and returns what it prints.
+// run runs a script as the CLI does, and returns its output.
 func (p *proving) run(script string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), scriptLimit)
 	defer cancel()
@@ -302,7 +306,7 @@ func (p *proving) run(script string) string {
 	}
 	command.SysProcAttr = &syscall.SysProcAttr{
 		Credential: &syscall.Credential{Uid: nobody, Gid: nobody, NoSetGroups: false}, Setpgid: true,
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC, // its end is that of all that it started
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC, // when the first process ends, the kernel kills all others
 	}
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
@@ -313,14 +317,14 @@ func (p *proving) run(script string) string {
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// call is one call of a stand-in.
+// call is one logged call of a stand-in.
 type call struct {
 	dir   string
 	words []string
 	env   string
 }
 
-// recorded reads the log of the stand-ins. What was not written in full is left out.
+// recorded parses the log of the stand-ins. It skips an incomplete last entry.
 func recorded(content []byte) []call {
 	var calls []call
 	fields := strings.Split(string(content), "\x00")
@@ -337,10 +341,10 @@ func recorded(content []byte) []call {
 
 var exported = regexp.MustCompile(`(?m)^export ([A-Za-z_][A-Za-z0-9_]*)=`)
 
-// lacking matches why the guard refuses a call that the program itself refuses: a variable was empty.
+// lacking matches the guard's reasons for refusing calls that the program itself would refuse: a variable was empty.
 var lacking = regexp.MustCompile(`is missing$|is without its value$|it is granted only with`)
 
-// extra says why a call is more than is granted; "" if it is not.
+// extra says why a call exceeds the grants; "" if it does not.
 func (p *proving) extra(tier int, c call) string {
 	for _, name := range exported.FindAllStringSubmatch(c.env, -1) {
 		if !slices.Contains([]string{"PATH", "HOME", "TMPDIR", "TERM", "ANTHROPIC_API_KEY", "PWD", "OLDPWD", "SHLVL", "LANG", "TZ", "NO_COLOR", "COLUMNS", "LINES", "_"}, name[1]) && !strings.HasPrefix(name[1], "LC_") {
@@ -351,7 +355,7 @@ func (p *proving) extra(tier int, c call) string {
 		return "with another PATH"
 	}
 	switch c.words[0] {
-	case "xargs", "time": // what they run is recorded, too; what xargs reads is not known here
+	case "xargs", "time": // the commands that they run are logged, too; the input of xargs is unknown here
 		return ""
 	}
 	words := make([]string, 0, len(c.words))
@@ -374,7 +378,7 @@ func (p *proving) extra(tier int, c call) string {
 	return decision.Reason
 }
 
-// changed returns a file that is not what it was, of all at Tier 1, of those that people change at Tier 2.
+// changed returns a file that has changed: at Tier 1 any file, at Tier 2 one that only people may change.
 func (p *proving) changed(t *testing.T, tier int) string {
 	t.Helper()
 	after := p.snapshot(t)
@@ -393,7 +397,7 @@ func (p *proving) changed(t *testing.T, tier int) string {
 	return ""
 }
 
-// kept matches the files of the working directory that Tier 2 does not change.
+// kept matches the files of the working directory that Tier 2 must not change.
 var kept = regexp.MustCompile(`/\.git|compose|\.env|vms`)
 
 func both(a, b map[string]string) iter.Seq2[string, string] {
@@ -408,7 +412,7 @@ func both(a, b map[string]string) iter.Seq2[string, string] {
 	}
 }
 
-// generator makes up scripts.
+// generator generates scripts.
 type generator struct {
 	rand   *rand.Rand
 	corpus []row
@@ -417,7 +421,7 @@ type generator struct {
 
 func (g *generator) pick(from ...string) string { return from[g.rand.IntN(len(from))] }
 
-// script makes one up: from the grammar, or from one or two of the corpus.
+// script generates a script from the grammar, or from one or two scripts of the corpus.
 func (g *generator) script() string {
 	switch g.rand.IntN(4) {
 	case 0:
@@ -433,7 +437,7 @@ func (g *generator) script() string {
 	}
 }
 
-// mutate changes a script at one to three places.
+// mutate changes a script in one to three places.
 func (g *generator) mutate(script string) string {
 	for range 1 + g.rand.IntN(3) {
 		at := g.rand.IntN(len(script) + 1)

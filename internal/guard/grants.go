@@ -8,59 +8,60 @@ import (
 	"strings"
 )
 
-// Explanation is what a policy says of one tier.
+// Explanation lists what a policy grants to one tier, and what it forbids.
 type Explanation struct {
 	Tier int `json:"tier"`
-	// Anything says that the tier may do all that is not in Never, Private, Protected and Keep: nothing else limits it.
+	// Anything means that only Never, Private, Protected and Keep limit the tier.
 	Anything bool `json:"anything"`
-	// Grants are the uses of programs, sorted.
+	// Grants lists the permitted uses of programs, sorted.
 	Grants []Grant `json:"grants"`
-	// Read, Write and Keep are the paths that the tier reads and writes, and those among them that it does not write.
+	// Read and Write list the paths that the tier may read and write. Keep lists exceptions that it may not write.
 	Read  []string `json:"read"`
 	Write []string `json:"write"`
 	Keep  []string `json:"keep"`
-	// Methods and Hosts are those of requests.
+	// Methods and Hosts limit HTTP requests.
 	Methods []string `json:"methods"`
 	Hosts   []string `json:"hosts"`
-	// MCP are tools of MCP servers.
+	// MCP lists the permitted tools of MCP servers.
 	MCP []string `json:"mcp"`
-	// Environment are variables that may be set for a command.
+	// Environment lists the variables that may be set for a command.
 	Environment []string `json:"environment"`
-	// Secrets and Private are files that are not read, Protected those that are not changed.
+	// Secrets and Private list files that may not be read, Protected lists files that may not be changed.
 	Secrets   []string `json:"secrets"`
 	Private   []string `json:"private"`
 	Protected []string `json:"protected"`
-	// Branches are those that are not pushed to.
+	// Branches lists the branches to which nothing may be pushed.
 	Branches []string `json:"branches"`
-	// Never is what no tier does.
+	// Never lists the uses that are forbidden to every tier.
 	Never []Never `json:"never"`
 }
 
-// Grant is one way in which a program may be used.
+// Grant is one permitted use of a program.
 type Grant struct {
 	Program string `json:"program"`
-	// Command are the words of the subcommand.
+	// Command is the subcommand. It may have several words.
 	Command string `json:"command,omitempty"`
-	// Options may be given, Before only in front of the subcommand; Needs must be given; Arguments are what follows. All
-	// are spelled as the policy has them.
+	// Options lists the options that may be given, and Before those that may be given only in front of the
+	// subcommand. Needs lists options that must be given. Arguments lists the types of the arguments. All are spelled
+	// as in the policy.
 	Options   []string `json:"options,omitempty"`
 	Before    []string `json:"before,omitempty"`
 	Needs     []string `json:"needs,omitempty"`
 	Arguments []string `json:"arguments,omitempty"`
-	// AnyOption says that options count for nothing.
+	// AnyOption permits every option.
 	AnyOption bool `json:"any_option,omitempty"`
-	// Action is what it counts as: restart or redeployment.
+	// Action is the kind under which the ledger counts the call: restart or redeployment.
 	Action string `json:"action,omitempty"`
-	// In is where it must run: work or repository.
+	// In is the required working directory: work or repository.
 	In string `json:"in,omitempty"`
-	// Tier is the lowest that has it.
+	// Tier is the lowest tier that has the grant.
 	Tier int `json:"tier"`
 }
 
-// Name is the program with its subcommand.
+// Name returns the program with its subcommand.
 func (g Grant) Name() string { return strings.TrimSpace(g.Program + " " + g.Command) }
 
-// Explain says what a tier may do.
+// Explain returns what the policy grants to a tier.
 func (p *Policy) Explain(tier int) Explanation {
 	limits := p.Tiers[tier]
 	explained := Explanation{
@@ -84,8 +85,7 @@ func (p *Policy) Explain(tier int) Explanation {
 	return explained
 }
 
-// grants adds the uses that a tier has to those that are listed. Of their subcommands a lower tier may have some that it
-// does not have itself.
+// grants appends the tier's uses to listed. A subcommand may be granted to a lower tier than its program.
 func (u Uses) grants(listed []Grant, tier int, of Grant) []Grant {
 	for i := range u {
 		use := &u[i]
@@ -107,7 +107,7 @@ func (u Uses) grants(listed []Grant, tier int, of Grant) []Grant {
 	return listed
 }
 
-// Merged returns the grants with those programs as one, by the name "docker|podman", that have the same.
+// Merged returns the grants with programs of equal grants merged under one name, such as "docker|podman".
 func (e Explanation) Merged() []Grant {
 	byProgram := map[string][]Grant{}
 	names := map[string][]string{}
@@ -134,7 +134,7 @@ func (e Explanation) Merged() []Grant {
 	return merged
 }
 
-// eachProgram yields the grants of each program, in order.
+// eachProgram yields each program with its grants, in order.
 func (e Explanation) eachProgram() iter.Seq2[string, []Grant] {
 	return func(yield func(string, []Grant) bool) {
 		for rest := e.Grants; len(rest) > 0; {
@@ -150,7 +150,7 @@ func (e Explanation) eachProgram() iter.Seq2[string, []Grant] {
 	}
 }
 
-// unique returns words without those that were there before.
+// unique returns words without duplicates.
 func unique(words []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(words, func(word string) bool {
@@ -160,10 +160,10 @@ func unique(words []string) []string {
 	})
 }
 
-// Changes reports whether the use changes something: what a higher tier has because of that, and what writes files.
+// Changes reports whether the use changes something: it writes files, or is granted to a higher tier than Tier 1.
 func (g Grant) Changes() bool { return g.Tier > 1 || g.Writes() }
 
-// Writes reports whether the use writes files that its arguments name.
+// Writes reports whether the use writes files named by its arguments.
 func (g Grant) Writes() bool {
 	return slices.ContainsFunc(g.Arguments, func(argument string) bool {
 		return strings.HasPrefix(argument, "OUT") || strings.HasPrefix(argument, "INTO")

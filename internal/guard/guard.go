@@ -1,11 +1,11 @@
-// Package guard decides whether an agent may make a call. It reads what a call would do (the programs that a shell
-// script runs, the files that it opens, the addresses that it asks) and holds it against a policy.
+// Package guard decides whether an agent may make a call. It determines what a call would do: the programs that a
+// shell script runs, the files that it opens and the addresses that it contacts. It compares this with a policy.
 //
-// A policy lists what Tiers 1 and 2 may do. What is not listed, and what cannot be told before it runs, is denied. A
-// tier of which the policy says that it may do anything is held to the list of what no tier does, as far as a call
-// shows it.
+// For Tiers 1 and 2 the policy lists what they may do. A call is denied if it is not listed, or if its effect cannot
+// be determined before it runs. A tier for which the policy sets anything: true may do everything except what no tier
+// may do, as far as the text of a call shows it.
 //
-// The package starts nothing and changes nothing. It reads the file system, to find out where paths lead.
+// The package starts nothing and changes nothing. It reads the file system to resolve paths.
 package guard
 
 import (
@@ -18,7 +18,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Call is what an agent asks for: a tool with its input.
+// Call is a tool call that an agent wants to make.
 type Call struct {
 	Tier  int
 	Tool  string
@@ -26,27 +26,27 @@ type Call struct {
 	Place Place
 }
 
-// Decision is what the guard says of a call.
+// Decision is the guard's decision on a call.
 type Decision struct {
 	Allowed bool `json:"allowed"`
 	// Rule is the part of the policy that decided.
 	Rule string `json:"rule"`
-	// Reason says why, in a sentence that agents read; empty where the call is allowed.
+	// Reason explains a denial in a sentence that agents read. It is empty if the call is allowed.
 	Reason string `json:"reason,omitempty"`
-	// Actions are what the call does to services.
+	// Actions lists the call's actions on services.
 	Actions []Action `json:"actions,omitempty"`
 }
 
-// Guard decides by a policy.
+// Guard decides on calls by a policy.
 type Guard struct {
 	policy *Policy
 	files  Files
 }
 
-// New returns a guard.
+// New returns a Guard.
 func New(policy *Policy, files Files) *Guard { return &Guard{policy, files} }
 
-// Decide says whether a call may be made.
+// Decide decides whether a call may be made.
 func (g *Guard) Decide(call Call) Decision {
 	var rules []string
 	var actions []Action
@@ -120,8 +120,8 @@ func (j *judge) tool(call Call) error {
 	return nil
 }
 
-// exactKeys denies an input with a name that this program takes for one of the CLI's, and the CLI does not: only Go reads names
-// without regard to case.
+// exactKeys denies an input with a key that differs from a known one only in case. Go would match the key, but the
+// CLI would not.
 func exactKeys(input json.RawMessage) error {
 	var named map[string]json.RawMessage
 	if err := json.Unmarshal(input, &named); err != nil {
@@ -166,7 +166,7 @@ func (j *judge) file(path string, check func(string) error) error {
 		path = j.dir() + "/" + path
 	}
 	if err := check(path); err != nil {
-		return ruled(err, "paths")
+		return withRule(err, "paths")
 	}
 	*j.rules = append(*j.rules, "paths")
 	return nil
@@ -176,13 +176,13 @@ func (j *judge) file(path string, check func(string) error) error {
 func (j *judge) bash(script string) error {
 	err := Walk(script, j.environmentIn(j.dir()), j)
 	if _, unclear := errors.AsType[*UnclearError](err); unclear && j.limits().Anything {
-		return j.look(script)
+		return j.checkRoughly(script)
 	}
 	return err
 }
 
-// look holds the commands of a script that cannot be told in full against what no tier does.
-func (j *judge) look(script string) error {
+// checkRoughly checks the commands of a script whose effect cannot be determined in full. It denies only what no tier may do.
+func (j *judge) checkRoughly(script string) error {
 	if strings.ContainsAny(script, holes) {
 		return denied("the script has control characters in it")
 	}
@@ -209,7 +209,7 @@ func (j *judge) look(script string) error {
 	return found
 }
 
-// roughly returns a word as far as its text shows it.
+// roughly returns the text of a word, with a hole for each part that is not literal.
 func roughly(word *syntax.Word) Word {
 	var text strings.Builder
 	for _, part := range word.Parts {
@@ -227,7 +227,7 @@ func roughly(word *syntax.Word) Word {
 	return Word(text.String())
 }
 
-// containsNumber reports whether a number is in a text, as a number of its own.
+// containsNumber reports whether text contains number and not merely as a part of a longer one.
 func containsNumber(text string, number int) bool {
 	digits := strconv.Itoa(number)
 	for at := 0; ; {
@@ -244,7 +244,7 @@ func containsNumber(text string, number int) bool {
 	}
 }
 
-// isFraction reports whether a number that follows text is what stands behind a decimal point.
+// isFraction reports whether a number that follows text is the fraction of a decimal number.
 func isFraction(text string) bool {
 	before, point := strings.CutSuffix(text, ".")
 	return point && before != "" && isDigit(before[len(before)-1])

@@ -20,7 +20,7 @@ func policy(t *testing.T) *guard.Policy {
 	return policy
 }
 
-// row is a call of a corpus.
+// row is one call of the corpus.
 type row struct {
 	Tier    int    `json:"tier"`
 	Command string `json:"command"`
@@ -49,7 +49,7 @@ func rows(t *testing.T, path string) []row {
 	return all
 }
 
-// stage makes the directories that the corpus tells of, and returns what turns a command of it into one for them.
+// stage creates the directories that the corpus mentions. It returns a replacer that puts them into the commands.
 func stage(t *testing.T) (guard.Place, *strings.Replacer) {
 	t.Helper()
 	root := t.TempDir()

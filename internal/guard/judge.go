@@ -12,36 +12,36 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Action is what a call does to a service that has a cooldown.
+// Action is an action on a service that has a cooldown.
 type Action struct {
 	// Kind is restart or redeployment.
 	Kind string `json:"kind"`
-	// Service is the service as the call names it.
+	// Service is the service's name as the call writes it.
 	Service string `json:"service"`
 }
 
-// judge holds what a script would do against the policy, for one tier. It is the Visitor of that script.
+// judge compares the effects of a script with the policy for one tier. It is the script's Visitor.
 type judge struct {
 	policy *Policy
 	tier   int
 	place  Place
 	files  Files
-	// remote is whether the commands run on another host, or in a container: their paths are theirs.
+	// remote is true if the commands run on another host or in a container: paths are not those of this host.
 	remote bool
-	// depth counts commands within commands.
+	// depth is the nesting depth of commands.
 	depth int
-	// rules are the rules by which it was allowed, in order; actions what it does to services.
+	// rules collects the rules that allowed the call, in order; actions collects its actions on services.
 	rules   *[]string
 	actions *[]Action
-	// wrote says that the script writes files.
+	// wrote is set when the script writes files.
 	wrote *bool
-	// stale says that files of the working directory may have been replaced.
+	// stale is set when files of the working directory may have been replaced.
 	stale *bool
-	// printed is what the command prints that is judged.
+	// printed is the output of the command that is being judged.
 	printed *Output
 }
 
-// Open implements Visitor: the shell opens a file.
+// Open implements Visitor. It judges a file that the shell opens.
 func (j *judge) Open(access Access) error {
 	path, err := j.at(access.Path, access.Dir)
 	if err != nil {
@@ -49,7 +49,7 @@ func (j *judge) Open(access Access) error {
 	}
 	switch {
 	case access.Enter:
-		return nil // what is done there is judged by itself
+		return nil // the accesses in the directory are judged separately
 	case access.Write:
 		return j.write(path)
 	default:
@@ -57,7 +57,7 @@ func (j *judge) Open(access Access) error {
 	}
 }
 
-// Run implements Visitor: a program runs.
+// Run implements Visitor. It judges a program that the script runs.
 func (j *judge) Run(command Command) (Output, error) {
 	printed := Anything
 	j.printed = &printed
@@ -90,7 +90,7 @@ func (j *judge) run(command Command) error {
 
 func (j *judge) limits() Limits { return j.policy.Tiers[j.tier] }
 
-// environment refuses variables that make a program another one.
+// environment refuses variables that change what a program does.
 func (j *judge) environment(variables []Word) error {
 	if j.limits().Anything {
 		return nil
@@ -107,7 +107,7 @@ func (j *judge) environment(variables []Word) error {
 	return nil
 }
 
-// timezone matches the settings of TZ that name a zone.
+// timezone matches values of TZ that name a zone.
 var timezone = regexp.MustCompile(`^TZ=[A-Za-z_]+/[A-Za-z_]+$`)
 
 func matchesName(pattern, name string) bool {
@@ -117,7 +117,7 @@ func matchesName(pattern, name string) bool {
 	return pattern == name
 }
 
-// program returns the name under which the policy has the program that a command runs.
+// program returns the policy's name for the program that a command runs.
 func (j *judge) program(command Command) (string, error) {
 	text, known := command.Words[0].Known()
 	if !known {
@@ -139,7 +139,7 @@ func (j *judge) program(command Command) (string, error) {
 	return filepath.Base(clean), nil
 }
 
-// found wants the program that a name stands for to be in a directory of programs, where no agent writes.
+// found checks that a name refers to a program in one of the policy's directories. No agent can write there.
 func (j *judge) found(name string) error {
 	if j.remote || j.limits().Anything {
 		return nil
@@ -151,7 +151,7 @@ func (j *judge) found(name string) error {
 	return denied("%s stands for %s here, which is in no directory of programs", name, path)
 }
 
-// uses looks for a use of the program that grants the command.
+// uses checks that a use of the program grants the command.
 func (j *judge) uses(name string, command Command) error {
 	uses, there := j.policy.Programs[name]
 	if !there {
@@ -160,8 +160,8 @@ func (j *judge) uses(name string, command Command) error {
 	return j.anyOf(uses, name, command, command.Words[1:], nil)
 }
 
-// anyOf returns nil if one of the uses grants the words. Otherwise it returns the reason of the use that came
-// nearest: the last one that the tier has.
+// anyOf returns nil if one of the uses grants the words. Otherwise it returns the most specific reason: the first
+// that is not weak, or else the first.
 func (j *judge) anyOf(uses Uses, name string, command Command, words []Word, before *given) error {
 	var reason error
 	lowest := 0
@@ -188,10 +188,10 @@ func (j *judge) anyOf(uses Uses, name string, command Command, words []Word, bef
 	if reason == nil {
 		reason = &tierError{name, lowest}
 	}
-	return ruled(reason, name)
+	return withRule(reason, name)
 }
 
-// tierError says that only a higher tier is granted something.
+// tierError reports that only a higher tier has a grant.
 type tierError struct {
 	what string
 	tier int
@@ -204,22 +204,22 @@ func (e *tierError) Error() string {
 	return e.what + " is granted to Tier " + strconv.Itoa(e.tier) + " only"
 }
 
-// needsError says that a use is granted with certain options only.
+// needsError reports that a use is granted only with certain options.
 type needsError struct{ options []string }
 
 func (e *needsError) Error() string {
 	return "it is granted only with " + strings.Join(e.options, " or ")
 }
 
-// isWeak reports whether an error tells less than that of another use of the same program may.
+// isWeak reports whether an error is less informative than that of another use of the program.
 func isWeak(err error) bool {
 	var tier *tierError
 	var needs *needsError
 	return errors.As(err, &tier) || errors.As(err, &needs)
 }
 
-// ruled adds the rule to a reason that has none.
-func ruled(err error, rule string) error {
+// withRule adds the rule to an error that has none.
+func withRule(err error, rule string) error {
 	var reason *DeniedError
 	var unclear *UnclearError
 	switch {
@@ -235,7 +235,7 @@ func ruled(err error, rule string) error {
 	}
 }
 
-// use returns nil if the use grants the words that follow the program, or a subcommand.
+// use returns nil if the use, or one of its subcommands, grants the words after the program's name.
 func (j *judge) use(use *Use, name string, command Command, words []Word, before *given) error {
 	got, read, err := use.form.read(words, use.AnyOption, func(word Word) bool {
 		if len(use.Commands) == 0 {
@@ -272,9 +272,9 @@ func (j *judge) use(use *Use, name string, command Command, words []Word, before
 // bare reports whether a program with subcommands may be called without one.
 func (u *Use) bare() bool { return u.form.args != nil }
 
-// grants holds options and arguments against the use.
+// grants checks the options and arguments of a command against the use.
 func (j *judge) grants(use *Use, name string, command Command, got given) error {
-	if err := use.form.met(got); err != nil {
+	if err := use.form.checkNeeds(got); err != nil {
 		return err
 	}
 	dir, err := j.changed(got, command.Dir)
@@ -300,7 +300,7 @@ func (j *judge) grants(use *Use, name string, command Command, got given) error 
 	*j.printed = Output(use.Prints)
 	*j.stale = *j.stale || use.Leaves
 	if use.Action != "" {
-		if err := j.acts(use, words, command); err != nil {
+		if err := j.recordActions(use, words, command); err != nil {
 			return err
 		}
 	}
@@ -311,7 +311,7 @@ func (j *judge) grants(use *Use, name string, command Command, got given) error 
 	return j.inner(kind, inner, got, command)
 }
 
-// changed returns the directory that a program changes to before it works: git -C DIR.
+// changed returns the directory that the program changes to first, as in git -C DIR.
 func (j *judge) changed(got given, dir Word) (Word, error) {
 	for _, value := range got.values {
 		if value.kind != kindDir {
@@ -326,7 +326,7 @@ func (j *judge) changed(got given, dir Word) (Word, error) {
 	return dir, nil
 }
 
-// checkAll wants all words to be of their types.
+// checkAll checks that each word has its type.
 func (j *judge) checkAll(words []typed, got given, command Command) error {
 	for _, word := range words {
 		switch word.kind {
@@ -345,7 +345,7 @@ func (j *judge) checkAll(words []typed, got given, command Command) error {
 	return nil
 }
 
-// in wants a command to run where a use is granted.
+// in checks that a command runs in a place where the use is granted.
 func (j *judge) in(where string, dir Word) error {
 	switch where {
 	case "":
@@ -376,8 +376,8 @@ func (j *judge) composed(dir Word) []string {
 	return nil
 }
 
-// acts notes what a command does to services.
-func (j *judge) acts(use *Use, words []typed, command Command) error {
+// recordActions records the actions of a command on services.
+func (j *judge) recordActions(use *Use, words []typed, command Command) error {
 	action := use.Action
 	var services []string
 	for _, word := range words {

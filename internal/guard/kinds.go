@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// kinds are the types of arguments and of the values of options, as a policy names them.
+// kinds maps the type names of arguments and option values in a policy to their checks.
 var kinds map[string]func(j *judge, word Word, command Command) error
 
 func init() { //nolint:gochecknoinits // the table refers to functions that refer to it
@@ -56,8 +56,8 @@ func init() { //nolint:gochecknoinits // the table refers to functions that refe
 	}
 }
 
-// known reports whether there is a type of this name: one of kinds, a choice such as "start|stop", or a pattern
-// such as "/[a-z]+/".
+// known reports whether kind is a valid type: a name in kinds, a choice such as "start|stop", or a pattern such as
+// "/[a-z]+/".
 func known(kind string) bool {
 	if _, is := kinds[kind]; is {
 		return true
@@ -76,7 +76,7 @@ func isPattern(kind string) (string, bool) {
 	return "", false
 }
 
-// check wants a word to be of its type.
+// check checks that a word has its type.
 func (j *judge) check(word typed, command Command) error {
 	if word.kind == "TREE" {
 		path, err := j.at(word.word, command.Dir)
@@ -104,8 +104,8 @@ func (j *judge) check(word typed, command Command) error {
 	return nil
 }
 
-// matching wants a word to match a pattern. What is not known of it counts as digits for a number, and as a
-// letter otherwise.
+// matching returns a check that a word matches a pattern. An unknown number counts as digits. An unknown part of a
+// name counts as a letter.
 func matching(pattern, what string) func(*judge, Word, Command) error {
 	compiled := regexp.MustCompile("^(?s:" + pattern + ")$")
 	return func(_ *judge, word Word, _ Command) error {
@@ -121,7 +121,7 @@ func matching(pattern, what string) func(*judge, Word, Command) error {
 	}
 }
 
-// reads turns a check of a path into one of a word.
+// reads turns a check of a path into a check of a word.
 func reads(check func(*judge, string) error) func(*judge, Word, Command) error {
 	return func(j *judge, word Word, command Command) error {
 		path, err := j.at(word, command.Dir)
@@ -132,7 +132,7 @@ func reads(check func(*judge, string) error) func(*judge, Word, Command) error {
 	}
 }
 
-// program turns a check of a program text into one of a word.
+// program turns a check of a program text into a check of a word.
 func program(check func(string) error) func(*judge, Word, Command) error {
 	return func(_ *judge, word Word, _ Command) error {
 		text, isKnown := word.Known()
@@ -143,7 +143,7 @@ func program(check func(string) error) func(*judge, Word, Command) error {
 	}
 }
 
-// format refuses the formats of curl -w that read or write files.
+// format refuses formats of curl -w that read or write files.
 func (j *judge) format(word Word, _ Command) error {
 	text, isKnown := word.Known()
 	if !isKnown || strings.HasPrefix(text, "@") || strings.Contains(text, "%output") {
@@ -152,7 +152,7 @@ func (j *judge) format(word Word, _ Command) error {
 	return nil
 }
 
-// header refuses headers that are read from a file, and those that pass for the supervisor's own.
+// header refuses headers that are read from a file, that change the method, or that have several lines.
 func (j *judge) header(word Word, _ Command) error {
 	text := string(word)
 	name, _, _ := strings.Cut(strings.ToLower(text), ":")
@@ -168,7 +168,7 @@ func (j *judge) header(word Word, _ Command) error {
 	return nil
 }
 
-// output is a file to write, or - for the standard output.
+// output accepts a file that the tier may write, or - for the standard output.
 func (j *judge) output(word Word, command Command) error {
 	if word == "-" {
 		return nil
@@ -179,7 +179,7 @@ func (j *judge) output(word Word, command Command) error {
 	return reads((*judge).write)(j, word, command)
 }
 
-// query refuses parts of a query that are read from a file: curl's name@file.
+// query refuses parts of a query that curl reads from a file: name@file.
 func (j *judge) query(word Word, _ Command) error {
 	if text, isKnown := word.Known(); !isKnown || strings.Contains(text, "@") {
 		return denied("%s may be read from a file", word)
@@ -187,7 +187,7 @@ func (j *judge) query(word Word, _ Command) error {
 	return nil
 }
 
-// port wants a port that is none of the supervisor's.
+// port accepts ports other than the supervisor's.
 func (j *judge) port(word Word, _ Command) error {
 	text, isKnown := word.Known()
 	if !isKnown {
@@ -210,7 +210,7 @@ func (j *judge) port(word Word, _ Command) error {
 	return nil
 }
 
-// revision wants what git shows to be no secret, and of the repository: REVISION, REVISION:PATH or PATH.
+// revision accepts REVISION, REVISION:PATH and PATH for files of the repository that are not secret.
 func (j *judge) revision(word Word, command Command) error {
 	text := string(word)
 	if strings.ContainsAny(text, "*?["+holes) || strings.Contains(text, ":(") || strings.HasPrefix(text, ":") {
@@ -230,7 +230,7 @@ func (j *judge) revision(word Word, command Command) error {
 	if err != nil {
 		return err
 	}
-	for _, one := range paths { // outside of the repository git diff reads any file
+	for _, one := range paths { // outside of a repository git diff reads any file
 		if err := j.secret(one); err != nil {
 			return err
 		}
@@ -241,7 +241,8 @@ func (j *judge) revision(word Word, command Command) error {
 	return nil
 }
 
-// gitName wants the name of a branch or of a remote: git takes a file or directory of that name for one.
+// gitName accepts the name of a branch or remote. It refuses a name that is also a file or directory, because git
+// would use that instead.
 func (j *judge) gitName(word Word, command Command) error {
 	text, isKnown := word.Known()
 	if !isKnown || !gitName.MatchString(text) {
@@ -255,7 +256,7 @@ func (j *judge) gitName(word Word, command Command) error {
 
 var gitName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
 
-// yq wants an expression of yq: it takes a word that names a file, or a command of its own, for that.
+// yq accepts an expression of yq. It refuses a word that yq would read as a file name or as a command.
 func (j *judge) yq(word Word, command Command) error {
 	text, isKnown := word.Known()
 	if !isKnown || !strings.HasPrefix(text, ".") && !strings.HasPrefix(text, "(") && !strings.HasPrefix(text, "[") {
@@ -268,7 +269,7 @@ func (j *judge) yq(word Word, command Command) error {
 	return checkJQ(text)
 }
 
-// apprise wants the address of a notification to be none of the supervisor's.
+// apprise accepts the address of a notification that does not lead to the supervisor.
 func (j *judge) apprise(word Word, _ Command) error {
 	text, isKnown := word.Known()
 	scheme, rest, is := strings.Cut(text, "://")
@@ -284,7 +285,7 @@ func (j *judge) apprise(word Word, _ Command) error {
 	return nil
 }
 
-// compose wants a compose file of the working directory that agents do not write.
+// compose accepts a compose file in the working directory. Agents do not write such files.
 func (j *judge) compose(word Word, command Command) error {
 	path, err := j.at(word, command.Dir)
 	if err != nil {
@@ -303,7 +304,7 @@ func (j *judge) compose(word Word, command Command) error {
 
 var composeFile = regexp.MustCompile(`compose.*\.ya?ml$`)
 
-// method wants a method of HTTP that the tier is granted.
+// method accepts an HTTP method that the tier is granted.
 func (j *judge) method(word Word, _ Command) error {
 	if text, isKnown := word.Known(); !isKnown || !slices.Contains(j.limits().Methods, text) {
 		return denied("the method %s is not granted", word)
@@ -311,7 +312,7 @@ func (j *judge) method(word Word, _ Command) error {
 	return nil
 }
 
-// service wants the name of a service, so that what is done to it can be counted.
+// service accepts the name of one service, so that the ledger can count the actions on it.
 func (j *judge) service(word Word, _ Command) error {
 	text, isKnown := word.Known()
 	if !isKnown {
@@ -338,10 +339,10 @@ func (j *judge) service(word Word, _ Command) error {
 	return nil
 }
 
-// containerID matches ids of containers, whole or as docker shows them.
+// containerID matches container ids, full or abbreviated as docker prints them.
 var containerID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
 
-// serviceOf returns the service that a word names, as the ledger has it.
+// serviceOf returns the service that a word names, in the ledger's spelling.
 func serviceOf(word typed) (string, bool) {
 	text := string(word.word)
 	switch word.kind {
@@ -358,7 +359,7 @@ func serviceOf(word typed) (string, bool) {
 	return "", false
 }
 
-// branch wants a branch that a person reviews before it counts.
+// branch accepts a branch that agents may push to. A person reviews it before it is merged.
 func (j *judge) branch(word Word, _ Command) error {
 	text, isKnown := word.Known()
 	if !isKnown {
@@ -374,8 +375,8 @@ func (j *judge) branch(word Word, _ Command) error {
 	return nil
 }
 
-// resource wants kinds and names of Kubernetes resources that are no secrets. kubectl takes kinds in any case,
-// abbreviated, with version and group, and several with commas.
+// resource accepts kinds and names of Kubernetes resources other than Secrets. kubectl accepts kinds in any case,
+// abbreviated, with version and group, and in lists separated by commas.
 func (j *judge) resource(word Word, _ Command) error {
 	text, isKnown := word.Known()
 	if !isKnown {
@@ -394,7 +395,8 @@ func (j *judge) resource(word Word, _ Command) error {
 	return nil
 }
 
-// exec judges the command of find -exec for each directory that find looks in: what it puts in is below that.
+// exec judges the command of find -exec once for each root directory of the search. It replaces {} with an unknown
+// path below that root.
 func (j *judge) exec(words, roots []Word, command Command) error {
 	if strings.Contains(string(words[0]), "{}") {
 		return unclear("a program that find names", "write the program's name")

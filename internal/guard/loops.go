@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// loop reads the body of a loop as any of its rounds finds it: what it sets is not known.
+// loop reads the body of a loop for an arbitrary round: the variables that the body sets are unknown.
 func (s *shell) loop(body []*syntax.Stmt) error {
 	s.forget(body)
 	round := s.fork()
@@ -15,7 +15,7 @@ func (s *shell) loop(body []*syntax.Stmt) error {
 	if err := round.stmts(body); err != nil {
 		return err
 	}
-	if round.dir != s.dir { // the next round starts elsewhere
+	if round.dir != s.dir { // the next round starts in another directory
 		round.dir, s.dir = Word(anyText), Word(anyText)
 		again := s.fork()
 		again.repeated = true
@@ -36,7 +36,7 @@ func (s *shell) forClause(c *syntax.ForClause) error {
 		if err := s.arithmetic(loop.Init); err != nil {
 			return err
 		}
-		s.forget(c.Do) // the condition is also that of the second round
+		s.forget(c.Do) // the condition is also evaluated after the first round
 		for _, part := range []syntax.ArithmExpr{loop.Cond, loop.Post} {
 			if err := s.arithmetic(part); err != nil {
 				return err
@@ -49,10 +49,10 @@ func (s *shell) forClause(c *syntax.ForClause) error {
 	return unclear("this kind of loop", "")
 }
 
-// forEach reads the body for each word of the list.
+// forEach reads the body once for each word of the list.
 func (s *shell) forEach(iter *syntax.WordIter, body []*syntax.Stmt) error {
 	name := iter.Name.Value
-	if name != "_" && !s.maySet(name) { // bash sets $_ itself
+	if name != "_" && !s.maySet(name) { // bash itself sets $_
 		return s.refuseToSet(name)
 	}
 	items, err := s.words(iter.Items)
@@ -95,22 +95,23 @@ func (s *shell) positional() []Word {
 	return s.args
 }
 
-// setters are builtins that set variables that they are told.
+// setters are builtins that set the variables named by their arguments.
 var setters = []string{"read", "unset", "set", "command", "builtin"}
 
-// changes are the variables that statements may set.
+// changes collects the variables that statements may set.
 type changes struct {
 	shell *shell
-	// numbers are set to integers, texts to anything; with everything, all are.
+	// numbers are set to integers only, texts to anything; everything means that all variables may be set.
 	numbers, texts map[string]bool
 	everything     bool
-	// arguments says that the positional parameters may change.
+	// arguments is set if the positional parameters may change.
 	arguments bool
-	// functions are those whose bodies were looked at.
+	// functions holds the functions whose bodies were visited.
 	functions map[string]bool
 }
 
-// forget makes unknown all that the statements may set, themselves or through the functions that they call.
+// forget marks as unknown all variables that the statements may set, directly or through the functions that they
+// call.
 func (s *shell) forget(body []*syntax.Stmt) {
 	c := &changes{shell: s, numbers: map[string]bool{}, texts: map[string]bool{}, functions: map[string]bool{}}
 	for _, stmt := range body {
@@ -126,7 +127,7 @@ func (s *shell) forget(body []*syntax.Stmt) {
 	}
 	for name := range c.numbers {
 		if !c.texts[name] {
-			s.vars[name] = either(s.vars[name], "0")
+			s.vars[name] = union(s.vars[name], "0")
 		}
 	}
 	for name := range c.texts {
@@ -135,7 +136,7 @@ func (s *shell) forget(body []*syntax.Stmt) {
 	}
 }
 
-// see is a visitor of syntax.Walk.
+// see visits a node for syntax.Walk.
 func (c *changes) see(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.Assign:
@@ -143,7 +144,7 @@ func (c *changes) see(node syntax.Node) bool {
 	case *syntax.WordIter:
 		c.texts[n.Name.Value] = true
 	case *syntax.FuncDecl:
-		if c.shell.funcs[n.Name.Value] != n.Body { // a later round may call what this one calls by another meaning
+		if c.shell.funcs[n.Name.Value] != n.Body { // a call may mean another function in a later round
 			c.shell.funcs[n.Name.Value] = nil
 		}
 	case *syntax.ParamExp: // ${x:=y}
@@ -174,14 +175,15 @@ func (c *changes) assign(a *syntax.Assign) {
 	}
 }
 
-// number notes a variable that arithmetic sets.
+// number records a variable that arithmetic sets.
 func (c *changes) number(expression syntax.ArithmExpr) {
 	if word, is := expression.(*syntax.Word); is && isName(word.Lit()) {
 		c.numbers[word.Lit()] = true
 	}
 }
 
-// call notes what a command may set: read and unset the variables that they name, a function what it sets.
+// call records the variables that a command may set: by their names for read and unset, through the body for a
+// function.
 func (c *changes) call(n *syntax.CallExpr) {
 	var words []string
 	fixed := true
@@ -209,7 +211,7 @@ func (c *changes) call(n *syntax.CallExpr) {
 	}
 }
 
-// assigning reports the operators of arithmetic that set a variable.
+// assigning reports whether an arithmetic operator sets a variable.
 func assigning(op syntax.BinAritOperator) bool {
 	return slices.Contains([]syntax.BinAritOperator{
 		syntax.Assgn, syntax.AddAssgn, syntax.SubAssgn, syntax.MulAssgn, syntax.QuoAssgn, syntax.RemAssgn,
@@ -217,7 +219,7 @@ func assigning(op syntax.BinAritOperator) bool {
 	}, op)
 }
 
-// assignsNumber reports whether an assignment is of $((…)) or of digits.
+// assignsNumber reports whether the value of an assignment is $((…)) or digits.
 func assignsNumber(a *syntax.Assign) bool {
 	if a.Value == nil || a.Append || a.Index != nil || a.Array != nil || len(a.Value.Parts) != 1 {
 		return false

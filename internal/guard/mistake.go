@@ -12,11 +12,11 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// PolicyError says what is wrong with a policy, in a sentence.
+// PolicyError describes a mistake in a policy in one sentence.
 type PolicyError struct {
-	// Line is the line of the file, from 1; 0 if the mistake has none.
+	// Line is the line in the file, from 1; 0 if the mistake has none.
 	Line int
-	// Problem is what is wrong there.
+	// Problem describes the mistake.
 	Problem string
 }
 
@@ -28,7 +28,7 @@ func (e *PolicyError) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Problem)
 }
 
-// malformed turns an error of the YAML library into one of ours.
+// malformed converts an error of the YAML library to a PolicyError.
 func malformed(err error) error {
 	if wrong, is := errors.AsType[*yaml.TypeError](err); is {
 		return &PolicyError{wrong.Token.Position.Line, fmt.Sprintf("%s %q is there, where %s is needed",
@@ -40,7 +40,7 @@ func malformed(err error) error {
 	return &PolicyError{Problem: oneLine(err.Error())}
 }
 
-// kindOf says what a type of Go is in a policy.
+// kindOf returns the YAML name of a Go type.
 func kindOf(kind reflect.Type) string {
 	switch kind.Kind() {
 	case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Float64:
@@ -58,7 +58,7 @@ func kindOf(kind reflect.Type) string {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// mistake is an error at a place of the policy: the keys and numbers that lead to it.
+// mistake is an error with its path in the policy: keys and list indexes.
 type mistake struct {
 	path []any
 	err  error
@@ -79,7 +79,7 @@ func (m *mistake) Error() string {
 
 func (m *mistake) Unwrap() error { return m.err }
 
-// within says that an error is at a place below those that it names already.
+// within prefixes the path of an error with steps.
 func within(err error, steps ...any) error {
 	if inner, is := errors.AsType[*mistake](err); is {
 		return &mistake{slices.Concat(steps, inner.path), inner.err}
@@ -87,7 +87,7 @@ func within(err error, steps ...any) error {
 	return &mistake{steps, err}
 }
 
-// located turns an error of check into one with the line that it is about.
+// located converts an error of check to a PolicyError with its line.
 func located(text []byte, err error) error {
 	found := &PolicyError{Problem: err.Error()}
 	at, is := errors.AsType[*mistake](err)
@@ -102,7 +102,7 @@ func located(text []byte, err error) error {
 	return found
 }
 
-// lineOf follows a path as far as the document has it.
+// lineOf returns the line of the last step of path that the document has.
 func lineOf(root ast.Node, path []any) int {
 	anchors := anchored{}
 	ast.Walk(anchors, root)
@@ -118,7 +118,8 @@ func lineOf(root ast.Node, path []any) int {
 	return line
 }
 
-// below returns what a step leads to, and its line. A number in what is no list leads to the whole: one use needs no list.
+// below returns the child that a step leads to, and its line. Index 0 of a mapping returns the mapping itself,
+// because a single use needs no list.
 func below(node ast.Node, step any) (next ast.Node, line int) {
 	switch in := node.(type) {
 	case *ast.MappingNode:
@@ -138,7 +139,7 @@ func below(node ast.Node, step any) (next ast.Node, line int) {
 	return nil, 0
 }
 
-// anchored are the nodes that have names, by these.
+// anchored maps the names of YAML anchors to their nodes.
 type anchored map[string]ast.Node
 
 // Visit implements ast.Visitor.
@@ -149,7 +150,7 @@ func (a anchored) Visit(node ast.Node) ast.Visitor {
 	return a
 }
 
-// plain returns what a node stands for.
+// plain resolves anchors and aliases.
 func (a anchored) plain(node ast.Node) ast.Node {
 	for range len(a) + 2 {
 		switch in := node.(type) {

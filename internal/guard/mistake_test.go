@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// small is a policy that is right.
+// small is a valid policy.
 const small = `version: 1
 tiers:
   1: {read: ["."]}
@@ -79,7 +79,7 @@ func TestParsePolicyNamesTheLine(t *testing.T) {
 	}
 }
 
-// TestTheNearestDirectoryCounts has the agent's directories within the supervisor's, as they are by default.
+// TestTheNearestDirectoryCounts covers the default: the agent's directories lie within the supervisor's.
 func TestTheNearestDirectoryCounts(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()

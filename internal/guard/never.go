@@ -10,8 +10,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// never refuses what no tier may do. It reads a command line generously, as it is not held against a use: an option
-// counts wherever it stands, alone or among others.
+// never refuses what no tier may do. No use describes the command line here, so it is matched loosely: an option
+// counts in any position, alone or combined with others.
 func (j *judge) never(name string, command Command) error {
 	for _, rule := range j.policy.Never {
 		programs := strings.Split(rule.Program, "|")
@@ -41,8 +41,8 @@ func (n Never) matches(j *judge, command Command) bool {
 	return true
 }
 
-// hasCommand reports whether the words of the subcommand are among the arguments, in this order. Words that nobody
-// knows may be those that are missing, unless others stand in front of them.
+// hasCommand reports whether the words of the subcommand occur among the arguments in this order. Unknown words count
+// as the missing ones, unless another argument precedes them.
 func (n Never) hasCommand(words []Word) bool {
 	wanted := strings.Fields(strings.ToLower(n.Command))
 	others := false
@@ -61,7 +61,8 @@ func (n Never) hasCommand(words []Word) bool {
 	return len(wanted) == 0
 }
 
-// hasFlag reports whether an option is among the words: a long one also abbreviated, a short one also among others.
+// hasFlag reports whether an option is among the words. A long option may be abbreviated. A short one may be combined
+// with others.
 func hasFlag(words []Word, name string) bool {
 	for _, word := range words {
 		text := word.Start()
@@ -82,8 +83,8 @@ func hasFlag(words []Word, name string) bool {
 	return false
 }
 
-// hasArgument reports whether a word matches one of the patterns, as it is, in small letters or as a path. The pattern
-// "?" stands for words of which nothing is known.
+// hasArgument reports whether a word matches one of the patterns: as it is, in lower case, or as a path. The pattern
+// "?" matches words that are completely unknown.
 func hasArgument(j *judge, patterns []string, word, dir Word) bool {
 	start := word.Start()
 	if start == "" && word != "" && word[0] != anyNames {
@@ -104,13 +105,13 @@ func hasArgument(j *judge, patterns []string, word, dir Word) bool {
 	})
 }
 
-// mayBecome reports whether a text matches a pattern, or may when its holes are filled.
+// mayBecome reports whether a text matches a pattern, or may match once its holes are filled.
 func mayBecome(pattern, text string) bool {
 	known := Word(text).Start()
 	if known == text && strings.HasPrefix(pattern, "/") {
 		return doublestar.MatchUnvalidated(pattern, text)
 	}
-	if known == text { // a slash is nothing special in what is no path
+	if known == text { // not a path: a slash is an ordinary character
 		return doublestar.MatchUnvalidated(strings.ReplaceAll(pattern, "/", "\x1f"), strings.ReplaceAll(text, "/", "\x1f"))
 	}
 	literal, rest, _ := strings.Cut(pattern, "*")
@@ -118,15 +119,15 @@ func mayBecome(pattern, text string) bool {
 	return strings.HasPrefix(literal, known) || strings.HasPrefix(known, literal) && strings.HasPrefix(rest, "*")
 }
 
-// anything judges a command of a tier that may do all but what the policy forbids. What Tier 2 may run needs no closer
-// look. Everything else must name no protected file and no door of the supervisor, and what it seems to run in turn
-// must be nothing that no tier does.
+// anything judges a command of a tier with anything: true. It allows every command that Tier 2 may run. Other
+// commands must not name a protected file or a port of the supervisor, and commands that they appear to run must not
+// be on the never list.
 func (j *judge) anything(name string, command Command) error {
-	if j.lower(2, name, command) == nil {
+	if j.asTier(2, name, command) == nil {
 		return nil
 	}
 	for _, word := range command.Words[1:] {
-		if reason := j.touches(word, command.Dir); reason != nil && j.lower(1, name, command) != nil {
+		if reason := j.touches(word, command.Dir); reason != nil && j.asTier(1, name, command) != nil {
 			return reason
 		}
 		if err := j.doors(word); err != nil {
@@ -134,14 +135,14 @@ func (j *judge) anything(name string, command Command) error {
 		}
 	}
 	*j.rules = append(*j.rules, "tier "+strconv.Itoa(j.tier)+": anything")
-	if err := j.follow(name, command); err != nil {
+	if err := j.wrappedCommand(name, command); err != nil {
 		return err
 	}
 	return j.within(command)
 }
 
-// lower judges a command as if a lower tier ran it.
-func (j *judge) lower(tier int, name string, command Command) error {
+// asTier judges a command as if a lower tier ran it.
+func (j *judge) asTier(tier int, name string, command Command) error {
 	as := *j
 	as.tier = tier
 	mark, actions := len(*j.rules), len(*j.actions)
@@ -152,8 +153,9 @@ func (j *judge) lower(tier int, name string, command Command) error {
 	return err
 }
 
-// within looks for commands among the words of a program that the policy does not know: a word that is the name of a
-// program of the never list with what follows it, a word that is a script, a script on the standard input.
+// within looks for commands in the arguments of a program that the policy does not know. It judges an argument that
+// names a program of the never list with the words after it, an argument that may be a script, and a script on the
+// standard input.
 func (j *judge) within(command Command) error {
 	for i, word := range command.Words[1:] {
 		text, known := word.Known()
@@ -169,19 +171,19 @@ func (j *judge) within(command Command) error {
 			}
 		}
 		if strings.ContainsAny(text, " \t\n") {
-			if err := j.seeming(text, command.Dir); err != nil {
+			if err := j.possibleScript(text, command.Dir); err != nil {
 				return err
 			}
 		}
 	}
 	if text, known := command.Input.Known(); known && text != "" {
-		return j.seeming(text, command.Dir)
+		return j.possibleScript(text, command.Dir)
 	}
 	return nil
 }
 
-// seeming judges a text that may be a script. One that does not parse is none.
-func (j *judge) seeming(text string, dir Word) error {
+// possibleScript judges a text that may be a script. It accepts a text that does not parse.
+func (j *judge) possibleScript(text string, dir Word) error {
 	if j.depth >= maxDepth {
 		return nil
 	}
@@ -192,16 +194,16 @@ func (j *judge) seeming(text string, dir Word) error {
 	return nil
 }
 
-// touches returns why a word must not be changed, if it names such a file.
+// touches returns the reason why the file that a word names must not be changed; nil if there is none.
 func (j *judge) touches(word, dir Word) error {
 	for text := range strings.FieldsFuncSeq(string(word), func(r rune) bool { return strings.ContainsRune(" \t\n=,;'\"", r) }) {
 		path, err := j.at(Word(text), dir)
 		if err != nil {
-			continue // not known
+			continue // an unknown path
 		}
 		paths, err := j.resolve(path)
 		if err != nil {
-			continue // no path
+			continue // not a path
 		}
 		for _, one := range paths {
 			if err := j.private(one); err != nil {
@@ -232,8 +234,8 @@ func (j *judge) doors(word Word) error {
 	return nil
 }
 
-// follow judges the command within a command, where the policy knows the program to have one.
-func (j *judge) follow(name string, command Command) error {
+// wrappedCommand judges the command that a program runs, if the policy knows that the program runs one.
+func (j *judge) wrappedCommand(name string, command Command) error {
 	uses := j.policy.Programs[name]
 	for i := range uses {
 		got, _, err := uses[i].form.read(command.Words[1:], true, func(Word) bool { return false })
@@ -247,7 +249,7 @@ func (j *judge) follow(name string, command Command) error {
 	return nil
 }
 
-// lenient forgives what is unclear.
+// lenient drops an UnclearError.
 func lenient(err error) error {
 	if _, unclear := errors.AsType[*UnclearError](err); unclear {
 		return nil

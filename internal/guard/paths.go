@@ -9,29 +9,30 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Place is where an agent's commands run.
+// Place describes where an agent's commands run.
 type Place struct {
-	// Work are the directories that the agent works in.
+	// Work lists the directories that the agent works in.
 	Work []string
-	// Dir is where commands start; empty is the first of Work.
+	// Dir is the directory in which commands start; empty means the first of Work.
 	Dir string
 	// Home and Temp are the agent's own directories.
 	Home string
 	Temp string
-	// Path are the directories of the variable PATH.
+	// Path lists the directories of the variable PATH.
 	Path []string
 	// Variables is the environment of the commands.
 	Variables map[string]string
-	// Own are the supervisor's files and directories, which no agent touches, as they are without symbolic links and
-	// as they are called. Work, Home and Temp may lie within them, and are the agent's all the same.
+	// Own lists the supervisor's files and directories, which agents may not use. Each is listed by its configured
+	// name and with symbolic links resolved. Work, Home and Temp may lie within them. Agents may use those
+	// nevertheless.
 	Own []string
-	// Doors are the supervisor's ports, which no agent asks.
+	// Doors lists the supervisor's ports, to which agents may not connect.
 	Doors []Door
-	// Asked are files that the agent is asked to write, whatever its tier may write, by all their names.
+	// Asked lists files that the agent is asked to write, by all their names. The agent may write them at every tier.
 	Asked []string
 }
 
-// environmentIn returns what a script in dir starts with.
+// environmentIn returns the environment of a script that starts in dir.
 func (j *judge) environmentIn(dir string) Environment {
 	known := map[string]string{"HOME": j.place.Home, "PWD": dir, "TMPDIR": j.place.Temp}
 	return Environment{
@@ -44,17 +45,17 @@ func (j *judge) environmentIn(dir string) Environment {
 	}
 }
 
-// secretName matches the names of variables whose values are credentials.
+// secretName matches names of variables whose values are credentials.
 var secretName = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSW|CREDENTIAL|_PAT\b)`)
 
-// matches reports whether a pattern of the shell matches a file here.
+// matches reports whether a shell pattern may match a file.
 func (j *judge) matches(pattern string) bool {
 	paths, complete := j.files.Match(pattern, 1)
 	return j.remote || !complete || len(paths) > 0
 }
 
-// at returns the path that a word names when a command runs in dir: absolute, not cleaned, with holes for what
-// a pattern matches.
+// at returns the absolute path that a word names if the command runs in dir. The path is not cleaned. It has holes
+// for the parts that a pattern matches.
 func (j *judge) at(word, dir Word) (string, error) {
 	if word == "" {
 		return "", denied("the name of a file is empty")
@@ -71,7 +72,7 @@ func (j *judge) at(word, dir Word) (string, error) {
 	return string(path), nil
 }
 
-// read wants a file that the tier may read.
+// read accepts files that the tier may read.
 func (j *judge) read(path string) error {
 	if *j.stale {
 		return unclear("which files there are after a change of branch, or of names", "read them in the next call")
@@ -82,12 +83,12 @@ func (j *judge) read(path string) error {
 	return j.reach(path, slices.Concat(j.limits().Read, j.limits().Write), j.secret)
 }
 
-// list wants a path whose name and kind the tier may see.
+// list accepts paths whose name and kind the tier may see.
 func (j *judge) list(path string) error {
 	return j.reach(path, []string{"/"}, j.secret)
 }
 
-// readTree wants all below a directory to be readable for the tier.
+// readTree accepts a directory if the tier may read every file below it, except those that leaveOut reports.
 func (j *judge) readTree(path string, leaveOut func(string) bool) error {
 	if err := j.read(path); err != nil {
 		return err
@@ -110,10 +111,10 @@ func (j *judge) readTree(path string, leaveOut func(string) bool) error {
 	return nil
 }
 
-// maxTree bounds the files that are looked at below a directory.
+// maxTree bounds the files that are examined below a directory.
 const maxTree = 20_000
 
-// write wants a file that the tier may write.
+// write accepts files that the tier may write.
 func (j *judge) write(path string) error {
 	if slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, path) {
 		return nil
@@ -125,7 +126,7 @@ func (j *judge) write(path string) error {
 	return j.reach(path, j.limits().Write, j.protected)
 }
 
-// asked reports whether a path, and what it leads to, is a file that the agent is asked to write.
+// asked reports whether a path, as written and resolved, is a file that the agent is asked to write.
 func (j *judge) asked(path string) bool {
 	if len(j.place.Asked) == 0 {
 		return false
@@ -134,7 +135,7 @@ func (j *judge) asked(path string) bool {
 	return err == nil && !slices.ContainsFunc(paths, func(one string) bool { return !slices.Contains(j.place.Asked, one) })
 }
 
-// source wants a file that the tier may read, and whose name is that of no file that it does not write: a copy of it
+// source accepts a file to copy: the tier may read it, and its name is not that of a protected file, because the copy
 // has the same name.
 func (j *judge) source(path string) error {
 	if err := j.read(path); err != nil {
@@ -143,7 +144,7 @@ func (j *judge) source(path string) error {
 	return j.protected(filepath.Clean(path))
 }
 
-// plain wants a file to read that is no directory: some programs look into one for a file of the same name.
+// plain accepts a file to read. It refuses a directory, because some programs look for a file of the same name in it.
 func (j *judge) plain(path string) error {
 	if paths, _ := j.files.Match(strings.TrimSuffix(path, "/")+"/*", 1); len(paths) > 0 && !strings.ContainsAny(path, holes) {
 		return denied("%s is a directory: name the file", path)
@@ -151,7 +152,8 @@ func (j *judge) plain(path string) error {
 	return j.read(path)
 }
 
-// into wants a file or directory to copy to: what is in a directory may be links.
+// into accepts a file or directory as the destination of a copy. It refuses a directory with a link to a place that
+// the tier may not write.
 func (j *judge) into(path string) error {
 	if err := j.write(path); err != nil || strings.ContainsAny(path, holes) {
 		return err
@@ -168,7 +170,7 @@ func (j *judge) into(path string) error {
 	return nil
 }
 
-// writePlain wants a file to change that is no directory.
+// writePlain accepts a file to write, but no directory with files in it.
 func (j *judge) writePlain(path string) error {
 	if paths, _ := j.files.Match(strings.TrimSuffix(path, "/")+"/*", 1); len(paths) > 0 && !strings.ContainsAny(path, holes) {
 		return denied("%s is a directory with files in it", path)
@@ -176,8 +178,8 @@ func (j *judge) writePlain(path string) error {
 	return j.write(path)
 }
 
-// reach wants a path, and what it leads to through symbolic links, to be below one of the roots, none of the
-// supervisor's own files, and nothing that refuse refuses.
+// reach checks a path, as written and resolved. It must not be one of the supervisor's files, and refuse must accept
+// it. The resolved path must be below one of the roots.
 func (j *judge) reach(path string, roots []string, refuse func(path string) error) error {
 	paths, err := j.resolve(path)
 	if err != nil {
@@ -203,8 +205,8 @@ func (j *judge) reach(path string, roots []string, refuse func(path string) erro
 	return nil
 }
 
-// resolve returns a path as it is written, then as it is without symbolic links, then what a pattern in it matches.
-// On another host the first two are the same.
+// resolve returns a path as written, then with symbolic links resolved, then the files that a pattern in it matches.
+// On another host the first two are equal.
 func (j *judge) resolve(path string) ([]string, error) {
 	for _, device := range []string{"/dev/tcp", "/dev/udp"} {
 		if strings.HasPrefix(path, device) {
@@ -239,9 +241,9 @@ func (j *judge) resolve(path string) ([]string, error) {
 }
 
 var (
-	// runs are several stars in a row, which are one for bash; ** is that of find.
+	// runs matches several stars in a row. bash reads them as one; ** has the meaning of find.
 	runs = regexp.MustCompile("([\x02\x03])[\x02\x03]+")
-	// shellPattern makes a pattern of doublestar of what a word has for one.
+	// shellPattern converts the pattern holes of a word to patterns of doublestar.
 	shellPattern = strings.NewReplacer("\x02", "*", "\x03", "*", "\x04", "**")
 )
 
@@ -252,7 +254,7 @@ func (j *judge) below(path string, roots []string) bool {
 	})
 }
 
-// roots expands ".", "~" and "$TMPDIR", and resolves symbolic links.
+// roots expands ".", "~" and "$TMPDIR", and adds the resolved path of each root.
 func (j *judge) roots(names []string) []string {
 	var roots []string
 	for _, name := range names {
@@ -278,7 +280,7 @@ func (j *judge) roots(names []string) []string {
 	return roots
 }
 
-// private refuses the supervisor's own files, and what shows the memory and environment of processes.
+// private refuses the supervisor's own files, and files that show the memory and environment of processes.
 func (j *judge) private(path string) error {
 	if j.own(path) || matchesAny(j.policy.Private, path) {
 		return &DeniedError{Rule: "private", Reason: Word(path).String() + " is for no agent"}
@@ -286,14 +288,14 @@ func (j *judge) private(path string) error {
 	return nil
 }
 
-// own reports whether a path is the supervisor's. The agent's own directories may lie within the supervisor's, or the
-// other way round: the directory that is nearest counts.
+// own reports whether a path belongs to the supervisor. The agent's directories may lie within the supervisor's, or
+// the reverse. The innermost directory decides.
 func (j *judge) own(path string) bool {
 	mine := j.nearest(path, j.place.Own)
 	return mine > 0 && mine > j.nearest(path, j.roots([]string{".", "~", "$TMPDIR"}))
 }
 
-// nearest returns the length of the longest of the directories that a path is in; 0 if it is in none.
+// nearest returns the length of the longest directory that contains the path; 0 if none does.
 func (j *judge) nearest(path string, dirs []string) int {
 	longest := 0
 	for _, dir := range dirs {
@@ -304,7 +306,7 @@ func (j *judge) nearest(path string, dirs []string) int {
 	return longest
 }
 
-// secret refuses files that no agent of a listed tier reads.
+// secret refuses files that may hold secrets, unless the tier has anything: true.
 func (j *judge) secret(path string) error {
 	if j.limits().Anything || !j.isSecret(path) {
 		return nil
@@ -314,7 +316,7 @@ func (j *judge) secret(path string) error {
 
 func (j *judge) isSecret(path string) bool { return matchesAny(j.policy.Secrets, path) }
 
-// protected refuses changes of files that no agent changes.
+// protected refuses changes to files that agents may not change.
 func (j *judge) protected(path string) error {
 	if matchesAny(j.policy.Protected, path) || matchesAny(j.limits().Keep, path) {
 		return &DeniedError{Rule: "protected", Reason: Word(path).String() + " is changed by people only"}
@@ -322,13 +324,13 @@ func (j *judge) protected(path string) error {
 	return nil
 }
 
-// matchesAny reports whether one of the patterns matches a path. Holes in the path count as the files that they match
-// have been looked up; on another host they may match anything.
+// matchesAny reports whether one of the patterns matches a path. A hole counts as an ordinary character, because
+// resolve has looked up the files that it matches. On another host resolve refuses holes.
 func matchesAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) })
 }
 
-// inWork wants a command to run in a directory that the agent works in.
+// inWork accepts commands that run in a directory that the agent works in.
 func (j *judge) inWork(dir Word) error {
 	text, known := dir.Known()
 	if !known {

@@ -11,106 +11,107 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Policy says what the agents of each tier may do. Its file is described by deploy/policy.schema.json.
+// Policy states what the agents of each tier may do. deploy/policy.schema.json describes its file.
 type Policy struct {
 	// Version is the version of the file's format: 1.
 	Version int `yaml:"version"`
-	// Environment are the variables that may be set for a command; a name that ends in "*" is a prefix.
+	// Environment lists the variables that may be set for a command. A name that ends in "*" is a prefix.
 	Environment []string `yaml:"environment"`
-	// Directories are where programs may be, absolute.
+	// Directories lists the directories of permitted programs, as absolute paths.
 	Directories []string `yaml:"directories"`
-	// Branches are those that no agent pushes to.
+	// Branches lists the branches to which agents may not push.
 	Branches []string `yaml:"branches"`
-	// Private are patterns of files that no agent of any tier reads or changes.
+	// Private lists patterns of files that no agent of any tier may read or change.
 	Private []string `yaml:"private"`
-	// Secrets are patterns of files that no agent of Tier 1 or 2 reads.
+	// Secrets lists patterns of files that no agent of Tier 1 or 2 may read.
 	Secrets []string `yaml:"secrets"`
-	// Protected are patterns of files that no agent changes, and data that none deletes.
+	// Protected lists patterns of files that agents may not change, and of data that they may not delete.
 	Protected []string `yaml:"protected"`
-	// Tiers are the limits of each tier, by its number.
+	// Tiers maps the number of each tier to its limits.
 	Tiers map[int]Limits `yaml:"tiers"`
-	// Programs are what may be run, by name.
+	// Programs maps the names of permitted programs to their uses.
 	Programs map[string]Uses `yaml:"programs"`
-	// Never is what no tier may do.
+	// Never lists the uses that are forbidden to every tier.
 	Never []Never `yaml:"never"`
-	// MCP are the tools of MCP servers: the lowest tier that may use each.
+	// MCP maps each permitted tool of an MCP server to the lowest tier that may use it.
 	MCP map[string]int `yaml:"mcp"`
 }
 
-// Limits are what one tier may reach.
+// Limits states what one tier may reach.
 type Limits struct {
-	// Anything lets the tier do all that the rest of the policy does not forbid.
+	// Anything permits everything that the rest of the policy does not forbid.
 	Anything bool `yaml:"anything"`
-	// Read and Write are directories and files. "." is the working directory, "~" the agent's home, "$TMPDIR"
-	// its directory for temporary files.
+	// Read and Write list directories and files. "." is the working directory, "~" the agent's home and "$TMPDIR" its
+	// directory for temporary files.
 	Read  []string `yaml:"read"`
 	Write []string `yaml:"write"`
-	// Keep are patterns of files that the tier does not write, wherever they are.
+	// Keep lists patterns of files that the tier may not write, in any directory.
 	Keep []string `yaml:"keep"`
-	// Methods are those of HTTP requests.
+	// Methods lists the permitted methods of HTTP requests.
 	Methods []string `yaml:"methods"`
-	// Hosts are patterns of host names that may be asked, over HTTP or otherwise.
+	// Hosts lists patterns of host names to which the tier may connect, over HTTP or otherwise.
 	Hosts []string `yaml:"hosts"`
-	// Signals lets the tier's programs send signals to processes of the host. Without it the sandbox keeps them
-	// from that.
+	// Signals permits the tier's programs to send signals to processes of the host. Otherwise the sandbox prevents
+	// it.
 	Signals bool `yaml:"signals"`
 }
 
-// Uses are the ways in which a program may be used. In the file one use needs no list.
+// Uses lists the permitted uses of a program. In the file, a single use needs no list.
 type Uses []Use
 
-// Use is one way in which a program, or a subcommand of it, may be used.
+// Use is one permitted use of a program or subcommand.
 type Use struct {
-	// Tier is the lowest tier that may.
+	// Tier is the lowest tier that has the use.
 	Tier int `yaml:"tier"`
-	// Before are options that may be given in front of the subcommand only.
+	// Before lists options that may be given only in front of the subcommand.
 	Before string `yaml:"before"`
-	// Without are options of which none may have been given in front of the subcommand.
+	// Without lists options that must not be given in front of the subcommand.
 	Without string `yaml:"without"`
-	// Stdin is what must be known of the standard input: nothing.
+	// Stdin is the required state of the standard input: nothing.
 	Stdin string `yaml:"stdin"`
-	// Leaves says that afterwards nobody knows what is in the files of the working directory.
+	// Leaves means that the contents of the working directory are unknown after the command.
 	Leaves bool `yaml:"leaves_files_unknown"`
-	// Flags are the options that may be given, with the types of their values.
+	// Flags lists the options that may be given, with the types of their values.
 	Flags string `yaml:"flags"`
-	// Needs are options of which each must be given. "-a|-b" is one of two.
+	// Needs lists options that must be given. "-a|-b" requires one of the two.
 	Needs string `yaml:"needs"`
-	// Args are the types of the arguments, in order.
+	// Args lists the types of the arguments, in order.
 	Args string `yaml:"args"`
-	// Style is how the program reads its command line: gnu (options anywhere), posix (options in front of
-	// the arguments), words (long options with one dash).
+	// Style is the syntax of the command line: gnu (options anywhere), posix (options in front of the arguments) or
+	// words (long options with one dash).
 	Style string `yaml:"style"`
-	// Commands are subcommands by name; "a, b" names two alike.
+	// Commands maps names of subcommands to their uses. "a, b" names two with the same uses.
 	Commands map[string]Uses `yaml:"commands"`
-	// Action is what a call counts as in the ledger: restart or redeployment.
+	// Action is the kind under which the ledger counts the call: restart or redeployment.
 	Action string `yaml:"action"`
-	// Services says where the services are named if no argument does: "compose" is the project's file.
+	// Services tells where to find the services if no argument names them: "compose" is the project's file.
 	Services string `yaml:"services"`
-	// Prints is what is known of what it prints: items, number or lines; see Output.
+	// Prints describes the output of the command: items, number or lines; see Output.
 	Prints string `yaml:"prints"`
-	// In is where it must run: "work" is a directory that the agent works in.
+	// In is the required working directory: "work" is a directory that the agent works in, "repository" one whose git
+	// configuration runs no program.
 	In string `yaml:"in"`
-	// AnyOption says that no option of the program does harm, so that words may be options that nobody knows.
+	// AnyOption permits every option, because none does harm. So an unknown word may be an option.
 	AnyOption bool `yaml:"any_option"`
 
 	form *form
 }
 
-// Never is a use of a program that no tier may make.
+// Never forbids a use of a program to every tier.
 type Never struct {
 	Why     string `yaml:"why" json:"why"`
 	Program string `yaml:"program" json:"program"`
-	// Command is the subcommand: words that are arguments, in this order. "a|b" is either.
+	// Command is the subcommand: words that occur among the arguments in this order. "a|b" is either.
 	Command string `yaml:"command" json:"command,omitempty"`
-	// Flags are options of which one must be there for the rule to hold.
+	// Flags lists options. The rule applies only if one of them is given.
 	Flags string `yaml:"flags" json:"flags,omitempty"`
-	// Args are patterns of which one argument must match for the rule to hold.
+	// Args lists patterns. The rule applies only if an argument matches one of them.
 	Args []string `yaml:"args" json:"args,omitempty"`
-	// With are patterns of which one other argument must match, too.
+	// With lists further patterns. The rule applies only if an argument matches one of these, too.
 	With []string `yaml:"with" json:"with,omitempty"`
 }
 
-// UnmarshalYAML implements yaml.InterfaceUnmarshaler: one use, or a list.
+// UnmarshalYAML implements yaml.InterfaceUnmarshaler. It accepts one use, or a list.
 func (u *Uses) UnmarshalYAML(unmarshal func(any) error) error {
 	var several []Use
 	err := unmarshal(&several)
@@ -126,7 +127,7 @@ func (u *Uses) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// ParsePolicy reads a policy from YAML. Its error is a *PolicyError.
+// ParsePolicy parses a policy in YAML. Its error is a *PolicyError.
 func ParsePolicy(text []byte) (*Policy, error) {
 	policy := &Policy{}
 	if err := yaml.UnmarshalWithOptions(text, policy, yaml.DisallowUnknownField()); err != nil {
@@ -138,12 +139,12 @@ func ParsePolicy(text []byte) (*Policy, error) {
 	return policy, nil
 }
 
-// Runs reports whether the tier may run a program in some way.
+// Runs reports whether the policy grants the tier any use of a program.
 func (p *Policy) Runs(tier int, program string) bool {
 	return p.Tiers[tier].Anything || slices.ContainsFunc(p.Programs[program], func(use Use) bool { return use.reaches(tier) })
 }
 
-// reaches reports whether a tier has the use, or a subcommand of it.
+// reaches reports whether a tier has the use or one of its subcommands.
 func (u *Use) reaches(tier int) bool {
 	if u.Tier != 0 && u.Tier <= tier {
 		return true
@@ -156,7 +157,7 @@ func (u *Use) reaches(tier int) bool {
 	return false
 }
 
-// check wants what is needed to be there and right, and compiles the uses.
+// check validates the policy and compiles its uses.
 func (p *Policy) check() error {
 	if p.Version != 1 {
 		return &mistake{[]any{"version"}, fmt.Errorf("must be 1, and is %d", p.Version)}
@@ -185,7 +186,7 @@ func (p *Policy) check() error {
 	return nil
 }
 
-// checkPatterns wants patterns that can be matched.
+// checkPatterns checks that the patterns of files are valid.
 func (p *Policy) checkPatterns() error {
 	for key, patterns := range map[string][]string{"secrets": p.Secrets, "protected": p.Protected, "private": p.Private} {
 		for i, pattern := range patterns {
@@ -198,7 +199,7 @@ func (p *Policy) checkPatterns() error {
 	return nil
 }
 
-// compile reads the uses' small languages. What a subcommand does not say, it has from its program.
+// compile compiles the uses. Subcommands inherit settings from their program.
 func (u Uses) compile(above *Use) error {
 	for i := range u {
 		use := &u[i]
@@ -222,7 +223,7 @@ func (u Uses) compile(above *Use) error {
 	return nil
 }
 
-// inherit takes over what holds for all subcommands of a program.
+// inherit copies the settings of a program that a subcommand does not override.
 func (u *Use) inherit(above *Use) {
 	u.Flags = strings.TrimSpace(above.Flags + " " + u.Flags)
 	if u.Tier == 0 {
@@ -236,7 +237,7 @@ func (u *Use) inherit(above *Use) {
 	}
 }
 
-// nameEach splits "a, b" in names of programs or subcommands.
+// nameEach splits names of programs or subcommands such as "a, b".
 func nameEach(all map[string]Uses) error {
 	for _, names := range slices.Sorted(maps.Keys(all)) {
 		if !strings.Contains(names, ",") {

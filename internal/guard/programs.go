@@ -9,13 +9,15 @@ import (
 var errNotation = errors.New("no address")
 
 var (
-	// awkForbidden is what runs programs, reads files that no argument names, or calls what a variable names.
+	// awkForbidden matches what runs programs, reads files that no argument names, or calls a function named by a
+	// variable.
 	awkForbidden = regexp.MustCompile(`\bsystem\s*\(|\b(getline|ARG[VC]|PROCINFO|ENVIRON|SYMTAB|FUNCTAB)\b|@\s*[A-Za-z_]|\|&`)
 	awkPrint     = regexp.MustCompile(`\bprintf?\b`)
 )
 
-// checkAWK wants an AWK program that only computes and prints. It does not parse: whatever follows a print, outside of
-// strings, must not redirect; and where a slash leaves open what is a string, nothing that follows may.
+// checkAWK accepts an AWK program that only computes and prints. It does not parse the program. It refuses > and |
+// after a print outside of strings. After a slash or #, where strings cannot be recognized, it refuses them
+// everywhere.
 func checkAWK(text string) error {
 	text = strings.ReplaceAll(text, "\\\n", "")
 	if found := awkForbidden.FindString(text); found != "" {
@@ -34,7 +36,7 @@ func checkAWK(text string) error {
 	return nil
 }
 
-// awkOutsideStrings returns what is outside of double quotes.
+// awkOutsideStrings returns the text outside of double quotes.
 func awkOutsideStrings(text string) string {
 	var outside strings.Builder
 	inside := false
@@ -51,10 +53,10 @@ func awkOutsideStrings(text string) string {
 	return outside.String()
 }
 
-// jqForbidden is what shows the environment or reads files, in jq and yq.
+// jqForbidden matches functions of jq and yq that show the environment or read files.
 var jqForbidden = regexp.MustCompile(`\$\s*ENV\b|(^|[^.\w"$])(eval|env|strenv|envsubst|load\w*|import|include|input_filename|modulemeta)\b`)
 
-// checkJQ wants a program of jq or yq that only works on its input.
+// checkJQ accepts a program of jq or yq that uses only its input.
 func checkJQ(text string) error {
 	if found := jqForbidden.FindString(text); found != "" {
 		return denied("jq: %q shows the environment or reads files", strings.TrimSpace(found))
@@ -62,7 +64,7 @@ func checkJQ(text string) error {
 	return nil
 }
 
-// checkSED wants a sed script of commands that only edit what passes through.
+// checkSED accepts a sed script whose commands only edit their input.
 func checkSED(text string) error {
 	s := &sedScript{text: text}
 	for {
@@ -76,7 +78,7 @@ func checkSED(text string) error {
 	}
 }
 
-// sedScript is a sed script as far as it is read.
+// sedScript is a sed script with the position up to which it was read.
 type sedScript struct {
 	text string
 	at   int
@@ -125,8 +127,8 @@ func (s *sedScript) command() error {
 	}
 }
 
-// line takes a command whose argument goes to the end of its line, or of the script. Labels end at a semicolon in
-// some versions: what follows is looked at.
+// line reads a command whose argument extends to the end of the line or of the script. In some versions a label ends
+// at a semicolon, so the text after that is checked as well.
 func (s *sedScript) line(c byte) error {
 	switch c {
 	case '#':
@@ -146,7 +148,7 @@ func (s *sedScript) line(c byte) error {
 	return nil
 }
 
-// end wants a command to end here.
+// end checks that the command ends here.
 func (s *sedScript) end(c byte) error {
 	s.skip(" \t")
 	if s.done() || strings.IndexByte(";\n}{#", s.text[s.at]) >= 0 {
@@ -158,7 +160,7 @@ func (s *sedScript) end(c byte) error {
 	return denied("sed: %q after the command %q cannot be read", s.text[s.at], string(c))
 }
 
-// addresses takes what says on which lines a command works.
+// addresses reads the addresses of the lines on which a command works.
 func (s *sedScript) addresses() error {
 	for {
 		s.skip(" \t")
@@ -183,8 +185,8 @@ func (s *sedScript) addresses() error {
 	}
 }
 
-// part takes text up to the delimiter. A bracket expression ends it in some versions and not in others, so that
-// a delimiter in one cannot be read.
+// part reads text up to the delimiter. A delimiter within a bracket expression is refused, because only some versions
+// of sed end the text there.
 func (s *sedScript) part(delimiter byte) bool {
 	if delimiter == 0 || delimiter == '\n' || delimiter == '\\' {
 		return false
@@ -209,7 +211,7 @@ func (s *sedScript) part(delimiter byte) bool {
 	return false
 }
 
-// substitute takes s/old/new/flags. The flags e and w run and write.
+// substitute reads s/old/new/flags. It refuses the flags e, which runs a program, and w, which writes a file.
 func (s *sedScript) substitute() error {
 	delimiter := s.next()
 	if !s.part(delimiter) || !s.replacement(delimiter) {
@@ -219,7 +221,7 @@ func (s *sedScript) substitute() error {
 	return s.end('s')
 }
 
-// replacement takes the new text of s///, in which brackets are nothing special.
+// replacement reads the new text of s///, in which brackets have no special meaning.
 func (s *sedScript) replacement(delimiter byte) bool {
 	for !s.done() {
 		switch c := s.next(); c {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// harmlessGit are the keys of git's configuration that run no program and lead nowhere else (git-config(1)). A
-// repository can bring a configuration of its own: filters, textconv, fsmonitor, ssh commands. Whatever is not
-// listed here keeps git from being used there.
+// harmlessGit lists keys of git's configuration that run no program and redirect nothing (git-config(1)). A
+// repository can have its own configuration with filters, textconv, fsmonitor or ssh commands. Any key not listed
+// here prevents the use of git in the repository.
 var harmlessGit = []string{
 	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.precomposeunicode",
 	"core.symlinks", "core.autocrlf", "core.eol", "core.safecrlf", "core.quotepath", "core.abbrev", "core.sharedrepository",
@@ -24,7 +24,7 @@ var harmlessGit = []string{
 	"commit.gpgsign", "tag.gpgsign", "log.date", "diff.renames", "status.showuntrackedfiles",
 }
 
-// lfs is what `git lfs install` sets. Its programs are git's own.
+// lfs holds the settings of `git lfs install`. They run programs of Git LFS only.
 var lfs = map[string]string{
 	"filter.lfs.clean": "git-lfs clean -- %f", "filter.lfs.smudge": "git-lfs smudge -- %f",
 	"filter.lfs.process": "git-lfs filter-process", "filter.lfs.required": "true",
@@ -33,11 +33,11 @@ var lfs = map[string]string{
 var (
 	gitSection = regexp.MustCompile(`^\[([A-Za-z0-9.-]+)(?:\s+"([^"\\]*)")?\]$`)
 	gitKey     = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$`)
-	// gitTransport are URLs whose transport is a program of the URL's choice: ext::, or an option for ssh.
+	// gitTransport matches URLs that choose a program as transport: ext::, or an option for ssh.
 	gitTransport = regexp.MustCompile(`(?i)^[a-z0-9+.-]+::|^-|^[a-z+]*://-|:-`)
 )
 
-// inRepository wants a command to run in a working directory whose git configuration runs nothing.
+// inRepository accepts commands in a working directory whose git configuration runs no program.
 func (j *judge) inRepository(dir Word) error {
 	if err := j.inWork(dir); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (j *judge) inRepository(dir Word) error {
 	return nil
 }
 
-// gitConfigurations returns the files that would be the configuration of a repository around a directory.
+// gitConfigurations returns the paths of configuration files for a repository in the directory or in one above it.
 func (j *judge) gitConfigurations(at string) (files []string, err error) {
 	for ; ; at = filepath.Dir(at) {
 		repository := filepath.Join(at, ".git")
@@ -70,7 +70,8 @@ func (j *judge) gitConfigurations(at string) (files []string, err error) {
 		if err != nil || resolved != repository && !j.below(resolved, j.roots([]string{"."})) {
 			return nil, denied("%s leads elsewhere", repository)
 		}
-		// A worktree's .git is a file that names another directory, whose configuration would have to be followed.
+		// The .git of a worktree is a file that names another directory, whose configuration would also have to be
+		// checked.
 		if content, err := j.files.ReadFile(repository); err == nil {
 			return nil, denied("%s names another directory (%.40q): work in the repository itself", repository, content)
 		}
@@ -84,8 +85,7 @@ func (j *judge) gitConfigurations(at string) (files []string, err error) {
 	}
 }
 
-// harmfulGit returns a setting of a git configuration that may run a program, or that cannot be read; "" if there
-// is none.
+// harmfulGit returns a setting in a git configuration that may run a program or cannot be read; "" if there is none.
 func harmfulGit(content string) string {
 	section := ""
 	for line := range strings.Lines(content) {

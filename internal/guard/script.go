@@ -10,60 +10,60 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Command is a simple command that a script runs, or may run: a program with its arguments.
+// Command is a simple command that a script may run: a program with its arguments.
 type Command struct {
-	// Words are the program and its arguments. There is at least one.
+	// Words holds the program and its arguments. There is at least one word.
 	Words []Word
-	// Env are the variables that are set for this command alone, in the form NAME=value.
+	// Env lists the variables that are set for this command only, as NAME=value.
 	Env []Word
-	// Dir is the directory that it runs in.
+	// Dir is the working directory of the command.
 	Dir Word
-	// Input is the text of a here-document on its standard input; empty if there is none.
+	// Input is the text of a here-document on the standard input; empty if there is none.
 	Input Word
-	// Stdin is what is known of what a pipe puts on its standard input.
+	// Stdin describes what a pipe supplies on the standard input.
 	Stdin Output
-	// Repeated is whether it stands in a loop whose rounds cannot be counted.
+	// Repeated is true within a loop whose number of rounds is unknown.
 	Repeated bool
 }
 
-// Access is a file that the shell itself opens for a redirection.
+// Access is an access to a file by the shell itself, such as a redirection.
 type Access struct {
 	Path  Word
 	Write bool
-	// Enter is whether the shell only changes into it.
+	// Enter means that the shell only changes into the directory.
 	Enter bool
-	// Dir is what a relative path starts from.
+	// Dir is the directory that a relative path starts from.
 	Dir Word
 }
 
-// Output is what is known of what a command prints.
+// Output describes what a command prints.
 type Output string
 
 // The outputs.
 const (
 	Anything Output = ""
-	// Items are names, one a line: letters, digits and . _ - : / @, the first a letter or digit.
+	// Items are names, one per line: letters, digits and . _ - : / @, beginning with a letter or digit.
 	Items Output = "items"
 	// Number is an integer.
 	Number Output = "number"
-	// Lines are some of the lines of the standard input.
+	// Lines are lines selected from the standard input.
 	Lines Output = "lines"
 	// Nothing is no output, or an empty line.
 	Nothing Output = "nothing"
 )
 
-// Visitor is told of all that a script would do. The error that it returns ends the reading of the script.
+// Visitor receives everything that a script would do. An error stops the reading of the script.
 type Visitor interface {
-	// Run returns what the command prints.
+	// Run returns a description of what the command prints.
 	Run(command Command) (Output, error)
 	Open(access Access) error
 }
 
-// UnclearError says that it cannot be told before a script runs what it would do.
+// UnclearError reports a part of a script whose effect cannot be determined before it runs.
 type UnclearError struct {
-	// What is the part of the script.
+	// What names the part of the script.
 	What string
-	// Instead is a spelling whose effect can be told; empty if there is none.
+	// Instead suggests a spelling whose effect can be determined; empty if there is none.
 	Instead string
 }
 
@@ -78,36 +78,36 @@ func (e *UnclearError) Error() string {
 func unclear(what, instead string) error { return &UnclearError{what, instead} }
 
 const (
-	// maxScript is the longest script that is read, in bytes.
+	// maxScript bounds the length of a script in bytes.
 	maxScript = 64 << 10
-	// maxSteps bounds the statements that are looked at, loops unrolled and functions called.
+	// maxSteps bounds the statements that are read, counting each round of a loop and each function call.
 	maxSteps = 5_000
-	// maxDepth bounds functions, scripts within scripts and the nesting of what is quoted.
+	// maxDepth bounds the nesting of functions, of scripts within scripts and of quotations.
 	maxDepth = 20
 )
 
-// Environment is what a script starts with.
+// Environment is the environment in which a script starts.
 type Environment struct {
 	// Dir is the working directory.
 	Dir string
-	// Variables are those of the environment that have a known value. Unknown ones are of the environment, too.
+	// Variables maps variables of the environment to their known values. The environment may have others.
 	Variables map[string]string
-	// Exported reports whether a name is in the environment of the agent, so that setting it would reach
-	// programs.
+	// Exported reports whether a variable is in the environment of the agent. Setting it would reach the programs
+	// that the script starts.
 	Exported func(name string) bool
-	// Program reports whether a name is that of a program; a function may not have it.
+	// Program reports whether name is the name of a program. A function must not have such a name.
 	Program func(name string) bool
-	// Hopeful takes every cd for one that succeeds.
+	// Hopeful assumes that every cd succeeds.
 	Hopeful bool
-	// Matches reports whether a pattern matches a file. If it is nil, all do.
+	// Matches reports whether a pattern matches a file. If it is nil, every pattern does.
 	Matches func(pattern string) bool
 	// Secret reports whether the value of a variable of the environment must not be used.
 	Secret func(name string) bool
 }
 
-// Walk reads a bash script and tells visitor of every command that it would run and every file that its shell
-// would open: through lists, pipes, loops, branches, functions, substitutions and here-documents. Of a branch
-// both sides count. It returns an *UnclearError for what it cannot tell, and the visitor's error.
+// Walk reads a bash script. It passes to visitor every command that the script may run and every file that its shell
+// may open, in lists, pipes, loops, branches, functions, substitutions and here-documents. It reads both sides of a
+// branch. It returns an *UnclearError for a part whose effect cannot be determined, or the visitor's error.
 func Walk(script string, env Environment, visitor Visitor) error {
 	w := &walk{visitor: visitor, env: env}
 	s := &shell{
@@ -120,7 +120,7 @@ func Walk(script string, env Environment, visitor Visitor) error {
 // script reads a script in this shell.
 func (s *shell) script(text string) error { return s.scriptIn(text, syntax.LangBash) }
 
-// scriptIn reads a script in the language of one of the shells.
+// scriptIn reads a script in the language of the given shell.
 func (s *shell) scriptIn(text string, variant syntax.LangVariant) error {
 	if len(text) > maxScript {
 		return unclear(fmt.Sprintf("a script of %d bytes", len(text)), "split it into several calls")
@@ -138,7 +138,7 @@ func (s *shell) scriptIn(text string, variant syntax.LangVariant) error {
 	return s.nested(func() error { return s.stmts(file.Stmts) })
 }
 
-// isControl reports characters that terminals or shells treat in ways of their own.
+// isControl reports whether terminals or shells treat a character specially.
 func isControl(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }
 
 func (s *shell) stmts(stmts []*syntax.Stmt) error {
@@ -147,14 +147,14 @@ func (s *shell) stmts(stmts []*syntax.Stmt) error {
 		if err := s.stmt(stmt); err != nil {
 			return err
 		}
-		if s.dir != dir && !s.strict && !s.env.Hopeful && !endsOtherwise(stmt) { // cd may have failed
+		if s.dir != dir && !s.strict && !s.env.Hopeful && !endsOtherwise(stmt) { // the cd may have failed
 			s.dir = Word(anyText)
 		}
 	}
 	return nil
 }
 
-// endsOtherwise reports whether a statement is of the form: this, or exit.
+// endsOtherwise reports whether a statement has the form: COMMAND || exit.
 func endsOtherwise(stmt *syntax.Stmt) bool {
 	or, is := stmt.Cmd.(*syntax.BinaryCmd)
 	if !is || or.Op != syntax.OrStmt {
@@ -203,7 +203,7 @@ func (s *shell) stmt(stmt *syntax.Stmt) error {
 	return err
 }
 
-// mergesErrors reports whether redirections put anything else on the standard output.
+// mergesErrors reports whether a redirection may put another stream on the standard output.
 func mergesErrors(redirects []*syntax.Redirect) bool {
 	return slices.ContainsFunc(redirects, func(r *syntax.Redirect) bool { return r.Op == syntax.DplOut })
 }
@@ -218,11 +218,11 @@ func (s *shell) command(command syntax.Command, redirects []*syntax.Redirect) er
 		return s.binary(pipe)
 	}
 	err := s.compound(command)
-	s.output = Anything // that of all its commands
+	s.output = Anything // the output of all inner commands together
 	return err
 }
 
-// compound reads a command that holds others.
+// compound reads a command that contains other commands.
 func (s *shell) compound(command syntax.Command) error {
 	top := s.top
 	s.top = false
@@ -270,7 +270,7 @@ func (s *shell) binary(c *syntax.BinaryCmd) error {
 			return err
 		}
 		then := s.fork()
-		if c.Op == syntax.OrStmt { // it has failed, who knows how far it came
+		if c.Op == syntax.OrStmt { // the left side failed at an unknown point
 			then.join(before)
 			then.args = before.args
 		}
@@ -285,14 +285,14 @@ func (s *shell) binary(c *syntax.BinaryCmd) error {
 	}
 }
 
-// pipe reads both sides of a pipe, each in a shell of its own.
+// pipe reads both sides of a pipe, each in its own copy of the shell.
 func (s *shell) pipe(c *syntax.BinaryCmd) error {
 	left, right := s.fork(), s.fork()
 	if err := left.stmt(c.X); err != nil {
 		return err
 	}
 	if right.stdin = left.output; c.Op == syntax.PipeAll || !readsAll(c.Y) {
-		right.stdin = Anything // with the standard error, or who knows who reads it
+		right.stdin = Anything // includes the standard error, or the reader is unknown
 	}
 	stdin := right.stdin
 	if err := right.stmt(c.Y); err != nil {
@@ -304,8 +304,8 @@ func (s *shell) pipe(c *syntax.BinaryCmd) error {
 	return nil
 }
 
-// readsAll reports whether the right side of a pipe is one that reads it as a whole: a command without redirections of
-// its input, or a loop around read.
+// readsAll reports whether the right side of a pipe reads all of its input itself: a command without input
+// redirections, or a loop around read.
 func readsAll(stmt *syntax.Stmt) bool {
 	for _, redirect := range stmt.Redirs {
 		if redirect.Op != syntax.RdrOut && redirect.Op != syntax.AppOut && redirect.Op != syntax.DplOut {
@@ -327,17 +327,17 @@ func readsAll(stmt *syntax.Stmt) bool {
 	return false
 }
 
-// functionName matches names that no program and no hook of bash has.
+// functionName matches names that neither programs nor hooks of bash have.
 var functionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// declareFunction notes a function. One that could take the place of a program, that is declared twice or not for
-// certain is refused: who calls what could not be told.
+// declareFunction records a function. It refuses a function that could replace a program, is declared twice, or is
+// declared only conditionally: the meaning of a call would be unclear.
 func (s *shell) declareFunction(c *syntax.FuncDecl, top bool) error {
 	name := c.Name.Value
 	_, again := s.funcs[name]
 	switch c.Body.Cmd.(type) {
 	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.ForClause, *syntax.WhileClause, *syntax.CaseClause:
-	default: // the parser takes what follows for the body
+	default: // the parser reads the next command as the body
 		return unclear("the function "+name, "write its body in braces, and end it with a line break")
 	}
 	if _, builtin := builtins[name]; builtin || !functionName.MatchString(name) || name == "command_not_found_handle" ||
@@ -382,7 +382,7 @@ func (s *shell) caseClause(c *syntax.CaseClause) error {
 			}
 		}
 		branch := s.fork()
-		branch.join(branches...) // an item may fall through
+		branch.join(branches...) // the previous item may fall through
 		if err := branch.stmts(item.Stmts); err != nil {
 			return err
 		}
@@ -394,7 +394,7 @@ func (s *shell) caseClause(c *syntax.CaseClause) error {
 
 func isName(text string) bool { return syntax.ValidName(text) }
 
-// redirect opens what a redirection names.
+// redirect opens the file that a redirection names.
 func (s *shell) redirect(r *syntax.Redirect, _ syntax.Command) error {
 	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
 		return unclear("a redirection into a variable", "use a number")

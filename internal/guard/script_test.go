@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// recorder writes down what a script would do, a line each.
+// recorder records what a script would do, one line for each step.
 type recorder struct{ lines []string }
 
 func (r *recorder) Run(c guard.Command) (guard.Output, error) {
@@ -76,7 +76,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestWalkRefuses lists what bash may do more with than can be read.
+// TestWalkRefuses lists constructs that Walk cannot analyse.
 func TestWalkRefuses(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{

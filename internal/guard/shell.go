@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// walk is what all shells of one script share.
+// walk holds the state that all shells of one script share.
 type walk struct {
 	visitor Visitor
 	env     Environment
@@ -15,32 +15,33 @@ type walk struct {
 	depth   int
 }
 
-// shell is the state of one shell process, or of a branch of it.
+// shell is the state of one shell process, or of one branch of it.
 type shell struct {
 	*walk
-	// vars are the variables that the script has set.
+	// vars holds the variables that the script has set.
 	vars map[string]Word
-	// arrays are those whose elements are known.
+	// arrays holds the arrays whose elements are known.
 	arrays map[string][]Word
 	funcs  map[string]*syntax.Stmt
-	// args are the positional parameters; nil if they are not known.
+	// args holds the positional parameters; nil if they are unknown.
 	args []Word
 	dir  Word
-	// locals are the variables that the function declares that runs, with their values outside of it; nil outside.
+	// locals holds the local variables of the current function with their values outside of it; nil outside of
+	// functions.
 	locals map[string]Word
-	// top is whether statements are those of the script itself, and not of a loop, a branch or a pipe.
+	// top is true for statements of the script itself, and false within a loop, a branch or a pipe.
 	top bool
-	// strict is whether a command that fails ends the script: set -e.
+	// strict is true after set -e: a failing command ends the script.
 	strict bool
-	// input is the text that a here-document puts on the standard input.
+	// input is the text that a here-document supplies on the standard input.
 	input Word
-	// stdin is what a pipe puts on the standard input, output what the last command prints.
+	// stdin describes what a pipe supplies on the standard input, output what the last command prints.
 	stdin, output Output
-	// repeated is whether a loop runs what follows, nobody knows how often.
+	// repeated is true within a loop whose number of rounds is unknown.
 	repeated bool
 }
 
-// nested runs read one level deeper.
+// nested calls read one nesting level deeper.
 func (s *shell) nested(read func() error) error {
 	s.depth++
 	if s.depth > maxDepth {
@@ -50,7 +51,7 @@ func (s *shell) nested(read func() error) error {
 	return read()
 }
 
-// fork returns a copy of the shell: a subshell, or a branch that may not be taken.
+// fork returns a copy of the shell for a subshell, or for a branch that may not be taken.
 func (s *shell) fork() *shell {
 	copied := *s
 	copied.top = false
@@ -58,14 +59,14 @@ func (s *shell) fork() *shell {
 	return &copied
 }
 
-// join makes the shell what it is after one of the branches was taken.
+// join merges the states of the branches into the shell. A value that differs between them becomes unknown.
 func (s *shell) join(branches ...*shell) {
 	for _, b := range branches {
 		s.joinVariables(b)
 		maps.DeleteFunc(s.arrays, func(name string, elements []Word) bool { return !slices.Equal(elements, b.arrays[name]) })
 		for name, body := range b.funcs {
 			if s.funcs[name] != body {
-				s.funcs[name] = nil // one of several: a call is unclear
+				s.funcs[name] = nil // several declarations: a call is unclear
 			}
 		}
 		if b.dir != s.dir {
@@ -80,7 +81,7 @@ func (s *shell) join(branches ...*shell) {
 func (s *shell) joinVariables(branch *shell) {
 	for name, value := range branch.vars {
 		if before, known := s.vars[name]; !known || before != value {
-			s.vars[name] = either(before, value)
+			s.vars[name] = union(before, value)
 		}
 	}
 	for name := range s.vars {
@@ -90,8 +91,8 @@ func (s *shell) joinVariables(branch *shell) {
 	}
 }
 
-// either returns what is known of a value that is one of two.
-func either(a, b Word) Word {
+// union returns what is known of a value that is a or b.
+func union(a, b Word) Word {
 	if a.isNumber() && b.isNumber() {
 		return Word(anyNumber)
 	}

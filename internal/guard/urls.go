@@ -12,14 +12,14 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Door is a host and port of the supervisor: Temporal, its Web UI, the database, a worker. Ports of these are
-// refused on every host, as a host has more names than can be listed; 80 and 443 on this host only.
+// Door is a host and port of the supervisor: Temporal, its Web UI, the database or a worker. Its port is refused on
+// every host, because a host has more names than can be listed. Ports 80 and 443 are refused on this host only.
 type Door struct {
 	Host string
 	Port int
 }
 
-// url wants a URL that the tier may ask.
+// url accepts a URL that the tier may request.
 func (j *judge) url(word Word, _ Command) error {
 	text := word.Start()
 	rest := string(word)[len(text):]
@@ -28,9 +28,9 @@ func (j *judge) url(word Word, _ Command) error {
 	}
 	text = strings.NewReplacer(" ", "%20", "\\", "%5C", "\t", "%09", "\n", "%0A").Replace(text)
 	if schemeless.MatchString(text) {
-		text = "http://" + text // as curl takes it
+		text = "http://" + text // as curl does
 	}
-	// curl puts the parts of such an address together itself.
+	// curl itself expands braces and brackets to several addresses.
 	if strings.ContainsAny(beforePath.FindString(literalAddress.ReplaceAllString(text, "http://x")), "{}[]") {
 		return unclear("which addresses "+word.String()+" stands for", "write each address out")
 	}
@@ -51,7 +51,7 @@ func (j *judge) url(word Word, _ Command) error {
 	return j.connect(parsed.Hostname(), port)
 }
 
-// host wants a host, or host:port, that the tier may ask.
+// host accepts HOST or HOST:PORT to which the tier may connect.
 func (j *judge) host(word Word, _ Command) error {
 	text, known := word.Known()
 	if !known {
@@ -70,7 +70,7 @@ func (j *judge) host(word Word, _ Command) error {
 	return j.connect(host, port)
 }
 
-// connect wants a host and port that the tier may ask, and that is no door of the supervisor.
+// connect accepts a host and port to which the tier may connect. It refuses the supervisor's ports.
 func (j *judge) connect(host, port string) error {
 	if host == "" {
 		return denied("the name of a host is empty")
@@ -106,13 +106,13 @@ func (j *judge) connect(host, port string) error {
 	return nil
 }
 
-// beforePath matches what is in front of the path of a URL.
+// beforePath matches the part of a URL in front of the path.
 var beforePath = regexp.MustCompile(`^([A-Za-z]+:/*)?[^/?#]*`)
 
 // literalAddress matches an IPv6 address in a URL.
 var literalAddress = regexp.MustCompile(`^[a-z]+://\[[0-9a-fA-F:.]+\]|^\[[0-9a-fA-F:.]+\]`)
 
-// schemeless matches HOST, HOST:PORT and what follows them.
+// schemeless matches HOST or HOST:PORT, and the text after it.
 var schemeless = regexp.MustCompile(`^[A-Za-z0-9._-]+(:\d+)?([/?#]|$)`)
 
 func sameHost(a, b string) bool {
@@ -120,7 +120,7 @@ func sameHost(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// linkLocal reports addresses of the metadata services of clouds, in every notation that curl takes.
+// linkLocal reports whether host is a metadata service of a cloud, in every notation that curl accepts.
 func linkLocal(host string) bool {
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
 	if name == "metadata" || strings.HasPrefix(name, "metadata.") || name == "instance-data" {
@@ -137,7 +137,7 @@ func linkLocal(host string) bool {
 	return address.IsLinkLocalUnicast() || address == netip.MustParseAddr("fd00:ec2::254")
 }
 
-// oldNotation reads the notations of inet_aton(3): 2852039166, 0xa9fea9fe, 169.254.43518.
+// oldNotation parses the notations of inet_aton(3): 2852039166, 0xa9fea9fe, 169.254.43518.
 func oldNotation(name string) (netip.Addr, error) {
 	parts := strings.Split(name, ".")
 	var value uint64

@@ -2,19 +2,19 @@ package guard
 
 import "strings"
 
-// Word is a word of a command as far as it is known before the command runs. A hole stands for what is
-// not: the output of a command, a variable that a program sets, the files that a pattern matches. No word
-// that bash can pass to a program has these characters in it.
+// Word is a word of a command, as far as it is known before the command runs. A hole stands for an unknown part: the
+// output of a command, a variable that a program sets, or the files that a pattern matches. The characters of holes
+// never occur in words that bash passes to programs.
 type Word string
 
 // The holes.
 const (
 	anyText   = '\x00' // any text, within this one word
 	anyWords  = '\x01' // any text, in any number of words
-	anyNames  = '\x02' // the names of files in one directory, a word each; without a slash
+	anyNames  = '\x02' // names of files in one directory, one word each; without a slash
 	anyNumber = '\x03' // an integer
-	anyBelow  = '\x04' // the path of a file below what is in front of it, without ".."
-	anyItem   = '\x05' // a name: letters, digits and . _ - : / @, the first a letter or digit
+	anyBelow  = '\x04' // the path of a file below the preceding path, without ".."
+	anyItem   = '\x05' // a name: letters, digits and . _ - : / @, beginning with a letter or digit
 	anyItems  = '\x06' // such names, in any number of words
 )
 
@@ -25,7 +25,7 @@ func (w Word) Known() (text string, ok bool) {
 	return string(w), !strings.ContainsAny(string(w), holes)
 }
 
-// Start returns what the word begins with for certain.
+// Start returns the known beginning of the word.
 func (w Word) Start() string {
 	if at := strings.IndexAny(string(w), holes); at >= 0 {
 		return string(w[:at])
@@ -33,12 +33,12 @@ func (w Word) Start() string {
 	return string(w)
 }
 
-// Many reports whether the word may become none, or several.
+// Many reports whether the word may become no word or several words.
 func (w Word) Many() bool {
 	return strings.ContainsAny(string(w), string([]byte{anyWords, anyNames, anyBelow, anyItems}))
 }
 
-// MayBeOption reports whether a program may take the word, or one that it becomes, for an option.
+// MayBeOption reports whether a program may read the word, or one that it becomes, as an option.
 func (w Word) MayBeOption() bool {
 	switch start := w.Start(); {
 	case strings.HasPrefix(start, "-"):
@@ -54,7 +54,7 @@ func (w Word) MayBeOption() bool {
 	}
 }
 
-// one returns what is known of one of the words that the word may become.
+// one returns what is known of a single word that the word may become.
 func (w Word) one() Word {
 	return Word(strings.NewReplacer("\x01", "\x00", "\x06", "\x05").Replace(string(w)))
 }
@@ -64,7 +64,7 @@ func (w Word) isNumber() bool {
 	return w != "" && strings.Trim(string(w), "0123456789"+string(rune(anyNumber))) == ""
 }
 
-// String returns the word for people, with … for its holes.
+// String returns the word for people, with … for each hole.
 func (w Word) String() string {
 	return strings.NewReplacer("\x00", "…", "\x01", "…", "\x02", "…", "\x03", "…", "\x04", "…", "\x05", "…", "\x06", "…").Replace(string(w))
 }

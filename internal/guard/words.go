@@ -10,7 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// words expands words as arguments: braces, variables, substitutions, patterns.
+// words expands words to arguments: braces, variables, substitutions and patterns.
 func (s *shell) words(words []*syntax.Word) ([]Word, error) {
 	var all []Word
 	for _, word := range words {
@@ -37,7 +37,7 @@ func (s *shell) words(words []*syntax.Word) ([]Word, error) {
 	return all, nil
 }
 
-// fields expands one word without braces to the arguments that it becomes.
+// fields expands one word without braces to arguments.
 func (s *shell) fields(word *syntax.Word) ([]Word, error) {
 	if parts := word.Parts; len(parts) == 1 { // "$@" and $known
 		if words, ok := s.list(parts[0]); ok {
@@ -54,8 +54,8 @@ func (s *shell) fields(word *syntax.Word) ([]Word, error) {
 	return []Word{text}, nil
 }
 
-// isLiteral reports whether a word with brackets, and with nothing else that is special, stays what it is because no
-// file matches it: containers[0].
+// isLiteral reports whether a word with brackets stays as it is because no file matches it: containers[0]. The word
+// must have no other special characters.
 func (s *shell) isLiteral(raw string) bool {
 	dir, known := s.dir.Known()
 	if !known || s.env.Matches == nil || !strings.Contains(raw, "[") || strings.ContainsAny(raw, "*?{}~\\") {
@@ -64,8 +64,8 @@ func (s *shell) isLiteral(raw string) bool {
 	return !s.env.Matches(dir + "/" + raw)
 }
 
-// list expands a word that is nothing but the positional parameters, or a variable whose known value is
-// split at blanks.
+// list expands a word that consists only of the positional parameters, an array, or a variable with a known value,
+// which is split at blanks.
 func (s *shell) list(part syntax.WordPart) ([]Word, bool) {
 	quoted := false
 	if q, ok := part.(*syntax.DblQuoted); ok && len(q.Parts) == 1 {
@@ -119,7 +119,7 @@ func simple(p *syntax.ParamExp) bool {
 		p.Index == nil && p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil && len(p.Modifiers) == 0
 }
 
-// text expands a word where it stays one word: a value, a file of a redirection, what is quoted.
+// text expands a word that is not split: a value, the file of a redirection or quoted text.
 func (s *shell) text(word *syntax.Word) (Word, error) {
 	if word == nil {
 		return "", nil
@@ -127,13 +127,13 @@ func (s *shell) text(word *syntax.Word) (Word, error) {
 	return s.parts(word.Parts, single)
 }
 
-// context is how a part of a word is expanded.
+// context states how a part of a word is expanded.
 type context int
 
 const (
-	unquoted context = iota // may be split into words, and matched against file names
-	single                  // stays one word, without quotes
-	quoted                  // stays one word, in double quotes
+	unquoted context = iota // may be split into words and matched against file names
+	single                  // one word, without quotes
+	quoted                  // one word, in double quotes
 )
 
 func (s *shell) parts(parts []syntax.WordPart, in context) (Word, error) {
@@ -182,14 +182,14 @@ func (s *shell) substitution(stmts []*syntax.Stmt) error {
 	return s.nested(func() error { return s.stmts(stmts) })
 }
 
-// printed returns what a substitution of so many statements stands for.
+// printed returns the text of a substitution with the given number of statements.
 func (s *shell) printed(in context, statements int) Word {
 	switch {
 	case statements == 1 && s.output == Number:
 		return Word(anyNumber)
 	case statements == 1 && s.output == Items && in == unquoted:
 		return Word(anyItems)
-	default: // several names in one word are no name
+	default: // several names within one word are not a name
 		return hole(in)
 	}
 }
@@ -201,7 +201,7 @@ func hole(in context) Word {
 	return Word(anyText)
 }
 
-// literal takes the backslashes out of literal text, and replaces a tilde and the patterns in it.
+// literal expands literal text: it removes backslashes and replaces a tilde and patterns.
 func (s *shell) literal(value string, first, alone bool, in context) (Word, error) {
 	var text strings.Builder
 	if in != quoted && first && strings.HasPrefix(value, "~") {
@@ -236,7 +236,7 @@ func (s *shell) literal(value string, first, alone bool, in context) (Word, erro
 	return Word(text.String()), nil
 }
 
-// escaped returns what a byte behind a backslash stands for.
+// escaped returns the text of a byte after a backslash.
 func escaped(c string, in context) string {
 	switch {
 	case c == "\n":
@@ -247,7 +247,7 @@ func escaped(c string, in context) string {
 	return c
 }
 
-// bracket returns where the bracket expression ends that a text begins with, or a negative number.
+// bracket returns the index at which the bracket expression at the start of text ends, or a negative number.
 func bracket(text string) int {
 	if len(text) < 3 {
 		return -1
@@ -259,7 +259,7 @@ func bracket(text string) int {
 	return 2 + end
 }
 
-// tilde expands ~ and ~/; other users' homes are not known.
+// tilde expands ~ and ~/. The homes of other users are unknown.
 func (s *shell) tilde(value string) (home Word, rest string, err error) {
 	user, rest, _ := strings.Cut(value[1:], "/")
 	if user != "" {
@@ -271,8 +271,8 @@ func (s *shell) tilde(value string) (home Word, rest string, err error) {
 	return s.variable("HOME"), rest, nil
 }
 
-// singleQuoted returns what is between single quotes. Of the escapes of $'…' only those are read that every
-// shell reads alike.
+// singleQuoted returns the text between single quotes. In $'…' it accepts only the escapes that every shell reads
+// alike.
 func singleQuoted(q *syntax.SglQuoted) (Word, error) {
 	if !q.Dollar {
 		return Word(q.Value), nil
@@ -320,7 +320,7 @@ func (s *shell) variable(name string) Word {
 	return Word(anyText)
 }
 
-// parameter expands $name and the like.
+// parameter expands $name, ${name} and the like.
 func (s *shell) parameter(p *syntax.ParamExp, in context) (Word, error) {
 	if p.Excl || p.Names != 0 || p.NestedParam != nil || p.Flags != nil || p.IsSet || p.Width || len(p.Modifiers) > 0 {
 		return "", unclear("an indirect variable", "name the variable itself")
@@ -346,10 +346,10 @@ func (s *shell) parameter(p *syntax.ParamExp, in context) (Word, error) {
 	return s.plain(p, in), nil
 }
 
-// plain expands $name and ${name…} to what is known of it.
+// plain expands $name and ${name…} as far as the value is known.
 func (s *shell) plain(p *syntax.ParamExp, in context) Word {
 	name := p.Param.Value
-	if name == "@" || name == "*" && in == unquoted { // several words, also within quotes
+	if name == "@" || name == "*" && in == unquoted { // several words, even within quotes
 		return Word(anyWords)
 	}
 	if !simple(p) {
@@ -372,7 +372,7 @@ func (s *shell) plain(p *syntax.ParamExp, in context) Word {
 	return hole(in)
 }
 
-// expansions reads the words in ${name:-word} and its like.
+// expansions checks the words within expansions such as ${name:-word}.
 func (s *shell) expansions(p *syntax.ParamExp) error {
 	if p.Slice != nil {
 		for _, part := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
@@ -391,7 +391,7 @@ func (s *shell) expansions(p *syntax.ParamExp) error {
 	if p.Exp == nil {
 		return nil
 	}
-	if p.Exp.Op == syntax.OtherParamOps { // ${x@P} runs what is in the value
+	if p.Exp.Op == syntax.OtherParamOps { // ${x@P} runs commands in the value
 		return unclear("${"+p.Param.Value+"@…}", "use the value itself")
 	}
 	if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// inner judges the command that a command runs.
+// inner judges the command that another command runs.
 func (j *judge) inner(kind string, words []Word, got given, command Command) error {
 	*j.printed = Anything
 	within := Command{Words: words, Dir: command.Dir, Stdin: command.Stdin, Repeated: command.Repeated}
@@ -17,13 +17,13 @@ func (j *judge) inner(kind string, words []Word, got given, command Command) err
 	case kindEnv:
 		return j.env(within)
 	case kindXargs:
-		within.Words = appended(words, got, command.Stdin)
+		within.Words = xargsWords(words, got, command.Stdin)
 		within.Repeated, within.Stdin = true, Nothing
 		return j.run(within)
 	case kindElsewhere:
 		within.Dir = Word(anyText)
 		err := j.elsewhere().run(within)
-		*j.printed = Anything // a program there prints what it likes
+		*j.printed = Anything // the output of a program there is unknown
 		return err
 	case kindScript, kindPOSIXScript:
 		return j.script(words, command, kind == kindPOSIXScript)
@@ -41,11 +41,11 @@ func (j *judge) inner(kind string, words []Word, got given, command Command) err
 	return denied("the type %s cannot be judged", kind)
 }
 
-// elsewhere returns the judge of what runs on another host or in a container.
+// elsewhere returns a judge for commands on another host or in a container.
 func (j *judge) elsewhere() *judge {
 	there := *j
 	there.remote = true
-	there.place = Place{Path: j.place.Path, Doors: j.place.Doors} // neither its directories nor its variables are those here
+	there.place = Place{Path: j.place.Path, Doors: j.place.Doors} // its directories and variables differ from those here
 	return &there
 }
 
@@ -66,8 +66,8 @@ func (j *judge) env(command Command) error {
 	return j.run(command)
 }
 
-// appended returns the words of the command that xargs runs: with what it reads in the place of {}, or at the end.
-func appended(words []Word, got given, stdin Output) []Word {
+// xargsWords returns the words of the command that xargs runs. Its input replaces {} or is appended.
+func xargsWords(words []Word, got given, stdin Output) []Word {
 	several, one := Word(anyWords), Word(anyText)
 	if stdin == Items {
 		several, one = Word(anyItems), Word(anyItem)
@@ -97,7 +97,7 @@ func (j *judge) script(words []Word, command Command, posix bool) error {
 	if len(words) > 1 {
 		return unclear("arguments of a script", "write them into the script")
 	}
-	if posix { // sh may be bash or not: what they read differently is refused
+	if posix { // sh may not be bash: refuse what they read differently
 		if found := bashOnly.FindString(strings.ReplaceAll(text, "\\\n", "")); found != "" {
 			return unclear(strconv.Quote(found)+" in a script for sh", "use bash -c")
 		}
@@ -118,17 +118,17 @@ func (j *judge) walk(script string, dir Word) error {
 	return Walk(script, j.environmentIn(known), j)
 }
 
-// ActionKinds of the policy.
+// The types of arguments that the code treats specially.
 const (
 	kindCommand      = "COMMAND"       // a command: timeout 5 COMMAND
 	kindEnv          = "ENV_COMMAND"   // a command with assignments in front of it
-	kindXargs        = "XARGS_COMMAND" // a command that gets more words
+	kindXargs        = "XARGS_COMMAND" // a command to which words are added
 	kindElsewhere    = "THERE_COMMAND" // a command in a container
-	kindScript       = "SCRIPT"        // a script for bash in one word
-	kindPOSIXScript  = "SH_SCRIPT"     // a script for sh in one word
-	kindRemoteScript = "THERE_SCRIPT"  // a shell script, for another host
+	kindScript       = "SCRIPT"        // a script for bash, in one word
+	kindPOSIXScript  = "SH_SCRIPT"     // a script for sh, in one word
+	kindRemoteScript = "THERE_SCRIPT"  // a shell script for another host
 	kindExec         = "EXEC"          // the command of find -exec
-	kindMark         = "MARK"          // what xargs replaces
+	kindMark         = "MARK"          // the mark that xargs replaces
 	kindDir          = "CHDIR"         // the directory that a program changes to
 )
 
