@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// maxRequestBytes bounds a request's body; the real API refuses at 32 MB.
+// maxRequestBytes bounds a request's body. The real API refuses bodies over 32 MB.
 const maxRequestBytes = 64 << 20
 
-// API is a Messages API on loopback that plays a scenario to the real CLI. It is safe
-// for use by several CLIs at once, and must be closed.
+// API is a Messages API on loopback that plays a scenario to the real CLI. Several CLIs may use it at once. It must
+// be closed.
 type API struct {
 	scenario Scenario
 	server   *http.Server
 	listener net.Listener
 	served   chan struct{}
-	// closing is closed first by Close, so that delayed answers are given up.
+	// closing is closed first by Close. It cancels delayed answers.
 	closing chan struct{}
 
 	mu       sync.Mutex
 	requests []Request
-	attempts map[string]int // tries of one and the same request, by fingerprint
+	attempts map[string]int // attempts at an identical request, by fingerprint
 }
 
-// NewAPI starts an API that plays s. It listens on a free port of 127.0.0.1.
+// NewAPI starts an API that plays s on a free port of 127.0.0.1.
 func NewAPI(s Scenario) (*API, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -48,28 +48,27 @@ func NewAPI(s Scenario) (*API, error) {
 	a.server = &http.Server{Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		defer close(a.served)
-		_ = a.server.Serve(listener) // always ErrServerClosed, or the listener's end
+		_ = a.server.Serve(listener) // always ErrServerClosed, or an error of the listener
 	}()
 	return a, nil
 }
 
-// URL is the value for ANTHROPIC_BASE_URL.
+// URL returns the value for ANTHROPIC_BASE_URL.
 func (a *API) URL() string { return "http://" + a.listener.Addr().String() }
 
-// Requests returns the model calls received so far, first to last, without those that
-// the CLI made for itself.
+// Requests returns the model calls received so far, in order, except the CLI's auxiliary ones.
 func (a *API) Requests() []Request {
 	return slices.DeleteFunc(a.AllRequests(), Request.Auxiliary)
 }
 
-// AllRequests returns the model calls received so far, first to last.
+// AllRequests returns all model calls received so far, in order.
 func (a *API) AllRequests() []Request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.requests)
 }
 
-// Close stops the API and drops the connections that are open.
+// Close stops the API and drops the open connections.
 func (a *API) Close() error {
 	close(a.closing)
 	err := a.server.Close()
@@ -87,7 +86,7 @@ func (a *API) routes() http.Handler {
 		writeJSON(w, http.StatusOK, map[string]int{"input_tokens": DefaultUsage().Input})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, struct{}{}) // the CLI asks whether anyone is there
+		writeJSON(w, http.StatusOK, struct{}{}) // the CLI probes for a server
 	})
 	return mux
 }
@@ -110,7 +109,7 @@ func (a *API) serveMessage(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, request, reply)
 }
 
-// record keeps the request and returns the reply to it.
+// record stores the request and returns the reply to it.
 func (a *API) record(request Request) Reply {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,7 +123,7 @@ func (a *API) record(request Request) Reply {
 	return a.scenario.play(request, attempt)
 }
 
-// wait lets d pass. It returns false when the caller or the API has gone before.
+// wait waits for d. It returns false if the caller disconnects or the API is closed before.
 func (a *API) wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -158,11 +157,11 @@ func (a *API) answer(w http.ResponseWriter, request Request, reply Reply) {
 	writeJSON(w, http.StatusOK, message)
 }
 
-// writeError answers with e, or not at all.
+// writeError answers with e. For StatusRefused it closes the connection instead.
 func writeError(w http.ResponseWriter, e APIError) {
 	if e.Status == StatusRefused {
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			_ = conn.Close() // dropping it is the answer
+			_ = conn.Close() // the closed connection is the answer
 		}
 		return
 	}
@@ -173,7 +172,7 @@ func writeError(w http.ResponseWriter, e APIError) {
 	})
 }
 
-// kind is the API's name of the error.
+// kind returns the API's name for the error.
 func (e APIError) kind() string {
 	switch {
 	case e.Status == http.StatusUnauthorized:
@@ -203,5 +202,5 @@ func (e APIError) text() string {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the caller has gone; nobody is left to tell
+	_ = json.NewEncoder(w).Encode(v) // an error means that the caller has gone
 }

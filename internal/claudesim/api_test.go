@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// post sends a body to an API's messages endpoint.
+// post sends a body to the messages endpoint of an API.
 func post(t *testing.T, url string, body map[string]any) (status int, answer string) {
 	t.Helper()
 	data, err := json.Marshal(body)
@@ -33,7 +33,7 @@ func post(t *testing.T, url string, body map[string]any) (status int, answer str
 
 func says(role, text string) map[string]any { return map[string]any{"role": role, "content": text} }
 
-// ask is a request to haiku with Bash.
+// ask returns a request to haiku with the tool Bash.
 func ask(messages ...map[string]any) map[string]any {
 	return map[string]any{
 		"model": "claude-haiku", "system": "Be brief.", "max_tokens": 1000,
@@ -48,7 +48,7 @@ func TestAPIAnswersByTheRequestAlone(t *testing.T) {
 			claudesim.Say("one"), claudesim.Say("two")),
 	))
 	reminder := says("user", "<system-reminder>count me not</system-reminder>")
-	for range 2 { // a repeated request is answered alike
+	for range 2 { // a repeated request gets the same answer
 		_, answer := post(t, api.URL(), ask(says("user", "please count")))
 		require.Contains(t, answer, `"text":"one"`)
 	}

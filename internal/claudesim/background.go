@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// backgroundTask is a command that the model started without waiting for it.
+// backgroundTask is a command that the model started in the background.
 type backgroundTask struct {
 	id, toolUseID, description string
 	command                    *shellCommand
@@ -26,8 +26,8 @@ func (s *session) startBackground(call Block, input bashInput) (text string, isE
 	}
 	go func() {
 		defer close(task.finished)
-		_ = command.Wait() // the state tells how it ended
-		_ = os.Remove(command.leftIn)
+		_ = command.Wait() // ProcessState tells how it ended
+		_ = os.Remove(command.cwdFile)
 	}()
 	s.background = append(s.background, task)
 	s.out.emit("system", event{
@@ -36,8 +36,8 @@ func (s *session) startBackground(call Block, input bashInput) (text string, isE
 	return fmt.Sprintf("Command running in background with ID: %s.", task.id), false
 }
 
-// awaitBackground waits for the next background task and tells the model about it. It
-// returns false when there is none, or when a signal came first.
+// awaitBackground waits for the next background task and reports its end to the model. It returns false if there is
+// no task, or if a signal arrives first.
 func (s *session) awaitBackground(ctx context.Context) bool {
 	if len(s.background) == 0 {
 		return false
@@ -59,7 +59,7 @@ func (s *session) awaitBackground(ctx context.Context) bool {
 	return true
 }
 
-// stopBackground kills what still runs in the background.
+// stopBackground kills the background tasks that are still running.
 func (s *session) stopBackground() {
 	for _, task := range s.background {
 		_ = syscall.Kill(-task.command.Process.Pid, syscall.SIGKILL)

@@ -2,22 +2,22 @@ package claudesim
 
 import "time"
 
-// Play is a scenario of turns that are tried in order.
+// Play returns a scenario of turns, which are tried in order.
 func Play(turns ...Turn) Scenario { return Scenario{Turns: turns} }
 
-// As returns s as played by a program of release v.
+// As returns s with the release that plays it.
 func (s Scenario) As(v Version) Scenario {
 	s.Version = v
 	return s
 }
 
-// On is a turn for the requests that match, answered by replies in order.
+// On returns a turn that answers matching requests with replies, in order.
 func On(match Match, replies ...Reply) Turn { return Turn{Match: match, Replies: replies} }
 
-// Always is a turn for every request.
+// Always returns a turn that answers every request.
 func Always(replies ...Reply) Turn { return On(Match{}, replies...) }
 
-// Named returns t under a name.
+// Named returns t with a name.
 func (t Turn) Named(name string) Turn {
 	t.Name = name
 	return t
@@ -29,41 +29,41 @@ func (t Turn) Failing(fault Fault) Turn {
 	return t
 }
 
-// Say is a reply of text only.
+// Say returns a reply that contains only text.
 func Say(text string) Reply { return Reply{Text: text} }
 
-// Bash is a reply that runs a shell command.
+// Bash returns a reply that runs a shell command.
 func Bash(command string) Reply {
 	return Call("Bash", map[string]any{"command": command, "description": "scripted command"})
 }
 
-// BashInBackground is a reply that starts a shell command and does not wait for it.
+// BashInBackground returns a reply that starts a shell command without waiting for it.
 func BashInBackground(command string) Reply {
 	return Call("Bash", map[string]any{
 		"command": command, "description": "scripted command", "run_in_background": true,
 	})
 }
 
-// Call is a reply that calls one tool. Input encodes to a JSON object.
+// Call returns a reply that calls one tool. Input must encode to a JSON object.
 func Call(tool string, input any) Reply {
 	return Reply{Calls: []ToolCall{{Name: tool, Input: input}}}
 }
 
-// Conclude is a reply that gives structured output, which encodes to a JSON object.
+// Conclude returns a reply with structured output, which must encode to a JSON object.
 func Conclude(output any) Reply { return Reply{Structured: output} }
 
-// Fail is a reply that never comes: the API answers with an HTTP status instead.
+// Fail returns a reply that fails: the API answers with an HTTP error status.
 func Fail(status int, message string) Reply {
 	return Reply{Error: &APIError{Status: status, Message: message}}
 }
 
-// Saying returns r with text before its tool calls.
+// Saying returns r with text in front of its tool calls.
 func (r Reply) Saying(text string) Reply {
 	r.Text = text
 	return r
 }
 
-// Using returns r with the tokens that it costs.
+// Using returns r with the tokens that it uses.
 func (r Reply) Using(usage Usage) Reply {
 	r.Usage = &usage
 	return r
@@ -75,7 +75,7 @@ func (r Reply) After(d time.Duration) Reply {
 	return r
 }
 
-// OnceFailing returns r answered only to the attempt after the first, which gets status.
+// OnceFailing returns r with a first attempt that fails with status.
 func (r Reply) OnceFailing(status int) Reply {
 	r.Error = &APIError{Status: status, Times: 1}
 	return r

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// conversationCases are about conversations: started, continued, forked, damaged.
+// conversationCases cover conversations: new, continued, forked and damaged ones.
 func conversationCases() []contractCase {
 	climb := claudesim.Play(
 		claudesim.On(claudesim.Match{Model: "haiku", Prompt: "look"},
@@ -86,7 +86,7 @@ func conversationCases() []contractCase {
 					require.Len(t, o[i].SessionIDs, 1)
 				}
 			},
-			forget: func(o []observation) { // the ids are chosen by the CLI
+			forget: func(o []observation) { // the CLI chooses the ids
 				for i := range o {
 					o[i].SessionIDs, o[i].Transcripts = nil, nil
 					for j := range o[i].Results {

@@ -8,12 +8,12 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// apiErrorCases are about an API that fails.
+// apiErrorCases cover a failing API.
 func apiErrorCases() []contractCase {
 	type apiCase struct {
 		name   string
 		reply  claudesim.Reply
-		status int // 0 is none
+		status int // 0 means none
 		reason string
 		calls  map[claudesim.Version]int
 	}
@@ -65,7 +65,7 @@ func apiErrorCases() []contractCase {
 	})
 }
 
-// usageCases are about launches that the CLI refuses.
+// usageCases cover launches that the CLI refuses.
 func usageCases() []contractCase {
 	hello := claudesim.Play(claudesim.Always(claudesim.Say("hello")))
 	refused := func(name string, l launch, stderr string) contractCase {
@@ -128,10 +128,10 @@ func usageCases() []contractCase {
 	}
 }
 
-// forgetWording leaves of the first launch's complaint what identifies it.
+// forgetWording reduces the first launch's error message to its gist.
 func forgetWording(o []observation) { o[0].Stderr = gist(o[0].Stderr) }
 
-// limitCases are about runs that end before their work does.
+// limitCases cover runs that a limit ends early.
 func limitCases() []contractCase {
 	echoes := claudesim.Play(claudesim.Always(
 		claudesim.Bash("echo 1"), claudesim.Bash("echo 2"), claudesim.Bash("echo 3"), claudesim.Say("done"),

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// hookProgram is a PreToolUse hook. It keeps the question, and answers by a word in it.
+// hookProgram is a PreToolUse hook. It stores the question, and its answer depends on a word in the question.
 const hookProgram = `#!/bin/sh
 question=$(cat)
 printf '%s\n' "$question" >> "$HOME/questions"
@@ -32,7 +32,7 @@ case $question in
 esac
 `
 
-// shellProgram stands in front of the CLI's shell. It keeps the scripts of the Bash tool.
+// shellProgram is the program in front of the CLI's shell. It stores the scripts of the Bash tool.
 const shellProgram = `#!/bin/sh
 case $1 in
 *hook-program*) ;;
@@ -41,12 +41,12 @@ esac
 exec /bin/bash -c "$1"
 `
 
-// hookCases are about hooks that allow or deny tool calls, and the program in front of the shell.
+// hookCases cover hooks that allow or deny tool calls, and the program in front of the shell.
 func hookCases() []contractCase {
 	return []contractCase{hooksDecide(), hooksAbstain(), hooksFail()}
 }
 
-// hooked makes a launch ask a hook and run its shells through a program.
+// hooked adds a hook and a program in front of the shell to a launch.
 func hooked(l launch, hook string) launch {
 	settings, err := json.Marshal(map[string]any{"hooks": map[string]any{"PreToolUse": []any{
 		map[string]any{"matcher": "*", "hooks": []any{map[string]any{"type": "command", "command": hook, "timeout": 60}}},
@@ -72,7 +72,7 @@ func hooked(l launch, hook string) launch {
 	return l
 }
 
-// try is a launch with tools to try.
+// try returns a launch with tools.
 func try(more ...string) launch {
 	return launch{prompt: "try", args: append([]string{"--model", "haiku", "--tools", "Bash,Read,Write"}, more...)}
 }
@@ -106,11 +106,11 @@ func hooksDecide() contractCase {
 			reason := map[claudesim.Version]string{claudesim.VersionNew: "PreToolUse:Bash hook error: "}[v] + "it is forbidden"
 			require.Equal(t, "error=true "+reason, o[0].Tools[7])
 		},
-		forget: func(o []observation) { // the real CLI makes two calls of a message side by side
+		forget: func(o []observation) { // the real CLI makes the two calls of a message in parallel
 			slices.Sort(o[0].Tools)
 			slices.Sort(o[0].Questions)
 			slices.Sort(o[0].Events)
-			slices.Sort(o[0].Init.Tools) // nobody reads their order
+			slices.Sort(o[0].Init.Tools) // their order is irrelevant
 			for i := range o[0].Asked {
 				slices.Sort(o[0].Asked[i].Tools)
 				slices.Sort(o[0].Asked[i].Results)
@@ -119,7 +119,7 @@ func hooksDecide() contractCase {
 	}
 }
 
-// hooksAbstain leaves the decisions of a forked conversation to the rules.
+// hooksAbstain covers a hook that leaves the decisions in a forked conversation to the rules.
 func hooksAbstain() contractCase {
 	parent := launch{prompt: "begin", args: []string{"--model", "haiku", "--session-id", idA, "--tools", "Bash"}}
 	fork := try("--resume", idA, "--fork-session", "--session-id", idB, "--allowedTools", "Bash(touch:*)", "Bash(sleep:*)")
@@ -146,7 +146,7 @@ func hooksAbstain() contractCase {
 	}
 }
 
-// hooksFail takes away the program in front of the shell: the hook does not run, and the rules decide.
+// hooksFail removes the program in front of the shell: the hook does not run, and the rules decide.
 func hooksFail() contractCase {
 	l := hooked(try("--session-id", idA), "hook-program || exit 2")
 	l.env = func(place) map[string]string {
@@ -171,7 +171,7 @@ func hooksFail() contractCase {
 	}
 }
 
-// readQuestions returns what hookProgram was asked, in short.
+// readQuestions returns abbreviated questions to hookProgram.
 func readQuestions(t *testing.T, p place) []string {
 	t.Helper()
 	var questions []string
@@ -203,10 +203,10 @@ func readQuestions(t *testing.T, p place) []string {
 	return questions
 }
 
-// afterPwd is the file to which a script writes its directory.
+// afterPwd matches the name of the file to which a script writes its directory.
 var afterPwd = regexp.MustCompile(`>\| \S+-cwd$`)
 
-// readScripts returns the scripts that shellProgram ran, without what comes before the agent's command.
+// readScripts returns the scripts that shellProgram ran, without the part before the agent's command.
 func readScripts(t *testing.T, p place) []string {
 	t.Helper()
 	var scripts []string

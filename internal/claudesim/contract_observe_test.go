@@ -16,30 +16,31 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// observation is what a driver can tell of one run, without what differs from run to run.
+// observation holds what a driver can observe of one run, without values that differ between runs.
 type observation struct {
 	Exit   int
 	Stderr string
-	// Events names every line that the driver reads, in order.
+	// Events names all lines that the driver reads, in order.
 	Events []string
-	// SessionIDs are the different ids on the lines.
+	// SessionIDs lists the different ids on the lines.
 	SessionIDs []string
 	Init       initView
-	// Tools are the results of tool calls as the stream shows them.
+	// Tools lists the results of tool calls in the stream.
 	Tools   []string
 	Results []resultView
-	// Context is what the last message of the model says the window holds.
+	// Context is the usage of the window according to the model's last message.
 	Context usageView
 	// Streamed is the true usage of each message, from the partial messages.
 	Streamed []usageView
-	// Questions are what hooks were asked, and Scripts what the program in front of the shell ran.
+	// Questions lists the questions to hooks, and Scripts the scripts that the program in front of the shell ran.
 	Questions, Scripts []string
-	// ToolSurvives says that a tool that was running when a signal came runs on.
+	// ToolSurvives is true if the tool that a signal interrupted keeps running.
 	ToolSurvives bool
 	Transcripts  map[string]string
 	Asked        []requestView
 
-	// late says that the run had no time to end as it would after its signal: the CLI ends then without having printed all.
+	// late means that the CLI had too little time to end normally after its signal. It then ends before it has
+	// printed everything.
 	late bool
 }
 
@@ -81,7 +82,7 @@ type usageView struct {
 	CacheCreation int `json:"cache_creation_input_tokens"`
 }
 
-// requestView is a model call, without what the CLI adds to it.
+// requestView is a model call without the CLI's additions.
 type requestView struct {
 	Model   string
 	Tools   []string
@@ -90,7 +91,7 @@ type requestView struct {
 	Step    int
 }
 
-// streamLine is any line of the stream, as far as it is observed.
+// streamLine holds the observed fields of any line of the stream.
 type streamLine struct {
 	Type           string          `json:"type"`
 	Subtype        string          `json:"subtype"`
@@ -177,7 +178,7 @@ func (o *observation) add(t *testing.T, line streamLine) {
 	case "result":
 		o.Events = append(o.Events, "result")
 		o.Results = append(o.Results, line.view())
-	default: // news of a later release: a difference, but the rest of the stream counts
+	default: // unknown in this release: a difference, but later lines still count
 		o.Events = append(o.Events, line.Type)
 	}
 }
@@ -197,7 +198,7 @@ func (o *observation) addSystem(line streamLine) {
 			return
 		}
 	case "permission_denied", "task_started", "task_notification":
-	default: // nobody relies on the others
+	default: // nothing depends on the others
 		return
 	}
 	o.Events = append(o.Events, "system/"+line.Subtype)
@@ -223,7 +224,7 @@ func (o *observation) addMessage(t *testing.T, line streamLine) {
 	}
 }
 
-// textOf is content that is a string or blocks of text.
+// textOf returns the text of content that is a string or a list of text blocks.
 func textOf(content json.RawMessage) string {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -232,7 +233,7 @@ func textOf(content json.RawMessage) string {
 	return string(content)
 }
 
-// gist keeps of the CLI's own words only what identifies them: nobody reads the rest.
+// gist reduces a message of the CLI to the part that identifies it. Nothing depends on the rest.
 func gist(text string) string {
 	for _, prefix := range []string{
 		"Permission to use Bash", "Permission to use Write", "Permission to use Read", "<tool_use_error>Error: No such tool available: Write.",
@@ -249,7 +250,7 @@ func gist(text string) string {
 	return resetTo.ReplaceAllString(text, "Shell cwd was reset")
 }
 
-// resetTo ends the output of a command that left the working directory.
+// resetTo matches the end of the output of a command that left the working directory.
 var resetTo = regexp.MustCompile(`Shell cwd was reset to \S+$`)
 
 func (o *observation) addStreamed(t *testing.T, raw json.RawMessage) {
@@ -295,10 +296,10 @@ func (line streamLine) view() resultView {
 	return r
 }
 
-// dollars rounds away what floating point addition in another order changes.
+// dollars removes rounding differences, which depend on the order of floating point additions.
 func dollars(v float64) float64 { return math.Round(v*1e12) / 1e12 }
 
-// transcriptFiles are the transcripts under a home, by conversation id.
+// transcriptFiles maps conversation ids to the contents of the transcripts below a home directory.
 type transcriptFiles map[string]string
 
 func readTranscripts(t *testing.T, p place) transcriptFiles {
@@ -318,7 +319,7 @@ func readTranscripts(t *testing.T, p place) transcriptFiles {
 	return files
 }
 
-// changes tells what became of each transcript.
+// changes describes the change of each transcript.
 func (before transcriptFiles) changes(after transcriptFiles) map[string]string {
 	changes := map[string]string{}
 	for id, content := range after {

@@ -23,7 +23,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// Conversation ids of the contract cases. Each subject has a home of its own.
+// The conversation ids of the contract cases. Each subject has its own home, so the cases can share them.
 const (
 	idA       = "aaaaaaaa-0000-4000-8000-000000000001"
 	idB       = "bbbbbbbb-0000-4000-8000-000000000002"
@@ -31,46 +31,46 @@ const (
 	idMissing = "dddddddd-0000-4000-8000-000000000004"
 )
 
-// launchTimeout bounds one run of a CLI, and patience what should take a moment, on a machine that is busy.
+// launchTimeout bounds one run of a CLI. patience bounds waits that should take a moment, even on a busy machine.
 const (
 	launchTimeout = 4 * time.Minute
 	patience      = 2 * time.Minute
 )
 
-// throughProxy holds the contract to what the CLI does behind a worker's proxy.
+// throughProxy tests the contract with a worker's proxy between the real CLIs and the API.
 var throughProxy = flag.Bool("through-proxy", false, "put a worker's proxy between the real CLIs and the API")
 
-// realSlots bounds how many real CLIs run at once: each takes a core and 300 MB.
+// realSlots bounds the real CLIs that run at once. Each takes one core and 300 MB.
 var realSlots = make(chan struct{}, 2)
 
 // launch is one run of a CLI in a contract case.
 type launch struct {
 	args   []string
 	prompt string
-	// raw leaves out the flags that every run of this project has.
+	// raw omits the flags that every run of this project has.
 	raw bool
-	// elsewhere runs it in another working directory.
+	// elsewhere runs the CLI in another working directory.
 	elsewhere bool
-	// signal is sent when a tool has written its process id to the file "started" in the
-	// working directory, and linger has passed.
+	// signal is sent after a tool has written its process id to the file "started" in the working directory and
+	// linger has passed.
 	signal syscall.Signal
 	linger time.Duration
-	// signalWhenAsked sends the signal when the model has been asked instead.
+	// signalWhenAsked sends the signal after a request to the model instead.
 	signalWhenAsked bool
-	// env are more variables.
+	// env returns additional variables.
 	env func(p place) map[string]string
 	// before prepares the place.
 	before func(t *testing.T, p place)
 }
 
-// place is where a subject runs: its home and its working directories.
+// place holds the directories of a subject: its home and two working directories.
 type place struct{ home, dir, otherDir string }
 
 func (p place) transcript(id string) string {
 	return simtest.TranscriptPath(filepath.Join(p.home, ".claude"), p.dir, id)
 }
 
-// baseArgs are the flags of every run.
+// baseArgs returns the flags of every run.
 func baseArgs() []string {
 	return []string{
 		"-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "dontAsk",
@@ -78,13 +78,13 @@ func baseArgs() []string {
 	}
 }
 
-// subject is a CLI under contract: path runs it, and requests tells what its model was asked.
+// subject is a CLI under test: path is its program, and requests returns the calls of its model.
 type subject struct {
 	path     string
 	url      string
-	key      string // "": any
+	key      string // "" means any key
 	requests func() []claudesim.Request
-	slots    chan struct{} // nil: no limit
+	slots    chan struct{} // nil means no limit
 }
 
 func standIn(t *testing.T, s claudesim.Scenario, v claudesim.Version) subject {
@@ -104,7 +104,7 @@ func realCLI(t *testing.T, s claudesim.Scenario, v claudesim.Version) subject {
 	return made
 }
 
-// startProxy starts a worker's proxy in front of the API at upstream, and returns its address and a key.
+// startProxy starts a worker's proxy in front of the API at upstream. It returns the proxy's address and a key.
 func startProxy(t *testing.T, upstream string) (address, key string) {
 	t.Helper()
 	target, err := url.Parse(upstream)
@@ -119,7 +119,7 @@ func startProxy(t *testing.T, upstream string) (address, key string) {
 	return proxy.URL(), lease.Key()
 }
 
-// observe runs the launches one after another and returns what each came to.
+// observe runs the launches one after another and returns an observation of each.
 func (s subject) observe(t *testing.T, launches []launch) []observation {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -145,7 +145,7 @@ func (s subject) observe(t *testing.T, launches []launch) []observation {
 	return observations
 }
 
-// output is what one run printed and how it ended.
+// output is the output of one run, and how the run ended.
 type output struct {
 	exit           int
 	stdout, stderr string
@@ -153,8 +153,8 @@ type output struct {
 	late           bool // see observation
 }
 
-// signalTime is less than what the real CLI gives itself to end after a signal. On a busy machine that may not be enough for it,
-// and it ends without having said all.
+// signalTime is the time to exit after a signal beyond which a run counts as late. The real CLI allows itself more
+// than that. On a busy machine even that may be too short, and the CLI exits without printing everything.
 const signalTime = time.Second
 
 func (s subject) launch(t *testing.T, p place, l launch) output {
@@ -180,7 +180,7 @@ func (s subject) launch(t *testing.T, p place, l launch) output {
 	}
 	if l.env != nil {
 		for name, value := range l.env(p) {
-			command.Env = append(command.Env, name+"="+value) // the last one counts
+			command.Env = append(command.Env, name+"="+value) // the last value counts
 		}
 	}
 	if s.key != "" {
@@ -204,7 +204,7 @@ func (s subject) launch(t *testing.T, p place, l launch) output {
 	out := output{exit: command.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
 	out.late = l.signal != 0 && time.Since(signalled) > signalTime
 	if tool != 0 {
-		for began := time.Now(); lives(tool) && time.Since(began) < 3*time.Second; { // what is to die has died by then
+		for began := time.Now(); lives(tool) && time.Since(began) < 3*time.Second; { // a tool that is to die does so within this time
 			time.Sleep(20 * time.Millisecond)
 		}
 		out.toolSurvives = lives(tool)
@@ -212,14 +212,14 @@ func (s subject) launch(t *testing.T, p place, l launch) output {
 	return out
 }
 
-// lives reports whether there is a process that has not ended, collected or not.
+// lives reports whether a process has not exited. A zombie has exited.
 func lives(pid int) bool {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // none where there is no /proc
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // empty where there is no /proc
 	return syscall.Kill(pid, 0) == nil && !bytes.Contains(stat, []byte(") Z "))
 }
 
-// awaitSignalTime waits until the launch is to get its signal. It returns the process id
-// of the tool that runs then, or 0. Asked is how often the model was asked before.
+// awaitSignalTime waits until it is time to send the launch's signal. It returns the process id of the running tool,
+// or 0. asked is the number of earlier requests to the model.
 func (s subject) awaitSignalTime(t *testing.T, l launch, dir string, asked int) int {
 	t.Helper()
 	if l.signalWhenAsked {

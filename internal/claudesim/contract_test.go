@@ -12,24 +12,22 @@ import (
 
 const verdictSchema = `{"type":"object","properties":{"status":{"type":"string"}},"required":["status"]}`
 
-// contractCase is one situation that a driver must cope with, told as launches of a CLI
-// in one home and working directory.
+// contractCase is one situation that a driver must handle: launches of a CLI in one home and working directory.
 type contractCase struct {
 	name     string
 	scenario claudesim.Scenario
 	launches []launch
-	// want says what must hold whoever runs it. That stand-in and real CLI agree is
-	// checked for every case.
+	// want checks what must hold for both CLIs. In every case the stand-in is also compared with the real CLI.
 	want func(t *testing.T, v claudesim.Version, o []observation)
-	// forget, if not nil, removes from what was observed what differs from run to run, before stand-in
-	// and real CLI are compared.
+	// forget removes values that differ between runs from the observations, before the stand-in is compared with the
+	// real CLI. It may be nil.
 	forget func(o []observation)
 	// only restricts the case to one release.
 	only claudesim.Version
 }
 
-// TestContract runs every case on the stand-in and on the real CLI of each release, and
-// demands that a driver could not tell them apart.
+// TestContract runs every case on the stand-in and on the real CLI of each release. It requires that a driver cannot
+// distinguish them.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	for _, v := range simtest.Versions(t) {
@@ -62,7 +60,7 @@ func (c contractCase) run(t *testing.T, v claudesim.Version) {
 		c.want(t, v, measured)
 	})
 	if played == nil || measured == nil {
-		return // skipped, or failed and reported
+		return // skipped, or failed with a report
 	}
 	if c.forget != nil {
 		c.forget(played)
@@ -74,7 +72,7 @@ func (c contractCase) run(t *testing.T, v claudesim.Version) {
 			measured[i].forgetEnd()
 			played[i].forgetEnd()
 		}
-		played[i].late = false // what the stand-in prints does not depend on that
+		played[i].late = false // the output of the stand-in does not depend on it
 		simtest.Compare(t, i+1, played[i], measured[i])
 	}
 }
@@ -99,7 +97,7 @@ func fresh(prompt string, more ...string) launch {
 	return launch{prompt: prompt, args: append([]string{"--model", "haiku", "--session-id", idA, "--tools", "Bash"}, more...)}
 }
 
-// TestVersion checks how each CLI names itself.
+// TestVersion checks the version that each CLI reports.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	for _, v := range simtest.Versions(t) {

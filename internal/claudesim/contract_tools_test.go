@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// toolCases are about tool calls and who may make them.
+// toolCases cover tool calls and their permissions.
 func toolCases() []contractCase {
 	write := map[string]any{"file_path": "out.txt", "content": "x"}
 	writes := func(path string) claudesim.Reply {
@@ -46,7 +46,7 @@ func toolCases() []contractCase {
 			want: func(t *testing.T, _ claudesim.Version, o []observation) {
 				require.ElementsMatch(t, []string{"error=false 1", "error=false 2"}, o[0].Tools)
 			},
-			forget: func(o []observation) { // the real CLI runs them side by side
+			forget: func(o []observation) { // the real CLI runs the calls in parallel
 				slices.Sort(o[0].Tools)
 				for i := range o[0].Asked {
 					slices.Sort(o[0].Asked[i].Results)
@@ -82,7 +82,7 @@ func toolCases() []contractCase {
 	}
 }
 
-// signalCases are about the end of a process in the middle of its work.
+// signalCases cover signals in the middle of a run.
 func signalCases() []contractCase {
 	slow := claudesim.Play(
 		claudesim.On(claudesim.Match{Prompt: "what happened"}, claudesim.Say("I was stopped.")),
@@ -92,7 +92,7 @@ func signalCases() []contractCase {
 		name string, signal syscall.Signal, want func(t *testing.T, v claudesim.Version, o []observation), forget func(o []observation),
 	) contractCase {
 		work := fresh("work", "--allowedTools", "Bash")
-		if signal == syscall.SIGTERM { // a program in front of the shell makes no difference
+		if signal == syscall.SIGTERM { // the program in front of the shell must not change the outcome
 			work = hooked(work, "hook-program || exit 2")
 		}
 		work.signal, work.linger = signal, 700*time.Millisecond // transcripts are written with a delay
@@ -112,7 +112,7 @@ func signalCases() []contractCase {
 			require.Len(t, o[1].Asked, 1)
 			require.Equal(t, []string{"work", "what happened?"}, o[1].Asked[0].Prompts)
 		}, func(o []observation) {
-			o[0].Exit = 0 // the real CLI ends with 0 or 1
+			o[0].Exit = 0 // the real CLI exits with 0 or 1
 			forgetCall(o)
 		}),
 		stopped("terminated in a tool", syscall.SIGTERM, func(t *testing.T, v claudesim.Version, o []observation) {
@@ -133,7 +133,7 @@ func signalCases() []contractCase {
 			scenario: claudesim.Play(claudesim.Always(claudesim.Say("late").After(10 * time.Second))),
 			want: func(t *testing.T, _ claudesim.Version, o []observation) {
 				require.Contains(t, []int{0, 1}, o[0].Exit)
-				for _, r := range o[0].Results { // soon after the request there is one, later none
+				for _, r := range o[0].Results { // a run that gets the signal early prints a result, a later one does not
 					require.Equal(t, "error_during_execution", r.Subtype)
 				}
 			},
@@ -150,7 +150,8 @@ func signalCases() []contractCase {
 	}
 }
 
-// forgetCall removes from the second launch what became of the first one's call: it is kept or not.
+// forgetCall removes the tool results from the second launch's requests, because the CLI may keep the first launch's
+// interrupted call or not.
 func forgetCall(o []observation) {
 	for i := range o[1].Asked {
 		o[1].Asked[i].Results = nil

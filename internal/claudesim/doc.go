@@ -1,53 +1,49 @@
-// Package claudesim stands in for Claude: for the command line program, and for the
-// Messages API behind the real one. Both play the same Scenario, so that a test can run
-// its table on the stand-in (milliseconds, no download) and on the real CLI.
+// Package claudesim replaces Claude in tests: the command line program, and the Messages API behind the real one.
+// Both play the same Scenario. So a test can run its table on the stand-in (milliseconds, no download) and on the
+// real CLI.
 //
 //	             +--> Install: a program named claude that plays it, tools and all
 //	Scenario ----+
 //	             +--> NewAPI:  a Messages API on loopback that plays it to the real CLI
 //
-// The contract tests of this package hold the stand-in to the real CLI: where they
-// differ in something that the driver relies on, the stand-in is wrong. One thing it leaves out: when
-// the API says that a resumed conversation is too long, the CLI first asks the model to sum it up,
-// and gives up only if that fails, too.
+// The contract tests of this package hold the stand-in to the real CLI. If they differ in something that the driver
+// relies on, the stand-in is wrong. The stand-in leaves out one thing: when the API says that a resumed conversation
+// is too long, the real CLI first asks the model to summarize it, and gives up only if that fails, too.
 //
 // # Hooks
 //
-// PreToolUse hooks of --settings decide on every call of a tool that exists, StructuredOutput among them. As measured:
+// PreToolUse hooks of --settings decide on every call of an existing tool, including StructuredOutput. As measured:
 //
-//   - "allow" grants a call without a rule, also outside of the working directory. Rules that deny it win, and so does what
-//     the CLI never does without a person: it writes no .git, .claude, .vscode or dotfile of a shell, and removes nothing in
-//     the root directory. With --restricted (2.1.330) no hook lets the file tools out of the working directory. The
-//     stand-in leaves these last two out.
-//   - "deny" and exit code 2 deny it, and the result lists the call under permission_denials. There is no event of it.
-//   - Anything else, such as {}, no output, another exit code, a hook that cannot be run or takes too long, leaves the call
-//     to the rules. Without a rule they let the CLI read below the working directory, and run programs that only look.
+//   - "allow" grants a call without a rule, even outside of the working directory. Rules that deny the call take precedence.
+//     So do operations that the CLI always refuses without a person: it writes no .git, .claude, .vscode or dotfile of a
+//     shell, and removes nothing in the root directory. With --restricted (2.1.330) no hook can let the file tools leave the
+//     working directory. The stand-in leaves out these operations and --restricted.
+//   - "deny" and exit code 2 deny the call. The result lists it under permission_denials. No event reports it.
+//   - Any other answer leaves the call to the rules: {}, no output, another exit code, a hook that cannot be run, or a
+//     time-out. Without a rule the CLI may read below the working directory and run programs that only read.
 //
-// CLAUDE_CODE_SHELL_PREFIX names a program that gets every script of the CLI's shell as its one argument: the hook's
-// command as it is, and the model's command as eval 'COMMAND' in a script of the CLI's.
+// CLAUDE_CODE_SHELL_PREFIX names a program that receives every script of the CLI's shell as its only argument. A
+// hook's command is passed unchanged. The model's command is passed as eval 'COMMAND' within a script of the CLI.
 //
 // # Matching
 //
-// Nothing is remembered between model calls. What "the model" answers follows from the
-// request alone: the first Turn whose Match holds gives the replies, and the number of
-// model calls since the last prompt of a person picks one of them. A retry of a request
-// gets the same answer, a process that was killed and resumed goes on where the
-// conversation stands, and several tiers, or several runs at once, share one scenario.
+// The simulation keeps no state between model calls. The request alone determines the model's answer: the first Turn
+// whose Match holds supplies the replies, and the number of model calls since the last prompt of a person selects one
+// of them. So a retry of a request gets the same answer. A process that was killed and resumed continues where the
+// conversation stands. Several tiers, or several runs at once, share one scenario.
 //
-// What the CLI itself adds to a conversation (reminders, notices of an interruption,
-// demands for structured output) is no prompt. Requests that the CLI makes for itself
-// (titles, quota probes) are answered and never touch the scenario.
+// Texts that the CLI itself adds to a conversation (reminders, notices of an interruption, demands for structured
+// output) do not count as prompts. Requests that the CLI makes for its own purposes (titles, quota probes) are
+// answered without the scenario.
 //
-// After its last reply a turn repeats that reply, unless the reply calls a tool other
-// than StructuredOutput: then the request is refused with status 400 and an explanation,
-// as is a request that no turn matches. A script that is too short thus fails a test in
-// words, not by running for ever.
+// After its last reply a turn repeats that reply. If the reply calls a tool other than StructuredOutput, the request
+// is refused instead, with status 400 and an explanation. A request that no turn matches is refused in the same way.
+// So a script that is too short fails a test with a message instead of running forever.
 //
 // # As a file
 //
-// A scenario is also a JSON file; unknown fields are refused. The first turn below is an
-// observer that looks and escalates, the second a repairer whose first model call is
-// rejected once:
+// A scenario can also be a JSON file. Unknown fields are refused. The first turn below is an observer that checks and
+// escalates. The second is a repairer whose first model call is rejected once:
 //
 //	{
 //	  "version": "2.1.330",
@@ -73,6 +69,6 @@
 //
 // # Faults
 //
-// A Fault is what the program does wrong, whatever the model says: crash, hang, print
-// garbage, lose a field. Only the stand-in can play one; NewAPI ignores them.
+// A Fault makes the program misbehave, whatever the model says: crash, hang, print garbage or omit a field. Only the
+// stand-in plays faults; NewAPI ignores them.
 package claudesim

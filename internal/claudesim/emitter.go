@@ -13,7 +13,7 @@ import (
 // event is one line of output.
 type event map[string]any
 
-// emitter prints events, and what a fault makes of them.
+// emitter prints events, changed as the fault demands.
 type emitter struct {
 	w       io.Writer
 	id      string
@@ -25,7 +25,7 @@ func newEmitter(w io.Writer, sessionID string, fault Fault) *emitter {
 	return &emitter{w: w, id: sessionID, fault: fault}
 }
 
-// emit prints e with the fields that every line has.
+// emit prints a line with the fields that all lines have.
 func (e *emitter) emit(kind string, line event) {
 	time.Sleep(e.fault.LineDelay.Std())
 	line["type"], line["uuid"] = kind, uuid.NewString()
@@ -33,7 +33,7 @@ func (e *emitter) emit(kind string, line event) {
 		line["session_id"] = e.id
 	}
 	if data, err := json.Marshal(line); err == nil {
-		_, _ = e.w.Write(append(data, '\n')) // a reader that has gone is no reason to stop
+		_, _ = e.w.Write(append(data, '\n')) // a reader that has gone must not stop the program
 	}
 	if n := len(e.fault.Garbage); n > 0 {
 		_, _ = io.WriteString(e.w, e.fault.Garbage[e.printed%n]+"\n")
@@ -48,5 +48,5 @@ func (e *emitter) assistant(message map[string]any, extra event) {
 	e.emit("assistant", line)
 }
 
-// pad grows a text by what the fault demands.
+// pad lengthens a text as the fault demands.
 func (e *emitter) pad(text string) string { return text + strings.Repeat("x", e.fault.PadLines) }

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// faulty runs the stand-in once with a fault and returns what it printed.
+// faulty runs the stand-in once with a fault and returns its output.
 func faulty(t *testing.T, fault claudesim.Fault) output {
 	t.Helper()
 	s := claudesim.Play(claudesim.Always(claudesim.Bash("echo worked"), claudesim.Conclude(map[string]any{"status": "healthy"})).Failing(fault))
@@ -30,7 +30,7 @@ func runOnce(t *testing.T, path, home string) output {
 		launch{prompt: "hi", args: []string{"--model", "haiku", "--tools", "Bash", "--allowedTools", "Bash", "--json-schema", verdictSchema}})
 }
 
-// decoded returns the lines of a stream that are JSON objects, and how many are not.
+// decoded returns the lines of a stream that are JSON objects, and the number of other lines.
 func decoded(stdout string) (lines []map[string]any, garbage int) {
 	for text := range strings.Lines(stdout) {
 		var line map[string]any
@@ -146,7 +146,7 @@ func TestHangEndsWithASignalUnlessIgnored(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		fault   claudesim.Fault
-		printed string // what is printed before the output hangs
+		printed string // printed before the output hangs
 		ends    bool
 	}{
 		{"at start", claudesim.Fault{Hang: claudesim.HangAtStart, Stderr: "."}, "", true},
@@ -193,7 +193,7 @@ func awaitEnd(t *testing.T, ended <-chan struct{}) {
 	}
 }
 
-// watcher is a writer that tells when a text has come by.
+// watcher is a writer that closes a channel once it has seen a text.
 type watcher struct {
 	text string
 	seen chan struct{}
@@ -235,7 +235,7 @@ func TestCostModeOverridesTheRelease(t *testing.T) {
 	}
 }
 
-// TestLaunchIsReadWhenItIsWhole reads while another process is writing.
+// TestLaunchIsReadWhenItIsWhole reads the records while another process writes to them.
 func TestLaunchIsReadWhenItIsWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

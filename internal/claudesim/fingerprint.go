@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 )
 
-// fingerprint identifies what r asks: two requests that ask the same have the same one.
+// fingerprint returns a key of r's content. Requests with the same content have the same key.
 func (r Request) fingerprint() string {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)

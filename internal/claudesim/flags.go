@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// flagKind is how many values an option takes.
+// flagKind is the number of values that an option takes.
 type flagKind int
 
 const (
 	flagSwitch flagKind = iota + 1
 	flagValue
-	flagList // every argument up to the next option
+	flagList // all arguments up to the next option
 )
 
-// commonFlags are the options that both releases know and this project uses.
+// commonFlags returns the options of both releases that this project uses.
 func commonFlags() map[string]flagKind {
 	return map[string]flagKind{
 		"-p": flagSwitch, "--print": flagSwitch, "--verbose": flagSwitch, "-v": flagSwitch, "--version": flagSwitch,
@@ -32,7 +32,7 @@ func commonFlags() map[string]flagKind {
 	}
 }
 
-// arguments is a command line taken apart, options by their long name.
+// arguments is a parsed command line, with options under their long names.
 type arguments struct {
 	values      map[string][]string
 	positionals []string
@@ -41,7 +41,7 @@ type arguments struct {
 // has reports whether the option was given.
 func (a *arguments) has(name string) bool { return a.values[name] != nil }
 
-// value returns the option's last value.
+// value returns the last value of the option.
 func (a *arguments) value(name string) string {
 	if values := a.values[name]; len(values) > 0 {
 		return values[len(values)-1]
@@ -49,7 +49,7 @@ func (a *arguments) value(name string) string {
 	return ""
 }
 
-// list returns the option's values; each may hold several, separated by commas.
+// list returns the option's values. Each may hold several, separated by commas.
 func (a *arguments) list(name string) []string {
 	var items []string
 	for _, value := range a.values[name] {
@@ -58,7 +58,7 @@ func (a *arguments) list(name string) []string {
 	return items
 }
 
-// usage returns what --help prints: every option, one a line.
+// usage returns the output of --help: every option, one per line.
 func (r release) usage() string {
 	kinds := commonFlags()
 	maps.Copy(kinds, r.flags)
@@ -71,7 +71,7 @@ func (r release) usage() string {
 	return text.String()
 }
 
-// parseArguments takes a command line apart. The error reads as the CLI prints it.
+// parseArguments parses a command line. The error has the CLI's wording.
 func parseArguments(args []string, own map[string]flagKind) (*arguments, error) {
 	kinds := commonFlags()
 	maps.Copy(kinds, own)
@@ -85,7 +85,7 @@ func parseArguments(args []string, own map[string]flagKind) (*arguments, error) 
 	return a, nil
 }
 
-// take consumes the first option with its values, or the first positional argument.
+// take parses the first option with its values, or the first positional argument.
 func (a *arguments) take(args []string, kinds map[string]flagKind) (rest []string, err error) {
 	word, rest := args[0], args[1:]
 	if !strings.HasPrefix(word, "-") || word == "-" {
@@ -117,7 +117,7 @@ func (a *arguments) take(args []string, kinds map[string]flagKind) (rest []strin
 	}
 }
 
-// longName returns the spelling under which an option is kept.
+// longName returns the name under which an option is stored.
 func longName(name string) string {
 	switch name {
 	case "-p":

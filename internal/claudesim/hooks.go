@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// hook is a command that the CLI runs before a tool call, to ask whether the call may be made.
+// hook is a command that the CLI runs before a tool call to ask whether the call is allowed.
 type hook struct {
 	matcher string
 	command string
 	timeout time.Duration
 }
 
-// defaultHookTimeout is the CLI's, for a hook that states none.
+// defaultHookTimeout is the CLI's time limit for a hook without one.
 const defaultHookTimeout = time.Minute
 
-// readHooks returns the PreToolUse hooks of --settings, which are JSON or the name of a file. Settings that cannot be
-// read have none: the CLI lets the calls through, too.
+// readHooks returns the PreToolUse hooks of --settings, which is JSON or the name of a file. It returns none if the
+// settings cannot be read: the CLI allows the calls then, too.
 func readHooks(settings string) []hook {
 	text := []byte(settings)
 	if !strings.HasPrefix(strings.TrimSpace(settings), "{") {
@@ -61,7 +61,7 @@ func readHooks(settings string) []hook {
 	return hooks
 }
 
-// matches reports whether the hook is asked about a tool.
+// matches reports whether the hook decides on calls of the tool.
 func (h hook) matches(tool string) bool {
 	if h.matcher == "" || h.matcher == "*" {
 		return true
@@ -70,27 +70,27 @@ func (h hook) matches(tool string) bool {
 	return err == nil && is
 }
 
-// verdict is what hooks say about a call.
+// verdict is the answer of the hooks to a call.
 type verdict int
 
 const (
-	// undecided leaves the call to the rules. A hook that fails says no more than that.
+	// undecided leaves the call to the rules. A failing hook counts as undecided.
 	undecided verdict = iota
-	// granted allows the call. Rules that deny it win.
+	// granted allows the call. Rules that deny it take precedence.
 	granted
-	// asked wants a person to decide. There is none, so the call is denied.
+	// asked demands a decision by a person. There is none, so the call is denied.
 	asked
 	// refused denies the call.
 	refused
 )
 
-// hookAnswer is the verdict of a hook, and what the model reads of it.
+// hookAnswer is the verdict of a hook, with the reason that the model reads.
 type hookAnswer struct {
 	verdict verdict
 	reason  string
 }
 
-// askHooks asks the hooks that match the call. The strictest answer counts.
+// askHooks runs the hooks that match the call. The strictest answer counts.
 func (s *session) askHooks(ctx context.Context, call Block) hookAnswer {
 	strictest := hookAnswer{verdict: undecided}
 	for _, h := range s.hooks {
@@ -104,7 +104,7 @@ func (s *session) askHooks(ctx context.Context, call Block) hookAnswer {
 	return strictest
 }
 
-// askHook runs a hook. A signal to the stand-in, or the hook's time limit, kills it.
+// askHook runs a hook. A signal to the stand-in, or the hook's time limit, kills the hook.
 func (s *session) askHook(ctx context.Context, h hook, call Block) hookAnswer {
 	input, rewritten := s.hookInput(call)
 	question, err := json.Marshal(map[string]any{
@@ -126,30 +126,30 @@ func (s *session) askHook(ctx context.Context, h hook, call Block) hookAnswer {
 	exit := command.ProcessState.ExitCode()
 	s.warnOfHook(exit)
 	answer := s.readAnswer(h, call, exit, stdout.Bytes(), stderr.String())
-	if answer.verdict == refused && exit == 0 && s.release.blamesHook && !rewritten {
-		answer.reason = blame(call) + answer.reason
+	if answer.verdict == refused && exit == 0 && s.release.prefixesDenials && !rewritten {
+		answer.reason = denialPrefix(call) + answer.reason
 	}
 	return answer
 }
 
-// hookInput returns the input of a call as hooks see it: with whole paths.
+// hookInput returns the input of a call as hooks receive it: with absolute paths.
 func (s *session) hookInput(call Block) (input json.RawMessage, rewritten bool) {
 	path := filePath(call)
 	if path == "" || filepath.IsAbs(path) {
 		return call.Input, false
 	}
 	fields := map[string]any{}
-	_ = json.Unmarshal(call.Input, &fields) // filePath has read it
+	_ = json.Unmarshal(call.Input, &fields) // filePath has decoded it already
 	fields["file_path"] = filepath.Join(s.shellDir, path)
 	input, err := json.Marshal(fields)
 	return input, err == nil
 }
 
-// blame begins what the model reads when a hook denied its call.
-func blame(call Block) string { return fmt.Sprintf("PreToolUse:%s hook error: ", call.Name) }
+// denialPrefix returns the beginning of the message to the model about a denial by a hook.
+func denialPrefix(call Block) string { return fmt.Sprintf("PreToolUse:%s hook error: ", call.Name) }
 
-// warnOfHook says once, in releases that do, that a hook could not be run or was killed. One that merely failed is passed
-// over in silence.
+// warnOfHook prints a warning, once per session, that a hook could not be run or was killed. Only some releases do. A
+// hook that merely failed causes no warning.
 func (s *session) warnOfHook(exit int) {
 	if !s.release.warnsOfHooks || s.warned || exit >= 0 && exit <= 125 {
 		return
@@ -161,7 +161,7 @@ func (s *session) warnOfHook(exit int) {
 	})
 }
 
-// runUntil runs a command that leads a session, and kills all of it when ctx ends.
+// runUntil runs a command that leads a session, and kills the whole session when ctx ends.
 func runUntil(ctx context.Context, command *exec.Cmd) error {
 	if err := command.Start(); err != nil {
 		return err
@@ -171,10 +171,10 @@ func runUntil(ctx context.Context, command *exec.Cmd) error {
 	return command.Wait()
 }
 
-// readAnswer returns what a hook said by its exit code and its output.
+// readAnswer converts a hook's exit code and output to its answer.
 func (s *session) readAnswer(h hook, call Block, exit int, stdout []byte, stderr string) hookAnswer {
 	if exit == 2 {
-		return hookAnswer{refused, fmt.Sprintf("%s[%s]: %s", blame(call), h.command, stderr)}
+		return hookAnswer{refused, fmt.Sprintf("%s[%s]: %s", denialPrefix(call), h.command, stderr)}
 	}
 	var output struct {
 		Specific struct {
@@ -193,7 +193,7 @@ func (s *session) readAnswer(h hook, call Block, exit int, stdout []byte, stderr
 		return hookAnswer{asked, reason}
 	case "deny":
 		unsaid := fmt.Sprintf("Hook PreToolUse:%s denied this tool", call.Name)
-		if s.release.blamesHook {
+		if s.release.prefixesDenials {
 			unsaid = "Blocked by hook"
 		}
 		return hookAnswer{refused, orElse(reason, unsaid)}
@@ -209,7 +209,7 @@ func orElse(text, otherwise string) string {
 	return text
 }
 
-// refuseFor denies a call because of a hook's answer.
+// refuseFor denies a call as a hook's answer demands.
 func (s *session) refuseFor(call Block, answer hookAnswer) {
 	if answer.verdict == asked {
 		s.announceDenial(call, answer.reason)

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// withHooks prepares a stand-in that makes the calls, with hooks in a file of settings. Each hook is a matcher, a command and
-// a time limit in seconds.
+// withHooks prepares a stand-in that makes the calls, with hooks from a settings file. Each hook is a matcher, a
+// command and a time limit in seconds.
 func withHooks(t *testing.T, hooks [][3]any, calls ...claudesim.Reply) *exec.Cmd {
 	t.Helper()
 	var groups []any
@@ -68,7 +68,7 @@ func TestSignalEndsAHook(t *testing.T) {
 	require.NoError(t, command.Start())
 	hook := awaitPID(t, filepath.Join(command.Dir, "started"))
 	require.NoError(t, command.Process.Signal(syscall.SIGINT))
-	_ = command.Wait() // its exit code is another test's matter
+	_ = command.Wait() // another test checks its exit code
 	require.Eventually(t, func() bool { return !lives(hook) }, patience, 10*time.Millisecond)
 	require.NoFileExists(t, filepath.Join(command.Dir, "here"))
 }

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// programName is the base name under which an executable of ours is the stand-in.
+// programName is the base name under which an executable acts as the stand-in.
 const programName = "claude"
 
-// The files that Install and the stand-in keep beside the program.
+// The files that Install and the stand-in keep in the program's directory.
 const (
 	scenarioFile = "claude.scenario.json"
 	launchesFile = "claude.launches.jsonl"
@@ -20,10 +20,10 @@ const (
 	countsDir    = "claude.counts"
 )
 
-// Install puts an executable called claude that plays s into dir, which is created if
-// need be, and returns its path. The executable is a link to the running program.
+// Install installs an executable named claude that plays s into dir, and returns its path. It creates dir if needed.
+// The executable is a link to the running program.
 //
-// Installing again replaces the scenario and forgets what was recorded and counted.
+// Installing again replaces the scenario and removes all records and counts.
 func Install(dir string, s Scenario) (path string, err error) {
 	data, err := s.encode()
 	if err != nil {
@@ -43,7 +43,7 @@ func Install(dir string, s Scenario) (path string, err error) {
 	return path, nil
 }
 
-// prepare makes dir hold the scenario and nothing of an earlier installation.
+// prepare writes the scenario to dir and removes the files of an earlier installation.
 func prepare(dir string, scenario []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("create its directory: %w", err)
@@ -62,9 +62,10 @@ func prepare(dir string, scenario []byte) error {
 	return nil
 }
 
-// A program that links this package and is started under that name is the stand-in. It is one before packages that come
-// later are initialized: this package needs few others, and those of Temporal's server take as long again.
-func init() { //nolint:gochecknoinits // before the packages that take long
+// A program that links this package and is started under programName becomes the stand-in. It does so before later
+// packages are initialized. This package needs few others, and initializing those of Temporal's server would double
+// the time.
+func init() { //nolint:gochecknoinits // must run before the packages that take long
 	if len(os.Args) > 0 && filepath.Base(os.Args[0]) == programName {
 		run()
 	}
@@ -78,12 +79,11 @@ func run() {
 		os.Exit(1)
 	}
 	code := p.main(os.Args[1:])
-	// Not os.Exit: in a program built with the race detector that takes a second, and
-	// there is nothing left to run or flush.
+	// Not os.Exit: in a program built with the race detector it takes a second, and nothing is left to run or flush.
 	syscall.Exit(code)
 }
 
-// newProgram finds the scenario beside the path by which the process was started.
+// newProgram reads the scenario in the directory of the path by which the process was started.
 func newProgram() (*program, error) {
 	path, err := exec.LookPath(os.Args[0])
 	if err != nil {

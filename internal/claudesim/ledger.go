@@ -1,6 +1,6 @@
 package claudesim
 
-// ledger keeps what a process used: by model over its life, and since its last result.
+// ledger counts the usage of a process: by model over its life, and since its last result.
 type ledger struct {
 	release release
 	// carried is the state of the conversation before this process.
@@ -11,7 +11,7 @@ type ledger struct {
 	last    entry
 }
 
-// spent is what one model used.
+// spent is the usage and cost of one model.
 type spent struct {
 	Usage
 	costUSD float64
@@ -22,13 +22,13 @@ type entry struct {
 	usage Usage
 }
 
-// costState is the transcript's line by which newer releases carry the cost on.
+// costState is the transcript line in which newer releases store the cost of the conversation.
 type costState struct {
 	TotalCostUSD float64               `json:"totalCostUSD"`
 	ModelUsage   map[string]modelUsage `json:"modelUsage,omitempty"`
 }
 
-// modelUsage is one model's share of a result, in the CLI's form.
+// modelUsage is the usage of one model in a result, in the CLI's form.
 type modelUsage struct {
 	InputTokens         int     `json:"inputTokens"`
 	OutputTokens        int     `json:"outputTokens"`
@@ -50,8 +50,8 @@ func (l *ledger) add(m model, u Usage) {
 	l.book(m, u, 1)
 }
 
-// cutShort takes the last model call out of the usage of the next result, as the CLI
-// does when it stops in the middle of a message, and out of the cost too if free is set.
+// cutShort removes the last model call from the usage of the next result, as the CLI does when it stops within a
+// message. If free is set, it also removes the call's cost.
 func (l *ledger) cutShort(free bool) {
 	if free {
 		l.book(l.last.model, l.last.usage, -1)
@@ -77,7 +77,7 @@ func (u Usage) plus(other Usage, sign int) Usage {
 	}
 }
 
-// own is what this process cost so far, in US dollars.
+// own returns the cost of this process so far in US dollars.
 func (l *ledger) own() float64 {
 	sum := 0.0
 	for _, entry := range l.total {
@@ -86,14 +86,14 @@ func (l *ledger) own() float64 {
 	return sum
 }
 
-// takeSince returns the usage since the last result, and starts the next period.
+// takeSince returns the usage since the last result, and resets it.
 func (l *ledger) takeSince() (byModel map[string]modelUsage, all Usage) {
 	byModel, all = l.report(l.since, nil), l.turn
 	l.since, l.turn = map[string]spent{}, Usage{}
 	return byModel, all
 }
 
-// report returns accounts in the CLI's form, on top of what was carried.
+// report converts accounts to the CLI's form and adds the carried usage.
 func (l *ledger) report(accounts map[string]spent, carried map[string]modelUsage) map[string]modelUsage {
 	report := map[string]modelUsage{}
 	for id, usage := range carried {
@@ -114,7 +114,7 @@ func (l *ledger) report(accounts map[string]spent, carried map[string]modelUsage
 	return report
 }
 
-// totals returns the total cost and the usage by model as a result states them.
+// totals returns the total cost and the usage by model in the form of a result.
 func (l *ledger) totals(mode CostMode) costState {
 	carried := costState{}
 	if mode == CostCumulative || (mode == "" && l.release.cumulative) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// outcome is how a run, or one of its turns, ended: the matter of a result line.
+// outcome describes how a run, or one of its turns, ended. A result line prints it.
 type outcome struct {
 	subtype    resultSubtype
 	reason     string // terminal_reason
@@ -16,9 +16,9 @@ type outcome struct {
 	stopReason string
 	apiError   *APIError
 	errors     []string
-	origin     string // what set off the turn, when it was not the prompt
-	exit       *int   // nil: by isError
-	neverRan   bool   // there was no conversation to run in
+	origin     string // the cause of the turn, if not the prompt
+	exit       *int   // nil: derived from isError
+	neverRan   bool   // there was no conversation
 }
 
 // resultSubtype is the subtype of a result line.
@@ -32,19 +32,19 @@ const (
 	subtypeSchema    resultSubtype = "error_max_structured_output_retries"
 )
 
-// maxMismatches is how many structured outputs may miss the schema.
+// maxMismatches bounds the structured outputs that violate the schema.
 const maxMismatches = 5
 
-// enforceNotice is what the model reads that answered without structured output.
+// enforceNotice is the message to a model that answered without structured output.
 const enforceNotice = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now."
 
-// crashError is a scripted death of the process.
+// crashError is a scripted crash of the process.
 type crashError struct{ Crash }
 
 func (e *crashError) Error() string { return fmt.Sprintf("scripted crash, code %d", e.Code) }
 
-// loop calls the model and its tools until there is an outcome. An error means that the
-// process ends without one.
+// loop calls the model and its tools until there is an outcome. An error means that the process ends without an
+// outcome.
 func (s *session) loop(ctx context.Context) (outcome, error) {
 	for {
 		if crash := s.fault.Crash; crash != nil && s.calls >= crash.After {
@@ -74,7 +74,7 @@ func deref(end *outcome) outcome {
 	return *end
 }
 
-// react does what the model's message asks for. It returns nil when the model is next.
+// react handles the model's message. It returns nil if the model is to be called next.
 func (s *session) react(ctx context.Context, message Message) *outcome {
 	var calls []Block
 	text := ""
@@ -84,7 +84,7 @@ func (s *session) react(ctx context.Context, message Message) *outcome {
 			calls = append(calls, block)
 		case BlockText:
 			text = block.Text
-		case BlockToolResult: // a model sends none
+		case BlockToolResult: // models do not send these
 		}
 	}
 	if len(calls) == 0 {
@@ -104,8 +104,8 @@ func (s *session) react(ctx context.Context, message Message) *outcome {
 	return nil
 }
 
-// answered deals with a message that calls no tool: the end, unless structured output is
-// owed and the model was not told so yet.
+// answered handles a message without tool calls. It ends the run, unless structured output is missing and the model
+// was not reminded yet.
 func (s *session) answered(text string) *outcome {
 	if s.schema != nil && !s.nudged {
 		s.nudged = true
@@ -115,8 +115,7 @@ func (s *session) answered(text string) *outcome {
 	return &outcome{subtype: subtypeSuccess, reason: "completed", text: text, stopReason: stopEndTurn}
 }
 
-// structuredOutput checks a call of the StructuredOutput tool. It returns nil when the
-// model may try again.
+// structuredOutput checks a call of the StructuredOutput tool. It returns nil if the model may try again.
 func (s *session) structuredOutput(call Block) *outcome {
 	problem := s.schema.check(call.Input)
 	if problem == "" {

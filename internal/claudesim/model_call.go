@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// retryPause passes between attempts at a model call. The real CLI starts with half a
-// second and doubles it; a test need not wait for that.
+// retryPause is the pause between attempts at a model call. The real CLI starts with half a second and doubles it.
+// Tests need no such wait.
 const retryPause = 5 * time.Millisecond
 
-// callModel makes one model call, with its retries, prints what the model says and adds
-// it to the conversation. An outcome means that the API failed for good; an error, that
-// a signal came first.
+// callModel makes one model call with its retries. It prints the model's message and adds it to the conversation. An
+// outcome means that the API failed permanently. An error means that a signal arrived first.
 func (s *session) callModel(ctx context.Context) (Message, *outcome, error) {
 	request := s.request()
 	for attempt := 1; ; attempt++ {
@@ -24,7 +23,7 @@ func (s *session) callModel(ctx context.Context) (Message, *outcome, error) {
 			return Message{}, nil, s.interruptedCall(ctx)
 		}
 		if reply.Error == nil {
-			message, err := s.hear(request, reply)
+			message, err := s.receive(request, reply)
 			return message, nil, err
 		}
 		if !s.retry(*reply.Error, attempt) {
@@ -36,7 +35,7 @@ func (s *session) callModel(ctx context.Context) (Message, *outcome, error) {
 	}
 }
 
-// interruptedCall reports a signal that came while the model was asked.
+// interruptedCall reports a signal that arrived during a model call.
 func (s *session) interruptedCall(ctx context.Context) error {
 	if s.release.version == VersionNew {
 		s.say(userText("[Request interrupted by user]"), event{})
@@ -44,7 +43,7 @@ func (s *session) interruptedCall(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// sleep lets d pass. It returns false when ctx ends first.
+// sleep waits for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -59,8 +58,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// hear prints the reply as the CLI does, a line for each block, and keeps it.
-func (s *session) hear(request Request, reply Reply) (Message, error) {
+// receive prints the reply as the CLI does, one line for each block, and adds it to the conversation.
+func (s *session) receive(request Request, reply Reply) (Message, error) {
 	blocks, err := reply.blocks(request)
 	if err != nil {
 		return Message{}, err
@@ -73,15 +72,15 @@ func (s *session) hear(request Request, reply Reply) (Message, error) {
 	message := newWireMessage(request, blocks, reply.usage())
 	s.ledger.add(s.model, reply.usage())
 	s.emitMessage(message)
-	heard := Message{Role: RoleAssistant, Blocks: blocks}
-	s.conversation.messages = append(s.conversation.messages, heard)
+	received := Message{Role: RoleAssistant, Blocks: blocks}
+	s.conversation.messages = append(s.conversation.messages, received)
 	for _, block := range message.Content {
 		s.conversation.writeMessage(RoleAssistant, withContent(message, block), s.stamp())
 	}
-	return heard, nil
+	return received, nil
 }
 
-// withContent is message with a single block.
+// withContent returns message with a single block.
 func withContent(message wireMessage, block map[string]any) map[string]any {
 	return map[string]any{
 		"id": message.ID, "type": message.Type, "role": message.Role, "model": message.Model,
@@ -89,8 +88,8 @@ func withContent(message wireMessage, block map[string]any) map[string]any {
 	}
 }
 
-// emitMessage prints an assistant's message: one line for each block, in which the
-// output's tokens are the API's placeholder, amid the stream's events if asked for.
+// emitMessage prints an assistant's message, one line for each block. In these lines the number of output tokens is
+// the API's placeholder. If requested, it also prints the events of the stream.
 func (s *session) emitMessage(message wireMessage) {
 	s.emitStream(message.opening())
 	for i, block := range message.Content {
@@ -113,14 +112,14 @@ func (s *session) emitStream(events ...streamEvent) {
 	}
 }
 
-// retry announces another attempt after e. It returns false when there is none.
+// retry announces another attempt after e. It returns false if no attempt is left.
 func (s *session) retry(e APIError, attempt int) bool {
 	limit := s.maxRetries()
 	switch {
 	case e.tooLong():
 		return false
 	case e.Status == http.StatusBadRequest:
-		return attempt <= s.release.quietRepeats // unannounced
+		return attempt <= s.release.quietRetries // without an announcement
 	case e.Status == 529:
 		limit = min(limit, 2)
 	}
@@ -138,7 +137,7 @@ func (s *session) retry(e APIError, attempt int) bool {
 	return true
 }
 
-// category is the CLI's name for the failure.
+// category returns the CLI's name for the failure.
 func (e APIError) category() string {
 	switch {
 	case e.Status == http.StatusUnauthorized:
@@ -154,12 +153,12 @@ func (e APIError) category() string {
 	}
 }
 
-// tooLong reports whether the conversation outgrew the window.
+// tooLong reports whether the conversation exceeds the model's window.
 func (e APIError) tooLong() bool {
 	return e.Status == http.StatusBadRequest && strings.Contains(strings.ToLower(e.Message), "prompt is too long")
 }
 
-// sentence is what the CLI makes of the failure for a person.
+// sentence returns the CLI's message to a person about the failure.
 func (e APIError) sentence() string {
 	switch {
 	case e.tooLong():
@@ -175,8 +174,8 @@ func (e APIError) sentence() string {
 	}
 }
 
-// apiFailed prints the message that the CLI speaks in the model's place, and returns how
-// the run ends. The transcript keeps it, so that the conversation can be resumed.
+// apiFailed prints the message that the CLI writes in place of the model's, and returns the outcome. The transcript
+// keeps the message, so that the conversation can be resumed.
 func (s *session) apiFailed(e APIError) *outcome {
 	text := Block{Type: BlockText, Text: e.sentence()}
 	message := newWireMessage(Request{Model: "<synthetic>", Messages: s.conversation.messages}, []Block{text}, Usage{})

@@ -10,26 +10,26 @@ import (
 	"github.com/google/uuid"
 )
 
-// options is what one launch of the stand-in was asked to do.
+// options holds the parsed options of one launch.
 type options struct {
-	sessionID    string // as given; empty lets the program choose
-	resume       string // the conversation to continue; empty starts one
+	sessionID    string // as given; if empty, the program chooses one
+	resume       string // the conversation to continue; if empty, a new one starts
 	fork         bool
 	model        string
 	permissions  permissions
 	hooks        []hook
-	appended     string // appended system prompt
+	appended     string // the appended system prompt
 	schema       *schema
-	maxTurns     int     // 0 is no limit
-	maxBudgetUSD float64 // 0 is no limit
+	maxTurns     int     // 0 means no limit
+	maxBudgetUSD float64 // 0 means no limit
 	partial      bool
 	prompt       string
 }
 
-// errNothingToDo is the old release's way with a blank prompt: no output, exit 0.
+// errNothingToDo is returned for a blank prompt by the old release, which then exits with 0 and prints nothing.
 var errNothingToDo = errors.New("blank prompt")
 
-// refusal is the CLI's own sentence on why it does not run, as it prints it to stderr.
+// refusal is the CLI's message on stderr when it refuses to run.
 type refusal string
 
 // Error implements error.
@@ -37,8 +37,7 @@ func (r refusal) Error() string { return string(r) }
 
 func refusef(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// readOptions checks a command line in the order in which the CLI does. The error is a
-// refusal or errNothingToDo.
+// readOptions parses a command line and checks it in the CLI's order. The error is a refusal or errNothingToDo.
 func readOptions(args []string, stdin string, r release) (options, error) {
 	a, err := parseArguments(args, r.flags)
 	if err != nil {
@@ -113,7 +112,7 @@ func (o *options) readSchema(a *arguments, r release) error {
 	if err != nil && r.checksValues {
 		return refusef("Error: --json-schema is not a valid JSON Schema: %v", err)
 	}
-	o.schema = parsed // nil where the old release silently drops it
+	o.schema = parsed // nil if the old release silently drops it
 	return nil
 }
 

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// permissions decides which tools exist and which calls of them may run, in the CLI's
-// dontAsk mode: whatever no rule grants is denied. It is a likeness for scripted models,
-// and no boundary for anything else.
+// permissions decides which tools exist and which of their calls may run in the CLI's dontAsk mode, which denies
+// every call that no rule grants. It serves scripted models only. It is not a security boundary.
 type permissions struct {
 	tools       []string
 	allow, deny []rule
@@ -22,11 +21,11 @@ type permissions struct {
 // rule is a permission rule, such as Bash(curl:*) or Read.
 type rule struct {
 	tool string
-	// pattern is what the parentheses hold; empty covers every call.
+	// pattern is the text in the parentheses; an empty one covers every call.
 	pattern string
 }
 
-// defaultTools exist when --tools does not say otherwise.
+// defaultTools returns the tools that exist without --tools.
 func defaultTools() []string {
 	return []string{"Task", "Bash", "Edit", "Glob", "Grep", "Read", "WebFetch", "WebSearch", "Write"}
 }
@@ -57,7 +56,7 @@ func parseRule(text string) rule {
 	return rule{tool: tool, pattern: strings.TrimSuffix(pattern, ")")}
 }
 
-// splitRules splits at commas and blanks outside of parentheses.
+// splitRules splits text at commas and blanks outside of parentheses.
 func splitRules(text string) []string {
 	var rules []string
 	depth := 0
@@ -75,7 +74,7 @@ func splitRules(text string) []string {
 	return rules
 }
 
-// denies reports whether a rule denies the call, whoever grants it.
+// denies reports whether a rule denies the call. Such a rule overrides every grant.
 func (p permissions) denies(call Block) bool {
 	if call.Name != "Bash" {
 		return slices.ContainsFunc(p.deny, p.covers(call))
@@ -87,7 +86,7 @@ func (p permissions) denies(call Block) bool {
 	})
 }
 
-// commandLine returns the command of a call of Bash, or "".
+// commandLine returns the command of a Bash call, or "".
 func commandLine(call Block) string {
 	var input bashInput
 	_ = json.Unmarshal(call.Input, &input)
@@ -121,8 +120,8 @@ func (p permissions) grantsCommand(command string) bool {
 
 var timeoutPrefix = regexp.MustCompile(`^timeout \d+[smh]? `)
 
-// coversCommand reports whether the rule's pattern, "words:*", "words *" or the whole
-// command, covers a simple command.
+// coversCommand reports whether the rule's pattern covers a simple command. The pattern is "words:*", "words *" or
+// the whole command.
 func (r rule) coversCommand(command string) bool {
 	prefix, isPrefix := strings.CutSuffix(r.pattern, ":*")
 	if !isPrefix {
@@ -138,12 +137,11 @@ func (r rule) coversCommand(command string) bool {
 	}
 }
 
-// harmless are redirections that write no file.
+// harmless matches redirections that write no file.
 var harmless = regexp.MustCompile(`\d?>&\d|&?\d?>{1,2}\s*/dev/null`)
 
-// splitCommands splits a shell command at its operators, outside of quotes. Plain is
-// false when it uses what rules cannot vouch for: substitutions, redirections,
-// assignments, groups.
+// splitCommands splits a shell command at its operators outside of quotes. plain is false if the command uses syntax
+// that rules cannot check: substitutions, redirections, assignments or groups.
 func splitCommands(line string) (commands []string, plain bool) {
 	line = harmless.ReplaceAllString(line, "")
 	plain = true
@@ -178,8 +176,8 @@ func splitCommands(line string) (commands []string, plain bool) {
 
 var assignment = regexp.MustCompile(`^\w+=`)
 
-// readsOnly reports whether the CLI runs a command without a rule: a short list of
-// programs that only look, and only at the working directory.
+// readsOnly reports whether the CLI runs a command without a rule. It does so for a few programs that only read,
+// within the working directory.
 func readsOnly(command string) bool {
 	words := strings.Fields(command)
 	programs := []string{"cat", "head", "tail", "wc", "grep", "ls", "pwd", "ps", "uname", "true", "echo"}
@@ -191,10 +189,10 @@ func readsOnly(command string) bool {
 	})
 }
 
-// covers returns which rules are about a call of a tool that takes a path. What the rules about Edit say holds for all
-// that write; a rule that says Write says nothing about any file.
+// covers returns a function that reports whether a rule applies to a call of a tool with a path. Rules for Edit apply
+// to all tools that write. A rule for Write applies to no file.
 func (p permissions) covers(call Block) func(rule) bool {
-	path := filePath(call) // a call without a path is covered by bare rules only
+	path := filePath(call) // without a path, only rules without a pattern cover the call
 	return func(r rule) bool {
 		return r == rule{tool: call.Name} || (r.tool == ruledBy(call.Name) && p.matches(r.pattern, path))
 	}
@@ -209,13 +207,13 @@ func filePath(call Block) string {
 	return input.Path
 }
 
-// readsBelow reports whether the call reads a file below the working directory, which needs no rule.
+// readsBelow reports whether the call reads a file below the working directory. No rule is needed for that.
 func (p permissions) readsBelow(call Block) bool {
 	path := filePath(call)
 	return call.Name == "Read" && path != "" && p.matches("./**", path)
 }
 
-// ruledBy returns the tool by whose name the rules about a tool's files go.
+// ruledBy returns the tool whose rules apply to the files of a tool.
 func ruledBy(tool string) string {
 	if tool == "Write" {
 		return "Edit"
@@ -223,8 +221,8 @@ func ruledBy(tool string) string {
 	return tool
 }
 
-// matches knows the patterns in use: a file or, with /** at its end, all below a directory. One
-// that begins with // is an absolute path, any other starts from the working directory.
+// matches reports whether a pattern matches a path. It supports the patterns in use: a file, or a directory with /**
+// at its end. A pattern that begins with // is an absolute path. Any other is relative to the working directory.
 func (p permissions) matches(pattern, path string) bool {
 	absolute := func(name string) string {
 		if filepath.IsAbs(name) {

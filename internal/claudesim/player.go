@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// turnFor returns the turn that answers r and its index, or false when none does.
+// turnFor returns the turn that answers r and its index; false if there is none.
 func (s Scenario) turnFor(r Request) (Turn, int, bool) {
 	for i, turn := range s.Turns {
 		if turn.Match.holds(r) {
@@ -27,8 +27,8 @@ func (m Match) holds(r Request) bool {
 		strings.Contains(r.System, m.System) && strings.Contains(r.first(), m.First) && !slices.ContainsFunc(m.NoTools, r.Offers)
 }
 
-// play returns the reply to the attempt-th try, from 0, of request r. A request that the
-// script does not answer gets a reply that is an APIError which says so.
+// play returns the reply to attempt number attempt, from 0, of request r. If the script does not answer r, the reply
+// is an APIError that says so.
 func (s Scenario) play(r Request, attempt int) Reply {
 	turn, index, ok := s.turnFor(r)
 	if !ok {
@@ -52,7 +52,7 @@ func unscripted(format string, args ...any) Reply {
 	return Fail(400, "the scenario has no answer: "+fmt.Sprintf(format, args...))
 }
 
-// usage returns the tokens of the reply.
+// usage returns the tokens that the reply uses.
 func (r Reply) usage() Usage {
 	if r.Usage == nil {
 		return DefaultUsage()
@@ -60,8 +60,8 @@ func (r Reply) usage() Usage {
 	return *r.Usage
 }
 
-// blocks returns what the reply says to request q. Ids of tool calls are derived from
-// the place in the conversation, so that a repeated request gets the same ones.
+// blocks returns the content of the reply to request q. The ids of tool calls are derived from the request, so that a
+// repeated request gets the same ones.
 func (r Reply) blocks(q Request) ([]Block, error) {
 	var blocks []Block
 	if r.Text != "" {
@@ -82,7 +82,7 @@ func (r Reply) blocks(q Request) ([]Block, error) {
 	if len(blocks) > 0 {
 		return blocks, nil
 	}
-	text, err := json.Marshal(r.Structured) // no schema was asked for: the object is said as text
+	text, err := json.Marshal(r.Structured) // without a schema the object is the text of the answer
 	if err != nil {
 		return nil, fmt.Errorf("encode structured output: %w", err)
 	}

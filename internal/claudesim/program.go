@@ -19,7 +19,7 @@ type program struct {
 	scenario Scenario
 	release  release
 	records  records
-	dir      string // working directory
+	dir      string // the working directory
 	env      map[string]string
 	stdin    io.Reader
 	stdout   io.Writer
@@ -76,7 +76,7 @@ func (p *program) converse(o options) int {
 	return s.run(ctx)
 }
 
-// refuse reports that there is no conversation to run in.
+// refuse reports that the conversation cannot be opened.
 func (p *program) refuse(o options, err error) int {
 	p.printf(p.stderr, "%v\n", err)
 	if _, missing := errors.AsType[missingError](err); !missing {
@@ -100,13 +100,13 @@ func (p *program) refuse(o options, err error) int {
 	return exitFailure
 }
 
-// The signals that stop the program, as causes of a context's end.
+// The signals that stop the program, as causes of a cancelled context.
 var (
 	errInterrupted = errors.New("SIGINT")
 	errTerminated  = errors.New("SIGTERM")
 )
 
-// watchSignals returns a context that SIGINT or SIGTERM ends, unless ignored.
+// watchSignals returns a context that SIGINT or SIGTERM cancels, unless ignore is set.
 func (p *program) watchSignals(ignore bool) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 4)
@@ -129,7 +129,7 @@ func (p *program) watchSignals(ignore bool) (context.Context, func()) {
 	}
 }
 
-// configDir is where the CLI keeps its files.
+// configDir returns the directory in which the CLI keeps its files.
 func (p *program) configDir() string {
 	if dir := p.env["CLAUDE_CONFIG_DIR"]; dir != "" {
 		return dir
@@ -137,7 +137,7 @@ func (p *program) configDir() string {
 	return p.env["HOME"] + "/.claude"
 }
 
-// maxRetries is how often a failed model call is repeated.
+// maxRetries returns how often a failed model call is repeated.
 func (p *program) maxRetries() int {
 	if n, err := strconv.Atoi(p.env["CLAUDE_CODE_MAX_RETRIES"]); err == nil {
 		return n
@@ -152,7 +152,7 @@ func (p *program) claimedVersion() string {
 	return string(p.release.version)
 }
 
-// printf writes to a stream whose reader may have gone.
+// printf writes to w and ignores errors, because the reader may have gone.
 func (p *program) printf(w io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(w, format, args...)
 }

@@ -15,24 +15,22 @@ type Launch struct {
 	PID  int      `json:"pid"`
 	Args []string `json:"args"`
 	Dir  string   `json:"dir"`
-	// Stdin is what was written to it, which is the prompt.
+	// Stdin is the standard input: the prompt.
 	Stdin string            `json:"stdin"`
 	Env   map[string]string `json:"env"`
 }
 
-// Launches returns the starts of the stand-in that Install put into dir, first to last,
-// version inquiries left out.
+// Launches returns the starts of the stand-in in dir, in order, except those with --version.
 func Launches(dir string) ([]Launch, error) {
 	return readLines[Launch](filepath.Join(dir, launchesFile))
 }
 
-// Requests returns the model calls that the stand-in in dir made, first to last, as the
-// API would have received them.
+// Requests returns the model calls of the stand-in in dir, in order, as the API would have received them.
 func Requests(dir string) ([]Request, error) {
 	return readLines[Request](filepath.Join(dir, requestsFile))
 }
 
-// readLines decodes the whole lines of a file. One that is being written has no end yet, and is left out.
+// readLines decodes the complete lines of a file. It skips a last line that is still being written.
 func readLines[T any](path string) ([]T, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,11 +51,11 @@ func readLines[T any](path string) ([]T, error) {
 	return items, nil
 }
 
-// records is what stand-ins that were installed into dir share.
+// records is the directory of files that the processes of one installation share.
 type records struct{ dir string }
 
-// add appends v to one of the files. The records serve tests: a failure to write them
-// must not change what the stand-in does.
+// add appends v to one of the files. It ignores errors, because the records serve tests and must not change the
+// behaviour of the stand-in.
 func (r records) add(name string, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -67,11 +65,11 @@ func (r records) add(name string, v any) {
 	if err != nil {
 		return
 	}
-	_, _ = file.Write(append(data, '\n')) // one write: lines of several processes do not mix
+	_, _ = file.Write(append(data, '\n')) // one write, so that lines of several processes do not mix
 	_ = file.Close()
 }
 
-// count returns how often it was called before with key, by any process.
+// count returns the number of earlier calls with key, by any process.
 func (r records) count(key string) int {
 	for n := 0; ; n++ {
 		path := filepath.Join(r.dir, countsDir, fmt.Sprintf("%s.%d", key, n))

@@ -7,52 +7,49 @@ import (
 	"strings"
 )
 
-// release is what differs between the versions of the CLI, as measured.
+// release holds the measured differences between the versions of the CLI.
 type release struct {
 	version Version
-	// cumulative: the total cost continues from the conversation's cost-state line, and
-	// results tell what was used since the result before.
+	// cumulative: the total cost starts from the conversation's cost-state line, and results report the usage since
+	// the previous result.
 	cumulative bool
-	// findsAnywhere: a conversation is found from any working directory.
+	// findsAnywhere: conversations are found from every working directory.
 	findsAnywhere bool
-	// keepsToolCall: a resumed conversation still has the tool call that the process died in.
+	// keepsToolCall: a resumed conversation keeps the tool call during which the process died.
 	keepsToolCall bool
-	// refusesBlank: a prompt of white space only is an error instead of nothing at all.
+	// refusesBlank: a prompt of white space is an error. Otherwise it does nothing.
 	refusesBlank bool
-	// checksValues: option values and schemas are checked before anything runs.
+	// checksValues: option values and schemas are checked before the run.
 	checksValues bool
-	// interruptExit is the exit code after a SIGINT that hit a running tool.
+	// interruptExit is the exit code after a SIGINT during a tool call.
 	interruptExit int
-	// stopsToolsOnTerm: SIGTERM stops the running tool too.
+	// stopsToolsOnTerm: SIGTERM also stops the running tool.
 	stopsToolsOnTerm bool
 	// apiErrorReason is the terminal_reason of an API error.
 	apiErrorReason string
-	// idWithoutFork is what it says to --session-id with --resume but no --fork-session.
+	// idWithoutFork is the error message for --session-id with --resume but without --fork-session.
 	idWithoutFork string
-	// budgetReason and schemaReason are the terminal reasons of results that the old release leaves
-	// without one.
+	// budgetReason and schemaReason are terminal reasons. The old release leaves them empty.
 	budgetReason, schemaReason string
-	// forgetsLastCall: the call that exhausts the attempts at a schema has no cost.
+	// forgetsLastCall: the call that exhausts the attempts at a schema counts no cost.
 	forgetsLastCall bool
-	// quietRepeats is how often a request that was refused with 400 is made again
-	// without a word.
-	quietRepeats int
-	// blamesHook: the model reads that a hook denied its call, besides the hook's reason, unless the call has a relative
-	// path.
-	blamesHook bool
-	// warnsOfHooks: it says once that a hook could not answer.
+	// quietRetries is how often a request that was refused with status 400 is repeated without an announcement.
+	quietRetries int
+	// prefixesDenials: the message about a denied call begins with denialPrefix, unless the call has a relative path.
+	prefixesDenials bool
+	// warnsOfHooks: the CLI warns once of a hook that could not answer.
 	warnsOfHooks bool
-	// shellOptions is how the scripts of the Bash tool set up the shell.
+	// shellOptions is the part of the Bash tool's scripts that sets options of the shell.
 	shellOptions string
-	// flags that exist in this release only.
+	// flags are the options that exist in this release only.
 	flags  map[string]flagKind
 	models []model
 }
 
 // model is one model as a release knows it.
 type model struct {
-	family string // contained in every name of it
-	id     string // what an alias stands for
+	family string // part of all its names
+	id     string // the id that an alias refers to
 	window int
 	maxOut int
 	price  price
@@ -61,7 +58,7 @@ type model struct {
 // price is in US dollars per million tokens.
 type price struct{ input, output, cacheRead, cacheCreation float64 }
 
-// cost returns what u costs, in US dollars.
+// cost returns the cost of u in US dollars.
 func (p price) cost(u Usage) float64 {
 	return (float64(u.Input)*p.input + float64(u.Output)*p.output +
 		float64(u.CacheRead)*p.cacheRead + float64(u.CacheCreation)*p.cacheCreation) / 1e6
@@ -83,10 +80,10 @@ func oldRelease() release {
 func newRelease() release {
 	return release{
 		version: VersionNew, cumulative: true, findsAnywhere: true, keepsToolCall: true, refusesBlank: true,
-		checksValues: true, stopsToolsOnTerm: true, quietRepeats: 5, apiErrorReason: "api_error",
+		checksValues: true, stopsToolsOnTerm: true, quietRetries: 5, apiErrorReason: "api_error",
 		idWithoutFork: "Error: --session-id with --continue or --resume also needs --fork-session.",
 		budgetReason:  "budget_exhausted", schemaReason: "structured_output_retry_exhausted",
-		blamesHook: true, warnsOfHooks: true,
+		prefixesDenials: true, warnsOfHooks: true,
 		shellOptions: `{ \builtin shopt -u extglob || \builtin setopt NO_EXTENDED_GLOB NO_BARE_GLOB_QUAL NO_BRACE_CCL; }`,
 		flags:        map[string]flagKind{"--system-prompt-snapshot": flagValue, "--restricted": flagSwitch},
 		models: []model{
@@ -97,9 +94,10 @@ func newRelease() release {
 	}
 }
 
-// Nearest returns the release that a CLI of another version behaves like, as far as its number and what
-// --help prints tell: the newest that is not newer, or a newer one all of whose own options it has. A
-// version before all of them gets the oldest. The error says that number is no version number.
+// Nearest returns the release that behaves most like a CLI of another version, judging by its number and the output
+// of --help. It is the newest release that is not newer than the number, or a newer release if help lists all of its
+// own options. A version older than all releases gets the oldest. The error means that number is not a version
+// number.
 func Nearest(number, help string) (Version, error) {
 	asked, err := parseNumber(number)
 	if err != nil {
@@ -111,15 +109,15 @@ func Nearest(number, help string) (Version, error) {
 		if err != nil {
 			return "", err
 		}
-		if slices.Compare(own, asked) <= 0 || r.helpedBy(help) {
+		if slices.Compare(own, asked) <= 0 || r.listedIn(help) {
 			nearest = r.version
 		}
 	}
 	return nearest, nil
 }
 
-// helpedBy reports whether help names every option that only r has, and there is one.
-func (r release) helpedBy(help string) bool {
+// listedIn reports whether help lists every option that only r has, and there is at least one.
+func (r release) listedIn(help string) bool {
 	words := strings.Fields(help)
 	for name := range r.flags {
 		if !slices.Contains(words, name) {
@@ -129,7 +127,7 @@ func (r release) helpedBy(help string) bool {
 	return len(r.flags) > 0
 }
 
-// parseNumber takes a version number such as "2.1.330" apart.
+// parseNumber parses a version number such as "2.1.330".
 func parseNumber(number string) ([]int, error) {
 	var parts []int
 	for text := range strings.SplitSeq(number, ".") {
@@ -142,7 +140,7 @@ func parseNumber(number string) ([]int, error) {
 	return parts, nil
 }
 
-// release returns how the program that plays s behaves.
+// release returns the behaviour of the program that plays s.
 func (s Scenario) release() release {
 	if s.Version == VersionOld {
 		return oldRelease()
@@ -150,8 +148,8 @@ func (s Scenario) release() release {
 	return newRelease()
 }
 
-// model returns the model that name, an alias or a full name, stands for. An unknown
-// name is kept and priced as the most expensive model.
+// model returns the model of an alias or a full name. An unknown name is kept, with the price of the most expensive
+// model.
 func (r release) model(name string) model {
 	best := r.models[len(r.models)-1]
 	if name == "" {

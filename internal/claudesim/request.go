@@ -8,21 +8,20 @@ import (
 	"strings"
 )
 
-// structuredOutputTool is the tool by which a model answers a --json-schema.
+// structuredOutputTool is the tool with which a model answers a --json-schema.
 const structuredOutputTool = "StructuredOutput"
 
-// Request is one model call: what the Messages API received from the real CLI, or what
-// the stand-in would have sent.
+// Request is one model call. The Messages API received it from the real CLI, or the stand-in would have sent it.
 type Request struct {
 	Model string `json:"model"`
-	// System is the system prompt, its blocks joined by newlines. The stand-in's holds
-	// the appended system prompt only.
+	// System is the system prompt, with its blocks joined by newlines. The stand-in's holds only the appended system
+	// prompt.
 	System   string    `json:"system,omitempty"`
 	Tools    []string  `json:"tools,omitempty"`
 	Messages []Message `json:"messages"`
-	// Stream tells whether events were asked for.
+	// Stream reports whether the answer is streamed.
 	Stream bool `json:"stream,omitempty"`
-	// MaxTokens is the cap on the answer.
+	// MaxTokens bounds the tokens of the answer.
 	MaxTokens int `json:"max_tokens,omitempty"`
 	// Header is the HTTP header without credentials; nil for the stand-in.
 	Header http.Header `json:"header,omitempty"`
@@ -34,10 +33,10 @@ type Message struct {
 	Blocks []Block `json:"content"`
 }
 
-// Role is who wrote a message.
+// Role is the author of a message.
 type Role string
 
-// The roles. The CLI itself speaks as RoleSystem, between the user's messages.
+// The roles. With RoleSystem the CLI itself adds messages between the user's.
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
@@ -49,7 +48,7 @@ type Block struct {
 	Type BlockType `json:"type"`
 	// Text is the text, or the text of a tool result.
 	Text string `json:"text,omitempty"`
-	// ID is the tool call's id, in the call and in its result.
+	// ID is the id of the tool call, in the call and in its result.
 	ID      string          `json:"id,omitempty"`
 	Name    string          `json:"name,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty"`
@@ -66,8 +65,7 @@ const (
 	BlockToolResult BlockType = "tool_result"
 )
 
-// Prompt returns the last prompt: the last text of a user message that the CLI did not
-// add itself. It is empty when there is none.
+// Prompt returns the last text of a user message that the CLI did not add itself; "" if there is none.
 func (r Request) Prompt() string {
 	prompt, _ := r.position()
 	return prompt
@@ -87,7 +85,7 @@ func (r Request) Step() int {
 	return step
 }
 
-// position finds the last prompt and counts the assistant's messages after it.
+// position returns the last prompt and the number of the assistant's messages after it.
 func (r Request) position() (prompt string, step int) {
 	for _, message := range slices.Backward(r.Messages) {
 		switch message.Role {
@@ -99,13 +97,13 @@ func (r Request) position() (prompt string, step int) {
 					return strings.TrimSpace(block.Text), step
 				}
 			}
-		case RoleSystem: // not part of the exchange
+		case RoleSystem: // not counted
 		}
 	}
 	return "", step
 }
 
-// addedByCLI reports whether the CLI, not a person, put text into a user message.
+// addedByCLI reports whether the CLI added text to a user message. Otherwise a person wrote it.
 func addedByCLI(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, prefix := range []string{
@@ -120,13 +118,13 @@ func addedByCLI(text string) bool {
 	return text == "" || text == resumeFiller
 }
 
-// Auxiliary reports whether the CLI made the request for itself: a title for the
-// conversation or a probe of the quota. No scenario answers those.
+// Auxiliary reports whether the CLI made the request for its own purposes: a title for the conversation, or a probe
+// of the quota. Scenarios do not answer such requests.
 func (r Request) Auxiliary() bool {
 	return len(r.Tools) == 0 && (r.MaxTokens == 1 || strings.HasPrefix(r.Prompt(), "<session>"))
 }
 
-// Prompts returns every prompt of the conversation, first to last.
+// Prompts returns all prompts of the conversation, in order.
 func (r Request) Prompts() []string {
 	var prompts []string
 	for _, message := range r.Messages {
@@ -139,7 +137,7 @@ func (r Request) Prompts() []string {
 	return prompts
 }
 
-// ToolResults returns the text of every tool result of the conversation, first to last.
+// ToolResults returns the texts of all tool results of the conversation, in order.
 func (r Request) ToolResults() []string {
 	var results []string
 	for _, message := range r.Messages {
@@ -152,8 +150,8 @@ func (r Request) ToolResults() []string {
 	return results
 }
 
-// Text returns everything that the messages say, tool calls and results included, one
-// block a line: for tests that look for a phrase.
+// Text returns the text of all messages, including tool calls and results, one block per line. Tests search it for
+// phrases.
 func (r Request) Text() string {
 	var b strings.Builder
 	for _, message := range r.Messages {

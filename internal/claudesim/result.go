@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// conclude prints the result of a run, as far as the fault lets it.
+// conclude prints the result of a run, changed as the fault demands.
 func (s *session) conclude(end outcome) {
 	s.conversation.write(map[string]any{"type": "last-prompt", "lastPrompt": s.prompt, "sessionId": s.id})
 	if s.fault.OmitResult {
@@ -15,7 +15,7 @@ func (s *session) conclude(end outcome) {
 	for range s.fault.RepeatResult {
 		s.emitResult(end)
 	}
-	s.denials = nil // the next result has its own
+	s.denials = nil // each result lists only its own
 }
 
 // emitResult prints one result line.
@@ -47,7 +47,7 @@ func (s *session) emitResult(end outcome) {
 	s.turns = 1
 }
 
-// describe fills in the fields that only some outcomes have.
+// describe adds the fields that only some outcomes have.
 func (end outcome) describe(line event) {
 	if end.stopReason != "" {
 		line["stop_reason"] = end.stopReason
@@ -69,7 +69,7 @@ func (end outcome) describe(line event) {
 	}
 }
 
-// shown is usage as the fault lets it be seen.
+// shown returns usage without the fields that the fault omits.
 func (s *session) shown(usage map[string]modelUsage) map[string]modelUsage {
 	if s.fault.OmitWindow {
 		for id, entry := range usage {

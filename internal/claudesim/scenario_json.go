@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ParseScenario decodes and validates a scenario file. An unknown field, a second
-// document or an impossible value is an error that names the place.
+// ParseScenario decodes and validates a scenario file. It returns an error with the place of an unknown field, a
+// second document or an invalid value.
 func ParseScenario(data []byte) (Scenario, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -40,7 +40,7 @@ func (s Scenario) encode() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Validate reports everything about s that cannot be played, all at once.
+// Validate returns one error that lists everything in s that cannot be played.
 func (s Scenario) Validate() error {
 	var problems []error
 	if known := []Version{"", VersionOld, VersionNew}; !slices.Contains(known, s.Version) {
@@ -58,7 +58,7 @@ func (s Scenario) Validate() error {
 	return errors.Join(problems...)
 }
 
-// label names the turn, which is the index-th from 0, for a person.
+// label returns the name of the turn, for people. index counts from 0.
 func (t Turn) label(index int) string {
 	if t.Name == "" {
 		return fmt.Sprintf("%d", index+1)
@@ -130,7 +130,7 @@ func encodesToObject(v any) bool {
 // MarshalText implements encoding.TextMarshaler.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.Std().String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler. It accepts what time.ParseDuration does.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts the format of time.ParseDuration.
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {

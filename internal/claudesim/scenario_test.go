@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// TestDocumentedExample keeps the example of the package's documentation playable.
+// TestDocumentedExample checks that the example in the package documentation can be played.
 func TestDocumentedExample(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("doc.go")
@@ -83,7 +83,7 @@ func TestInstallRefusesWhatCannotBePlayed(t *testing.T) {
 	require.ErrorContains(t, err, "there are no turns")
 }
 
-// TestNearest holds which release a CLI of another version is played as.
+// TestNearest checks which release is chosen for a CLI of another version.
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	helpOf := func(v claudesim.Version) string {

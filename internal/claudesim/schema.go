@@ -7,22 +7,22 @@ import (
 	"slices"
 )
 
-// schema is the part of JSON Schema that structured output is checked against here:
-// types, required properties, enumerations, properties and items. Other keywords hold.
+// schema is the supported part of JSON Schema: types, required properties, enumerations, properties and items. Other
+// keywords are ignored.
 type schema struct {
 	Type       schemaType         `json:"type"`
 	Required   []string           `json:"required"`
 	Properties map[string]*schema `json:"properties"`
 	Items      *schema            `json:"items"`
 	Enum       []any              `json:"enum"`
-	// Additional is false where no other properties are allowed.
+	// Additional is false if other properties are forbidden.
 	Additional *additional `json:"additionalProperties"`
 }
 
-// schemaType is one type name or several.
+// schemaType is one type name, or several.
 type schemaType []string
 
-// UnmarshalJSON implements json.Unmarshaler for both forms and checks the names.
+// UnmarshalJSON implements json.Unmarshaler. It accepts both forms and validates the names.
 func (t *schemaType) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
@@ -39,7 +39,7 @@ func (t *schemaType) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// additional is false, or anything else, which is taken as true.
+// additional is false, or any other value, which counts as true.
 type additional bool
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -56,7 +56,7 @@ func parseSchema(data []byte) (*schema, error) {
 	return &s, nil
 }
 
-// check returns what is wrong with the JSON document data, in the CLI's words, or "".
+// check returns the first violation of the schema by the JSON document data, in the CLI's words; "" if there is none.
 func (s *schema) check(data []byte) string {
 	var value any
 	if err := json.Unmarshal(data, &value); err != nil {

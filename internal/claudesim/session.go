@@ -25,14 +25,14 @@ type session struct {
 	ledger       *ledger
 	started      time.Time
 
-	calls      int // model calls answered by this process
+	calls      int // answered model calls of this process
 	turns      int // num_turns of the next result
 	nudged     bool
-	mismatches int // structured outputs that the schema refused
+	mismatches int // structured outputs that violate the schema
 	denials    []map[string]any
 	background []*backgroundTask
-	results    int  // result lines printed
-	warned     bool // that a hook has no answer
+	results    int  // number of printed result lines
+	warned     bool // set after the warning about a hook
 }
 
 func newSession(p *program, o options, c *conversation) *session {
@@ -47,7 +47,7 @@ func newSession(p *program, o options, c *conversation) *session {
 	return s
 }
 
-// faultFor returns the fault of the turn that answers r, if it still strikes.
+// faultFor returns the fault of the turn that answers r, unless it has occurred Times times.
 func (p *program) faultFor(r Request) Fault {
 	turn, _, ok := p.scenario.turnFor(r)
 	if !ok || turn.Fault == nil {
@@ -84,7 +84,7 @@ func (s *session) run(ctx context.Context) int {
 	}
 }
 
-// finish writes what follows the last result and returns the exit code.
+// finish does the work after the last result and returns the exit code.
 func (s *session) finish(ctx context.Context, end outcome) int {
 	s.stopBackground()
 	s.saveCost()
@@ -112,12 +112,12 @@ func (s *session) exitFor(ctx context.Context, err error) int {
 	s.printf(s.stderr, "%s", crashed.Stderr)
 	if crashed.Code == KilledBySelf {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // the signal arrives before this matters
+		select {} // SIGKILL ends the process here
 	}
 	return crashed.Code
 }
 
-// stopped is the exit code when a signal ended the session without a result.
+// stopped returns the exit code of a session that a signal ended without a result.
 func (s *session) stopped(ctx context.Context) int {
 	s.stopBackground()
 	if errors.Is(context.Cause(ctx), errTerminated) {
@@ -126,7 +126,7 @@ func (s *session) stopped(ctx context.Context) int {
 	return exitOK
 }
 
-// hangs waits for a signal if the fault says so at this point.
+// hangs waits for a signal if the fault hangs at this point.
 func (s *session) hangs(ctx context.Context, point HangPoint) bool {
 	if s.fault.Hang != point {
 		return false
@@ -135,23 +135,23 @@ func (s *session) hangs(ctx context.Context, point HangPoint) bool {
 	return true
 }
 
-// request is the model call that the conversation has come to.
+// request returns the next model call of the conversation.
 func (s *session) request() Request {
 	tools := s.toolNames()
 	return Request{Model: s.model.id, System: s.appended, Tools: tools, Messages: s.conversation.messages, Stream: true}
 }
 
-// toolNames lists the tools that exist.
+// toolNames returns the names of the tools that exist.
 func (s *session) toolNames() []string {
-	tools := append([]string{}, s.permissions.tools...) // never null in JSON
+	tools := append([]string{}, s.permissions.tools...) // encodes to a list even if empty
 	if s.schema != nil {
 		tools = append(tools, structuredOutputTool)
 	}
 	return tools
 }
 
-// say appends a user message to the conversation, and prints it with the extra fields
-// unless extra is nil: the CLI does not print prompts.
+// say appends a user message to the conversation. It prints the message with the extra fields, unless extra is nil:
+// the CLI does not print prompts.
 func (s *session) say(m Message, extra event) {
 	s.conversation.messages = append(s.conversation.messages, m)
 	s.conversation.writeMessage(m.Role, m.wire(), s.stamp())
@@ -168,12 +168,12 @@ func (s *session) emitUser(m Message, extra event) {
 	s.out.emit("user", line)
 }
 
-// stamp is what every transcript line says about the process.
+// stamp returns the fields about the process that every transcript line has.
 func (s *session) stamp() map[string]any {
 	return map[string]any{"cwd": s.dir, "version": s.claimedVersion(), "permissionMode": s.permissions.mode}
 }
 
-// resumeTranscript writes what mending the conversation added to it.
+// resumeTranscript writes the messages that the repair added to the conversation.
 func (s *session) resumeTranscript() {
 	for _, m := range s.conversation.repairs {
 		s.conversation.writeMessage(m.Role, m.wire(), s.stamp())
@@ -181,7 +181,7 @@ func (s *session) resumeTranscript() {
 	s.turns = 1
 }
 
-// emitInit prints the line that begins a run.
+// emitInit prints the first line of a run.
 func (s *session) emitInit() {
 	keySource := "none"
 	if s.env["ANTHROPIC_API_KEY"] != "" {
@@ -195,7 +195,7 @@ func (s *session) emitInit() {
 	})
 }
 
-// saveCost writes the line by which the conversation carries its cost, in releases that do.
+// saveCost writes the conversation's cost to the transcript, in releases that do.
 func (s *session) saveCost() {
 	if !s.release.cumulative {
 		return
@@ -206,7 +206,7 @@ func (s *session) saveCost() {
 	})
 }
 
-// promptKey identifies the prompt that r answers, whatever came of it so far.
+// promptKey identifies the prompt that r answers, independent of the progress since.
 func (r Request) promptKey() string {
 	data, _ := json.Marshal([]string{r.Model, r.Prompt()}) // strings always encode
 	return Request{Model: string(data)}.fingerprint()

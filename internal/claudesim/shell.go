@@ -12,15 +12,15 @@ import (
 	"syscall"
 )
 
-// prefixVariable names a program that the CLI runs in place of every shell, with the script as its one argument.
+// prefixVariable names a program that the CLI runs instead of each shell, with the script as its only argument.
 const prefixVariable = "CLAUDE_CODE_SHELL_PREFIX"
 
 // shellCommand is a command of the Bash tool.
 type shellCommand struct {
 	*exec.Cmd
 	output bytes.Buffer
-	// leftIn is a file to which the shell writes the directory that it ends in; "" if nobody asks for it.
-	leftIn string
+	// cwdFile is the file to which the shell writes its last working directory; "" if that is not needed.
+	cwdFile string
 }
 
 // shell prepares a command of the Bash tool.
@@ -28,8 +28,8 @@ func (s *session) shell(line string) *shellCommand {
 	c := &shellCommand{}
 	if s.env[prefixVariable] != "" {
 		temp := orElse(s.env["TMPDIR"], "/tmp")
-		c.leftIn = filepath.Join(temp, "claude-"+strings.ToLower(rand.Text()[:8])+"-cwd")
-		line = s.prefixed(s.script(line, c.leftIn))
+		c.cwdFile = filepath.Join(temp, "claude-"+strings.ToLower(rand.Text()[:8])+"-cwd")
+		line = s.prefixed(s.script(line, c.cwdFile))
 	}
 	c.Cmd = s.child(s.bashPath(), line)
 	c.Stdout, c.Stderr = &c.output, &c.output
@@ -47,8 +47,8 @@ func (s *session) bashPath() string {
 	return "/bin/sh"
 }
 
-// child prepares a shell with the environment that the CLI gives its children. It leads a session of its own, so that
-// the CLI's death leaves it running. A signal to the stand-in kills all of it, or none: the caller decides.
+// child prepares a shell with the environment of the CLI's children. The shell leads its own session, so that it
+// survives the CLI. On a signal to the stand-in, the caller decides whether to kill the whole session.
 func (s *session) child(shell, line string) *exec.Cmd {
 	command := exec.CommandContext(context.Background(), shell, "-c", line)
 	command.Dir = s.shellDir
@@ -62,7 +62,7 @@ func (s *session) child(shell, line string) *exec.Cmd {
 	return command
 }
 
-// prefixed returns the shell command that runs a script through the prefix, if there is one.
+// prefixed returns a shell command that runs the script through the prefix program, if there is one.
 func (s *session) prefixed(script string) string {
 	prefix := s.env[prefixVariable]
 	if prefix == "" {
@@ -71,25 +71,25 @@ func (s *session) prefixed(script string) string {
 	return quoted(prefix) + " " + quoted(script)
 }
 
-// script returns what the CLI makes of the model's command: its settings of the shell, the command, and the directory
-// for the next call.
-func (s *session) script(line, leftIn string) string {
+// script returns the script that the CLI makes of the model's command: options of the shell, the command, and a
+// command that saves the working directory for the next call.
+func (s *session) script(line, cwdFile string) string {
 	parts := []string{
 		"source " + quoted(s.configDir()+"/shell-snapshots/snapshot-bash.sh") + " 2>/dev/null || true",
 		s.release.shellOptions + " >/dev/null 2>&1 || true",
 		"eval " + quoted(line),
-		"pwd -P >| " + quoted(leftIn),
+		"pwd -P >| " + quoted(cwdFile),
 	}
-	if !strings.Contains(line, "<") { // a command that redirects its input keeps it
+	if !strings.Contains(line, "<") { // a command with its own input redirection keeps it
 		parts[2] += " < /dev/null"
 	}
 	return strings.Join(parts, " && ")
 }
 
-// plainWord is what needs no quotes in a shell.
+// plainWord matches words that need no quotes in a shell.
 var plainWord = regexp.MustCompile(`^[\w./-]+$`)
 
-// quoted returns text as one word of a shell.
+// quoted returns text quoted as one word for a shell.
 func quoted(text string) string {
 	if plainWord.MatchString(text) {
 		return text
@@ -97,16 +97,17 @@ func quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'"
 }
 
-// follow goes on in the directory that the command ended in, and returns what to tell the model if that is not allowed.
-func (s *session) follow(c *shellCommand) string {
-	if c.leftIn == "" {
+// changeDir sets the directory of the next command to the one in which c ended. If that is not allowed, it resets the
+// directory and returns a message for the model.
+func (s *session) changeDir(c *shellCommand) string {
+	if c.cwdFile == "" {
 		return ""
 	}
-	dir, err := os.ReadFile(c.leftIn)
+	dir, err := os.ReadFile(c.cwdFile)
 	if err != nil {
-		return "" // it failed before that
+		return "" // the command failed before writing it
 	}
-	_ = os.Remove(c.leftIn)
+	_ = os.Remove(c.cwdFile)
 	left := strings.TrimSuffix(string(dir), "\n")
 	if below, err := filepath.Rel(s.dir, left); err != nil || !filepath.IsLocal(below) {
 		s.shellDir = s.dir

@@ -18,7 +18,7 @@ type wireMessage struct {
 	Usage        wireUsage        `json:"usage"`
 }
 
-// wireUsage is the API's form of Usage.
+// wireUsage is Usage in the API's form.
 type wireUsage struct {
 	InputTokens         int `json:"input_tokens"`
 	CacheCreationTokens int `json:"cache_creation_input_tokens"`
@@ -33,13 +33,13 @@ func (u Usage) wire() wireUsage {
 	}
 }
 
-// The reasons why a message ended.
+// The reasons for the end of a message.
 const (
 	stopEndTurn = "end_turn"
 	stopToolUse = "tool_use"
 )
 
-// newWireMessage is the finished message that answers q.
+// newWireMessage returns the complete message that answers q.
 func newWireMessage(q Request, blocks []Block, usage Usage) wireMessage {
 	message := wireMessage{
 		ID: "msg_" + q.fingerprint(), Type: "message", Role: RoleAssistant, Model: q.Model, Usage: usage.wire(),
@@ -78,23 +78,23 @@ func (m Message) wire() map[string]any {
 	return map[string]any{"role": m.Role, "content": content}
 }
 
-// streamEvent is one event of a streamed message; its "type" is its name.
+// streamEvent is one event of a streamed message. Its name is its "type".
 type streamEvent map[string]any
 
-// opening is the event that begins the message: everything but its content, with the
-// placeholder that the API sends for the output's tokens.
+// opening returns the first event of the message. It has no content, and the API's placeholder as the number of
+// output tokens.
 func (m wireMessage) opening() streamEvent {
 	opened := m
 	opened.Content, opened.StopReason, opened.Usage.OutputTokens = []map[string]any{}, nil, 1
 	return streamEvent{"type": "message_start", "message": opened}
 }
 
-// blockEvents are the events of the index-th block, up to its end.
+// blockEvents returns the events of one block: its parts and its end.
 func (m wireMessage) blockEvents(index int) (parts []streamEvent, end streamEvent) {
 	block := m.Content[index]
 	start, delta := map[string]any{"type": BlockText, "text": ""}, map[string]any{"type": "text_delta", "text": block["text"]}
 	if block["type"] == BlockToolUse {
-		input, _ := json.Marshal(block["input"]) // raw JSON that was validated before
+		input, _ := json.Marshal(block["input"]) // raw JSON, validated before
 		start = map[string]any{"type": BlockToolUse, "id": block["id"], "name": block["name"], "input": struct{}{}}
 		delta = map[string]any{"type": "input_json_delta", "partial_json": string(input)}
 	}
@@ -104,7 +104,7 @@ func (m wireMessage) blockEvents(index int) (parts []streamEvent, end streamEven
 	}, streamEvent{"type": "content_block_stop", "index": index}
 }
 
-// closing are the events that end the message; the first carries the true usage.
+// closing returns the last events of the message. The first of them has the true usage.
 func (m wireMessage) closing() []streamEvent {
 	return []streamEvent{
 		{

@@ -18,8 +18,7 @@ const (
 	interruptedTool = "[Request interrupted by user for tool use]"
 )
 
-// useTool runs one tool call and tells the model what came of it. It returns an outcome
-// when the run ends with it.
+// useTool executes one tool call and sends the result to the model. It returns an outcome if the run ends with it.
 func (s *session) useTool(ctx context.Context, call Block) *outcome {
 	if !s.request().Offers(call.Name) {
 		text := fmt.Sprintf("<tool_use_error>Error: No such tool available: %s.</tool_use_error>", call.Name)
@@ -52,31 +51,31 @@ func toolResult(call Block, text string, isError bool) Message {
 	return Message{Role: RoleUser, Blocks: []Block{{Type: BlockToolResult, ID: call.ID, Text: text, IsError: isError}}}
 }
 
-// deny refuses a call that no rule grants.
+// deny denies a call that no rule grants.
 func (s *session) deny(call Block) {
 	text := fmt.Sprintf("Permission to use %s has been denied because Claude Code is running in don't ask mode.", call.Name)
 	s.announceDenial(call, text)
 	s.reject(call, text)
 }
 
-// announceDenial prints, in releases that do, that a call is denied.
+// announceDenial prints an event about a denied call, in releases that do.
 func (s *session) announceDenial(call Block, text string) {
 	if s.release.version == VersionNew {
 		s.out.emit("system", event{"subtype": "permission_denied", "tool_name": call.Name, "tool_use_id": call.ID, "message": text})
 	}
 }
 
-// reject tells the model why a call is denied, and has the result list it.
+// reject sends the reason of a denial to the model, and adds the call to the result's list.
 func (s *session) reject(call Block, text string) {
 	s.denials = append(s.denials, map[string]any{"tool_name": call.Name, "tool_use_id": call.ID, "tool_input": call.Input})
 	s.say(toolResult(call, text, true), event{"tool_use_result": "Error: " + text})
 }
 
-// interruptedTool ends the run after a signal that came while a tool ran.
+// interruptedTool ends the run after a signal during a tool call.
 func (s *session) interruptedTool(ctx context.Context, call Block, text string) *outcome {
 	if errors.Is(context.Cause(ctx), errTerminated) {
 		code := exitTerminated
-		if s.release.stopsToolsOnTerm { // printed, but not kept
+		if s.release.stopsToolsOnTerm { // printed, but not kept in the transcript
 			s.emitUser(toolResult(call, text, true), event{})
 		}
 		s.fault.OmitResult = true
@@ -90,7 +89,7 @@ func (s *session) interruptedTool(ctx context.Context, call Block, text string) 
 	}
 }
 
-// execute runs a granted call. The text is what the model reads.
+// execute executes an allowed call. It returns the text that the model reads.
 func (s *session) execute(ctx context.Context, call Block) (text string, isError bool) {
 	switch call.Name {
 	case "Bash":
@@ -104,15 +103,15 @@ func (s *session) execute(ctx context.Context, call Block) (text string, isError
 	}
 }
 
-// bashInput is what the Bash tool takes.
+// bashInput is the input of the Bash tool.
 type bashInput struct {
 	Command     string `json:"command"`
 	Description string `json:"description"`
 	Background  bool   `json:"run_in_background"`
 }
 
-// bash runs a command in a session of its own, as the CLI does, so that the CLI's death
-// leaves it running. A signal to the stand-in kills it.
+// bash runs a command in its own session, as the CLI does, so that the command survives the CLI. A signal to the
+// stand-in kills the command.
 func (s *session) bash(ctx context.Context, call Block) (text string, isError bool) {
 	var input bashInput
 	if err := json.Unmarshal(call.Input, &input); err != nil {
@@ -130,18 +129,18 @@ func (s *session) bash(ctx context.Context, call Block) (text string, isError bo
 	select {
 	case err := <-finished:
 		text, isError := describeExit(command.output.String(), err)
-		return text + s.follow(command), isError
+		return text + s.changeDir(command), isError
 	case <-ctx.Done():
 	}
 	if s.killsTools(ctx) {
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
-		err := <-finished // the output is complete only then
+		err := <-finished // only then the output is complete
 		return describeExit(command.output.String(), err)
 	}
 	return "", true
 }
 
-// killsTools reports whether the signal that ended ctx also ends the tools.
+// killsTools reports whether the signal that cancelled ctx also stops the tools.
 func (s *session) killsTools(ctx context.Context) bool {
 	return !errors.Is(context.Cause(ctx), errTerminated) || s.release.stopsToolsOnTerm
 }
@@ -150,7 +149,7 @@ func describeExit(output string, err error) (text string, isError bool) {
 	output = strings.TrimRight(output, "\n")
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		code := exit.ExitCode()
-		if code < 0 { // killed: as a shell reports it
+		if code < 0 { // killed: use the exit code that a shell reports
 			code = 128 + int(syscall.SIGKILL)
 		}
 		return strings.TrimRight(fmt.Sprintf("Exit code %d\n%s", code, output), "\n"), true
@@ -161,7 +160,7 @@ func describeExit(output string, err error) (text string, isError bool) {
 	return output, false
 }
 
-// readFile is the Read tool: numbered lines.
+// readFile executes the Read tool. It returns numbered lines.
 func (s *session) readFile(call Block) (text string, isError bool) {
 	var input struct {
 		Path string `json:"file_path"`
@@ -180,7 +179,7 @@ func (s *session) readFile(call Block) (text string, isError bool) {
 	return strings.TrimSuffix(b.String(), "\n"), false
 }
 
-// writeFile is the Write tool. It makes the directories that it needs.
+// writeFile executes the Write tool. It creates missing directories.
 func (s *session) writeFile(call Block) (text string, isError bool) {
 	var input struct {
 		Path    string `json:"file_path"`

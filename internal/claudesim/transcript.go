@@ -14,20 +14,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// transcripts is the directory in which the CLI keeps conversations.
+// transcripts locates the directory in which the CLI stores conversations.
 type transcripts struct {
 	root    string // the configuration directory
 	dir     string // the working directory
 	release release
 }
 
-// missingError is a refusal to continue a conversation that is not there. The CLI
-// prints a result as well.
+// missingError is the refusal to continue a conversation that does not exist. The CLI also prints a result then.
 type missingError struct{ refusal }
 
 var escaped = regexp.MustCompile(`[^A-Za-z0-9]`)
 
-// path is where the conversation is kept when it is started in the working directory.
+// path returns the path of a conversation that is started in the working directory.
 func (t transcripts) path(id string) string {
 	return filepath.Join(t.root, "projects", escaped.ReplaceAllString(t.dir, "-"), id+".jsonl")
 }
@@ -50,8 +49,8 @@ func (t transcripts) find(id string) string {
 	return ""
 }
 
-// open returns the conversation that o asks for: a new one, an existing one, or a copy
-// of an existing one under a new id. The error is a refusal or an missingError.
+// open returns the conversation for o: a new one, an existing one, or a copy of an existing one under a new id. The
+// error is a refusal or a missingError.
 func (t transcripts) open(o options) (*conversation, error) {
 	if o.resume == "" {
 		return t.create(o.sessionID, nil)
@@ -65,7 +64,7 @@ func (t transcripts) open(o options) (*conversation, error) {
 		return nil, noConversation(o.resume)
 	}
 	existing.id = o.resume
-	if !o.fork || o.sessionID == o.resume { // the CLI takes a fork into itself for a resume
+	if !o.fork || o.sessionID == o.resume { // the CLI treats a fork into the same id as a resume
 		return existing, nil
 	}
 	return t.create(o.sessionID, existing)
@@ -80,7 +79,7 @@ func noConversation(id string) error {
 		" is not a UUID and does not match any session title.")}
 }
 
-// create makes a new conversation, with the content of parent if there is one.
+// create creates a conversation. It copies the content of parent, unless parent is nil.
 func (t transcripts) create(id string, parent *conversation) (*conversation, error) {
 	if id == "" {
 		id = uuid.NewString()
@@ -103,18 +102,18 @@ func (t transcripts) create(id string, parent *conversation) (*conversation, err
 	return c, nil
 }
 
-// conversation is a transcript: its messages, and the file in which they are kept.
+// conversation is a transcript: its messages and its file.
 type conversation struct {
 	path     string
 	id       string
 	messages []Message
 	cost     costState
-	last     string // uuid of the last message's line
+	last     string // uuid of the line of the last message
 	lines    []map[string]any
-	repairs  []Message // what loading had to add; written when the conversation goes on
+	repairs  []Message // messages that the repair added; written when the conversation continues
 }
 
-// transcriptLine is the part of a line that matters when a conversation is loaded.
+// transcriptLine holds the fields of a line that are needed to load a conversation.
 type transcriptLine struct {
 	Type    string `json:"type"`
 	UUID    string `json:"uuid"`
@@ -126,7 +125,7 @@ type transcriptLine struct {
 	costState
 }
 
-// loadConversation reads a transcript. A line that is not JSON is skipped.
+// loadConversation reads a transcript. It skips lines that are not JSON.
 func loadConversation(path string, r release) (*conversation, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -149,11 +148,11 @@ func loadConversation(path string, r release) (*conversation, error) {
 			lastMessage = line.Message.ID
 		}
 	}
-	c.mend(r)
+	c.repair(r)
 	return c, nil
 }
 
-// load adds the message of a line. Lines of one assistant's message follow each other.
+// load adds the message of a line. Consecutive lines may belong to one message of the assistant.
 func (c *conversation) load(line transcriptLine, lastMessage string) {
 	c.last = line.UUID
 	blocks := line.Message.Content.blocks()
@@ -164,8 +163,7 @@ func (c *conversation) load(line transcriptLine, lastMessage string) {
 	c.messages = append(c.messages, Message{Role: line.Message.Role, Blocks: blocks})
 }
 
-// write appends a line to the transcript. A transcript that cannot be written is lost;
-// the CLI goes on all the same.
+// write appends a line to the transcript. It ignores errors: the CLI continues without a transcript, too.
 func (c *conversation) write(line map[string]any) {
 	data, err := json.Marshal(line)
 	if err != nil {
@@ -179,7 +177,7 @@ func (c *conversation) write(line map[string]any) {
 	_ = file.Close()
 }
 
-// writeMessage appends a line that holds a message.
+// writeMessage appends a line with a message.
 func (c *conversation) writeMessage(kind Role, message, stamp map[string]any) {
 	line := map[string]any{
 		"type": kind, "message": message, "uuid": uuid.NewString(), "parentUuid": nil, "isSidechain": false,

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// wireRequest is the body of POST /v1/messages, as far as it matters here.
+// wireRequest holds the parts of the body of POST /v1/messages that are used here.
 type wireRequest struct {
 	Model     string      `json:"model"`
 	System    wireContent `json:"system"`
@@ -22,7 +22,7 @@ type wireRequest struct {
 	} `json:"messages"`
 }
 
-// wireContent is content that is either a string or a list of blocks.
+// wireContent is content in either form: a string or a list of blocks.
 type wireContent []wireBlock
 
 type wireBlock struct {
@@ -36,7 +36,7 @@ type wireBlock struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler for both forms.
+// UnmarshalJSON implements json.Unmarshaler. It accepts both forms.
 func (c *wireContent) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '"' {
 		var text string

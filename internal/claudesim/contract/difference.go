@@ -9,25 +9,25 @@ import (
 	"strings"
 )
 
-// The keys of the attributes that a contract test sets.
+// The keys of the attributes that contract tests set.
 const (
-	// Attribute holds one Difference, as Encode returns it.
+	// Attribute is the key of a Difference, encoded by Encode.
 	Attribute = "contract-difference"
-	// SubjectAttribute names the real CLI that the test runs, in words.
+	// SubjectAttribute is the key of a description of the tested real CLI.
 	SubjectAttribute = "contract-subject"
 )
 
-// Difference is something in which a CLI is not what the contract says.
+// Difference is one deviation of a CLI from the contract.
 type Difference struct {
-	// Launch counts the runs of the CLI in a case, from 1. 0 is the case as a whole.
+	// Launch is the number of the CLI's run within the case, from 1; 0 means the case as a whole.
 	Launch int `json:"launch,omitempty"`
-	// Field names what differs, such as "Results[0].Reason".
+	// Field names the field that differs, such as "Results[0].Reason".
 	Field    string `json:"field"`
 	Expected string `json:"expected"`
 	Got      string `json:"got"`
 }
 
-// String returns d as a sentence for the test's own output.
+// String returns d as a sentence for the output of a test.
 func (d Difference) String() string {
 	text := fmt.Sprintf("%s: expected %s, got %s", d.Field, d.Expected, d.Got)
 	if d.Launch > 0 {
@@ -39,17 +39,16 @@ func (d Difference) String() string {
 // Encode returns d as one line of JSON.
 func (d Difference) Encode() string {
 	line, err := json.Marshal(d)
-	if err != nil { // a struct of strings and a number always encodes
+	if err != nil { // never: a struct of strings and a number always encodes
 		return ""
 	}
 	return string(line)
 }
 
-// nothing stands for a value that is not there.
+// nothing represents a missing value.
 const nothing = "nothing"
 
-// Compare returns the fields in which got differs from expected, in the order of the type. It looks into
-// exported fields only.
+// Compare returns the exported fields in which got differs from expected, in the order of their declaration.
 func Compare[T any](launch int, expected, got T) []Difference {
 	var c comparison
 	c.values("", reflect.ValueOf(expected), reflect.ValueOf(got))
@@ -69,7 +68,7 @@ func (c *comparison) add(path, expected, got string) {
 	c.found = append(c.found, Difference{Field: path, Expected: expected, Got: got})
 }
 
-// values compares two values of one type.
+// values compares two values of the same type.
 func (c *comparison) values(path string, expected, got reflect.Value) {
 	switch expected.Kind() {
 	case reflect.Pointer:
@@ -93,7 +92,7 @@ func (c *comparison) values(path string, expected, got reflect.Value) {
 	}
 }
 
-// whole compares two values and does not look into them.
+// whole compares two values as a whole.
 func (c *comparison) whole(path string, expected, got reflect.Value) {
 	if !reflect.DeepEqual(expected.Interface(), got.Interface()) {
 		c.add(path, text(expected), text(got))
@@ -119,9 +118,9 @@ func (c *comparison) maps(path string, expected, got reflect.Value) {
 	}
 }
 
-// slices compares lists. Of lists of plain values it reports the part that differs, in one piece: what was
-// put in or left out shows as such, and does not shift all that follows. Of others it reports their
-// lengths, and the first element that differs.
+// slices compares lists. In lists of plain values it reports the differing section as one difference, so that an
+// insertion or a deletion does not make all later elements differ. In other lists it reports the lengths and the
+// first differing element.
 func (c *comparison) slices(path string, expected, got reflect.Value) {
 	if isPlain(expected.Type().Elem().Kind()) {
 		c.plainSlices(path, expected, got)
@@ -158,7 +157,7 @@ func (c *comparison) plainSlices(path string, expected, got reflect.Value) {
 	}
 }
 
-// part returns the elements from start to end, for a person.
+// part returns the elements from start to end as text for people.
 func part(list reflect.Value, start, end int) string {
 	var texts []string
 	for i := start; i < end; i++ {
@@ -181,7 +180,7 @@ func entries(n int) string {
 	return fmt.Sprintf("%d entries", n)
 }
 
-// text returns a value for a person.
+// text returns a value as text for people.
 func text(v reflect.Value) string {
 	switch {
 	case !v.IsValid():

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// event is a line of what `go test -json` prints.
+// event is one line of output of `go test -json`.
 type event struct {
 	Action      string `json:"Action"`
 	Package     string `json:"Package"`
-	ImportPath  string `json:"ImportPath"`  // of a package that is built
-	FailedBuild string `json:"FailedBuild"` // the ImportPath that did not build
+	ImportPath  string `json:"ImportPath"`  // the package that is built
+	FailedBuild string `json:"FailedBuild"` // the ImportPath of the failed build
 	Test        string `json:"Test"`
 	Output      string `json:"Output"`
-	Key         string `json:"Key"` // of an attribute, as is Value
+	Key         string `json:"Key"` // Key and Value are those of an attribute
 	Value       string `json:"Value"`
 }
 
@@ -29,14 +29,14 @@ const (
 	actionSkip = "skip"
 )
 
-// A case is held against the stand-in or the real CLI in subtests of these names.
+// backends are the suffixes of the subtests of a case: one for the stand-in and one for the real CLI.
 var backends = []string{"/stand-in", "/real"}
 
-// Read reads what `go test -json` prints for contract tests to its end. It writes the tests' own output
-// to log, and to progress a line for each case that ends.
+// Read reads the output of `go test -json` for contract tests to its end. It writes the output of the tests to log,
+// and one line to progress for each case that ends.
 func Read(events io.Reader, progress, log io.Writer) (*Summary, error) {
 	s := newSummary()
-	lines := bufio.NewReader(events) // a scanner would give up at a long line
+	lines := bufio.NewReader(events) // a scanner would fail at a long line
 	for {
 		line, err := lines.ReadBytes('\n')
 		ended := errors.Is(err, io.EOF)
@@ -48,7 +48,7 @@ func Read(events io.Reader, progress, log io.Writer) (*Summary, error) {
 			return nil, fmt.Errorf("write the tests' output: %w", err)
 		}
 		if text := s.add(e); text != "" {
-			_, _ = fmt.Fprintln(progress, text) // the list tells it again
+			_, _ = fmt.Fprintln(progress, text) // an error is harmless: the list repeats the line
 		}
 		if ended {
 			return s, nil
@@ -56,7 +56,7 @@ func Read(events io.Reader, progress, log io.Writer) (*Summary, error) {
 	}
 }
 
-// decode returns the event of a line. What is none was printed by go itself.
+// decode returns the event of a line. A line that is no event was printed by the go command itself.
 func decode(line []byte) event {
 	var e event
 	if json.Unmarshal(line, &e) != nil {
@@ -65,7 +65,7 @@ func decode(line []byte) event {
 	return e
 }
 
-// add takes an event in, and returns the line that tells of a case that ended with it.
+// add processes an event. It returns a line about the case that ended with the event; "" if none did.
 func (s *Summary) add(e event) string {
 	switch {
 	case e.ImportPath != "":
@@ -122,7 +122,7 @@ func (s *Summary) addAttribute(test *testRun, e event) {
 	}
 }
 
-// test returns the test that e is about, and its case.
+// test returns the test of an event, and its case.
 func (s *Summary) test(e event) (*contractCase, *testRun) {
 	name := e.Test
 	for _, backend := range backends {

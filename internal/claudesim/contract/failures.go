@@ -7,41 +7,41 @@ import (
 	"strings"
 )
 
-// opening begins what a test says: where it says it, and the first line.
-var opening = regexp.MustCompile(`^ {4}([\w.-]+\.go:\d+): (.*)$`)
+// firstLine matches the first line of a message of a test, with its place.
+var firstLine = regexp.MustCompile(`^ {4}([\w.-]+\.go:\d+): (.*)$`)
 
-// report is a line of testify's reports: a label, or none where the one above goes on.
+// report matches a line of a testify report: a label, or none on continuation lines.
 var report = regexp.MustCompile(`^ {8}\t([A-Z][A-Za-z ]+:)? *\t(.*)$`)
 
-// failures makes differences of what a test printed. The field is what the test checks, and where. What a
-// test says without testify counts only where testify says nothing: it may be a log.
+// failures converts the output of a test to differences. The field names the check and its place. Messages that are
+// not from testify count only if there is none from testify, because they may be logs.
 func failures(output string) []Difference {
-	var asserted, said []Difference
+	var asserted, other []Difference
 	for _, s := range statements(output) {
 		if d, ok := s.asserted(); ok {
 			asserted = append(asserted, d)
 			continue
 		}
-		said = append(said, Difference{Field: s.place, Expected: "-", Got: joined(s.lines)})
+		other = append(other, Difference{Field: s.place, Expected: "-", Got: joined(s.lines)})
 	}
 	if len(asserted) > 0 {
 		return asserted
 	}
-	return said
+	return other
 }
 
-// statement is something that a test said, and where.
+// statement is one message of a test, with its place.
 type statement struct {
 	place string
 	lines []string
 }
 
-// statements takes apart what a test printed.
+// statements splits the output of a test into messages.
 func statements(output string) []statement {
 	var all []statement
 	for line := range strings.Lines(output) {
 		line = strings.TrimSuffix(line, "\n")
-		if match := opening.FindStringSubmatch(line); match != nil {
+		if match := firstLine.FindStringSubmatch(line); match != nil {
 			all = append(all, statement{match[1], []string{match[2]}})
 			continue
 		}
@@ -52,7 +52,7 @@ func statements(output string) []statement {
 	return all
 }
 
-// asserted makes a difference of a report of testify, and returns false if s is none.
+// asserted converts a testify report to a Difference. It returns false if s is no such report.
 func (s statement) asserted() (Difference, bool) {
 	sections := s.sections()
 	problem := sections["Error"]
@@ -81,7 +81,7 @@ func (s statement) asserted() (Difference, bool) {
 	return d, true
 }
 
-// sections returns the lines of a report of testify by their label. There are none if s is no such report.
+// sections returns the lines of a testify report by label. The map is empty if s is no such report.
 func (s statement) sections() map[string][]string {
 	sections, label := map[string][]string{}, ""
 	for _, line := range s.lines {
@@ -97,11 +97,11 @@ func (s statement) sections() map[string][]string {
 	return sections
 }
 
-// assertion is a call of testify in the source, without what all of them have.
+// assertion matches a testify call in source code, without the parts that all calls share.
 var assertion = regexp.MustCompile(`require\.(\w+\()t, (.*)$`)
 
-// check returns what a test checks at a place, such as "Positive(result.CostUSD)", from its source. It is
-// empty if that is not to be had.
+// check returns the source of the check at a place, such as "Positive(result.CostUSD)"; "" if the source cannot be
+// read.
 func check(place string) string {
 	path, number, _ := strings.Cut(place, ":")
 	line, err := strconv.Atoi(number)
@@ -132,8 +132,8 @@ func joined(lines []string) string {
 	return strings.Join(words, " ")
 }
 
-// lastWords returns the panic that ended a test or a package, or else the last line that it printed.
-func lastWords(output string) string {
+// panicOrLastLine returns the panic that ended a test or a package, or else the last line of its output.
+func panicOrLastLine(output string) string {
 	last := "no output"
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)

@@ -12,12 +12,12 @@ import (
 	"text/tabwriter"
 )
 
-// Summary counts the cases of a run of contract tests and lists the differences.
+// Summary collects the cases of a run of contract tests, with their differences.
 type Summary struct {
 	subjects map[string]bool
 	cases    map[string]*contractCase
 	packages map[string]*testedPackage
-	builds   map[string]string // what the compiler printed, by import path
+	builds   map[string]string // output of the compiler, by import path
 }
 
 func newSummary() *Summary {
@@ -27,14 +27,14 @@ func newSummary() *Summary {
 	}
 }
 
-// testedPackage is a package as a whole.
+// testedPackage is the result of a package as a whole.
 type testedPackage struct{ ended, output string }
 
-// contractCase is a test, with its subtests for the stand-in and the real CLI.
+// contractCase is a test with its subtests for the stand-in and the real CLI.
 type contractCase struct {
 	pkg, name string
 	tests     []*testRun
-	parent    bool // it has subtests that are cases
+	parent    bool // has subtests that are cases themselves
 }
 
 // testRun is one test or subtest.
@@ -43,7 +43,7 @@ type testRun struct {
 	differences         []Difference
 }
 
-// ending says how a case ended.
+// ending is the way in which a case ended.
 type ending int
 
 const (
@@ -76,7 +76,7 @@ func (c *contractCase) ended() ending {
 
 var versionShape = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 
-// label returns the case's name for a person: its package, and its test without what all of them have.
+// label returns the case's name for people: its package and its test, without the parts that all names share.
 func (c *contractCase) label(withVersion bool) string {
 	elements := strings.Split(strings.TrimPrefix(c.name, "TestContract"), "/")
 	elements = slices.DeleteFunc(elements, func(element string) bool {
@@ -88,14 +88,14 @@ func (c *contractCase) label(withVersion bool) string {
 	return path.Base(c.pkg) + ": " + strings.Join(elements, "/")
 }
 
-// row is a line of the list.
+// row is one line of the list.
 type row struct {
 	label string
 	Difference
 }
 
-// rows returns the differences of the case. If its tests reported any field by field, their other
-// failures follow from these and are left out.
+// rows returns the differences of the case. If its tests reported differences of fields, it omits other failures,
+// which follow from these.
 func (c *contractCase) rows(label string) []row {
 	var rows []row
 	for _, test := range c.tests {
@@ -118,7 +118,7 @@ func (c *contractCase) rows(label string) []row {
 				rows = append(rows, row{place, d})
 			}
 		default:
-			rows = append(rows, row{place, Difference{Field: "-", Expected: "an end", Got: lastWords(test.output)}})
+			rows = append(rows, row{place, Difference{Field: "-", Expected: "an end", Got: panicOrLastLine(test.output)}})
 		}
 	}
 	if len(rows) == 0 && !c.parent {
@@ -127,15 +127,15 @@ func (c *contractCase) rows(label string) []row {
 	return rows
 }
 
-// verdict holds what Print prints of a Summary.
+// verdict is the content that Print prints.
 type verdict struct {
 	rows    []row
 	skipped []string
-	cases   int // that were not skipped
+	cases   int // without the skipped ones
 	differ  int
 }
 
-// addUp judges every case, and every package that failed without a case that did.
+// addUp evaluates all cases, and the packages that failed although none of their cases did.
 func (s *Summary) addUp() verdict {
 	var v verdict
 	blamed := map[string]bool{}
@@ -160,7 +160,7 @@ func (s *Summary) addUp() verdict {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.packages)) {
 		if p := s.packages[name]; p.ended == actionFail && !blamed[name] {
-			v.rows = append(v.rows, row{path.Base(name), Difference{Field: "-", Expected: "tests that run", Got: lastWords(p.output)}})
+			v.rows = append(v.rows, row{path.Base(name), Difference{Field: "-", Expected: "tests that run", Got: panicOrLastLine(p.output)}})
 			v.differ++
 			v.cases++
 		}
@@ -172,7 +172,7 @@ func (s *Summary) addUp() verdict {
 	return v
 }
 
-// versions counts the versions in the names of the cases.
+// versions counts the different versions in the names of the cases.
 func (s *Summary) versions() int {
 	found := map[string]bool{}
 	for _, c := range s.cases {
@@ -194,8 +194,7 @@ func (c *contractCase) whySkipped() string {
 	return "no reason given"
 }
 
-// Print writes the list, and reports whether every case was as it should be. A run without a case that
-// a real CLI was held to is not.
+// Print writes the list. It reports whether every case passed and at least one of them tested a real CLI.
 func (s *Summary) Print(w io.Writer) (same bool, err error) {
 	v := s.addUp()
 	var text strings.Builder
@@ -218,7 +217,7 @@ func (s *Summary) Print(w io.Writer) (same bool, err error) {
 	return v.differ == 0 && v.cases > 0 && len(s.subjects) > 0, nil
 }
 
-// maxText bounds a column of the list, in characters.
+// maxText bounds the width of a column of the list in characters.
 const maxText = 64
 
 func writeRows(w io.Writer, rows []row) {
@@ -233,14 +232,14 @@ func writeRows(w io.Writer, rows []row) {
 		field, _ := clip(oneLine(r.Field), "")
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.label, launch, field, expected, got)
 	}
-	_ = table.Flush() // w is a builder
+	_ = table.Flush() // never fails: w is a builder
 }
 
-// index is the place of an element in a list.
+// index matches an index of a list element.
 var index = regexp.MustCompile(`\[\d+:?\]`)
 
-// writeFields writes in how many cases each field differs, most first: many differences often have one
-// cause.
+// writeFields writes the number of cases in which each field differs, in descending order. Many differences often
+// have one cause.
 func writeFields(w io.Writer, rows []row) {
 	cases := map[string]map[string]bool{}
 	for _, r := range rows {
@@ -259,15 +258,15 @@ func writeFields(w io.Writer, rows []row) {
 		short, _ := clip(field, "")
 		_, _ = fmt.Fprintf(table, "%d\t%s\n", len(cases[field]), short)
 	}
-	_ = table.Flush() // w is a builder
+	_ = table.Flush() // never fails: w is a builder
 }
 
-// oneLine returns text without what would break a table.
+// oneLine returns text without characters that would break a table.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
 }
 
-// clip bounds two texts, so that what they begin to differ with is still seen.
+// clip shortens two texts so that their first difference stays visible.
 func clip(a, b string) (shortA, shortB string) {
 	first, second := []rune(a), []rune(b)
 	if len(first) <= maxText && len(second) <= maxText {
@@ -281,7 +280,7 @@ func clip(a, b string) (shortA, shortB string) {
 	return window(first, common-context), window(second, common-context)
 }
 
-// window returns text from start on, if that is not its beginning, and at most maxText of it.
+// window returns at most maxText characters of text from start on, with … for omitted parts.
 func window(text []rune, start int) string {
 	before, after := "", ""
 	if start > 0 {

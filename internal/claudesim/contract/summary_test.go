@@ -16,15 +16,15 @@ import (
 
 const pkg = "example.org/ops/internal/claudesim"
 
-// events writes what `go test -json` prints.
+// events builds output of `go test -json`.
 type events struct{ text strings.Builder }
 
 func (e *events) add(fields map[string]any) {
-	line, _ := json.Marshal(fields) // plain values
+	line, _ := json.Marshal(fields) // plain values always encode
 	e.text.Write(append(line, '\n'))
 }
 
-// test adds a test that prints output and ends with action, or does not end if that is empty.
+// test adds a test that prints output and ends with action. If action is empty, the test does not end.
 func (e *events) test(name, action string, output ...string) {
 	e.add(map[string]any{"Action": "run", "Package": pkg, "Test": name})
 	for _, line := range output {
@@ -39,19 +39,19 @@ func (e *events) attribute(test, key, value string) {
 	e.add(map[string]any{"Action": "attr", "Package": pkg, "Test": test, "Key": key, "Value": value})
 }
 
-// held says which CLI a test runs.
+// held adds the attribute that names the CLI of a test.
 func (e *events) held(test, subject string) { e.attribute(test, contract.SubjectAttribute, subject) }
 
 func (e *events) differ(test string, d contract.Difference) {
 	e.attribute(test, contract.Attribute, d.Encode())
 }
 
-// end is the package's.
+// end adds the end of the package.
 func (e *events) end(action string) {
 	e.add(map[string]any{"Action": action, "Package": pkg, "Elapsed": 9})
 }
 
-// list returns what is printed of events, what was printed in between, and the tests' own output.
+// list returns the list, the progress lines and the log that the events lead to.
 func (e *events) list(t *testing.T) (list, progress, log string, same bool) {
 	t.Helper()
 	var printed, during, said strings.Builder
@@ -85,7 +85,7 @@ func TestNothingDiffers(t *testing.T) {
 	require.Equal(t, "=== RUN\n=== RUN\n", log)
 }
 
-// TestTheList holds the whole of what somebody reads who has to judge a CLI.
+// TestTheList checks the complete output for a person who evaluates a CLI.
 func TestTheList(t *testing.T) {
 	t.Parallel()
 	source := filepath.Join(t.TempDir(), "x_test.go")
@@ -157,7 +157,7 @@ func TestTheStandInThatIsWrong(t *testing.T) {
 	require.Contains(t, list, "1 of 1 cases differ")
 }
 
-// TestWhatCannotBeTold covers runs of which a pass would say nothing.
+// TestWhatCannotBeTold covers runs whose success would prove nothing.
 func TestWhatCannotBeTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -206,7 +206,7 @@ func TestWhatCannotBeTold(t *testing.T) {
 	}
 }
 
-// TestLongValuesAreCutToWhereTheyDiffer covers prompts, paths and the like.
+// TestLongValuesAreCutToWhereTheyDiffer covers long values such as prompts and paths.
 func TestLongValuesAreCutToWhereTheyDiffer(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789", 20)
@@ -234,7 +234,7 @@ func TestReadAndPrintTellWhatFails(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 }
 
-// failing is a reader and a writer that fails.
+// failing is a reader and writer that fails.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error)  { return 0, f.err }

@@ -15,18 +15,18 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// candidatePath names a CLI that is not pinned. Every test binary that links this package has the flag.
+// candidatePath is the path of a CLI that is not pinned. Every test binary that links this package has this flag.
 var candidatePath = flag.String("claude", "", "run the tests of the real CLI on the one at this `path` instead of the pinned ones")
 
-// candidate is the CLI that -claude names.
+// candidate is the CLI of the flag -claude.
 type candidate struct {
 	path   string
 	number string
-	// nearest is the release that it is held to.
+	// nearest is the release whose contract it is tested against.
 	nearest claudesim.Version
 }
 
-// asked caches what the CLI of -claude answered to the first test that needs it.
+// asked caches the candidate, which is created for the first test that needs it.
 var asked struct {
 	sync.Once
 
@@ -34,7 +34,7 @@ var asked struct {
 	err       error
 }
 
-// theCandidate returns the CLI that -claude names. It returns nil without the flag.
+// theCandidate returns the CLI of the flag -claude; nil without the flag.
 func theCandidate(t testing.TB) *candidate {
 	t.Helper()
 	if *candidatePath == "" {
@@ -45,7 +45,7 @@ func theCandidate(t testing.TB) *candidate {
 	return &asked.candidate
 }
 
-// versions returns the releases that tests run: the nearest to c, or all if there is no candidate.
+// versions returns the releases to test: only the nearest to c, or all if there is no candidate.
 func (c *candidate) versions() []claudesim.Version {
 	if c == nil {
 		return []claudesim.Version{claudesim.VersionOld, claudesim.VersionNew}
@@ -72,7 +72,7 @@ func (c *candidate) playing(s claudesim.Scenario, version claudesim.Version) cla
 
 var versionNumber = regexp.MustCompile(`\b\d+\.\d+\.\d+\b`)
 
-// newCandidate asks the CLI at path for its version and its options.
+// newCandidate runs the CLI at path to read its version and its options.
 func newCandidate(t testing.TB, path string) (candidate, error) {
 	t.Helper()
 	if !filepath.IsAbs(path) {

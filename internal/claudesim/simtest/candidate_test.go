@@ -55,7 +55,7 @@ func TestNewCandidateRefuses(t *testing.T) {
 	}
 }
 
-// TestWithoutACandidate holds that tests run the pinned CLIs if nobody asks for another.
+// TestWithoutACandidate checks that tests run the pinned CLIs without the flag.
 func TestWithoutACandidate(t *testing.T) {
 	t.Parallel()
 	var none *candidate
@@ -63,7 +63,7 @@ func TestWithoutACandidate(t *testing.T) {
 	require.Equal(t, string(claudesim.VersionOld), none.name(claudesim.VersionOld))
 }
 
-// TestOnlyTheNearestReleaseGoesByTheCandidatesNumber covers a test that plays a release of its choice.
+// TestOnlyTheNearestReleaseGoesByTheCandidatesNumber covers a test that chooses its release itself.
 func TestOnlyTheNearestReleaseGoesByTheCandidatesNumber(t *testing.T) {
 	t.Parallel()
 	c := &candidate{path: "/claude", number: "2.1.331", nearest: claudesim.VersionNew}

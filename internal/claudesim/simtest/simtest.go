@@ -15,24 +15,22 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/contract"
 )
 
-// Versions returns the releases that tests hold the real CLI to: all of them, or with -claude the one that
-// is nearest to that CLI.
+// Versions returns the releases that the real CLI is tested against. With -claude it returns only the release nearest
+// to that CLI.
 func Versions(t testing.TB) []claudesim.Version {
 	t.Helper()
 	return theCandidate(t).versions()
 }
 
-// Number returns the version number of the CLI that RealCLI returns: the release's own, or with -claude
-// that CLI's. A stand-in that InstallAs installs reports the same number, so that the number itself never
-// counts as a difference.
+// Number returns the version number of the CLI that RealCLI returns: the release's, or with -claude that CLI's. A
+// stand-in installed by InstallAs reports the same number, so that the number itself never counts as a difference.
 func Number(t testing.TB, version claudesim.Version) string {
 	t.Helper()
 	return theCandidate(t).name(version)
 }
 
-// RealCLI returns the path of the real CLI of a release, or with -claude that one. Where it is not
-// installed, the test fails if CI is "true" in the environment and is skipped otherwise; with -short it
-// is always skipped.
+// RealCLI returns the path of the real CLI of a release, or with -claude the path of that CLI. If it is not
+// installed, the test is skipped, or fails if CI is "true" in the environment. With -short it is always skipped.
 func RealCLI(t testing.TB, version claudesim.Version) string {
 	t.Helper()
 	if testing.Short() {
@@ -55,8 +53,8 @@ func RealCLI(t testing.TB, version claudesim.Version) string {
 	return ""
 }
 
-// Compare fails the test for every field in which got differs from expected, and goes on. launch counts
-// the runs of a CLI in the test from 1; 0 is the test as a whole.
+// Compare reports a test error for every field in which got differs from expected. launch is the number of the CLI's
+// run within the test, from 1; 0 means the test as a whole.
 func Compare[T any](t testing.TB, launch int, expected, got T) {
 	t.Helper()
 	for _, d := range contract.Compare(launch, expected, got) {
@@ -64,7 +62,7 @@ func Compare[T any](t testing.TB, launch int, expected, got T) {
 	}
 }
 
-// Differ fails the test for one difference, and goes on.
+// Differ reports one difference as a test error.
 func Differ(t testing.TB, d contract.Difference) {
 	t.Helper()
 	t.Attr(contract.Attribute, d.Encode())
@@ -86,9 +84,8 @@ func ModuleRoot(t testing.TB) string {
 	}
 }
 
-// RealEnv returns the environment in which the real CLI talks to the API at url and to
-// nobody else, keeps its files under home, and gives up after one retry. It holds
-// nothing of this process's environment but PATH.
+// RealEnv returns the environment for a real CLI. The CLI connects only to the API at url, keeps its files in home,
+// and gives up after one retry. Of this process's environment it contains only PATH.
 func RealEnv(home, url string) map[string]string {
 	return map[string]string{
 		"PATH":                    os.Getenv("PATH"),
@@ -111,9 +108,8 @@ func StartAPI(t testing.TB, s claudesim.Scenario) *claudesim.API {
 	return api
 }
 
-// Install installs a stand-in that plays s into a directory of the test's own, and
-// returns the path of the program. The test binary's TestMain must begin with
-// claudesim.Invoked, as claudesim.Install says.
+// Install installs a stand-in that plays s into a temporary directory, and returns the path of the program. The
+// program is a link to the test binary.
 func Install(t testing.TB, s claudesim.Scenario) string {
 	t.Helper()
 	path, err := claudesim.Install(t.TempDir(), s)
@@ -121,14 +117,14 @@ func Install(t testing.TB, s claudesim.Scenario) string {
 	return path
 }
 
-// InstallAs installs a stand-in that plays s like a release and reports the version that Number returns.
+// InstallAs installs a stand-in that plays s as the given release and reports the version that Number returns.
 func InstallAs(t testing.TB, s claudesim.Scenario, version claudesim.Version) string {
 	t.Helper()
 	return Install(t, theCandidate(t).playing(s, version))
 }
 
-// OpenPolicy writes a policy of the guard that lets every tier do anything, and returns its path. It is for tests about
-// something else than permissions.
+// OpenPolicy writes a guard policy that permits everything to every tier, and returns its path. It serves tests that
+// are not about permissions.
 func OpenPolicy(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -137,7 +133,7 @@ func OpenPolicy(t testing.TB) string {
 	return path
 }
 
-// Launches returns the starts of the stand-in at path, as Install returned it.
+// Launches returns the starts of the stand-in at path, which is a result of Install.
 func Launches(t testing.TB, path string) []claudesim.Launch {
 	t.Helper()
 	launches, err := claudesim.Launches(filepath.Dir(path))
@@ -145,7 +141,7 @@ func Launches(t testing.TB, path string) []claudesim.Launch {
 	return launches
 }
 
-// AwaitLaunches returns when the stand-in at path was started at least that often.
+// AwaitLaunches waits until the stand-in at path has been started at least atLeast times.
 func AwaitLaunches(t testing.TB, path string, atLeast int, limit time.Duration) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -154,7 +150,7 @@ func AwaitLaunches(t testing.TB, path string, atLeast int, limit time.Duration) 
 	}, limit, 20*time.Millisecond, "the stand-in was not started %d times", atLeast)
 }
 
-// Requests returns the model calls of the stand-in at path, as Install returned it.
+// Requests returns the model calls of the stand-in at path, which is a result of Install.
 func Requests(t testing.TB, path string) []claudesim.Request {
 	t.Helper()
 	requests, err := claudesim.Requests(filepath.Dir(path))
@@ -164,8 +160,8 @@ func Requests(t testing.TB, path string) []claudesim.Request {
 
 var escaped = regexp.MustCompile(`[^A-Za-z0-9]`)
 
-// TranscriptPath returns where the CLI keeps a conversation that was started in dir with
-// the configuration directory configDir, which is HOME/.claude by default.
+// TranscriptPath returns the path at which the CLI stores a conversation that was started in dir. configDir is the
+// configuration directory, by default HOME/.claude.
 func TranscriptPath(configDir, dir, sessionID string) string {
 	return filepath.Join(configDir, "projects", escaped.ReplaceAllString(dir, "-"), sessionID+".jsonl")
 }

@@ -1,5 +1,5 @@
-// Command summary reads what `go test -json` prints for contract tests, and lists in what the CLI that
-// they ran differs from what they say of it. It ends with 1 if there is anything to list.
+// Command summary reads the output of `go test -json` for contract tests, and lists the differences between the
+// tested CLI and the contract. It exits with 1 if there are any.
 //
 //	go test -json -run '^TestContract' ./... | summary -log FILE
 package main

@@ -2,7 +2,7 @@ package claudesim
 
 import "slices"
 
-// What the CLI adds to a conversation that it resumes.
+// The messages that the CLI adds to a resumed conversation.
 const (
 	resumeFiller   = "Continue from where you left off."
 	noResponse     = "No response requested."
@@ -10,28 +10,27 @@ const (
 		"Check whether it took effect before relying on it or running it again.]"
 )
 
-// mend makes a loaded conversation one that a prompt can follow, as each release does:
-// a tool call without a result gets one or is dropped, and an answer follows a last
-// message of the user's.
-func (c *conversation) mend(r release) {
+// repair prepares a loaded conversation for the next prompt, as each release does. A tool call without a result gets
+// one or is dropped. A final message of the user gets an answer.
+func (c *conversation) repair(r release) {
 	if len(c.messages) == 0 {
 		return
 	}
 	last := &c.messages[len(c.messages)-1]
 	if last.Role == RoleAssistant {
-		c.mendCalls(last, r)
+		c.repairCalls(last, r)
 	}
 	if c.messages[len(c.messages)-1].Role != RoleUser {
 		return
 	}
 	if r.version == VersionOld && c.endsInToolResult() {
-		c.repair(userText(resumeFiller))
+		c.addRepair(userText(resumeFiller))
 	}
-	c.repair(Message{Role: RoleAssistant, Blocks: []Block{{Type: BlockText, Text: noResponse}}})
+	c.addRepair(Message{Role: RoleAssistant, Blocks: []Block{{Type: BlockText, Text: noResponse}}})
 }
 
-// mendCalls deals with the calls of the last message, which nothing answered.
-func (c *conversation) mendCalls(last *Message, r release) {
+// repairCalls handles the unanswered tool calls of the last message.
+func (c *conversation) repairCalls(last *Message, r release) {
 	isCall := func(b Block) bool { return b.Type == BlockToolUse }
 	if !slices.ContainsFunc(last.Blocks, isCall) {
 		return
@@ -49,7 +48,7 @@ func (c *conversation) mendCalls(last *Message, r release) {
 			answer.Blocks = append(answer.Blocks, Block{Type: BlockToolResult, ID: block.ID, Text: outcomeUnknown, IsError: true})
 		}
 	}
-	c.repair(answer)
+	c.addRepair(answer)
 }
 
 func (c *conversation) endsInToolResult() bool {
@@ -57,7 +56,7 @@ func (c *conversation) endsInToolResult() bool {
 	return slices.ContainsFunc(last.Blocks, func(b Block) bool { return b.Type == BlockToolResult })
 }
 
-func (c *conversation) repair(m Message) {
+func (c *conversation) addRepair(m Message) {
 	c.messages = append(c.messages, m)
 	c.repairs = append(c.repairs, m)
 }
