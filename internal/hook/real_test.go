@@ -159,7 +159,7 @@ func TestRealCLI(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, "docker", "systemctl")
 			post := s.open(1)
-			told := s.run(version, s.environment(post),
+			results := s.run(version, s.environment(post),
 				claudesim.Bash("docker ps --format '{{.Names}}' | grep -v x; for s in a b; do systemctl is-active \"$s\"; done"),
 				claudesim.Bash("docker restart jellyfin"),
 				claudesim.Bash("touch here"),
@@ -171,8 +171,8 @@ func TestRealCLI(t *testing.T) {
 			require.Equal(t, "docker ps --format {{.Names}}\nsystemctl is-active a\nsystemctl is-active b\n", s.called())
 			require.NoFileExists(t, s.work+"/here")
 			for i, denied := range []string{"", "docker restart is granted to Tier 2 only", "outside", "", "outside", "may hold secrets"} {
-				require.Equal(t, denied != "", told[i].IsError, "%d: %v", i, told[i].Content)
-				require.Contains(t, fmt.Sprint(told[i].Content), denied)
+				require.Equal(t, denied != "", results[i].IsError, "%d: %v", i, results[i].Content)
+				require.Contains(t, fmt.Sprint(results[i].Content), denied)
 				require.Equal(t, denied == "", s.entries[i].Decision.Allowed)
 			}
 		})
@@ -199,12 +199,12 @@ func TestRealCLINarrowed(t *testing.T) {
 				for _, command := range commands {
 					calls = append(calls, claudesim.Bash(command))
 				}
-				told := s.run(version, s.environment(post), calls...)
+				results := s.run(version, s.environment(post), calls...)
 				require.NoError(t, post.Close(t.Context()))
 				var ran string
 				for i, command := range commands {
 					refused := slices.Contains(tt.refused, command)
-					require.Equal(t, refused, told[i].IsError, "%s: %v", command, told[i].Content)
+					require.Equal(t, refused, results[i].IsError, "%s: %v", command, results[i].Content)
 					if !refused {
 						ran += command + "\n"
 					}
@@ -244,12 +244,12 @@ func TestRealCLIFailsClosed(t *testing.T) {
 				t.Parallel()
 				s := newSite(t, "docker")
 				environ := spoil(t, s, s.open(2))
-				told := s.run(version, environ,
+				results := s.run(version, environ,
 					claudesim.Bash("docker ps"), claudesim.Bash("ls"), claudesim.Bash("cat /etc/hostname"), claudesim.Bash("echo x > "+s.work+"/here"),
 					claudesim.Call("Read", map[string]string{"file_path": "/etc/hostname"}),
 					claudesim.Call("Write", map[string]string{"file_path": s.work + "/here", "content": "x"}),
 				)
-				for i, one := range told {
+				for i, one := range results {
 					require.True(t, one.IsError, "%d: %v", i, one.Content)
 				}
 				require.Empty(t, s.called())
@@ -268,14 +268,14 @@ func TestRealCLICharges(t *testing.T) {
 			s := newSite(t, "docker", "systemctl")
 			s.ledger.limit = 2
 			post := s.open(2)
-			told := s.run(version, s.environment(post),
+			results := s.run(version, s.environment(post),
 				claudesim.Bash("docker restart web"), claudesim.Bash("timeout 60 bash -c 'systemctl restart web.service'"),
 				claudesim.Bash("docker container restart -t 5 web"),
 			)
 			require.NoError(t, post.Close(t.Context()))
 			require.Equal(t, "docker restart web\nsystemctl restart web.service\n", s.called())
-			require.True(t, told[2].IsError)
-			require.Contains(t, fmt.Sprint(told[2].Content), "the third restart of web")
+			require.True(t, results[2].IsError)
+			require.Contains(t, fmt.Sprint(results[2].Content), "the third restart of web")
 		})
 	}
 }
@@ -298,15 +298,15 @@ func TestRealCLICorpus(t *testing.T) {
 				for _, command := range slices.Concat(attacks, wanted) {
 					calls = append(calls, claudesim.Bash(command))
 				}
-				told := s.run(version, s.environment(post), calls...)
+				results := s.run(version, s.environment(post), calls...)
 				require.NoError(t, post.Close(t.Context()))
 				for i, command := range slices.Concat(attacks, wanted) {
 					require.Equal(t, i >= each, s.entries[i].Decision.Allowed, command)
 					if i < each {
-						require.True(t, told[i].IsError, "%s: %v", command, told[i].Content)
+						require.True(t, results[i].IsError, "%s: %v", command, results[i].Content)
 					} else {
-						require.NotContains(t, fmt.Sprint(told[i].Content), "The supervisor denies", command)
-						require.NotContains(t, fmt.Sprint(told[i].Content), "hook error", command)
+						require.NotContains(t, fmt.Sprint(results[i].Content), "The supervisor denies", command)
+						require.NotContains(t, fmt.Sprint(results[i].Content), "hook error", command)
 					}
 				}
 			})

@@ -19,7 +19,7 @@ func TestStandIn(t *testing.T) {
 			s := newSite(t, "docker")
 			s.standIn = true
 			post := s.open(2)
-			told := s.run(version, s.environment(post),
+			results := s.run(version, s.environment(post),
 				claudesim.Bash("docker ps --format '{{.Names}}' | grep -v \"it's\"\ndocker logs --tail 5 web"), claudesim.Bash("ls"),
 				claudesim.Bash("docker restart web"), claudesim.Bash("reboot"),
 				claudesim.Call("Write", map[string]string{"file_path": "../outside", "content": "x"}),
@@ -29,10 +29,10 @@ func TestStandIn(t *testing.T) {
 			require.Equal(t, "docker ps --format {{.Names}}\ndocker logs --tail 5 web\ndocker restart web\ndocker ps -a\n", s.called())
 			require.Len(t, s.ledger.charged, 1)
 			for i, denied := range []bool{false, false, false, true, true, false} {
-				require.Equal(t, denied, told[i].IsError, "%d: %v", i, told[i].Content)
+				require.Equal(t, denied, results[i].IsError, "%d: %v", i, results[i].Content)
 				require.Equal(t, !denied, s.entries[i].Decision.Allowed)
 			}
-			require.Contains(t, fmt.Sprint(told[3].Content), s.entries[3].Decision.Reason)
+			require.Contains(t, fmt.Sprint(results[3].Content), s.entries[3].Decision.Reason)
 		})
 	}
 }
