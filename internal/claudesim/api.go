@@ -123,7 +123,7 @@ func (a *API) record(request Request) Reply {
 	return a.scenario.play(request, attempt)
 }
 
-// wait waits for d. It returns false if the caller disconnects or the API is closed before.
+// wait waits for d. It returns false if the caller disconnects or the API is closed first.
 func (a *API) wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true

@@ -64,7 +64,7 @@ const (
 // CostMode is a way of reporting a total cost.
 type CostMode string
 
-// The modes. If it is empty, the played release decides.
+// The modes. With an empty CostMode the played release decides.
 const (
 	CostCumulative CostMode = "cumulative"  // the conversation's total, including resumed and forked ones
 	CostPerProcess CostMode = "per_process" // the total of this process

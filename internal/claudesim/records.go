@@ -20,7 +20,7 @@ type Launch struct {
 	Env   map[string]string `json:"env"`
 }
 
-// Launches returns the starts of the stand-in in dir, in order, except those with --version.
+// Launches returns the starts of the stand-in in dir, in order, except those with --version or --help.
 func Launches(dir string) ([]Launch, error) {
 	return readLines[Launch](filepath.Join(dir, launchesFile))
 }

@@ -206,7 +206,7 @@ func (s *session) saveCost() {
 	})
 }
 
-// promptKey identifies the prompt that r answers, independent of the progress since.
+// promptKey returns a key of the prompt that r answers. The messages after the prompt do not change it.
 func (r Request) promptKey() string {
 	data, _ := json.Marshal([]string{r.Model, r.Prompt()}) // strings always encode
 	return Request{Model: string(data)}.fingerprint()

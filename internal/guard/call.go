@@ -59,7 +59,7 @@ func (s *shell) callFunction(name string, body *syntax.Stmt, args []Word) error 
 	outer, locals := s.args, s.locals
 	s.args, s.locals = append([]Word{}, args...), map[string]Word{}
 	defer func() {
-		for name, value := range s.locals { // the order of declaring and setting is not tracked
+		for name, value := range s.locals { // a variable may have been set before it was declared
 			if s.vars[name] != value {
 				s.vars[name] = Word(anyText)
 			}

@@ -306,7 +306,7 @@ func (p *proving) run(script string) string {
 	}
 	command.SysProcAttr = &syscall.SysProcAttr{
 		Credential: &syscall.Credential{Uid: nobody, Gid: nobody, NoSetGroups: false}, Setpgid: true,
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC, // when the first process ends, the kernel kills all others
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC, // the end of its first process kills the rest
 	}
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
@@ -341,7 +341,8 @@ func recorded(content []byte) []call {
 
 var exported = regexp.MustCompile(`(?m)^export ([A-Za-z_][A-Za-z0-9_]*)=`)
 
-// lacking matches the guard's reasons for refusing calls that the program itself would refuse: a variable was empty.
+// lacking matches the guard's reasons for refusing calls that the program itself would refuse, too,
+// because a variable was empty.
 var lacking = regexp.MustCompile(`is missing$|is without its value$|it is granted only with`)
 
 // extra says why a call exceeds the grants; "" if it does not.

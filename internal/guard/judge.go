@@ -211,7 +211,8 @@ func (e *needsError) Error() string {
 	return "it is granted only with " + strings.Join(e.options, " or ")
 }
 
-// isWeak reports whether an error is less informative than that of another use of the program.
+// isWeak reports whether an error only asks for a higher tier or for an option. Another use of the program may have a
+// more helpful error.
 func isWeak(err error) bool {
 	var tier *tierError
 	var needs *needsError

@@ -12,7 +12,7 @@ import (
 // kinds maps the type names of arguments and option values in a policy to their checks.
 var kinds map[string]func(j *judge, word Word, command Command) error
 
-func init() { //nolint:gochecknoinits // the table refers to functions that refer to it
+func init() { //nolint:gochecknoinits // breaks an initialization cycle between the table and its functions
 	kinds = map[string]func(j *judge, word Word, command Command) error{
 		"TEXT":          func(*judge, Word, Command) error { return nil },
 		"NAME":          matching(`[^-].*`, "a name"),

@@ -9,8 +9,8 @@ import (
 var errNotation = errors.New("no address")
 
 var (
-	// awkForbidden matches what runs programs, reads files that no argument names, or calls a function named by a
-	// variable.
+	// awkForbidden matches constructs that run programs, read files that no argument names, or call a function named
+	// by a variable.
 	awkForbidden = regexp.MustCompile(`\bsystem\s*\(|\b(getline|ARG[VC]|PROCINFO|ENVIRON|SYMTAB|FUNCTAB)\b|@\s*[A-Za-z_]|\|&`)
 	awkPrint     = regexp.MustCompile(`\bprintf?\b`)
 )

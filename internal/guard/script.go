@@ -26,7 +26,7 @@ type Command struct {
 	Repeated bool
 }
 
-// Access is an access to a file by the shell itself, such as a redirection.
+// Access describes a file that the shell itself opens, for instance for a redirection.
 type Access struct {
 	Path  Word
 	Write bool

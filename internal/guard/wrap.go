@@ -97,7 +97,7 @@ func (j *judge) script(words []Word, command Command, posix bool) error {
 	if len(words) > 1 {
 		return unclear("arguments of a script", "write them into the script")
 	}
-	if posix { // sh may not be bash: refuse what they read differently
+	if posix { // sh may not be bash: refuse what the two read differently
 		if found := bashOnly.FindString(strings.ReplaceAll(text, "\\\n", "")); found != "" {
 			return unclear(strconv.Quote(found)+" in a script for sh", "use bash -c")
 		}
