@@ -14,8 +14,8 @@ import (
 type Files interface {
 	// Resolve returns an absolute path without symbolic links and "..". Parts that do not exist are kept as they are.
 	Resolve(path string) (string, error)
-	// Match returns the resolved paths of the files that a pattern matches, at most most of them. complete is false
-	// if there are more.
+	// Match returns the resolved paths of the files that a pattern matches. It stops after most files; complete is then
+	// false.
 	Match(pattern string, most int) (paths []string, complete bool)
 	// Below returns a file below root for which report returns true, or "". complete is false if more than most files
 	// would have to be looked at.

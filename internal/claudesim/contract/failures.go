@@ -132,8 +132,8 @@ func joined(lines []string) string {
 	return strings.Join(words, " ")
 }
 
-// panicOrLastLine returns the panic that ended a test or a package, or else the last line of its output.
-func panicOrLastLine(output string) string {
+// lastLine returns the panic that ended a test or a package, or else the last line of its output.
+func lastLine(output string) string {
 	last := "no output"
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)

@@ -118,7 +118,7 @@ func (c *contractCase) rows(label string) []row {
 				rows = append(rows, row{place, d})
 			}
 		default:
-			rows = append(rows, row{place, Difference{Field: "-", Expected: "an end", Got: panicOrLastLine(test.output)}})
+			rows = append(rows, row{place, Difference{Field: "-", Expected: "an end", Got: lastLine(test.output)}})
 		}
 	}
 	if len(rows) == 0 && !c.parent {
@@ -160,7 +160,7 @@ func (s *Summary) addUp() verdict {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.packages)) {
 		if p := s.packages[name]; p.ended == actionFail && !blamed[name] {
-			v.rows = append(v.rows, row{path.Base(name), Difference{Field: "-", Expected: "tests that run", Got: panicOrLastLine(p.output)}})
+			v.rows = append(v.rows, row{path.Base(name), Difference{Field: "-", Expected: "tests that run", Got: lastLine(p.output)}})
 			v.differ++
 			v.cases++
 		}
