@@ -14,11 +14,11 @@ import (
 type Files interface {
 	// Resolve returns an absolute path without symbolic links and "..". Parts that do not exist are kept as they are.
 	Resolve(path string) (string, error)
-	// Match returns the resolved paths of the files that a pattern matches. It stops after most files; complete is then
-	// false.
+	// Match returns the resolved paths of the files that a pattern matches. The parameter most bounds their number. If
+	// there are more, complete is false.
 	Match(pattern string, most int) (paths []string, complete bool)
-	// Below returns a file below root for which report returns true, or "". complete is false if more than most files
-	// would have to be looked at.
+	// Below returns a file below root for which report returns true, or "". The parameter most bounds the files that are
+	// examined. If there are more, complete is false.
 	Below(root string, most int, report func(path string) bool) (found string, complete bool)
 	// LookPath returns the path of the program that a name refers to, or "".
 	LookPath(name string, path []string) string
