@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
-	"unicode"
 
+	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
@@ -216,14 +216,8 @@ func beginning(text string) string {
 	return strings.ToValidUTF8(text[:maxInputBytes], "") + "…"
 }
 
-// oneLine returns text with every run of blanks and unprintable characters as one space, cut
-// to limit characters.
+// oneLine returns at most limit characters of text on one line, printable only.
 func oneLine(text string, limit int) string {
-	blank := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	text = text[:min(len(text), 8*limit)] // enough for a beginning, however long the text is
-	line := []rune(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), blank), " "))
-	if len(line) > limit {
-		return string(line[:limit-1]) + "…"
-	}
-	return string(line)
+	return plaintext.Cut(plaintext.Compact(strings.ToValidUTF8(text, "")), limit)
 }

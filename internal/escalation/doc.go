@@ -3,7 +3,7 @@
 //
 // Everything here is a value or a pure function, so that a workflow may call it
 // and a table may test it. It reads no clock and no configuration, keeps no
-// state, and imports the standard library only.
+// state, and imports the standard library and internal/plaintext only.
 //
 //	            +------------------------------------------------+
 //	            v                                                |

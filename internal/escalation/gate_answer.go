@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // MaxActor is how many characters the name of whoever answers may have.
@@ -78,7 +80,7 @@ func CheckActor(actor string) error {
 		return errors.New("actor is empty: say who you are")
 	case utf8.RuneCountInString(actor) > MaxActor:
 		return fmt.Errorf("actor has %d characters, and at most %d are allowed", utf8.RuneCountInString(actor), MaxActor)
-	case strings.ContainsFunc(actor, unprintable): // two names that look the same must be the same
+	case !plaintext.IsLine(actor): // two names that look the same must be the same
 		return errors.New("actor has characters that cannot be printed: give a plain name")
 	}
 	return nil

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Markdown renders the handoff as a section of a prompt. Nearly all of it came from an agent, which
@@ -73,12 +74,12 @@ func (c CooldownState) markdown() string {
 	if err != nil {
 		return "" // a time beyond the year 9999: nothing that a ledger holds
 	}
-	return "```json\n" + visible(string(text)) + "\n```"
+	return "```json\n" + plaintext.Block(string(text)) + "\n```"
 }
 
 // quoted puts "> " before every line of text; "" for blank text.
 func quoted(text string) string {
-	text = strings.TrimSpace(visible(text))
+	text = strings.TrimSpace(plaintext.Block(text))
 	if text == "" {
 		return ""
 	}
@@ -93,24 +94,5 @@ func name(text string) string { return oneLine(cut(text, longestName)) }
 
 var inCell = strings.NewReplacer(`\`, `\\`, "|", `\|`)
 
-// oneLine makes text safe for a cell or a list item: no line breaks, no delimiters.
-func oneLine(text string) string {
-	return inCell.Replace(strings.Join(strings.Fields(visible(text)), " "))
-}
-
-// visible leaves nothing in text that a reader cannot see, such as characters that turn its
-// direction, and no line break but \n.
-func visible(text string) string {
-	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "\uFFFD")
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r == '\r' || r == '\v' || r == '\f' || r == '\u0085' || unicode.In(r, unicode.Zl, unicode.Zp):
-			return '\n'
-		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
-			return -1
-		}
-		return r
-	}, text)
-}
+// oneLine returns text for a cell or a list item: on one line, with the delimiters escaped.
+func oneLine(text string) string { return inCell.Replace(plaintext.Compact(text)) }

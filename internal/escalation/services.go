@@ -2,9 +2,9 @@ package escalation
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Limits on the names of services. They come from people and from agents, and end up in
@@ -27,20 +27,16 @@ func CheckServices(services []string) error {
 	return nil
 }
 
-// nameProblem says what kind of name a service must not have; "" if it may.
+// nameProblem returns what is wrong with the name of a service, or "".
 func nameProblem(service string) string {
 	switch {
 	case blank(service):
 		return "a blank name"
 	case utf8.RuneCountInString(service) > MaxServiceName:
 		return fmt.Sprintf("a name of more than %d characters", MaxServiceName)
-	case strings.ContainsFunc(service, unprintable):
+	case !plaintext.IsLine(service):
 		return "a name with characters that cannot be printed"
 	default:
 		return ""
 	}
 }
-
-// unprintable reports whether r is a control, a mark of direction or another character that shows
-// nothing, or a space other than the ordinary one.
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // sendLimit bounds one attempt at one target. A service that is up answers in a second or two.
@@ -98,7 +100,7 @@ func (t Target) ID() string {
 func (t Target) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
-	m.Title = strings.Join(strings.Fields(m.Title), " ") // it becomes a header at some services
+	m.Title = plaintext.Compact(m.Title) // it becomes a header at some services
 	// The libraries below take no context, or not all the way down.
 	sent := make(chan error, 1)
 	go func() {
