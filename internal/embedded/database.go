@@ -15,6 +15,8 @@ import (
 	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
 	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/filelock"
 )
 
 // database is where the server keeps everything: a file that this process holds for itself, or memory.
@@ -22,7 +24,7 @@ type database struct {
 	// name is the absolute path of the file, or in memory a name that no other server has.
 	name string
 	// lock keeps other processes away from the file; nil in memory.
-	lock *os.File
+	lock *filelock.Lock
 }
 
 // openDatabase takes the database file for this process and makes sure that it has the schema of
@@ -84,23 +86,16 @@ func checkWritable(name string) error {
 // ErrInUse is returned for a database file that another server holds.
 var ErrInUse = errors.New("another server uses this database; stop it, or use another database file")
 
-// lockFile takes the lock of that name. The kernel gives it back when the process ends, however it
-// ends, so the file that stays behind means nothing.
-func lockFile(name string) (*os.File, error) {
-	lock, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the caller names the file
-	if err != nil {
-		return nil, fmt.Errorf("lock file %s cannot be written; make its directory writable for this user: %w", name, err)
-	}
-	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+// lockFile locks the file of that name for this process. The file stays when the process ends.
+func lockFile(name string) (*filelock.Lock, error) {
+	lock, err := filelock.Create(name)
 	switch {
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		err = fmt.Errorf("lock file %s is held: %w", name, ErrInUse)
+	case errors.Is(err, filelock.ErrHeld):
+		return nil, fmt.Errorf("lock file %s is held: %w", name, ErrInUse)
 	case err != nil:
-		err = fmt.Errorf("lock file %s cannot be locked: %w", name, err)
-	default:
-		return lock, nil
+		return nil, fmt.Errorf("lock file %s cannot be locked; make it and its directory writable for this user: %w", name, err)
 	}
-	return nil, errors.Join(err, lock.Close())
+	return lock, nil
 }
 
 // close writes the log of the database into its main file, so that a copy of that one file is whole,
