@@ -1,6 +1,9 @@
 package claude
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // price is what a model costs, in US dollars per million tokens.
 type price struct {
@@ -99,6 +102,44 @@ func (l priceList) sum(calls []*apiCall) float64 {
 	total := 0.0
 	for _, call := range calls {
 		total += l.estimate(call.model, call.usage)
+	}
+	return total
+}
+
+// cost returns what the invocation itself cost, in US dollars, and whether any of it is an estimate. Calls after the last
+// result are estimated, and all calls if no result says.
+func (a *accumulator) cost(p versionProfile) (usd float64, estimated bool) {
+	reported, known := p.ownCost(a.results)
+	unreported := a.usage.calls
+	if known {
+		unreported = a.usage.calls[a.usage.settled:]
+	}
+	return reported + p.prices.sum(unreported), len(unreported) > 0
+}
+
+// ownCost returns what an invocation itself cost, in US dollars, by all its result lines. It reports false if they do
+// not say.
+func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
+	if len(results) == 0 {
+		return 0, false
+	}
+	unknown := func(r resultLine) bool { return r.SinceLastResult == nil }
+	if !slices.ContainsFunc(results, unknown) {
+		return sumSinceLast(results), true
+	}
+	if p.carriesCost {
+		return 0, false
+	}
+	// Every line repeats the process's total so far.
+	return results[len(results)-1].TotalCostUSD.usd(), true
+}
+
+func sumSinceLast(results []resultLine) float64 {
+	total := 0.0
+	for _, result := range results {
+		for _, model := range result.SinceLastResult {
+			total += model.CostUSD.usd()
+		}
 	}
 	return total
 }

@@ -1,7 +1,7 @@
 // Package claude drives the real `claude` command line: it builds an invocation, runs it,
 // reads the event stream, and returns what came of it as a Result or a typed *Error.
 //
-//	Invocation -> arguments, environment, prompt -> process -> lines -> events -> tally -> judge -> Result, *Error
+//	Invocation -> arguments, environment, prompt -> process -> lines -> events -> accumulator -> judge -> Result, *Error
 //
 // Two versions of the CLI were measured, and they differ. Everything that differs is in
 // version.go, chosen once by `claude --version` in Locate; no other file asks which version runs.

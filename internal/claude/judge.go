@@ -35,7 +35,7 @@ type finding struct {
 func (r *run) judge(exit process.Exit, startErr error) *Error {
 	var found finding
 	unavailable, refused := errors.AsType[*process.SandboxError](startErr)
-	switch last := r.tally.last(); {
+	switch last := r.acc.last(); {
 	case errors.Is(startErr, errDiskFull):
 		found = finding{KindDiskFull, fmt.Sprintf("claude's output was lost: %v", startErr), startErr}
 	case exit.StoppedBy != nil:
@@ -77,9 +77,9 @@ func (r *run) judgeStop(cause error) finding {
 
 // meanwhile says what a silent CLI was waiting for.
 func (r *run) meanwhile() string {
-	switch r.tally.phase {
+	switch r.acc.phase {
 	case PhaseRetrying:
-		return fmt.Sprintf(" while the API kept failing (status %d)", r.tally.apiStatus)
+		return fmt.Sprintf(" while the API kept failing (status %d)", r.acc.apiStatus)
 	case PhaseTool:
 		return " while a tool was running"
 	case PhaseStarting, PhaseThinking, PhaseEnding:
@@ -97,7 +97,7 @@ func (r *run) judgeSilence(exit process.Exit) finding {
 		return finding{kind: KindNoConversation, message: said}
 	case strings.Contains(stderr, sessionInUseText):
 		return finding{kind: KindSessionInUse, message: said}
-	case exit.Code == 1 && r.tally.lines == 0 && isComplaint(said):
+	case exit.Code == 1 && r.acc.lines == 0 && isComplaint(said):
 		return finding{kind: KindUsage, message: "claude rejected its arguments: " + said}
 	case said != "":
 		return finding{kind: KindMalformed, message: fmt.Sprintf("claude ended without a result (%s): %s", exit, said)}
@@ -138,7 +138,7 @@ func (r *run) judgeResult(last *resultLine, exit process.Exit) finding {
 }
 
 func (r *run) hasStructured() bool {
-	for _, result := range r.tally.results {
+	for _, result := range r.acc.results {
 		if result.Structured != nil {
 			return true
 		}
@@ -161,7 +161,7 @@ func (r *run) judgeFailure(last *resultLine) finding {
 	case strings.Contains(explanation, noConversationText):
 		return finding{kind: KindNoConversation, message: explanation}
 	}
-	if kind := apiFailure(int(last.APIStatus), r.tally.apiError); kind != "" {
+	if kind := apiFailure(int(last.APIStatus), r.acc.apiError); kind != "" {
 		return finding{kind: kind, message: "the API call failed: " + explanation}
 	}
 	return finding{kind: KindFailed, message: fmt.Sprintf("claude failed (%s): %s", last.Subtype, explanation)}
@@ -197,8 +197,8 @@ func (r *run) explain(last *resultLine) string {
 // failure completes a finding. Secrets are masked before the message is cut, so that no
 // half of one is left.
 func (r *run) failure(found finding, exit process.Exit) *Error {
-	status := r.tally.apiStatus
-	if last := r.tally.last(); last != nil {
+	status := r.acc.apiStatus
+	if last := r.acc.last(); last != nil {
 		status = int(last.APIStatus)
 	}
 	return &Error{

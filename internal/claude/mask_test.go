@@ -18,7 +18,7 @@ func TestNothingThatIsPassedOnHoldsCredentials(t *testing.T) {
 	mask := redact.New([]string{"ANTHROPIC_API_KEY=" + secret})
 	var reports []Progress
 	observe := reporter{report: func(p Progress) { reports = append(reports, p) }}
-	r := &run{cli: cliOf("2.1.330"), mask: mask, tally: tally{calls: ledger{mask: mask}}}
+	r := &run{cli: cliOf("2.1.330"), mask: mask, acc: accumulator{calls: ledger{mask: mask}}}
 	for _, line := range []string{
 		`{"type":"assistant","message":{"id":"a","content":[{"type":"text","text":"the key is ` + secret + `"},` +
 			`{"type":"tool_use","id":"1","name":"Bash","input":{"command":"curl -H ` + secret + `"}},` +
@@ -32,7 +32,7 @@ func TestNothingThatIsPassedOnHoldsCredentials(t *testing.T) {
 		`{"type":"result","subtype":"success","structured_output":{"key":"` + secret + `"},"result":"done with ` + secret + `",` +
 			`"permission_denials":[{"tool_name":"Bash","tool_use_id":"9","tool_input":{"command":"echo ` + secret + `"}}]}`,
 	} {
-		observe.see(r.tally.line([]byte(line)), &r.tally)
+		observe.see(r.acc.line([]byte(line)), &r.acc)
 	}
 	result := r.result(process.Exit{})
 	require.Len(t, result.InFlight, 6)

@@ -9,7 +9,7 @@ import (
 // arrives in very many pieces.
 const textInterval = time.Second
 
-// reporter turns a tally into reports of progress.
+// reporter reports progress from an accumulator.
 type reporter struct {
 	report func(Progress)
 	prices priceList
@@ -30,7 +30,7 @@ func (o *reporter) started(pid int) {
 }
 
 // see reports what an event of the given kind has changed.
-func (o *reporter) see(kind eventType, t *tally) {
+func (o *reporter) see(kind eventType, a *accumulator) {
 	if o.report == nil || kind == "" {
 		return
 	}
@@ -43,13 +43,13 @@ func (o *reporter) see(kind eventType, t *tally) {
 	o.last = now
 	o.report(Progress{
 		PID:       o.pid,
-		SessionID: t.sessionID,
-		Phase:     t.phase,
-		Turns:     t.usage.turns(),
-		Tokens:    t.usage.mainTokens(),
-		CostUSD:   o.prices.sum(t.usage.calls),
-		Recent:    t.calls.recent(),
-		InFlight:  t.calls.inFlight(),
+		SessionID: a.sessionID,
+		Phase:     a.phase,
+		Turns:     a.usage.turns(),
+		Tokens:    a.usage.mainTokens(),
+		CostUSD:   o.prices.sum(a.usage.calls),
+		Recent:    a.calls.recent(),
+		InFlight:  a.calls.inFlight(),
 		At:        now,
 	})
 }

@@ -116,27 +116,27 @@ type ToolCall struct {
 
 // result puts together what is known at the end.
 func (r *run) result(exit process.Exit) Result {
-	t := &r.tally
+	a := &r.acc
 	result := Result{
-		SessionID:     t.sessionID,
-		CLIVersion:    cmp.Or(t.version, r.cli.Version()),
-		Model:         t.mainModel(),
-		Text:          t.lastText,
-		Turns:         t.usage.turns(),
-		Tokens:        t.usage.mainTokens(),
-		ContextTokens: t.usage.context(),
-		Denials:       t.reportedDenials(),
-		InFlight:      t.calls.inFlight(),
-		Made:          t.calls.made(),
+		SessionID:     a.sessionID,
+		CLIVersion:    cmp.Or(a.version, r.cli.Version()),
+		Model:         a.mainModel(),
+		Text:          a.lastText,
+		Turns:         a.usage.turns(),
+		Tokens:        a.usage.mainTokens(),
+		ContextTokens: a.usage.context(),
+		Denials:       a.reportedDenials(),
+		InFlight:      a.calls.inFlight(),
+		Made:          a.calls.made(),
 		ExitCode:      exit.Code,
 		Containment:   exit.Containment.Mode,
 		Sandbox:       exit.Sandbox.String(),
 		Survivors:     exit.Survivors,
 		Duration:      time.Since(r.started),
 	}
-	result.CostUSD, result.CostEstimated = t.cost(r.cli.profile)
-	if last := t.last(); last != nil {
-		t.addReported(&result, last)
+	result.CostUSD, result.CostEstimated = a.cost(r.cli.profile)
+	if last := a.last(); last != nil {
+		a.addReported(&result, last)
 	}
 	result.Text = r.mask.Text(result.Text)
 	result.Structured = r.mask.JSON(result.Structured)
@@ -144,7 +144,7 @@ func (r *run) result(exit process.Exit) Result {
 }
 
 // addReported adds to result what only result lines say.
-func (t *tally) addReported(result *Result, last *resultLine) {
+func (a *accumulator) addReported(result *Result, last *resultLine) {
 	if !last.IsError && last.Text != "" {
 		result.Text = last.Text
 	}
@@ -152,10 +152,10 @@ func (t *tally) addReported(result *Result, last *resultLine) {
 	result.Subtype = string(last.Subtype)
 	result.TerminalReason = string(last.TerminalReason)
 	result.APIStatus = int(last.APIStatus)
-	result.ContextWindow = t.window(last)
+	result.ContextWindow = a.window(last)
 
 	turns, tokens := 0, Tokens{}
-	for _, line := range t.results {
+	for _, line := range a.results {
 		turns += int(line.Turns)
 		tokens = tokens.Add(line.Usage.tokens())
 		if line.Structured != nil {
@@ -172,8 +172,8 @@ func (t *tally) addReported(result *Result, last *resultLine) {
 
 // window returns the main model's window as last reports it, or 0. Other models are listed
 // beside it: subagents', and those of the conversation that was resumed.
-func (t *tally) window(last *resultLine) int {
-	for _, model := range []string{t.mainModel(), t.initModel} {
+func (a *accumulator) window(last *resultLine) int {
+	for _, model := range []string{a.mainModel(), a.initModel} {
 		if used, ok := last.ModelUsage[model]; ok {
 			return int(used.ContextWindow)
 		}
@@ -186,20 +186,9 @@ func (t *tally) window(last *resultLine) int {
 	return 0
 }
 
-// cost returns this invocation's own cost in US dollars, and whether any of it is an estimate:
-// calls after the last result, or all of them when no result tells.
-func (t *tally) cost(p versionProfile) (usd float64, estimated bool) {
-	reported, known := p.ownCost(t.results)
-	unreported := t.usage.calls
-	if known {
-		unreported = t.usage.calls[t.usage.settled:]
-	}
-	return reported + p.prices.sum(unreported), len(unreported) > 0
-}
-
-func (t *tally) reportedDenials() []Denial {
+func (a *accumulator) reportedDenials() []Denial {
 	var denials []Denial
-	for _, d := range t.denials {
+	for _, d := range a.denials {
 		denials = append(denials, Denial{Tool: d.Tool, Input: d.Input})
 	}
 	return denials

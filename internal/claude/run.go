@@ -39,7 +39,7 @@ type run struct {
 	spec       process.Spec
 	mask       *redact.Redactor
 	started    time.Time
-	tally      tally
+	acc        accumulator
 	stderr     tailWriter
 	observe    reporter
 }
@@ -66,7 +66,7 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 		invocation: invocation,
 		mask:       mask,
 		stderr:     tailWriter{limit: 5 * maxStderrBytes}, // masking makes it shorter
-		tally:      tally{phase: PhaseStarting, calls: ledger{mask: mask}},
+		acc:        accumulator{phase: PhaseStarting, calls: ledger{mask: mask}},
 		spec: process.Spec{
 			Path:  c.path,
 			Args:  args,
@@ -107,7 +107,7 @@ func (r *run) execute(ctx context.Context) (process.Exit, error) {
 	if err != nil {
 		return process.Exit{Code: -1, StoppedBy: context.Cause(limited)}, err
 	}
-	if r.tally.last() == nil && ctx.Err() == nil {
+	if r.acc.last() == nil && ctx.Err() == nil {
 		err = output.probe()
 	}
 	return exit, err
@@ -116,8 +116,8 @@ func (r *run) execute(ctx context.Context) (process.Exit, error) {
 // follow runs the CLI and takes in its stream as it comes.
 func (r *run) follow(ctx context.Context, output *spool, dog *watchdog) (process.Exit, error) {
 	lines := &lineWriter{limit: r.cli.bounds.line, handle: func(line []byte) {
-		r.tally.calls.frozen = output.pastStop()
-		r.observe.see(r.tally.line(line), &r.tally)
+		r.acc.calls.frozen = output.pastStop()
+		r.observe.see(r.acc.line(line), &r.acc)
 	}}
 	sink := writerFunc(func(p []byte) (int, error) {
 		dog.alive()

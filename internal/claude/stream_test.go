@@ -95,8 +95,8 @@ func TestNumbersAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzTally feeds lines that no CLI would print. Whatever comes, the sums stay sums.
-func FuzzTally(f *testing.F) {
+// FuzzAccumulator feeds lines that no CLI would print. Whatever comes, the sums stay sums.
+func FuzzAccumulator(f *testing.F) {
 	for _, version := range measured() {
 		streams, err := filepath.Glob(filepath.Join("testdata", "streams", version, "*.jsonl"))
 		require.NoError(f, err)
@@ -115,7 +115,7 @@ func FuzzTally(f *testing.F) {
 		var progress Progress
 		observe := reporter{report: func(p Progress) { progress = p }, prices: newPrices()}
 		r := &run{cli: cliOf("2.1.330")}
-		lines := &lineWriter{handle: func(line []byte) { observe.see(r.tally.line(line), &r.tally) }}
+		lines := &lineWriter{handle: func(line []byte) { observe.see(r.acc.line(line), &r.acc) }}
 		at := min(int(cut%(1<<20)), len(stream))
 		for _, part := range [][]byte{stream[:at], stream[at:]} {
 			n, err := lines.Write(part)
@@ -132,7 +132,7 @@ func FuzzTally(f *testing.F) {
 		require.LessOrEqual(t, len(progress.Recent), RecentCalls)
 		require.GreaterOrEqual(t, result.Tokens.Total(), 0)
 		require.GreaterOrEqual(t, result.Turns, 0)
-		if len(r.tally.results) == 0 {
+		if len(r.acc.results) == 0 {
 			require.NotNil(t, failed, "no run is good without a result")
 		}
 		if failed != nil {
@@ -143,12 +143,12 @@ func FuzzTally(f *testing.F) {
 	})
 }
 
-func BenchmarkTally(b *testing.B) {
+func BenchmarkAccumulator(b *testing.B) {
 	stream, err := os.ReadFile(filepath.Join("testdata", "streams", "2.1.330", "background.jsonl"))
 	require.NoError(b, err)
 	b.SetBytes(int64(len(stream)))
 	for b.Loop() {
-		var counts tally
+		var counts accumulator
 		lines := &lineWriter{handle: func(line []byte) { counts.line(line) }}
 		_, _ = lines.Write(stream)
 	}
@@ -161,7 +161,7 @@ func TestTheWindowIsTheMainThreads(t *testing.T) {
 		return `{"type":"assistant","parent_tool_use_id":` + parent + `,"message":{"id":"` + id +
 			`","model":"claude-haiku-5-5","content":[],"usage":{"input_tokens":` + tokens + `,"output_tokens":1}}}`
 	}
-	var counts tally
+	var counts accumulator
 	for _, line := range []string{message("a", "null", "100"), message("b", "null", "200"), message("c", `"toolu_1"`, "9000")} {
 		counts.line([]byte(line))
 	}

@@ -73,7 +73,7 @@ func replay(t testing.TB, version, name string, rec recording) *run {
 		started:    time.Now(),
 	}
 	_, _ = r.stderr.Write([]byte(rec.stderr))
-	lines := &lineWriter{handle: func(line []byte) { r.tally.line(line) }}
+	lines := &lineWriter{handle: func(line []byte) { r.acc.line(line) }}
 	for chunk := range bytes.SplitAfterSeq(stream, []byte("e")) { // anywhere but at the ends of lines
 		_, _ = lines.Write(chunk)
 	}
@@ -154,7 +154,7 @@ func TestEstimateAgreesWithTheCLI(t *testing.T) {
 			exact := r.result(process.Exit{})
 			require.False(t, exact.CostEstimated)
 
-			r.tally.results, r.tally.usage.settled = nil, 0
+			r.acc.results, r.acc.usage.settled = nil, 0
 			estimated := r.result(process.Exit{})
 			require.True(t, estimated.CostEstimated)
 			require.InEpsilon(t, exact.CostUSD, estimated.CostUSD, 1e-9, "%s %s", version, name)
@@ -170,8 +170,8 @@ func TestCallsAfterTheLastResultAreEstimated(t *testing.T) {
 		r := replay(t, version, "background", recording{})
 		whole := r.result(process.Exit{})
 
-		first := r.tally.results[:1]
-		r.tally.results, r.tally.usage.settled = first, 2
+		first := r.acc.results[:1]
+		r.acc.results, r.acc.usage.settled = first, 2
 		cut := r.result(process.Exit{})
 		require.True(t, cut.CostEstimated)
 		require.InEpsilon(t, whole.CostUSD, cut.CostUSD, 1e-9)
@@ -185,7 +185,7 @@ func TestAnInterruptedCallStaysInFlight(t *testing.T) {
 	for _, version := range measured() {
 		stream, err := os.ReadFile(filepath.Join("testdata", "streams", version, "interrupted_in_tool.jsonl"))
 		require.NoError(t, err)
-		var counts tally
+		var counts accumulator
 		for line := range bytes.Lines(stream) {
 			counts.calls.frozen = counts.calls.frozen || bytes.Contains(line, []byte("doesn't want to proceed")) ||
 				bytes.Contains(line, []byte(`"status":"stopped"`))

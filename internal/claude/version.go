@@ -84,33 +84,6 @@ func (p versionProfile) listedIn(help string) bool {
 	return len(p.flags) > 0
 }
 
-// ownCost returns what an invocation itself cost, in US dollars, going by all its result
-// lines. It reports false when they do not tell.
-func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
-	if len(results) == 0 {
-		return 0, false
-	}
-	unknown := func(r resultLine) bool { return r.SinceLastResult == nil }
-	if !slices.ContainsFunc(results, unknown) {
-		return sumSinceLast(results), true
-	}
-	if p.carriesCost {
-		return 0, false
-	}
-	// Every line repeats the process's total so far.
-	return results[len(results)-1].TotalCostUSD.usd(), true
-}
-
-func sumSinceLast(results []resultLine) float64 {
-	total := 0.0
-	for _, result := range results {
-		for _, model := range result.SinceLastResult {
-			total += model.CostUSD.usd()
-		}
-	}
-	return total
-}
-
 // warning returns a sentence when p does not cover v, or "". It names the measured version that is
 // nearest to v.
 func (p versionProfile) warning(v version) string {

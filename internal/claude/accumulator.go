@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// tally adds up a stream, line by line. It is used by one goroutine at a time, and at any moment
-// it knows the most that can be known by then.
-type tally struct {
+// accumulator adds up a stream, line by line. One goroutine uses it at a time. At any moment it holds all that is known
+// by then.
+type accumulator struct {
 	sessionID string
 	version   string
 	initModel string
@@ -44,7 +44,7 @@ type apiCall struct {
 
 // line takes in one line of the stream and reports what kind of event it was; the empty kind
 // is a line that counts for nothing.
-func (t *tally) line(line []byte) eventType {
+func (a *accumulator) line(line []byte) eventType {
 	if line = bytes.TrimSpace(line); len(line) == 0 || line[0] != '{' {
 		return ""
 	}
@@ -52,88 +52,88 @@ func (t *tally) line(line []byte) eventType {
 	if !decode(line, &head) || head.Type == "" {
 		return ""
 	}
-	t.lines++
+	a.lines++
 	if head.SessionID != "" {
-		t.sessionID = head.SessionID
+		a.sessionID = head.SessionID
 	}
 	switch head.Type {
 	case eventSystem:
-		t.system(head.Subtype, line)
+		a.system(head.Subtype, line)
 	case eventAssistant:
-		t.assistant(head.Parent, line)
+		a.assistant(head.Parent, line)
 	case eventUser:
-		t.user(line)
+		a.user(line)
 	case eventStream:
-		t.stream(head.Parent, line)
+		a.stream(head.Parent, line)
 	case eventResult:
-		t.result(line)
+		a.result(line)
 	}
 	return head.Type
 }
 
-func (t *tally) system(subtype systemSubtype, line []byte) {
+func (a *accumulator) system(subtype systemSubtype, line []byte) {
 	var event systemLine
 	if !decode(line, &event) {
 		return
 	}
 	switch subtype {
 	case systemInit:
-		t.version, t.initModel = event.CLIVersion, event.Model
+		a.version, a.initModel = event.CLIVersion, event.Model
 	case systemRetry:
-		t.apiStatus = int(event.ErrorStatus)
-		t.phase = PhaseRetrying
+		a.apiStatus = int(event.ErrorStatus)
+		a.phase = PhaseRetrying
 	case systemDenied:
-		t.deny(denial{Tool: event.ToolName, ToolUseID: event.ToolUseID, Input: t.calls.input(event.ToolUseID)})
+		a.deny(denial{Tool: event.ToolName, ToolUseID: event.ToolUseID, Input: a.calls.input(event.ToolUseID)})
 	case systemTaskStarted:
-		t.calls.background(event.ToolUseID, event.TaskID)
+		a.calls.background(event.ToolUseID, event.TaskID)
 	case systemTaskNotification:
-		t.calls.backgroundEnded(event.TaskID)
+		a.calls.backgroundEnded(event.TaskID)
 	}
 }
 
 // assistant takes in one block of a message. Its usage has a placeholder for the output; the
 // true number comes with the stream, except for subagents, whose stream is not passed on.
-func (t *tally) assistant(parent string, line []byte) {
+func (a *accumulator) assistant(parent string, line []byte) {
 	var event messageLine
 	if !decode(line, &event) {
 		return
 	}
 	if event.Message.Model == syntheticModel {
-		t.apiError = event.Error
+		a.apiError = event.Error
 		return
 	}
-	t.phase, t.apiError = PhaseThinking, ""
-	t.usage.add(event.Message.ID, parent, event.Message.Model, event.Message.Usage)
+	a.phase, a.apiError = PhaseThinking, ""
+	a.usage.add(event.Message.ID, parent, event.Message.Model, event.Message.Usage)
 	for _, block := range event.Message.Content {
 		switch block.Type {
 		case blockText:
 			if parent == "" {
-				t.lastText = block.Text
+				a.lastText = block.Text
 			}
 		case blockToolUse:
-			t.calls.start(block)
-			t.phase = PhaseTool
+			a.calls.start(block)
+			a.phase = PhaseTool
 		case blockToolResult: // only a user's message has one
 		}
 	}
 }
 
-func (t *tally) user(line []byte) {
+func (a *accumulator) user(line []byte) {
 	var event messageLine
 	if !decode(line, &event) {
 		return
 	}
 	for _, block := range event.Message.Content {
 		if block.Type == blockToolResult {
-			t.calls.end(block.ToolUseID, block.IsError)
+			a.calls.end(block.ToolUseID, block.IsError)
 		}
 	}
-	if !t.calls.anyRunning() {
-		t.phase = PhaseThinking
+	if !a.calls.anyRunning() {
+		a.phase = PhaseThinking
 	}
 }
 
-func (t *tally) stream(parent string, line []byte) {
+func (a *accumulator) stream(parent string, line []byte) {
 	if !bytes.Contains(line, []byte(streamMessageStart)) && !bytes.Contains(line, []byte(streamMessageDelta)) {
 		return // a piece of text: the many lines that need no second look
 	}
@@ -143,14 +143,14 @@ func (t *tally) stream(parent string, line []byte) {
 	}
 	switch event.Event.Type {
 	case streamMessageStart:
-		t.phase, t.apiStatus = PhaseThinking, 0
-		t.usage.begin(event.Event.Message.ID, parent, event.Event.Message.Model, event.Event.Message.Usage)
+		a.phase, a.apiStatus = PhaseThinking, 0
+		a.usage.begin(event.Event.Message.ID, parent, event.Event.Message.Model, event.Event.Message.Usage)
 	case streamMessageDelta:
-		t.usage.update(parent, event.Event.Usage)
+		a.usage.update(parent, event.Event.Usage)
 	}
 }
 
-func (t *tally) result(line []byte) {
+func (a *accumulator) result(line []byte) {
 	var event resultLine
 	if !decode(line, &event) {
 		return
@@ -160,36 +160,36 @@ func (t *tally) result(line []byte) {
 	}
 	event.Structured = bytes.Clone(event.Structured)
 	for _, d := range event.Denials {
-		t.deny(d)
+		a.deny(d)
 	}
-	t.results = append(t.results, event)
-	t.usage.settled = len(t.usage.calls)
-	t.phase = PhaseEnding
+	a.results = append(a.results, event)
+	a.usage.settled = len(a.usage.calls)
+	a.phase = PhaseEnding
 }
 
 // deny notes a refused call once: it is reported when it happens and again with the result.
-func (t *tally) deny(d denial) {
+func (a *accumulator) deny(d denial) {
 	known := func(other denial) bool { return other.ToolUseID == d.ToolUseID }
-	if d.ToolUseID == "" || !slices.ContainsFunc(t.denials, known) {
-		d.Tool, d.Input, _ = t.calls.masked(d.Tool, d.Input)
-		t.denials = append(t.denials, d)
+	if d.ToolUseID == "" || !slices.ContainsFunc(a.denials, known) {
+		d.Tool, d.Input, _ = a.calls.masked(d.Tool, d.Input)
+		a.denials = append(a.denials, d)
 	}
 }
 
 // last returns the last result, which says how the run ended, or nil.
-func (t *tally) last() *resultLine {
-	if len(t.results) == 0 {
+func (a *accumulator) last() *resultLine {
+	if len(a.results) == 0 {
 		return nil
 	}
-	return &t.results[len(t.results)-1]
+	return &a.results[len(a.results)-1]
 }
 
 // mainModel returns the full name of the model that the main thread used last.
-func (t *tally) mainModel() string {
-	if t.usage.lastMain != nil && t.usage.lastMain.model != "" {
-		return t.usage.lastMain.model
+func (a *accumulator) mainModel() string {
+	if a.usage.lastMain != nil && a.usage.lastMain.model != "" {
+		return a.usage.lastMain.model
 	}
-	return t.initModel
+	return a.initModel
 }
 
 // add notes what is known of the call that answered with the message id.
