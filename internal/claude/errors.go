@@ -1,7 +1,5 @@
 package claude
 
-import "errors"
-
 const (
 	// maxStderrBytes is how much of the CLI's standard error an Error keeps.
 	maxStderrBytes = 4096
@@ -69,12 +67,4 @@ func (e *Error) Retryable() bool {
 		return false
 	}
 	return false
-}
-
-// KindOf returns the kind of the *Error in err's chain, or "" when there is none.
-func KindOf(err error) ErrorKind {
-	if failed, ok := errors.AsType[*Error](err); ok {
-		return failed.Kind
-	}
-	return ""
 }

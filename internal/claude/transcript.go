@@ -20,7 +20,7 @@ func (c *CLI) TranscriptPath(dir, sessionID string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return TranscriptPath(home, dir, sessionID)
+	return transcriptPath(home, dir, sessionID)
 }
 
 // HasTranscript reports whether the CLI could resume the conversation sessionID in the working
@@ -109,10 +109,10 @@ func isMessage(line []byte) bool {
 	return json.Unmarshal(line, &head) == nil && (head.Type == eventUser || head.Type == eventAssistant)
 }
 
-// TranscriptPath returns where a CLI whose own directory is configDir keeps the conversation
+// transcriptPath returns where a CLI whose own directory is configDir keeps the conversation
 // sessionID of the working directory dir. The CLI goes by the directory's real path, so an existing
 // dir is resolved.
-func TranscriptPath(configDir, dir, sessionID string) (string, error) {
+func transcriptPath(configDir, dir, sessionID string) (string, error) {
 	if !isUUID(sessionID) {
 		return "", fmt.Errorf("transcript path: the session id %q is not a UUID", sessionID)
 	}

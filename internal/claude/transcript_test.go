@@ -70,7 +70,7 @@ func TestTranscripts(t *testing.T) {
 
 	path, err := cli.TranscriptPath(link, ownID)
 	require.NoError(t, err)
-	direct, err := TranscriptPath(filepath.Join(home, ".claude"), work, ownID)
+	direct, err := transcriptPath(filepath.Join(home, ".claude"), work, ownID)
 	require.NoError(t, err)
 	require.Equal(t, direct, path, "an existing login, by the directory's real path")
 

@@ -58,13 +58,13 @@ func Parse(rawURL string) (Target, error) {
 	case slices.Contains(shoutrrrServices(), service):
 		target.deliver, err = parseShoutrrr(service, rawURL)
 	default:
-		err = fmt.Errorf("begin with the scheme of a service, and %s:// is none; there are %s", scheme, strings.Join(Services(), ", "))
+		err = fmt.Errorf("begin with the scheme of a service, and %s:// is none; there are %s", scheme, strings.Join(services(), ", "))
 	}
 	return target, err
 }
 
-// Services lists the schemes that Parse knows.
-func Services() []string {
+// services lists the schemes that Parse knows.
+func services() []string {
 	all := append(shoutrrrServices(), appriseScheme, appriseTLSScheme)
 	slices.Sort(all)
 	return all

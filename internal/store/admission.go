@@ -129,7 +129,7 @@ func readFacts(
 	if facts.DaySpentUSD, err = daySpent(ctx, q, request.At); err != nil {
 		return facts, fmt.Errorf("add up what the day has cost: %w", err)
 	}
-	entries, err := ledger(ctx, q, request.At.Add(-policy.Cooldowns.Window()), nil)
+	entries, err := ledger(ctx, q, request.At.Add(-policy.Cooldowns.Window()))
 	if err != nil {
 		return facts, fmt.Errorf("read the ledger: %w", err)
 	}

@@ -94,7 +94,7 @@ func chargeOnce(ctx context.Context, tx *sql.Tx, charge escalation.Charge) (*esc
 		return nil, err
 	}
 	if !session.Forced {
-		recent, err := ledger(ctx, tx, charge.At.Add(-charge.Cooldowns.Window()), nil)
+		recent, err := ledger(ctx, tx, charge.At.Add(-charge.Cooldowns.Window()))
 		if err != nil {
 			return nil, fmt.Errorf("read the ledger: %w", err)
 		}

@@ -80,12 +80,12 @@ func eventFields(e *escalation.Event) []field {
 }
 
 // replacedFields lists the columns of replaced_reports, but for the number that keeps their order.
-func replacedFields(r *ReplacedReport) []field {
+func replacedFields(r *replacedReport) []field {
 	return []field{
-		{"session_id", &r.SessionID},
-		{"ended_at", millis{&r.EndedAt}},
-		{"cost_usd", &r.Report.CostUSD}, // once more, so that SQL can add it up
-		{"report", jsonText[escalation.Report]{&r.Report}},
+		{"session_id", &r.sessionID},
+		{"ended_at", millis{&r.endedAt}},
+		{"cost_usd", &r.report.CostUSD}, // once more, so that SQL can add it up
+		{"report", jsonText[escalation.Report]{&r.report}},
 	}
 }
 

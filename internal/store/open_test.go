@@ -50,7 +50,7 @@ func TestOpenAgainKeepsRecords(t *testing.T) {
 	want := mustOpen(t, first, opening("chain", "session", 0))
 	require.NoError(t, first.Close())
 
-	got, err := openFile(t, path).Session(bounded(t), want.ID)
+	got, err := openFile(t, path).BySessionID(bounded(t), want.SessionID)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }

@@ -15,11 +15,12 @@ import (
 
 // CloseSession records what a session came to and when it ended.
 //
-// A report that was recorded before changes nothing, not even the time of the end. A new
-// one for a session that is closed already takes over, because whoever reports
-// later knows more, and the one before is kept: see ReplacedReports. What the report's verdict
-// says of restarts and redeployments goes into the ledger: see Ledger. An unknown session is
-// ErrNotFound; a report without a final status, or no endedAt, is ErrInvalid.
+// A report that was recorded before changes nothing, not even the time of the end. A new report for a closed session
+// replaces the one before, because a later report knows more. The replaced one is kept, because its cost was paid too.
+// This happens, for instance, when a chain is reset and a tier runs again under the same id.
+//
+// The restarts and redeployments in the report's verdict are added to the ledger, unless they are there already. An
+// unknown session is ErrNotFound; a report without a final status, or no endedAt, is ErrInvalid.
 func (s *Store) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
 	_, err := s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt})
 	return err
@@ -32,15 +33,6 @@ func (s *Store) SettleSession(
 	ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time,
 ) (settled bool, err error) {
 	return s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt, onlyOpen: true})
-}
-
-// Session returns the record with the number id, or ErrNotFound.
-func (s *Store) Session(ctx context.Context, id int64) (escalation.Session, error) {
-	session, err := oneSession(ctx, s.db, selectSessions+" WHERE id = $1", id)
-	if err != nil {
-		return escalation.Session{}, fmt.Errorf("read session record %d: %w", id, err)
-	}
-	return session, nil
 }
 
 // BySessionID returns the record of the CLI's conversation sessionID, or ErrNotFound.
@@ -185,8 +177,8 @@ func keepReport(ctx context.Context, tx *sql.Tx, current escalation.Session, nex
 	if err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(earlier, func(r ReplacedReport) bool { return reflect.DeepEqual(r.Report, next) }) {
+	if slices.ContainsFunc(earlier, func(r replacedReport) bool { return reflect.DeepEqual(r.report, next) }) {
 		return true, nil
 	}
-	return false, keepReplaced(ctx, tx, ReplacedReport{SessionID: current.SessionID, EndedAt: current.EndedAt, Report: current.Report})
+	return false, keepReplaced(ctx, tx, replacedReport{current.SessionID, current.EndedAt, current.Report})
 }

@@ -29,7 +29,7 @@ func testEveryField(t *testing.T, database backend) {
 	want.ID, want.Sequence, want.Forced = got.ID, 1, false // what else the store gives out
 	require.Equal(t, want, got)
 
-	reread, err := open().Session(bounded(t), got.ID)
+	reread, err := open().BySessionID(bounded(t), got.SessionID)
 	require.NoError(t, err)
 	require.Equal(t, want, reread)
 }
@@ -187,10 +187,10 @@ func testCloseReplaces(t *testing.T, database backend) {
 	require.NoError(t, err)
 	require.Equal(t, second, got.Report)
 	require.Equal(t, noon.Add(time.Hour), got.EndedAt)
-	require.Equal(t, []store.ReplacedReport{{SessionID: "session", EndedAt: noon, Report: first}}, replaced(t, s, "session"))
+	require.Equal(t, []escalation.Report{first}, replaced(t, s, "session"))
 }
 
-func replaced(t testing.TB, s *store.Store, sessionID string) []store.ReplacedReport {
+func replaced(t testing.TB, s *store.Store, sessionID string) []escalation.Report {
 	t.Helper()
 	reports, err := s.ReplacedReports(bounded(t), sessionID)
 	require.NoError(t, err)
@@ -227,7 +227,6 @@ func testCloseRefuses(t *testing.T, database backend) {
 func testNotFound(t *testing.T, database backend) {
 	s := database(t)()
 	for name, read := range map[string]func() error{
-		"session":    func() error { _, err := s.Session(bounded(t), 7); return err },
 		"session id": func() error { _, err := s.BySessionID(bounded(t), "nobody"); return err },
 		"forward":    func() error { _, err := s.Forward(bounded(t), 7); return err },
 		"backward":   func() error { _, err := s.Backward(bounded(t), 7); return err },

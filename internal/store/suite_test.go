@@ -49,7 +49,7 @@ func testBackend(t *testing.T, database backend) {
 		"force passes a cooldown":                   testForced,
 		"a review decides as an opening":            testReview,
 		"many chains, one budget":                   testConcurrentAdmission,
-		"the ledger by time and service":            testLedger,
+		"the ledger by time":                        testLedger,
 		"the ledger of a session reported twice":    testLedgerOfReports,
 		"a call is charged or refused":              testCharge,
 		"a call does all of its actions or none":    testChargeWhole,

@@ -72,10 +72,15 @@ func TestSettleCost(t *testing.T) {
 func TestExplained(t *testing.T) {
 	t.Parallel()
 	failure := func(kind claude.ErrorKind) error { return &claude.Error{Kind: kind, Message: "the API call failed"} }
+	requireKind := func(want claude.ErrorKind, err error) {
+		var explained *claude.Error
+		require.ErrorAs(t, err, &explained)
+		require.Equal(t, want, explained.Kind)
+	}
 	require.NoError(t, explained(nil, apiproxy.Count{OverBudget: 1}))
-	require.Equal(t, claude.KindBudget, claude.KindOf(explained(failure(claude.KindRefused), apiproxy.Count{OverBudget: 1})))
-	require.Equal(t, claude.KindRefused, claude.KindOf(explained(failure(claude.KindRefused), apiproxy.Count{})))
-	require.Equal(t, claude.KindTimedOut, claude.KindOf(explained(failure(claude.KindTimedOut), apiproxy.Count{OverBudget: 1})))
+	requireKind(claude.KindBudget, explained(failure(claude.KindRefused), apiproxy.Count{OverBudget: 1}))
+	requireKind(claude.KindRefused, explained(failure(claude.KindRefused), apiproxy.Count{}))
+	requireKind(claude.KindTimedOut, explained(failure(claude.KindTimedOut), apiproxy.Count{OverBudget: 1}))
 	away := explained(failure(claude.KindUnavailable), apiproxy.Count{Unreachable: "the model's API could not be reached: no such host"})
 	require.EqualError(t, away, "the API call failed; the model's API could not be reached: no such host")
 	other := errors.New("something else")

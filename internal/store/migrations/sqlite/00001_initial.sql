@@ -89,7 +89,6 @@ CREATE TABLE ledger (
 ) STRICT;
 
 CREATE INDEX ledger_at ON ledger (at);
-CREATE INDEX ledger_service_at ON ledger (service, at);
 
 -- Who works on which service now.
 CREATE TABLE service_locks (
