@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -10,11 +11,14 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-func ledger(t testing.TB, s *store.Store, since time.Time) []escalation.LedgerEntry {
+// ledger returns the entries after since, of the services named or of all.
+func ledger(t testing.TB, s *store.Store, since time.Time, services ...string) []escalation.LedgerEntry {
 	t.Helper()
 	entries, err := s.Ledger(bounded(t), since)
 	require.NoError(t, err)
-	return entries
+	return slices.DeleteFunc(entries, func(entry escalation.LedgerEntry) bool {
+		return len(services) > 0 && !slices.Contains(services, entry.Service)
+	})
 }
 
 func testLedger(t *testing.T, database backend) {
