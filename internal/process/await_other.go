@@ -4,6 +4,6 @@ package process
 
 import "os/exec"
 
-// awaitExit returns when cmd's process has ended and is reaped. Systems without a wait that
-// leaves the process in place accept a moment in which its number could be given out again.
+// awaitExit returns when cmd's process has ended and is reaped. These systems cannot wait without reaping, so for a
+// moment another process could get the number.
 func awaitExit(cmd *exec.Cmd) error { return ignoreOutcome(cmd.Wait(), cmd) }

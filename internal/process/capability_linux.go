@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// capabilities are a set of the superuser's powers.
+// capabilities is a set of Linux capabilities, one bit each.
 type capabilities uint64
 
 func (c capabilities) has(number uint) bool { return c&(1<<number) != 0 }
 
-// effectiveCapabilities returns those that the calling thread can use.
+// effectiveCapabilities returns the capabilities that the calling thread can use.
 func effectiveCapabilities() (capabilities, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -21,8 +21,8 @@ func effectiveCapabilities() (capabilities, error) {
 	return capabilities(data[0].Effective) | capabilities(data[1].Effective)<<32, nil
 }
 
-// dangerous are the capabilities that would lead around a sandbox: to the kernel's and other processes' memory,
-// to disks without their files, and to other views of the file system.
+// dangerous returns the capabilities that would bypass a sandbox: they give access to the memory of the kernel and of
+// other processes, to raw disks, and to other mounts of the file system.
 func dangerous() []uint {
 	return []uint{
 		unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_PTRACE, unix.CAP_SYS_BOOT,
@@ -30,8 +30,8 @@ func dangerous() []uint {
 	}
 }
 
-// dropDangerous takes the dangerous capabilities from every program that the calling thread becomes or starts. Who
-// may not do that has none of them to pass on.
+// dropDangerous removes the dangerous capabilities from every program that the calling thread executes or starts. A
+// thread without the right to do so (CAP_SETPCAP) has none of them to pass on.
 func dropDangerous() error {
 	held, err := effectiveCapabilities()
 	if err != nil || !held.has(unix.CAP_SETPCAP) {
@@ -39,7 +39,7 @@ func dropDangerous() error {
 	}
 	for _, number := range dangerous() {
 		present, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(number), 0, 0, 0)
-		if err != nil || present == 0 { // this kernel does not know it, or it is gone
+		if err != nil || present == 0 { // unknown to this kernel, or dropped already
 			continue
 		}
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(number), 0, 0, 0); err != nil {
@@ -49,7 +49,7 @@ func dropDangerous() error {
 	return nil
 }
 
-// dropAmbient keeps a program of another user from inheriting capabilities.
+// dropAmbient prevents a program of another user from inheriting capabilities.
 func dropAmbient() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return fmt.Errorf("drop the ambient capabilities: %w", err)

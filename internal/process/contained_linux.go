@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// killPatience is how long an init may take to kill its tree before it is done from here, too. An
-	// init that gives up on what it may not kill has said so by then.
+	// killPatience is the time that an init has to kill its tree before this process kills the tree, too. By then an
+	// init has also reported the processes that it may not kill.
 	killPatience = refusedPatience + 2*time.Second
-	// ownImage is this executable, also when its file was replaced meanwhile.
+	// ownImage is this executable, even if its file was replaced meanwhile.
 	ownImage = "/proc/self/exe"
 )
 
@@ -31,21 +31,21 @@ type contained struct {
 	control *os.File
 	force   *time.Timer
 
-	heard chan struct{}
+	heard chan struct{} // closed when the init has reported for the last time
 	// Read these when heard is closed.
 	last    answer
 	sandbox Sandboxed
 
 	mu sync.Mutex
-	// reaped says that the init's number may belong to somebody else.
+	// reaped is set when another process may have the init's number.
 	reaped bool
-	// survivors is what was left when the init could not do its work, and so not tell.
+	// survivors counts the processes still alive when the init failed without reporting.
 	survivors int
 }
 
 var _ tree = (*contained)(nil)
 
-// containedWays lists the ways that have an init, and that choice allows.
+// containedWays lists the ways with an init that choice allows.
 func containedWays(choice Mode) []candidate {
 	namespace := way(Containment{
 		Mode: ModeNamespace, Reason: "the program cannot send signals to processes of this host",
@@ -67,7 +67,7 @@ func containedWays(choice Mode) []candidate {
 	return nil
 }
 
-// way is an init in the namespaces that flags ask for.
+// way returns the way that runs an init in the namespaces of flags.
 func way(containment Containment, flags uintptr) candidate {
 	begin := func(spec Spec) (*contained, error) {
 		t := &contained{mode: containment.Mode, path: spec.Path, mark: spec.Mark, heard: make(chan struct{})}
@@ -94,11 +94,11 @@ func (t *contained) start(spec Spec, flags uintptr) error {
 			return &unavailableError{"subreaper", err}
 		}
 	}
-	ordered := order{
+	j := job{
 		Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...), Env: spec.Env, Dir: spec.Dir,
 		Sandbox: spec.Sandbox, User: spec.User,
 	}
-	given, err := ordered.write()
+	given, err := j.write()
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (t *contained) start(spec Spec, flags uintptr) error {
 	}
 	defer func() { _ = theirs.Close() }()
 	t.cmd = initCommand(spec, t.mode, flags)
-	t.cmd.ExtraFiles = []*os.File{theirs, given} // controlDescriptor, orderDescriptor
+	t.cmd.ExtraFiles = []*os.File{theirs, given} // controlDescriptor, jobDescriptor
 	if err := t.cmd.Start(); err != nil {
 		_ = ours.Close()
 		return asUnavailable(err, flags)
@@ -119,10 +119,10 @@ func (t *contained) start(spec Spec, flags uintptr) error {
 	return nil
 }
 
-// initCommand returns the command of an init that hands its standard files on to the program.
+// initCommand returns the command of an init, which passes its standard files on to the program.
 func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 	attributes := &syscall.SysProcAttr{
-		// Without a terminal there is none at which an agent could wait for somebody.
+		// Without a terminal an agent cannot wait for input from one.
 		Setsid:     true,
 		Cloneflags: flags,
 		Pdeathsig:  deathSignal(mode),
@@ -143,16 +143,17 @@ func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 	}
 }
 
-// deathSignal is what the kernel sends an init at the end of whoever started it. It holds for the
-// init's first thread, so the init itself, which may run on another, cannot choose it any more.
+// deathSignal returns the signal that the kernel sends an init when the thread that started it ends. It must be set
+// before the init runs, because it belongs to the init's first thread and the init may run on another.
 func deathSignal(mode Mode) syscall.Signal {
 	if mode == ModeNamespace {
-		return syscall.SIGKILL // takes the whole namespace along
+		return syscall.SIGKILL // ends the whole namespace
 	}
-	return syscall.SIGCONT // there is something left to do, and the agent may have stopped it
+	return syscall.SIGCONT // the init must still kill its tree, and the agent may have stopped the init
 }
 
-// asUnavailable tells a kernel that refuses from one that cannot now.
+// asUnavailable returns err as an *unavailableError if the kernel refuses this way for good, and unchanged if the start
+// failed for another reason.
 func asUnavailable(err error, flags uintptr) error {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
@@ -172,25 +173,25 @@ func asUnavailable(err error, flags uintptr) error {
 	}
 }
 
-// refusals are the errors of a kernel, or a sandbox, that does not let this user have a namespace.
+// refusals returns the errors with which a kernel, or a sandbox around this process, denies this user a namespace.
 func refusals() []syscall.Errno {
 	return []syscall.Errno{unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSPC, unix.EUSERS, unix.ENOSYS}
 }
 
-// listen takes in what the init says until it ends.
+// listen reads the init's answers until the init ends.
 func (t *contained) listen() {
 	defer close(t.heard)
 	answers := gob.NewDecoder(t.control)
 	for {
-		var said answer
-		if answers.Decode(&said) != nil {
+		var received answer
+		if answers.Decode(&received) != nil {
 			return
 		}
-		if said.Kind == answerLaunched {
-			t.sandbox = said.Sandbox
+		if received.Kind == answerLaunched {
+			t.sandbox = received.Sandbox
 			continue
 		}
-		t.last = said
+		t.last = received
 	}
 }
 
@@ -200,17 +201,17 @@ func (t *contained) over() <-chan struct{} { return t.heard }
 
 func (t *contained) interrupt() { t.send(commandInterrupt) }
 
-// kill has the init kill everything. Should that not happen, because the agent has stopped the
-// init for instance, it is done from here.
+// kill tells the init to kill the tree. If the init does not, for instance because the agent has stopped it, this process
+// does.
 func (t *contained) kill() {
 	t.send(commandKill)
 	t.force = time.AfterFunc(killPatience, t.killFromOutside)
 }
 
-// send gives the init a command. That it has ended is no error.
+// send gives the init a command. An init that has ended is no error.
 func (t *contained) send(c command) { _, _ = t.control.Write([]byte{byte(c)}) }
 
-// killFromOutside kills the tree, the init last: as long as there is one, nothing gets out of the tree.
+// killFromOutside kills the tree. The init is last, because as long as it lives every orphan stays in the tree.
 func (t *contained) killFromOutside() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -233,7 +234,7 @@ func (t *contained) collect() (Exit, error) {
 		t.force.Stop()
 	}
 	lost := t.mode == ModeSubreaper && t.last.Kind == answerNone
-	if lost && t.mark != "" { // the init was killed, and orphaned what it held
+	if lost && t.mark != "" { // the init was killed, and left orphans
 		if _, err := EndMarked(t.mark); errors.Is(err, errUnkillable) {
 			t.survivors = max(1, t.survivors)
 		}
@@ -247,7 +248,7 @@ func (t *contained) collect() (Exit, error) {
 	return exit, err
 }
 
-// exit says how the program ended.
+// exit returns how the program ended.
 func (t *contained) exit() (Exit, error) {
 	switch t.last.Kind {
 	case answerEnded:
@@ -263,7 +264,7 @@ func (t *contained) exit() (Exit, error) {
 		return Exit{}, fmt.Errorf("start %s: %w", t.path, t.last.Errno)
 	case answerNone, answerLaunched:
 	}
-	// With the init the program was killed.
+	// The init was killed, and the program with it.
 	if status, ok := t.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		exit := exitOf(status)
 		exit.Survivors = t.survivors

@@ -10,10 +10,10 @@ import (
 // EndMarked does nothing: this system does not show other processes' environments.
 func EndMarked(string) (int, error) { return 0, nil }
 
-// PeerIsOurs tells nothing: this system does not show other processes' sockets.
+// PeerIsOurs returns false: this system does not show other processes' sockets.
 func PeerIsOurs(_, _ Endpoint, _ string) (bool, error) { return false, nil }
 
-// containedWays returns ways that are not to be had.
+// containedWays returns a way that is never available.
 func containedWays(choice Mode) []candidate {
 	refusal := &unavailableError{what: string(choice) + " on " + runtime.GOOS, cause: errors.ErrUnsupported}
 	if choice == ModeAuto {

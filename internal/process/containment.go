@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// Mode is how far the end of a tree reaches. See the package's comment.
+// Mode is a kind of containment. See the package's comment.
 type Mode string
 
-// The modes. ModeAuto is a choice only: the best mode in which the program can still do all that
-// its user can do. A namespace is not that, and has to be asked for: from inside, no signal
-// reaches the host's processes, and numbers that /proc shows are not those that kill takes. Where
-// only a user namespace makes it possible, setuid programs such as sudo fail, too.
+// The modes. ModeAuto chooses the best mode in which the program can still do all that its user can do. That excludes
+// ModeNamespace, which must be requested by name: from inside, no signal reaches the host's processes, and kill takes
+// other process numbers than /proc shows. If the namespace also needs a user namespace, setuid programs such as sudo fail.
 const (
 	ModeAuto      Mode = "auto"
 	ModeNamespace Mode = "namespace"
@@ -20,11 +19,11 @@ const (
 	ModeGroup     Mode = "group"
 )
 
-// Containment is what holds a tree together.
+// Containment describes how a tree is held together.
 type Containment struct {
 	// Mode is the mode in force, never ModeAuto.
 	Mode Mode
-	// Reason says what kept a better mode away, or what this one costs; empty when there is nothing to say.
+	// Reason says why no better mode is available, or what this one cannot do. It may be empty.
 	Reason string
 }
 
@@ -36,36 +35,36 @@ func (c Containment) String() string {
 	return fmt.Sprintf("%s (%s)", c.Mode, c.Reason)
 }
 
-// Probe tells which containment a tree gets that asks for choice, by trying it. An error says why
-// there is none; it cannot happen with ModeAuto.
+// Probe tries the modes that choice allows and returns the containment that a tree would get. The error says why none is
+// available; with ModeAuto there is always one.
 func Probe(choice Mode) (Containment, error) {
 	return choose(choice, func(way candidate) error { return way.try() })
 }
 
-// tree is a program that was started, with what comes of it.
+// tree is a program that was started, and all its descendants.
 type tree interface {
-	// pid is the number of the process that everything comes of.
+	// pid returns the process number of the root.
 	pid() int
 	// interrupt asks the program and its group to end.
 	interrupt()
-	// kill ends everything.
+	// kill ends the whole tree.
 	kill()
-	// over is closed when there is nothing to do any more but to collect.
+	// over is closed when the tree has ended and can be collected.
 	over() <-chan struct{}
-	// collect reads the output to its end, releases everything, and says how the program ended.
+	// collect reads the output to its end, releases all resources, and returns how the program ended.
 	collect() (Exit, error)
 }
 
 // candidate is one way to contain a tree.
 type candidate struct {
 	Containment
-	// start starts a tree. It fails with an *unavailableError where this way is not to be had.
+	// start starts a tree. It fails with an *unavailableError if this way is not available here.
 	start func(Spec) (tree, error)
-	// try fails as start does.
+	// try runs an empty tree and fails as start does.
 	try func() error
 }
 
-// unavailableError is why a way to contain a tree is not to be had here.
+// unavailableError says why a way to contain a tree is not available here.
 type unavailableError struct {
 	what  string
 	cause error
@@ -86,7 +85,7 @@ func start(spec Spec) (started tree, in Containment, err error) {
 	return started, in, err
 }
 
-// choose attempts the ways that choice allows, the best one first, until one is to be had.
+// choose attempts the ways that choice allows, best first, and returns the first that is available.
 func choose(choice Mode, attempt func(candidate) error) (Containment, error) {
 	ways, err := allowedBy(choice)
 	if err != nil {
@@ -110,7 +109,7 @@ func choose(choice Mode, attempt func(candidate) error) (Containment, error) {
 	return Containment{}, fmt.Errorf("containment %s: %s", choice, strings.Join(remarks, "; "))
 }
 
-// allowedBy lists the ways that choice allows, the best one first.
+// allowedBy lists the ways that choice allows, best first.
 func allowedBy(choice Mode) ([]candidate, error) {
 	switch choice {
 	case "", ModeAuto:

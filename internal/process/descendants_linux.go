@@ -15,13 +15,13 @@ import (
 // processEntry is a process as /proc shows it.
 type processEntry struct {
 	pid, parent int
-	// started tells two processes apart that had the same number one after the other.
+	// started is the time of the start. It distinguishes two processes that had the same number one after the other.
 	started uint64
 	zombie  bool
 }
 
-// checkProc fails unless /proc shows the processes of this process's own namespace: numbers of
-// another one would be those of innocent processes.
+// checkProc fails unless /proc shows this process's own PID namespace. In another namespace the numbers would belong to
+// other processes.
 func checkProc() error {
 	shown, err := os.Readlink("/proc/self")
 	if err != nil {
@@ -33,7 +33,7 @@ func checkProc() error {
 	return nil
 }
 
-// allProcesses lists what /proc shows. It is no snapshot: processes come and go meanwhile.
+// allProcesses lists the processes in /proc. It is not a snapshot: processes start and end meanwhile.
 func allProcesses() []processEntry {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -58,8 +58,8 @@ func readProcess(pid int) (processEntry, error) {
 	if err != nil {
 		return processEntry{}, err
 	}
-	// The second field is the program's name in parentheses, and may hold anything. The third is
-	// the state, the fourth the parent, the 22nd the time of the start.
+	// The second field is the program's name in parentheses and may contain any character. The third field is the state,
+	// the fourth the parent, the 22nd the time of the start.
 	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
 	if len(fields) < 20 {
 		return processEntry{}, fmt.Errorf("process %d: unexpected %q", pid, line)
@@ -82,7 +82,7 @@ func number(text string) int {
 	return n
 }
 
-// descendants returns those of all that come of one of the roots, without these.
+// descendants returns the entries of all that descend from one of the roots, without the roots.
 func descendants(all []processEntry, roots ...int) []processEntry {
 	children := map[int][]processEntry{}
 	for _, entry := range all {
@@ -105,32 +105,31 @@ func descendants(all []processEntry, roots ...int) []processEntry {
 }
 
 const (
-	// refusedPatience is how long to go on about processes that may not be killed: another user's.
-	// They may end by themselves.
+	// refusedPatience is the time to wait for processes of another user, which may not be killed. They may end on their own.
 	refusedPatience = 5 * time.Second
-	// deathPatience is how long to wait for processes that were sent SIGKILL and have not died: they
-	// wait for a disk, or a busy machine has no time for them to die.
+	// deathPatience is the time to wait for processes to die after SIGKILL. They may wait for a disk, or for time on a busy
+	// machine.
 	deathPatience = 30 * time.Second
-	// scanPause is the longest pause between two looks at what is left. A look takes milliseconds.
+	// scanPause is the longest pause between two scans of /proc. A scan takes milliseconds.
 	scanPause = 100 * time.Millisecond
 )
 
-// remains counts the processes that had not ended when they were last looked at, and killed.
+// remains counts the processes that were alive when they were last killed.
 type remains struct {
 	living int
-	// refused are those that this process may not kill.
+	// refused counts those of them that this process may not kill.
 	refused int
 }
 
-// hopeless reports whether it is no use to wait any longer, after patience with those that are refused.
+// hopeless reports whether to give up. If all that live are refused, that is after patience, else after deathPatience.
 func (r remains) hopeless(waited, patience time.Duration) bool {
 	return waited > deathPatience || waited > patience && r.refused > 0 && r.refused == r.living
 }
 
-// kill kills entries, and returns what lives of them.
+// kill kills entries, and counts those that were alive.
 func kill(entries []processEntry) (left remains) {
 	for _, entry := range entries {
-		// Also what looks ended: only its first thread may be.
+		// A zombie is killed, too: perhaps only its first thread has ended.
 		refused := entry.kill()
 		if entry.zombie {
 			continue
@@ -143,8 +142,7 @@ func kill(entries []processEntry) (left remains) {
 	return left
 }
 
-// endDescendants kills what comes of root until there is nothing of it left, or no use in it, and
-// returns how much is left.
+// endDescendants kills the descendants of root until none is left or the rest is hopeless, and returns how many are left.
 func endDescendants(root int) (survivors int) {
 	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, scanPause) {
@@ -156,8 +154,7 @@ func endDescendants(root int) (survivors int) {
 	}
 }
 
-// kill sends SIGKILL to the process, and to no other that has its number now, and reports whether
-// that is refused.
+// kill sends SIGKILL to the process, but not to another one that has its number now. It reports whether the kernel refuses.
 func (e processEntry) kill() (refused bool) {
 	handle, err := unix.PidfdOpen(e.pid, 0)
 	if err == nil {
@@ -170,16 +167,16 @@ func (e processEntry) kill() (refused bool) {
 		err = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0)
 	}
 	if err != nil && !errors.Is(err, unix.ESRCH) {
-		err = unix.Kill(e.pid, unix.SIGKILL) // a kernel, or a sandbox, without handles
+		err = unix.Kill(e.pid, unix.SIGKILL) // a kernel, or a sandbox around this process, without pidfds
 	}
 	return errors.Is(err, os.ErrPermission)
 }
 
-// hasMark reports whether the process's environment, as it was when its program started, has the
-// entry mark. Of another user's process that cannot be told.
+// hasMark reports whether the process's environment had the entry mark when its program started. It is false for another
+// user's process, whose environment cannot be read.
 func (e processEntry) hasMark(mark string) bool { return e.environHas(mark + "\x00") }
 
-// environHas is hasMark for an entry that begins with beginning.
+// environHas reports the same for an entry that begins with beginning.
 func (e processEntry) environHas(beginning string) bool {
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", e.pid))
 	return err == nil && strings.Contains("\x00"+string(environ), "\x00"+beginning)

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// maxEntries bounds how many directory entries are granted one by one. Each takes some microseconds. The
-// entries of a directory that would exceed it are not granted.
+// maxEntries limits the directory entries that are granted one by one, because each takes some microseconds. The entries
+// of a directory that would exceed the limit are not granted.
 const maxEntries = 4096
 
-// grant is a path and what may be done with it and below it.
+// grant allows the use of a path and of all below it.
 type grant struct {
 	path  string
 	write bool
@@ -30,7 +30,7 @@ type grants struct {
 	skipped []string
 }
 
-// grantsOf returns what s grants, beside the devices.
+// grantsOf returns the grants of s, without the devices.
 func (s *Sandbox) grantsOf() *grants {
 	g := &grants{hidden: append(hiddenPlaces(s.Hidden), deviceDir)}
 	g.add("/", false)
@@ -43,7 +43,7 @@ func (s *Sandbox) grantsOf() *grants {
 	return g
 }
 
-// add grants path, but for what is hidden below it.
+// add grants path without what is hidden below it.
 func (g *grants) add(path string, write bool) {
 	if !g.holdsHidden(path) {
 		g.list = append(g.list, grant{path, write})
@@ -62,19 +62,19 @@ func (g *grants) add(path string, write bool) {
 	g.entries += len(entries)
 	for _, entry := range entries {
 		below := filepath.Join(path, entry.Name())
-		// What a link leads to is granted by its own path, or not at all.
+		// A link is not granted. Its target may be, by its own path.
 		if entry.Type()&fs.ModeSymlink == 0 && !slices.Contains(g.hidden, below) {
 			g.add(below, write)
 		}
 	}
 }
 
-// holdsHidden reports whether something hidden lies below path, which itself does not count.
+// holdsHidden reports whether something hidden lies below path. The path itself does not count.
 func (g *grants) holdsHidden(path string) bool {
 	return slices.ContainsFunc(g.hidden, func(hidden string) bool { return hidden != path && below(path, hidden) })
 }
 
-// remark says what is not granted for its number.
+// remark says which directories have too many entries to be granted; "" if none has.
 func (g *grants) remark() string {
 	if len(g.skipped) == 0 {
 		return ""
@@ -87,7 +87,7 @@ func below(dir, path string) bool {
 	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
 }
 
-// hiddenPlaces returns the real paths of hidden ones, and where else their files are mounted.
+// hiddenPlaces returns the real paths of paths, and the other places where the same files are mounted.
 func hiddenPlaces(paths []string) []string {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -99,11 +99,11 @@ func hiddenPlaces(paths []string) []string {
 		resolved, err := filepath.EvalSymlinks(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			continue // what is made there later is granted only with all of its directory
+			continue // a file created there later is readable only if its whole directory is granted
 		case err == nil:
 			path = resolved
 		}
-		if !filepath.IsAbs(path) || path == "/" { // a user's home may be that, and it is nothing to hide
+		if !filepath.IsAbs(path) || path == "/" { // the home of some users is "/", which cannot be hidden
 			continue
 		}
 		places = append(places, path)
@@ -113,7 +113,7 @@ func hiddenPlaces(paths []string) []string {
 	return slices.Compact(places)
 }
 
-// mount is a part of a file system, and where it is to be found.
+// mount is a part of a file system, and the path where it is mounted.
 type mount struct {
 	device string
 	root   string // within the file system
@@ -137,7 +137,7 @@ func parseMounts(table string) (found mounts) {
 	return found
 }
 
-// aliases returns the other paths under which the files at path are found, or some of them.
+// aliases returns the other paths at which the files at path, or some of them, are mounted.
 func (m mounts) aliases(path string) (found []string) {
 	at := m.holding(path)
 	if at < 0 {
@@ -147,16 +147,16 @@ func (m mounts) aliases(path string) (found []string) {
 	for i, other := range m {
 		switch {
 		case i == at || other.device != m[at].device || other.point == "/" && m[at].point == "/":
-		case below(other.root, inside): // all of it is there
+		case below(other.root, inside): // mounted as a whole
 			found = append(found, filepath.Join(other.point, strings.TrimPrefix(inside, other.root)))
-		case below(inside, other.root): // a part of it is there
+		case below(inside, other.root): // mounted in part
 			found = append(found, other.point)
 		}
 	}
 	return slices.DeleteFunc(found, func(alias string) bool { return alias == path || alias == "/" })
 }
 
-// holding returns the index of the mount that path is in, the last one of those that lie over each other; -1 is none.
+// holding returns the index of the mount that contains path, or -1. If mounts cover each other, the last one counts.
 func (m mounts) holding(path string) int {
 	best := -1
 	for i, candidate := range m {

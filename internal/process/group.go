@@ -11,12 +11,12 @@ type group struct {
 	cmd     *exec.Cmd
 	sandbox Sandboxed
 	exited  chan struct{}
-	err     error // of waiting; read it when exited is closed
+	err     error // of the wait; read it when exited is closed
 }
 
 var _ tree = (*group)(nil)
 
-// inGroup is the way that is to be had everywhere.
+// inGroup returns the way that is available everywhere.
 func inGroup() candidate {
 	return candidate{
 		Containment: Containment{
@@ -27,10 +27,11 @@ func inGroup() candidate {
 	}
 }
 
-// errNoInit is why a group is neither in a sandbox nor another user's: an init's child would set that up.
+// errNoInit says why a group has neither a sandbox nor another user: both are set up by a child of an init.
 const errNoInit = "it takes a containment other than group"
 
-// sandboxOf returns what becomes of a sandbox in a group, and an error if it, or a user, cannot be done without.
+// sandboxOf returns the state of spec's sandbox in a group, which has none. It is an error if spec requires a sandbox, or
+// another user.
 func sandboxOf(spec Spec) (Sandboxed, error) {
 	switch {
 	case spec.User != nil:
@@ -56,7 +57,7 @@ func startGroup(spec Spec) (tree, error) {
 		Stdin:  spec.Stdin,
 		Stdout: spec.Stdout,
 		Stderr: spec.Stderr,
-		// A session of its own is a group of its own, and has no terminal at which it could wait for somebody.
+		// A new session is also a new group, and has no terminal from which the program could wait for input.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay:   drainTimeout,
 	}}
@@ -72,7 +73,7 @@ func startGroup(spec Spec) (tree, error) {
 
 func (g *group) pid() int { return g.cmd.Process.Pid }
 
-// interrupt also wakes up those that are stopped.
+// interrupt sends SIGINT to the group, and SIGCONT for processes that are stopped.
 func (g *group) interrupt() {
 	g.signal(syscall.SIGINT)
 	g.signal(syscall.SIGCONT)
@@ -82,14 +83,13 @@ func (g *group) kill() { g.signal(syscall.SIGKILL) }
 
 func (g *group) over() <-chan struct{} { return g.exited }
 
-// collect kills whatever is left of the group; the leader is not reaped yet, so the number is
-// still its own.
+// collect kills the rest of the group. The leader is not reaped before, so no other group can have its number.
 func (g *group) collect() (Exit, error) {
 	if g.err != nil {
 		return Exit{}, fmt.Errorf("wait for %s: %w", g.cmd.Path, g.err)
 	}
 	g.signal(syscall.SIGKILL)
-	if g.cmd.ProcessState == nil { // awaitExit had no need to reap it
+	if g.cmd.ProcessState == nil { // awaitExit has not reaped it
 		if err := ignoreOutcome(g.cmd.Wait(), g.cmd); err != nil {
 			return Exit{}, fmt.Errorf("reap %s: %w", g.cmd.Path, err)
 		}
@@ -100,5 +100,5 @@ func (g *group) collect() (Exit, error) {
 	return exit, nil
 }
 
-// signal sends sig to every process of the group. That the group is already gone is no error.
+// signal sends sig to every process of the group. A group that has ended is no error.
 func (g *group) signal(sig syscall.Signal) { _ = syscall.Kill(-g.cmd.Process.Pid, sig) }

@@ -16,16 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// init makes this process an init or a launcher when Run has started it as such. It does not return then.
+// init runs this process as an init or a launcher if Run has started it as one. In that case it does not return.
 //
-// It runs before main, and before most packages are initialized: this package needs none but the standard library and
-// golang.org/x/sys, and Go initializes packages in the order of their paths as soon as their imports are. In a program
-// that links the Temporal server the rest takes ten times as long as the init's own work. It also runs on the process's
-// first thread, as every init function does.
+// It runs before main and before most other packages are initialized, because this package imports only the standard
+// library and golang.org/x/sys: Go initializes packages in the order of their paths, each as soon as its imports are
+// initialized. In a program that links the Temporal server, initializing the other packages takes ten times as long as
+// the init's own work. Like every init function it runs on the process's first thread.
 //
-// An agent cannot make its processes take this role by accident: the request is the process's name, not a variable,
-// which a child would inherit. A process that is started with that name on purpose holds nothing, and ends.
-func init() { //nolint:gochecknoinits // a role of this executable, played before the packages that take long
+// The role is requested by the process's name (argument zero) and not by a variable, which children would inherit. So an
+// agent's processes do not take the role by accident. A process that is started with that name on purpose has no control
+// socket, and ends.
+func init() { //nolint:gochecknoinits // a role of this executable; it must run before packages that initialize slowly
 	switch {
 	case len(os.Args) == 2 && os.Args[0] == initName:
 		runInit(Mode(os.Args[1]))
@@ -37,7 +38,7 @@ func init() { //nolint:gochecknoinits // a role of this executable, played befor
 	syscall.Exit(0) // not os.Exit, which takes a second under the race detector
 }
 
-// initProcess is this process as the init of one tree.
+// initProcess is the state of this process as the init of one tree.
 type initProcess struct {
 	mode     Mode
 	control  *os.File
@@ -47,34 +48,34 @@ type initProcess struct {
 	commands chan command
 	stdio    [3]uintptr
 
-	program   int     // its process number; 0 before it runs
-	launch    *launch // how it was started; nil if without a launcher
+	program   int     // process number; 0 before the program runs
+	launch    *launch // the program's launcher; nil without one
 	ended     bool
 	status    syscall.WaitStatus
 	childless bool
 }
 
-// runInit runs one tree to its end. It prints nothing: its standard files are the program's.
+// runInit runs one tree to its end. It prints nothing, because its standard files are the program's.
 func runInit(mode Mode) {
-	// The program's death signal is tied to the thread that starts it.
+	// The kernel sends the program its death signal when the thread that started the program ends.
 	runtime.LockOSThread()
 	in, err := newInit(mode)
 	if err != nil {
 		return
 	}
-	if o, err := readOrder(); err != nil || !in.start(o) {
+	if j, err := readJob(); err != nil || !in.start(j) {
 		return
 	}
-	debug.FreeOSMemory() // the order among it
+	debug.FreeOSMemory() // the job's, among others
 	go in.listen()
 	in.report(in.run())
 }
 
-// newInit sets this process up.
+// newInit prepares this process for its role.
 func newInit(mode Mode) (*initProcess, error) {
 	in := &initProcess{mode: mode, parent: os.Getppid(), wake: make(chan os.Signal, 1), commands: make(chan command)}
-	// What the agent sends, short of SIGKILL and SIGSTOP, this process survives. The signals are
-	// caught, not ignored: a program would inherit that. Each wakes run, SIGCHLD for a good reason.
+	// This process survives every signal that an agent can send it, except SIGKILL and SIGSTOP. The signals are caught
+	// and not ignored, because the program would inherit that. Each one wakes run, which needs only SIGCHLD.
 	signal.Notify(in.wake, fatalSignals()...)
 	if _, err := unix.GetsockoptInt(controlDescriptor, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		return nil, err
@@ -91,8 +92,8 @@ func newInit(mode Mode) (*initProcess, error) {
 	return in, err
 }
 
-// fatalSignals lists those that end or stop a Go program that does not catch them, and SIGCHLD. The runtime itself catches
-// all others and does nothing. To name them all would take milliseconds.
+// fatalSignals lists the signals that end or stop a Go program unless it catches them, and SIGCHLD. The Go runtime catches
+// and drops all others. Catching all 64 here would take milliseconds.
 func fatalSignals() []os.Signal {
 	return []os.Signal{
 		unix.SIGCHLD, unix.SIGCONT, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS,
@@ -100,7 +101,7 @@ func fatalSignals() []os.Signal {
 	}
 }
 
-// setAttributes makes this process what its mode takes.
+// setAttributes gives this process the attributes that its mode needs.
 func (in *initProcess) setAttributes() error {
 	switch in.mode {
 	case ModeNamespace:
@@ -121,11 +122,10 @@ func (in *initProcess) setAttributes() error {
 	return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // the agent must not read or trace this process
 }
 
-// spreadNumbers has the namespace count its processes from a number that no other tree starts at,
-// and that is far from what the host counts them by. Programs leave files named after their
-// number in directories that trees share; and an agent that mistakes a host's number, which is what
-// /proc shows, for one of its own had better find nobody there. It does what it can: without the
-// right to choose, numbers start at 1.
+// spreadNumbers sets the first process number of the namespace. No other tree starts at that number, so that the files
+// which programs name after their process number do not collide in shared directories. The number is also far from this
+// process's number on the host: /proc shows the host's numbers, and an agent that passes one of them to kill should hit
+// no process of its own. Without the right to set it, the numbers start at 1.
 func spreadNumbers() {
 	own, err := os.Readlink("/proc/self") // the host's number of this process
 	limit, unknown := os.ReadFile("/proc/sys/kernel/pid_max")
@@ -140,11 +140,11 @@ func spreadNumbers() {
 	_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(first)), 0)
 }
 
-// showName sets the name that tools show for this process, which runs a file called exe. Where /proc
-// cannot be written it stays as it is.
+// showName sets the name that tools show for this process. Otherwise they show "exe", the name of its file. If /proc is
+// read-only, the name stays.
 func showName(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }
 
-// sealDescriptors keeps from the program whatever this process has inherited.
+// sealDescriptors prevents the program from inheriting the descriptors that this process has inherited.
 func sealDescriptors() error {
 	err := unix.CloseRange(controlDescriptor, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	if err == nil {
@@ -159,8 +159,8 @@ func sealDescriptors() error {
 	return err
 }
 
-// takeStdio moves the program's standard files out of the way and puts nothing in their place,
-// so that this process neither holds them open nor prints to them.
+// takeStdio moves the program's standard files to other descriptors and puts /dev/null in their place. So this process
+// cannot print to them, and can close them once the program has them.
 func (in *initProcess) takeStdio() error {
 	nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -168,7 +168,7 @@ func (in *initProcess) takeStdio() error {
 	}
 	defer func() { _ = nothing.Close() }()
 	for descriptor := range in.stdio {
-		moved, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, orderDescriptor+1)
+		moved, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, jobDescriptor+1)
 		if err != nil {
 			return err
 		}
@@ -180,13 +180,13 @@ func (in *initProcess) takeStdio() error {
 	return nil
 }
 
-// start starts the program, and reports whether it runs or there is none.
-func (in *initProcess) start(o order) bool {
-	if o.Path == "" && !o.givesUpRights() {
+// start starts the program, and reports whether it runs. A job without a program counts as one that has ended.
+func (in *initProcess) start(j job) bool {
+	if j.Path == "" && !j.givesUpRights() {
 		in.ended = true
 		return true
 	}
-	err := in.fork(o)
+	err := in.fork(j)
 	for _, descriptor := range in.stdio {
 		_ = unix.Close(int(descriptor))
 	}
@@ -197,31 +197,31 @@ func (in *initProcess) start(o order) bool {
 	return true
 }
 
-// fork starts the program, or the launcher that becomes it.
-func (in *initProcess) fork(o order) (err error) {
+// fork starts the program, or the launcher that executes it.
+func (in *initProcess) fork(j job) (err error) {
 	attributes := &syscall.SysProcAttr{
 		Setpgid:   true,
-		Pdeathsig: syscall.SIGKILL, // should this process be killed after all
+		Pdeathsig: syscall.SIGKILL, // if this process is killed
 	}
-	if !o.givesUpRights() {
-		process := &syscall.ProcAttr{Dir: o.Dir, Env: o.Env, Files: in.stdio[:], Sys: attributes}
-		in.program, err = syscall.ForkExec(o.Path, o.Args, process) //nolint:gosec // what to run is up to the caller of Run
+	if !j.givesUpRights() {
+		process := &syscall.ProcAttr{Dir: j.Dir, Env: j.Env, Files: in.stdio[:], Sys: attributes}
+		in.program, err = syscall.ForkExec(j.Path, j.Args, process) //nolint:gosec // what to run is up to the caller of Run
 		return err
 	}
-	if in.program, in.launch, err = startLauncher(o, in.stdio, attributes); err == nil {
+	if in.program, in.launch, err = startLauncher(j, in.stdio, attributes); err == nil {
 		go in.launch.follow(func(state Sandboxed) { in.report(answer{Kind: answerLaunched, Sandbox: state}) })
 	}
 	return err
 }
 
-// refusal is the answer when the program could not be started.
+// refusal returns the answer for a program that could not be started.
 func refusal(err error) answer {
 	refused := answer{Kind: answerRefused, Errno: unix.EINVAL}
 	_ = errors.As(err, &refused.Errno)
 	return refused
 }
 
-// listen passes commands on, and ends with whoever gives them.
+// listen passes commands on. It closes the channel when the process that gives them ends.
 func (in *initProcess) listen() {
 	defer close(in.commands)
 	for buffer := make([]byte, 1); ; {
@@ -232,7 +232,7 @@ func (in *initProcess) listen() {
 	}
 }
 
-// run does what it is told until the program has ended, and then ends the rest.
+// run carries out commands until the program has ended, and then kills the rest of the tree.
 func (in *initProcess) run() answer {
 	patience := refusedPatience
 	for killed := false; !in.ended && !killed; in.reap() {
@@ -246,7 +246,7 @@ func (in *initProcess) run() answer {
 			}
 			killed, orphaned = c == commandKill, !open
 		}
-		if orphaned { // nobody waits
+		if orphaned { // the process that started this one has ended, so nobody waits for the answer
 			killed, patience = true, deathPatience
 		}
 	}
@@ -260,16 +260,16 @@ func (in *initProcess) run() answer {
 	return answer{Kind: answerEnded, Status: in.status, Survivors: survivors}
 }
 
-// interrupt sends SIGINT to the program and its group, and wakes up those that are stopped.
+// interrupt sends SIGINT to the program and its group, and SIGCONT for processes that are stopped.
 func (in *initProcess) interrupt() {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGCONT} {
-		if syscall.Kill(-in.program, sig) != nil { // it has moved to another group
+		if syscall.Kill(-in.program, sig) != nil { // the program has moved to another group
 			_ = syscall.Kill(in.program, sig)
 		}
 	}
 }
 
-// reap collects every child that has ended, also those that became ours when their parent ended.
+// reap collects every child that has ended. Orphans of the tree are children of this process, too.
 func (in *initProcess) reap() {
 	for {
 		var status syscall.WaitStatus
@@ -285,8 +285,8 @@ func (in *initProcess) reap() {
 	}
 }
 
-// endAll kills everything, the program too if it still runs, and returns how much is left after
-// patience with what it may not kill.
+// endAll kills the whole tree, and returns how many processes are left. It waits up to patience for those that it may not
+// kill.
 func (in *initProcess) endAll(patience time.Duration) (survivors int) {
 	if in.mode == ModeNamespace {
 		return in.endProgram()
@@ -299,7 +299,7 @@ func (in *initProcess) endAll(patience time.Duration) (survivors int) {
 		}
 		found := descendants(allProcesses(), os.Getpid())
 		left := kill(found)
-		if len(found) == 0 { // /proc does not show it: another user's
+		if len(found) == 0 { // the children are another user's, and /proc does not show them
 			left = remains{living: 1, refused: 1}
 		}
 		if left.hopeless(time.Since(began), patience) {
@@ -320,8 +320,8 @@ func (in *initProcess) reapFor(d time.Duration) {
 	}
 }
 
-// endProgram kills the program only. The kernel does the rest when this process ends, and lets
-// nobody know of its end before that is done.
+// endProgram kills the program only. When this process ends, the kernel kills the rest of the namespace, before it
+// reports the end of this process.
 func (in *initProcess) endProgram() (survivors int) {
 	for !in.ended {
 		_ = syscall.Kill(in.program, syscall.SIGKILL)
@@ -331,7 +331,7 @@ func (in *initProcess) endProgram() (survivors int) {
 	return 0
 }
 
-// report sends a to whoever started this process, if there is still somebody.
+// report sends a to the process that started this one, if it still runs.
 func (in *initProcess) report(a answer) { in.reports.send(a) }
 
 // reporter sends answers, from any goroutine.

@@ -11,35 +11,35 @@ import (
 )
 
 const (
-	// minABI has the right to move files between directories; without it git fails in its own directory.
+	// minABI is the first version with a right to move files between directories, which git needs in its own directory.
 	minABI = 2
-	// deviceDir holds disks and memory, too, so its entries are granted by name.
+	// deviceDir also contains disks and memory, so its entries are granted by name.
 	deviceDir = "/dev"
 )
 
-// The rights of Landlock, by what they are for.
+// The rights of Landlock, grouped by use.
 const (
 	readFileRights  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
 	readRights      = readFileRights | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	writeFileRights = readFileRights | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	// writeRights make no devices: the superuser's would lead to any disk.
+	// writeRights exclude the creation of devices, because the superuser could create one for any disk.
 	writeRights = writeFileRights | readRights | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
-	// deviceRights are for terminals, too.
+	// deviceRights include those that terminals need.
 	deviceRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// devices may be used by every tree. /dev/fd and its like lead to /proc.
+// devices lists the devices that every tree may use. /dev/fd, /dev/stdin and the like are links to /proc.
 func devices() []string {
 	return []string{
 		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
 	}
 }
 
-// handledRights returns the rights that a kernel with this version of the interface can withhold, and that are
-// of interest: without those of the network, and of connecting to sockets by their path.
+// handledRights returns the rights that a sandbox withholds under this version of the interface. It leaves out the rights
+// to use the network and to connect to sockets by path.
 func handledRights(abi int) uint64 {
 	rights := uint64(unix.LANDLOCK_ACCESS_FS_REFER<<1 - 1)
 	if abi >= 3 {
@@ -51,7 +51,7 @@ func handledRights(abi int) uint64 {
 	return rights
 }
 
-// missing says what a kernel with this version of the interface cannot withhold.
+// missing returns what a kernel with this version of the interface cannot withhold, or "".
 func missing(abi int) string {
 	switch {
 	case abi < 3:
@@ -62,7 +62,7 @@ func missing(abi int) string {
 	return ""
 }
 
-// landlockABI returns the version of Landlock's interface of this kernel.
+// landlockABI returns this kernel's version of Landlock's interface, or an error if that is not usable.
 func landlockABI() (int, error) {
 	abi, err := landlockVersion()
 	switch {
@@ -78,13 +78,13 @@ func landlockABI() (int, error) {
 	return abi, nil
 }
 
-// ruleset is a Landlock ruleset that is being made.
+// ruleset is a Landlock ruleset that is not enforced yet.
 type ruleset struct {
 	descriptor int
 	handled    uint64
 }
 
-// newRuleset makes a ruleset with what s grants. The remark says what it lacks.
+// newRuleset creates a ruleset with the grants of s. The remark says what it cannot enforce or grant.
 func (s *Sandbox) newRuleset(abi int) (rules ruleset, remark string, err error) {
 	attributes := unix.LandlockRulesetAttr{Handled_access_fs: handledRights(abi)}
 	if abi >= 6 {
@@ -106,8 +106,8 @@ func (s *Sandbox) newRuleset(abi int) (rules ruleset, remark string, err error) 
 	return rules, remarks, nil
 }
 
-// fill adds the rules. Every directory may be listed: names alone are no secret, df, du and ls need them, and
-// no rule keeps anybody from asking for a file by its name.
+// fill adds the rules. Every directory may be listed: df, du and ls need the names, names alone are no secret, and no
+// rule could prevent a program from testing for a file by its name.
 func (r ruleset) fill(granted *grants) error {
 	err := r.allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR)
 	for _, path := range devices() {
@@ -123,8 +123,8 @@ func (r ruleset) fill(granted *grants) error {
 	return err
 }
 
-// allow adds a rule for path. What does not exist, or is a link, needs none: nobody follows a link on the way
-// either, so that none that an agent puts there leads a rule elsewhere.
+// allow adds a rule for path. It adds none if path does not exist or is a link. It follows no link on the way, so that an
+// agent cannot redirect a rule by a link.
 func (r ruleset) allow(path string, rights uint64) error {
 	descriptor, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS,
@@ -151,7 +151,7 @@ func (r ruleset) allow(path string, rights uint64) error {
 	return nil
 }
 
-// enforce has the ruleset hold for the calling thread, and for the program that it becomes.
+// enforce applies the ruleset to the calling thread, and to the program that it executes.
 func (r ruleset) enforce() error {
 	if err := r.restrictSelf(); err != nil {
 		return fmt.Errorf("enforce a Landlock ruleset: %w", err)
@@ -159,7 +159,8 @@ func (r ruleset) enforce() error {
 	return nil
 }
 
-// confine puts the calling thread, and the program that it becomes, into the sandbox. It runs as target afterwards.
+// confine puts the calling thread, and the program that it executes, into the sandbox. target is the user that the program
+// will run as.
 func (s *Sandbox) confine(target int) Sandboxed {
 	abi, err := landlockABI()
 	if err != nil {
@@ -169,7 +170,7 @@ func (s *Sandbox) confine(target int) Sandboxed {
 	if err != nil {
 		return Sandboxed{Remark: err.Error()}
 	}
-	// Without that capability the kernel asks that no program may gain rights any more.
+	// Without this capability the kernel requires no_new_privs, under which no program can gain rights.
 	privileged := held.has(unix.CAP_SYS_ADMIN)
 	if s.Setuid && !privileged && target != superuser {
 		return Sandboxed{Remark: "it would keep sudo from working, which the tier's rules grant, unless this worker has CAP_SYS_ADMIN"}
@@ -190,8 +191,8 @@ func (s *Sandbox) confine(target int) Sandboxed {
 	return Sandboxed{ABI: abi, Remark: remark}
 }
 
-// The calls of the kernel, which golang.org/x/sys/unix knows the numbers, types and constants of, but has no functions
-// for. The go-landlock module has some, and with them a package that puts off the start of an init: see init.
+// Landlock's system calls. golang.org/x/sys/unix has their numbers, types and constants, but no functions. The go-landlock
+// module has functions, but imports a package that delays the start of an init (see the init function).
 
 // landlockVersion returns the version of Landlock's interface.
 func landlockVersion() (int, error) {
@@ -213,7 +214,7 @@ func (r ruleset) add(rule *unix.LandlockPathBeneathAttr) error {
 	return failure(errno)
 }
 
-// restrictSelf has the ruleset hold for the calling thread.
+// restrictSelf applies the ruleset to the calling thread.
 func (r ruleset) restrictSelf() error {
 	_, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r.descriptor), 0, 0)
 	return failure(errno)
@@ -227,8 +228,8 @@ func failure(errno unix.Errno) error {
 	return errno
 }
 
-// superuser is the number of root.
+// superuser is the user number of root.
 const superuser = 0
 
-// currentUser is whom this process runs as.
+// currentUser returns the number of the user that this process runs as.
 func currentUser() int { return os.Geteuid() }

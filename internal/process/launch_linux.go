@@ -11,69 +11,69 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// launchName is the argument zero by which this executable is asked to be a launcher: a process that an init
-// starts, that gives up rights, and becomes the program. Go runs nothing between fork and exec, and an init
-// that gave them up itself could not end its tree any more, and could be ended by it.
+// launchName is the argument zero that makes this executable a launcher: a process that an init starts, and that gives up
+// rights and then executes the program. Go cannot run code between fork and exec. The init cannot give up the rights
+// itself: it could then not kill its tree any more, and its tree could kill it.
 const launchName = "claudeops-launch"
 
-// launchDescriptor is what a launcher tells its init through. The order is at orderDescriptor.
+// launchDescriptor is the pipe through which a launcher reports to its init. The job is at jobDescriptor.
 const launchDescriptor = 3
 
-// launched is what a launcher tells.
+// launched is a report of a launcher.
 type launched struct {
-	// Sandbox is what became of the order's.
+	// Sandbox is the sandbox that holds the launcher.
 	Sandbox Sandboxed
-	// Refused says why the program was not started, where that is no matter of the program.
+	// Refused says why the program was not started, if the reason is not the program itself.
 	Refused string
-	// Errno is why the program was refused; 0 if it was not.
+	// Errno is the error of executing the program; 0 for none.
 	Errno syscall.Errno
 }
 
-// runLaunch becomes the program, or returns.
+// runLaunch executes the program, or returns if it cannot.
 func runLaunch() {
-	runtime.LockOSThread() // Landlock and capabilities are a thread's
-	tell := gob.NewEncoder(os.NewFile(launchDescriptor, "launch"))
-	given, err := readOrder()
+	runtime.LockOSThread() // Landlock and capabilities belong to the thread
+	reports := gob.NewEncoder(os.NewFile(launchDescriptor, "launch"))
+	j, err := readJob()
 	if err != nil {
 		return
 	}
 	unix.CloseOnExec(launchDescriptor)
-	state, err := given.giveUpRights()
+	state, err := j.giveUpRights()
 	if err != nil {
-		_ = tell.Encode(launched{Sandbox: state, Refused: err.Error()})
+		_ = reports.Encode(launched{Sandbox: state, Refused: err.Error()})
 		return
 	}
-	if tell.Encode(launched{Sandbox: state}) != nil || given.Path == "" {
+	if reports.Encode(launched{Sandbox: state}) != nil || j.Path == "" {
 		return
 	}
-	_ = tell.Encode(launched{Sandbox: state, Errno: given.become()})
+	_ = reports.Encode(launched{Sandbox: state, Errno: j.exec()})
 }
 
-// giveUpRights does what the order asks for before there is a program.
-func (o *order) giveUpRights() (state Sandboxed, err error) {
+// giveUpRights enters the job's sandbox and changes to its user.
+func (j *job) giveUpRights() (state Sandboxed, err error) {
 	target := currentUser()
-	if o.User != nil {
-		target = o.User.UID
+	if j.User != nil {
+		target = j.User.UID
 	}
-	if o.Sandbox != nil {
-		state = o.Sandbox.confine(target)
-		if state.ABI == 0 && o.Sandbox.Required {
+	if j.Sandbox != nil {
+		state = j.Sandbox.confine(target)
+		if state.ABI == 0 && j.Sandbox.Required {
 			return state, requiredSandbox(state.Remark)
 		}
 	}
-	if o.User != nil {
-		if err := o.User.become(); err != nil {
+	if j.User != nil {
+		if err := j.User.become(); err != nil {
 			return state, err
 		}
 	}
-	// Whoever changes the user loses this.
+	// A change of the user resets the death signal, so set it again.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
 		return state, fmt.Errorf("set the death signal: %w", err)
 	}
 	return state, nil
 }
 
-// become makes the calling process one of the user.
+// become changes the user of the calling process to u.
 func (u *User) become() error {
 	err := dropAmbient()
 	if err == nil {
@@ -91,32 +91,32 @@ func (u *User) become() error {
 	return nil
 }
 
-// become makes this process the program. It returns only if that fails.
-func (o *order) become() syscall.Errno {
+// exec executes the program in this process. It returns only if that fails.
+func (j *job) exec() syscall.Errno {
 	err := error(nil)
-	if o.Dir != "" {
-		err = syscall.Chdir(o.Dir)
+	if j.Dir != "" {
+		err = syscall.Chdir(j.Dir)
 	}
 	if err == nil {
-		err = syscall.Exec(o.Path, o.Args, o.Env) //nolint:gosec // what to run is up to the caller of Run
+		err = syscall.Exec(j.Path, j.Args, j.Env) //nolint:gosec // what to run is up to the caller of Run
 	}
 	errno := syscall.EINVAL
 	_ = errors.As(err, &errno)
 	return errno
 }
 
-// launch is a launcher as its init sees it.
+// launch is the init's side of a launcher.
 type launch struct {
 	pipe *os.File
-	done chan struct{}
+	done chan struct{} // closed when the launcher has reported for the last time
 	// Read these when done is closed.
-	told bool
-	last launched
+	reported bool
+	last     launched
 }
 
-// startLauncher starts a launcher for o, and returns its process number, which is the program's later.
-func startLauncher(o order, stdio [3]uintptr, attributes *syscall.SysProcAttr) (pid int, l *launch, err error) {
-	given, err := o.write()
+// startLauncher starts a launcher for j and returns its process number. The program has the same number later.
+func startLauncher(j job, stdio [3]uintptr, attributes *syscall.SysProcAttr) (pid int, l *launch, err error) {
+	given, err := j.write()
 	if err != nil {
 		return 0, nil, err
 	}
@@ -135,25 +135,25 @@ func startLauncher(o order, stdio [3]uintptr, attributes *syscall.SysProcAttr) (
 	return pid, &launch{pipe: ours, done: make(chan struct{})}, nil
 }
 
-// follow takes in what the launcher tells until it is the program, or has ended, and calls begun when it is known
-// what became of the sandbox.
+// follow reads the launcher's reports until it executes the program or ends. It calls begun with the sandbox of the first
+// report.
 func (l *launch) follow(begun func(Sandboxed)) {
 	defer close(l.done)
 	defer func() { _ = l.pipe.Close() }()
 	stream := gob.NewDecoder(l.pipe)
 	for {
-		var said launched
-		if stream.Decode(&said) != nil {
+		var report launched
+		if stream.Decode(&report) != nil {
 			return
 		}
-		if !l.told {
-			begun(said.Sandbox)
+		if !l.reported {
+			begun(report.Sandbox)
 		}
-		l.told, l.last = true, said
+		l.reported, l.last = true, report
 	}
 }
 
-// refusal returns the answer about a program that the launcher did not become, and false if it did.
+// refusal returns the answer about a program that the launcher did not execute, and false if it did.
 func (l *launch) refusal(status syscall.WaitStatus) (answer, bool) {
 	if l == nil {
 		return answer{}, false
@@ -164,7 +164,7 @@ func (l *launch) refusal(status syscall.WaitStatus) (answer, bool) {
 		return answer{Kind: answerRefused, Sandbox: l.last.Sandbox, Reason: l.last.Refused}, true
 	case l.last.Errno != 0:
 		return answer{Kind: answerRefused, Sandbox: l.last.Sandbox, Errno: l.last.Errno}, true
-	case !l.told && status.Exited():
+	case !l.reported && status.Exited():
 		return answer{Kind: answerRefused, Reason: "its launcher ended without a report"}, true
 	}
 	return answer{}, false

@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// cleanLooks is how often in a row EndMarked must find nothing: for a moment after its start a program
-// shows no environment.
-const cleanLooks = 3
+// cleanScans is the number of scans in a row that must find nothing before EndMarked returns. For a moment after its start
+// a program shows no environment.
+const cleanScans = 3
 
-// EndMarked kills every process whose environment has the entry mark ("NAME=value"), and what
-// comes of those, and returns how many there were. It is for what an earlier process of ours left
-// behind. Only this user's processes are found, unless this is the superuser. The error says that
-// some could not be ended, or that none could be looked for.
+// EndMarked kills every process whose environment has the entry mark ("NAME=value"), and the descendants of those. It
+// returns how many it ended. Use it for processes that an earlier process of ours left behind. It finds only this user's
+// processes, unless this user is the superuser. The error says that some could not be killed, or that the search failed.
 func EndMarked(mark string) (ended int, err error) {
 	if name, value, _ := strings.Cut(mark, "="); name == "" || value == "" {
 		return 0, fmt.Errorf("the mark %q is not NAME=value", mark)
@@ -37,7 +36,7 @@ func EndMarked(mark string) (ended int, err error) {
 			return len(known) - left.living, fmt.Errorf("%d processes marked %s: %w", left.living, mark, errUnkillable)
 		case left.living > 0:
 			clean = 0
-		case clean == cleanLooks:
+		case clean == cleanScans:
 			return len(known), nil
 		}
 		time.Sleep(pause)
@@ -46,7 +45,7 @@ func EndMarked(mark string) (ended int, err error) {
 
 var errUnkillable = errors.New("they could not be killed")
 
-// marked returns the living processes that have the mark, and what comes of them, without this one.
+// marked returns the living processes that have the mark, and their descendants, without this process.
 func marked(mark string) []processEntry {
 	all := allProcesses()
 	var roots []int

@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// errPeerGone is returned for a connection whose other end no process holds any more.
+// errPeerGone is returned for a connection whose other end no process has open any more.
 var errPeerGone = errors.New("the program that opened the connection is gone")
 
-// PeerIsOurs reports whether a process of a tree of ours holds the end at remote of a TCP connection within this
-// host, whose other end is at local. Such a process comes of this one, has the variable in its environment, or comes of
-// one that has it. A process of another user cannot be looked into, and counts as a stranger, unless this is the
-// superuser.
+// PeerIsOurs reports whether a process of one of our trees has the remote end of a TCP connection open. Both ends are on
+// this host. A process is ours if it descends from this one, has the variable in its environment, or descends from a
+// process that has. It is false for processes of other users, which cannot be inspected, unless this is the superuser.
 //
-// The error says that it cannot be told, for example because the program has ended already.
+// An error means that the answer is unknown, for example because the program has ended already.
 func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 	if err := checkProc(); err != nil {
 		return false, fmt.Errorf("look for the program that opened a connection: %w", err)
@@ -33,7 +32,7 @@ func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 			return true, nil
 		}
 	}
-	// A program that ended during the look was not seen.
+	// The search misses a program that ends meanwhile.
 	still, err := peerSocket(local, remote)
 	if err == nil && still != socket {
 		err = errPeerGone
@@ -41,7 +40,8 @@ func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 	return false, err
 }
 
-// ours lists what comes of this process, what has the variable in its environment, and what comes of that.
+// ours lists the descendants of this process, the processes with the variable in their environment, and the descendants
+// of those.
 func ours(variable string) []processEntry {
 	all := allProcesses()
 	roots := []int{os.Getpid()}
@@ -55,12 +55,12 @@ func ours(variable string) []processEntry {
 	return append(found, descendants(all, roots...)...)
 }
 
-// holds reports whether the process has the socket open, which is named as the kernel does: "socket:[1234]".
+// holds reports whether the process has the socket open. The socket has the kernel's name, such as "socket:[1234]".
 func (e processEntry) holds(socket string) bool {
 	dir := fmt.Sprintf("/proc/%d/fd", e.pid)
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return false // it has ended, or is another user's
+		return false // it has ended, or belongs to another user
 	}
 	for _, file := range files {
 		if name, err := os.Readlink(filepath.Join(dir, file.Name())); err == nil && name == socket {
@@ -70,7 +70,7 @@ func (e processEntry) holds(socket string) bool {
 	return false
 }
 
-// peerSocket returns the kernel's name for the socket at remote that is connected with the one at local.
+// peerSocket returns the kernel's name of the socket at remote that is connected to local.
 func peerSocket(local, remote Endpoint) (string, error) {
 	for _, table := range []struct {
 		file string
@@ -90,7 +90,7 @@ func peerSocket(local, remote Endpoint) (string, error) {
 	return "", errPeerGone
 }
 
-// findSocket returns the kernel's name for the socket between the addresses; "" if no process has it.
+// findSocket returns the kernel's name of the socket between the addresses, or "" if no process has it open.
 func findSocket(rows, local, remote string) string {
 	const localColumn, remoteColumn, inodeColumn = 1, 2, 9
 	for row := range strings.Lines(rows) {
@@ -105,8 +105,8 @@ func findSocket(rows, local, remote string) string {
 	return ""
 }
 
-// kernelIPv4 spells an endpoint as the kernel's table of IPv4 does: "0100007F:1F90" is 127.0.0.1:8080 where the
-// lowest byte comes first. It is empty for an address of IPv6.
+// kernelIPv4 returns an endpoint as it is in the kernel's IPv4 table: on a little-endian machine 127.0.0.1:8080 is
+// "0100007F:1F90". It returns "" for an IPv6 address.
 func kernelIPv4(end Endpoint) string {
 	ip, is := bytes.CutPrefix(end.IP[:], []byte{10: 0xff, 11: 0xff})
 	if !is {
@@ -115,10 +115,10 @@ func kernelIPv4(end Endpoint) string {
 	return kernelAddress(ip, end.Port)
 }
 
-// kernelIPv6 is kernelIPv4 for the table of IPv6, where a program may have a connection of IPv4, too.
+// kernelIPv6 returns an endpoint as it is in the kernel's IPv6 table, which may also contain IPv4 connections.
 func kernelIPv6(end Endpoint) string { return kernelAddress(end.IP[:], end.Port) }
 
-// kernelAddress spells each four bytes of ip as a number.
+// kernelAddress returns each four bytes of ip as a hexadecimal number, and then the port.
 func kernelAddress(ip []byte, port uint16) string {
 	var text strings.Builder
 	for ; len(ip) >= 4; ip = ip[4:] {

@@ -13,61 +13,60 @@ import (
 )
 
 const (
-	// DefaultGrace is how long a program may take to end after SIGINT when Spec.Grace is zero.
+	// DefaultGrace is the time between SIGINT and SIGKILL if Spec.Grace is zero.
 	DefaultGrace = 10 * time.Second
 
-	// drainTimeout bounds how long Run reads on after the tree has ended, when something
-	// outside of it still holds its output open.
+	// drainTimeout bounds how long Run reads the output after the tree has ended. A process outside of the tree may
+	// still hold the output open.
 	drainTimeout = 5 * time.Second
 )
 
-// Spec says what to start and how to stop it.
+// Spec describes a program to start and how to stop it.
 type Spec struct {
 	// Path is the executable, absolute or relative to Dir. It is not looked up on PATH.
 	Path string
 	// Args are the arguments after the program's name.
 	Args []string
-	// Env is the whole environment, as "NAME=value". Nothing is inherited, also when it is nil.
+	// Env is the whole environment, as "NAME=value". Nothing is inherited, even if it is nil.
 	Env []string
 	// Dir is the working directory; empty is this process's own.
 	Dir string
 	// Stdin is copied to the program, then closed; nil is an empty input. Run waits for its end.
 	Stdin io.Reader
-	// Stdout and Stderr get the program's output; nil discards it. Each is written by one
-	// goroutine, and by none once Run has returned.
+	// Stdout and Stderr receive the program's output; nil discards it. One goroutine writes to each. None writes after
+	// Run has returned.
 	Stdout, Stderr io.Writer
-	// Grace is the time between SIGINT and SIGKILL when Run's context ends; zero is DefaultGrace.
+	// Grace is the time between SIGINT and SIGKILL after Run's context has ended; zero is DefaultGrace.
 	Grace time.Duration
-	// Containment is how the tree is to be held together; empty is ModeAuto. Run fails when a
-	// mode that is asked for by name is not to be had.
+	// Containment is the mode to hold the tree with; empty is ModeAuto. Run fails if a mode that is requested by name is
+	// not available.
 	Containment Mode
-	// Sandbox is what the kernel keeps the tree from; nil is nothing.
+	// Sandbox restricts the tree; nil does not.
 	Sandbox *Sandbox
-	// User is whom the tree runs as; nil is this process's own user. It takes an init, and the superuser's rights.
+	// User is the user of the tree; nil is this process's own. Another user needs an init and the superuser's rights.
 	User *User
-	// Mark is an entry of Env that no other tree has at the same time; empty is none. Should the
-	// init of a tree without a namespace be killed, the tree's rest is found by it.
+	// Mark is an entry of Env that no other tree has at the same time; empty is none. If the init of a tree without a
+	// namespace is killed, Run finds the rest of the tree by its mark.
 	Mark string
-	// Started is called once the tree stands, with the number of the process that all of it comes of:
-	// its init's, or in ModeGroup the program's. It may be nil.
+	// Started is called when the tree runs, with the process number of its root: the init, or in ModeGroup the program.
+	// It may be nil.
 	Started func(pid int)
 }
 
-// Exit is how a program ended.
+// Exit describes how a program ended.
 type Exit struct {
-	// Code is the exit code, or -1 when a signal ended the program, or nothing did.
+	// Code is the exit code, or -1 if a signal ended the program or nothing could.
 	Code int
 	// Signal is the signal that ended the program, or 0.
 	Signal syscall.Signal
-	// StoppedBy is the cause of the context that made Run stop the program, or nil when the
-	// program ended by itself.
+	// StoppedBy is the cause of the context that made Run stop the program, or nil if the program ended on its own.
 	StoppedBy error
-	// Containment is what held the tree together.
+	// Containment is the containment that the tree had.
 	Containment Containment
-	// Sandbox is what became of Spec.Sandbox.
+	// Sandbox is the sandbox that the tree had.
 	Sandbox Sandboxed
-	// Survivors counts processes of the tree that are known to live on: without a namespace those that
-	// may not be killed, another user's, and those that had not died half a minute after they were.
+	// Survivors counts the processes of the tree that are known to be alive. Without a namespace these are the processes
+	// of another user, which may not be killed, and those still alive half a minute after SIGKILL.
 	Survivors int
 }
 
@@ -82,19 +81,18 @@ func (e Exit) String() string {
 	return fmt.Sprintf("exit code %d", e.Code)
 }
 
-// Run starts the program and returns when it has ended, what came of it too, and its output is
-// read. The end of ctx sends SIGINT to the program and its group, and SIGKILL to everything after
-// Spec.Grace; Run then still returns an Exit and no error. An error means that the program was not
-// started, or that what became of it cannot be told.
+// Run starts the program and returns when its whole tree has ended and its output is read. When ctx ends, Run sends
+// SIGINT to the program and its group, and after Spec.Grace SIGKILL to the whole tree; it still returns an Exit and no
+// error. An error means that the program was not started, or that its end is unknown.
 func Run(ctx context.Context, spec Spec) (Exit, error) {
 	if ctx.Err() != nil {
 		return Exit{}, fmt.Errorf("not starting %s: %w", spec.Path, context.Cause(ctx))
 	}
-	// The kernel would not tell that from a missing program.
+	// The kernel reports a missing directory like a missing program.
 	if err := checkDir(spec.Dir); err != nil {
 		return Exit{}, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	// The kernel takes the end of the thread that started an init for the end of this process.
+	// The kernel signals an init when the thread that started it ends. So this thread must not end before.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	started, containment, err := start(spec)
@@ -124,8 +122,8 @@ func checkDir(dir string) error {
 	return err
 }
 
-// supervise waits for the end of t, and stops it when ctx ends before that. It returns why it
-// stopped t, or nil when it did not.
+// supervise waits for the end of t, and stops t if ctx ends first. It returns the cause of the stop, or nil if t ended
+// on its own.
 func supervise(ctx context.Context, t tree, grace time.Duration) (stoppedBy error) {
 	select {
 	case <-t.over():
@@ -147,8 +145,8 @@ func supervise(ctx context.Context, t tree, grace time.Duration) (stoppedBy erro
 	return context.Cause(ctx)
 }
 
-// ignoreOutcome drops the errors of exec.Cmd.Wait that describe the program rather than the
-// waiting, or that someone still holds its output open, which must not keep a run from ending.
+// ignoreOutcome returns err unless it describes the program's end and not a failure to wait. It also drops
+// exec.ErrWaitDelay: a process that still holds the output open must not keep Run from returning.
 func ignoreOutcome(err error, cmd *exec.Cmd) error {
 	if err == nil || cmd.ProcessState == nil {
 		return err

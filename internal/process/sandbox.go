@@ -5,40 +5,42 @@ import (
 	"fmt"
 )
 
-// Sandbox is what the kernel keeps a tree from, whatever it runs. It holds on Linux, where the tree has an
-// init and the kernel has Landlock. Nothing of it reaches beyond files, signals and abstract sockets: a socket
-// that has a path, Docker's among them, can still be connected to by whoever may by its mode.
+// Sandbox describes what the kernel denies a tree, whatever programs the tree runs. It needs Linux with Landlock, and a
+// containment with an init. It covers files, signals and abstract sockets only. The tree can still connect to a socket
+// with a path, such as Docker's, if the socket's mode allows it.
 //
-// The tree may read and execute all files but those that are hidden, and may list every directory. It may
-// write nothing but what is Writable, and devices such as /dev/null. It cannot look into processes outside of
-// it, mount anything, or get back what was dropped of the superuser's capabilities.
+// The tree may read and execute all files that are not hidden, and may list every directory. It may write only to the
+// Writable paths and to devices such as /dev/null. It cannot inspect processes outside of it, mount anything, or regain
+// capabilities that were dropped.
 //
-// Landlock knows grants only, so whatever lies beside a hidden path is granted entry by entry when the tree
-// starts. What follows: an entry that comes later, directly in a directory that has something hidden below
-// it, is not readable, nor is one that replaces another there by a rename; file systems that are mounted
-// later below a granted entry are readable. A link is never granted, only what it leads to, by its own path.
+// Landlock can only grant. So if something below a directory is hidden, the other entries of that directory are granted
+// one by one when the tree starts. Therefore:
+//
+//   - An entry that is created directly in such a directory later is not readable, and neither is one that replaces
+//     another by a rename.
+//   - A file system that is mounted below a granted entry later is readable.
+//   - A link is not granted. Its target is, by the target's own path.
 type Sandbox struct {
-	// Required has Run fail where the sandbox is not to be had. Otherwise the tree runs without.
+	// Required makes Run fail if the sandbox is not available. Otherwise the tree runs without one.
 	Required bool
-	// Hidden are absolute paths of files and directories that the tree must not read. What is mounted
-	// elsewhere, too, is hidden in each place.
+	// Hidden are absolute paths of files and directories that the tree must not read. If the same files are mounted
+	// elsewhere, too, they are hidden in each place.
 	Hidden []string
-	// Readable and Writable are absolute paths, without symbolic links in them, that the tree may read and
-	// execute, or write as well, also where they are hidden or lie below something hidden. If something hidden
-	// lies below them they are granted entry by entry, and nothing new can be made directly in them.
-	// One that does not exist grants nothing.
+	// Readable and Writable are absolute paths without symbolic links. The tree may read and execute them, and write to
+	// the Writable ones, even if they are hidden or below a hidden path. A path with something hidden below it is granted
+	// entry by entry, so that nothing can be created directly in it. A path that does not exist grants nothing.
 	Readable, Writable []string
 	// Signals lets the tree send signals to processes outside of it, such as its init.
 	Signals bool
-	// Setuid says that programs that change the user, such as sudo, must go on to work.
+	// Setuid keeps programs that change the user, such as sudo, working.
 	Setuid bool
 }
 
-// Sandboxed is what became of a Sandbox.
+// Sandboxed describes the sandbox that a tree has got.
 type Sandboxed struct {
-	// ABI is the version of Landlock's interface that holds the tree; 0 is no sandbox.
+	// ABI is the version of Landlock's interface in use; 0 means no sandbox.
 	ABI int
-	// Remark says why there is no sandbox, or what it lacks; empty when there is nothing to say.
+	// Remark says why there is no sandbox, or what it cannot enforce. It may be empty.
 	Remark string
 }
 
@@ -55,18 +57,18 @@ func (s Sandboxed) String() string {
 	return fmt.Sprintf("landlock (ABI %d; %s)", s.ABI, s.Remark)
 }
 
-// SandboxError says that a required sandbox, or a user to run as, is not to be had. Nothing was started.
+// SandboxError says that a required sandbox, or another user, is not available. Nothing was started.
 type SandboxError struct{ Reason string }
 
 // Error implements error.
 func (e *SandboxError) Error() string { return e.Reason }
 
-// requiredSandbox returns the error about a required sandbox that is not to be had.
+// requiredSandbox returns the error for a required sandbox that is not available.
 func requiredSandbox(why string) error {
 	return &SandboxError{Reason: "the agent's sandbox is required, and not to be had here: " + why}
 }
 
-// User is whom a tree runs as.
+// User is the user that a tree runs as.
 type User struct {
 	Name     string
 	UID, GID int
@@ -74,8 +76,8 @@ type User struct {
 	Groups []int
 }
 
-// ProbeSandbox tells what becomes of a sandbox in a tree with that containment, and whether its programs can run as
-// user, which may be nil, by trying it.
+// ProbeSandbox starts an empty tree and returns the sandbox that it gets. It fails if the tree cannot run as user, which
+// may be nil, or if a required sandbox is not available.
 func ProbeSandbox(ctx context.Context, choice Mode, sandbox *Sandbox, user *User) (Sandboxed, error) {
 	spec := Spec{Containment: choice, Sandbox: sandbox, User: user}
 	found, err := Probe(choice)

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// AsUser calls fn. With a user it fails: this system has no way to do that.
+// AsUser calls fn. It fails for a user other than nil, because this system has no file rights per thread.
 func AsUser(user *User, fn func() error) error {
 	if user != nil {
 		return errors.ErrUnsupported
@@ -15,7 +15,8 @@ func AsUser(user *User, fn func() error) error {
 	return fn()
 }
 
-// MayRun returns why user may not run the program at path; only a nil user can be asked about here.
+// MayRun returns an error that says why this process may not run the program at path, or nil if it may. It fails for a
+// user other than nil.
 func MayRun(user *User, path string) error {
 	return AsUser(user, func() error {
 		_, err := exec.LookPath(path)

@@ -10,92 +10,92 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// initName is the argument zero by which this executable is asked to be an init. Its only argument
-// is the mode; all else comes through the descriptors below.
+// initName is the argument zero that makes this executable an init. Its only argument is the mode. Everything else comes
+// through the descriptors below.
 const initName = "claudeops-init"
 
-// The descriptors that an init has beside the program's three.
+// The descriptors of an init, beside the program's three.
 const (
-	// controlDescriptor is a socket: commands come in, answers go out, and its end is the end of
-	// whoever started the init.
+	// controlDescriptor is a socket for commands to the init and answers from it. It closes when the process that started
+	// the init ends.
 	controlDescriptor = 3
-	// orderDescriptor is a file without a name that holds the order.
-	orderDescriptor = 4
+	// jobDescriptor is a file without a name that contains the job.
+	jobDescriptor = 4
 )
 
-// order says what an init is to run. It does not come as arguments and environment of the init,
-// where everybody could read it for as long as the init lives. Without a Path there is nothing
-// to run: the init sets everything up, and ends.
-type order struct {
+// job describes the program that an init runs. It is not passed as the init's arguments and environment, where others could
+// read it as long as the init lives. Without a Path the init sets everything up, and ends.
+type job struct {
 	Path string
 	Args []string // with the program's name
 	Env  []string
 	Dir  string
-	// Sandbox and User are those of the program; nil is none, and this process's own.
+	// Sandbox is the program's; nil for none.
 	Sandbox *Sandbox
-	User    *User
+	// User is the program's; nil for this process's own.
+	User *User
 }
 
 // givesUpRights reports whether a launcher has to start the program.
-func (o *order) givesUpRights() bool { return o.Sandbox != nil || o.User != nil }
+func (j *job) givesUpRights() bool { return j.Sandbox != nil || j.User != nil }
 
-// command is one byte that tells an init what to do.
+// command is one byte with a command to an init.
 type command byte
 
 const (
 	commandInterrupt command = 'i' // SIGINT to the program and its group
-	commandKill      command = 'k' // SIGKILL to everything
+	commandKill      command = 'k' // SIGKILL to the whole tree
 )
 
-// answer is what an init tells.
+// answer is a report of an init.
 type answer struct {
 	Kind answerKind
-	// Sandbox is what became of the order's.
+	// Sandbox is the sandbox that the program has.
 	Sandbox Sandboxed
-	// Errno is why the program was refused, unless Reason says it.
+	// Reason or Errno says why the program was refused.
 	Errno  syscall.Errno
 	Reason string
-	// Status is how the program ended.
+	// Status is the wait status of the program.
 	Status syscall.WaitStatus
-	// Survivors counts the processes that could not be killed, or did not die of it.
+	// Survivors counts the processes that could not be killed, or are alive in spite of it.
 	Survivors int
 }
 
-// answerKind is what an answer is about.
+// answerKind is the kind of an answer.
 type answerKind int
 
 const (
 	answerNone     answerKind = iota
-	answerLaunched            // the program is about to run, and more will be told
+	answerLaunched            // the program is about to run; another answer follows
 	answerRefused             // the program could not be started
-	answerEnded               // it has ended, and all that came of it but the survivors
-	answerGivenUp             // it is one of the survivors
+	answerEnded               // the program has ended, and its tree without the survivors
+	answerGivenUp             // the program is one of the survivors
 )
 
-// write returns a file without a name that holds o.
-func (o *order) write() (*os.File, error) {
-	descriptor, err := unix.MemfdCreate("order", unix.MFD_CLOEXEC)
+// write returns a file without a name that contains j.
+func (j *job) write() (*os.File, error) {
+	descriptor, err := unix.MemfdCreate("job", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("create a file in memory: %w", err)
 	}
-	file := os.NewFile(uintptr(descriptor), "order")
-	err = gob.NewEncoder(file).Encode(o)
+	file := os.NewFile(uintptr(descriptor), "job")
+	err = gob.NewEncoder(file).Encode(j)
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("write the order: %w", err)
+		return nil, fmt.Errorf("write the job: %w", err)
 	}
 	return file, nil
 }
 
-// readOrder reads the order of this init.
-func readOrder() (o order, err error) {
-	file := os.NewFile(orderDescriptor, "order")
+// readJob reads the job of this init or launcher.
+func readJob() (j job, err error) {
+	file := os.NewFile(jobDescriptor, "job")
 	defer func() { _ = file.Close() }()
-	err = gob.NewDecoder(file).Decode(&o)
-	return o, err
+	err = gob.NewDecoder(file).Decode(&j)
+	return j, err
 }
 
 // newControl returns both ends of a control socket.
@@ -104,7 +104,7 @@ func newControl() (ours, theirs *os.File, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("create a socket: %w", err)
 	}
-	if err := unix.SetNonblock(ends[0], true); err != nil { // reading it must not take a thread
+	if err := unix.SetNonblock(ends[0], true); err != nil { // so that reading it does not occupy a thread
 		_, _ = unix.Close(ends[0]), unix.Close(ends[1])
 		return nil, nil, fmt.Errorf("set up a socket: %w", err)
 	}

@@ -5,10 +5,9 @@ import (
 	"syscall"
 )
 
-// WriteProgram writes a file that is about to be executed. A child that this process forks while
-// the file is open for writing keeps it open until the child has executed its own program, and
-// until then the kernel executes the file for nobody ("text file busy"). So nothing is forked
-// while it is written.
+// WriteProgram writes an executable file. While it writes, this process forks no children. Otherwise a child would
+// inherit the open file, and until that child has executed its own program the kernel would refuse to execute the file
+// ("text file busy").
 func WriteProgram(path string, content []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
