@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// adapter is a value that is stored in another form than Go holds it in.
+// adapter converts a value between Go and the database.
 type adapter interface {
 	sql.Scanner
 	driver.Valuer
@@ -23,7 +23,7 @@ var (
 	_ adapter = services{}
 )
 
-// nullableInt stores 0 as NULL, which is what a foreign key to nothing must be.
+// nullableInt stores 0 as NULL, because a foreign key may refer to nothing only by NULL.
 type nullableInt struct{ to *int64 }
 
 // Scan implements sql.Scanner.
@@ -90,11 +90,11 @@ func (j jsonText[T]) Value() (driver.Value, error) {
 	return sql.NullString{String: string(text), Valid: string(text) != "null"}.Value()
 }
 
-// services stores the services of a report's verdict once more, as a JSON list in a
-// column of their own, so that SQL can select by them. The verdict is what is read back.
+// services stores a copy of the verdict's services as a JSON list in a column of their own, so that SQL can select by
+// them. It is not read back; the verdict is.
 type services struct{ of *escalation.Report }
 
-// Scan implements sql.Scanner. It takes any value and drops it.
+// Scan implements sql.Scanner. It ignores the value.
 func (services) Scan(any) error { return nil }
 
 // Value implements driver.Valuer.

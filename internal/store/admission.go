@@ -9,21 +9,20 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// OpenSession decides whether session may start, and if so, records it before its process
-// starts, with what it may spend, and claims the services that it repairs for its chain. All of
-// that is one transaction: however many sessions are opening at once, on however many hosts, they
-// do not reserve more than there is, and no two chains get one service.
+// OpenSession decides whether session may start. If so, it records the session with its budget, before its process
+// starts, and locks the services that the session repairs for its chain. This is one transaction. So sessions that open
+// at the same time, on any number of hosts, never reserve more than the budgets allow, and no two chains get the same
+// service.
 //
-// The store gives out ID, Sequence, BudgetUSD, Forced and DryRun; what session holds there is ignored. An
-// empty Status is SessionRunning. The request is completed from session: what it holds as
-// ChainID, Tier, Purpose and At is ignored. The time is that of session.StartedAt, which comes
-// from Temporal: hosts whose clocks differ agree on the day and on every window, and a
-// repetition, however late, asks the same as the first time.
+// The store sets ID, Sequence, BudgetUSD, Forced and DryRun and ignores them in session. An empty Status is
+// SessionRunning. It sets the request's ChainID, Tier, Purpose and At from session. At is session.StartedAt, which comes
+// from Temporal: so hosts whose clocks differ agree on the day and on every window, and a repetition asks for the same as
+// the first call, however late it comes.
 //
-// A refusal is no error, and nothing is written. If SessionID is recorded already, that record is
-// returned as it is, granted with its budget, and claims its services again if they are free; if
-// it belongs to another chain, the error is ErrConflict. A ParentID that no record has is
-// ErrNotFound. ChainID, SessionID, StartedAt and a Tier for which policy has an entry are required.
+// A refusal is not an error, and nothing is written. If SessionID is recorded already, OpenSession returns that record
+// unchanged, granted with its budget, and locks its services again if they are free. If that record belongs to another
+// chain, the error is ErrConflict. An unknown ParentID is ErrNotFound. ChainID, SessionID, StartedAt and a Tier for which
+// policy has an entry are required.
 func (s *Store) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (escalation.Opening, error) {
@@ -34,7 +33,7 @@ func (s *Store) OpenSession(
 	return opening, nil
 }
 
-// Review decides as OpenSession would, now, and changes nothing.
+// Review returns what OpenSession would decide now, and changes nothing.
 func (s *Store) Review(
 	ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (admission escalation.Admission, err error) {
@@ -90,7 +89,7 @@ func checkRequest(request escalation.AdmissionRequest, policy escalation.Policy)
 	}
 }
 
-// openOnce records session if it is admitted, unless it is recorded already.
+// openOnce records session if it is admitted. If it is recorded already, openOnce returns that record.
 func openOnce(
 	ctx context.Context, tx *sql.Tx, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (opening escalation.Opening, err error) {
@@ -117,12 +116,12 @@ func openOnce(
 		}
 	}
 	if request.Repairs(policy) {
-		err = claimServices(ctx, tx, request)
+		err = lockServices(ctx, tx, request)
 	}
 	return opening, err
 }
 
-// readFacts reads what the admission of request depends on.
+// readFacts reads the facts that the admission of request depends on.
 func readFacts(
 	ctx context.Context, q querier, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (facts escalation.AdmissionFacts, err error) {
@@ -143,9 +142,8 @@ func readFacts(
 	return facts, nil
 }
 
-// daySpentQuery counts an open session with what is reserved for it, and every report of a
-// closed one, because all of them were paid. One that is closed although its cost is unknown (see
-// escalation.Session.CostUnknown) counts with what was reserved for it, too.
+// daySpentQuery counts an open session with its budget, and a closed one with the costs of all its reports, because all of
+// them were paid. A closed session whose cost is unknown (see escalation.Session.CostUnknown) counts with its budget, too.
 const daySpentQuery = `
 SELECT COALESCE(SUM(CASE WHEN (ended_at IS NULL OR cost_estimated AND attempts = 0) AND budget_usd > cost_usd
     THEN budget_usd ELSE cost_usd END), 0) + (
@@ -154,7 +152,7 @@ SELECT COALESCE(SUM(CASE WHEN (ended_at IS NULL OR cost_estimated AND attempts =
     WHERE started_at >= $1 AND started_at < $2
 ) FROM sessions WHERE started_at >= $1 AND started_at < $2`
 
-// daySpent returns what the sessions that were started on the day of at (UTC) cost.
+// daySpent returns the cost of the sessions that were started on the day of at (UTC).
 func daySpent(ctx context.Context, q querier, at time.Time) (usd float64, err error) {
 	const day = 24 * time.Hour
 	morning := at.UTC().Truncate(day)
@@ -164,8 +162,8 @@ func daySpent(ctx context.Context, q querier, at time.Time) (usd float64, err er
 }
 
 const (
-	// What repairs is what escalation.AdmissionRequest.Repairs says of a request.
-	// Materialized, because SQLite would read all chains in order to see each of them once.
+	// The conditions on tier and purpose are those of escalation.AdmissionRequest.Repairs.
+	// MATERIALIZED, because otherwise SQLite would read all chains to count the distinct ones.
 	escalationsQuery = `
 WITH repairs AS MATERIALIZED (
     SELECT chain_id FROM sessions WHERE started_at > $1 AND chain_id <> $2 AND tier >= $3 AND purpose IN ($4, $5) AND NOT dry_run

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Limits on what is kept of a decision: agents choose these texts.
+// Limits on the texts of a decision in bytes, because agents choose them.
 const (
 	maxCallInput  = 16 << 10
 	maxCallReason = 4 << 10
@@ -18,11 +18,11 @@ const (
 
 var selectCalls = "SELECT " + columns(callFields(new(escalation.CallDecision))) + " FROM calls"
 
-// AppendDecisions records what was decided on calls, in that order: all of it, or nothing if it fails. A call
-// of a session that is recorded already is left out, and the decision that is there stays as it is.
+// AppendDecisions records decisions on calls in their order. If it fails, it records none. If a decision on a call of a
+// session is recorded already, that one stays as it is.
 //
-// Of an input are kept the first 16 KiB, of a reason 4 KiB, of a name 500 bytes, of actions the first 100; a text that
-// is cut says so at its end. ChainID, SessionID, Call, Tool and At are required, else the error is ErrInvalid.
+// Long texts are cut and end with a note: inputs at 16 KiB, rules and reasons at 4 KiB, names at 500 bytes. At most 100
+// actions are kept. ChainID, SessionID, Call, Tool and At are required, else the error is ErrInvalid.
 func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error {
 	decisions, err := canonical(decisions)
 	if err == nil && len(decisions) > 0 {
@@ -34,8 +34,8 @@ func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.Call
 	return nil
 }
 
-// Decisions returns what was decided on the calls of a chain, in the order in which that was recorded. A chain
-// that has made no calls, or is not known, is an empty list.
+// Decisions returns the decisions on the calls of a chain, in the order in which they were recorded. For a chain that has
+// none, or is unknown, the list is empty.
 func (s *Store) Decisions(ctx context.Context, chainID string) ([]escalation.CallDecision, error) {
 	decisions, err := collect(ctx, s.db, callFields, selectCalls+" WHERE chain_id = $1 ORDER BY id", chainID)
 	if err != nil {
@@ -72,7 +72,7 @@ func checkDecision(decision escalation.CallDecision) error {
 	return nil
 }
 
-// bound returns a decision of limited size.
+// bound returns decision with its texts and its list cut to the limits.
 func bound(decision escalation.CallDecision) escalation.CallDecision {
 	decision.Tool = cut(decision.Tool, maxCallName)
 	decision.Input = cut(decision.Input, maxCallInput)
@@ -85,7 +85,8 @@ func bound(decision escalation.CallDecision) escalation.CallDecision {
 	return decision
 }
 
-// cut returns the beginning of text, of at most limit bytes, and how long the text was. It cuts no character.
+// cut returns text, or the beginning of a text of more than limit bytes with a note of its length. It does not cut
+// through a character.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// A record's parent exists before the record does, and numbers only grow. So a parent's
-// number is always the smaller one, and the order of numbers is an order of ancestry.
+// A parent is recorded before its children, and record numbers only grow. So parents come before children in the order of
+// numbers.
 var (
 	forwardQuery = `
 WITH RECURSIVE line (id) AS (
@@ -27,15 +27,14 @@ WITH RECURSIVE line (id, parent) AS (
 ` + selectSessions + ` WHERE id IN (SELECT id FROM line) ORDER BY id DESC`
 )
 
-// Forward returns the record with the number id and everything that descends from it, in
-// the order in which they were opened: parents before children. It follows parents,
-// also from one chain into another that continued it. An unknown id is ErrNotFound.
+// Forward returns the record with the number id and all its descendants, in the order in which they were opened: parents
+// before children. Descendants in another chain, which continued this one, are included. An unknown id is ErrNotFound.
 func (s *Store) Forward(ctx context.Context, id int64) ([]escalation.Session, error) {
 	return s.line(ctx, forwardQuery, id)
 }
 
-// Backward returns the record with the number id, then its parent, and so on up to the session
-// that began with no context. An unknown id is ErrNotFound.
+// Backward returns the record with the number id, then its parent, and so on to the session without a parent. An unknown
+// id is ErrNotFound.
 func (s *Store) Backward(ctx context.Context, id int64) ([]escalation.Session, error) {
 	return s.line(ctx, backwardQuery, id)
 }
@@ -51,8 +50,7 @@ func (s *Store) line(ctx context.Context, query string, id int64) ([]escalation.
 	return sessions, nil
 }
 
-// Chain returns the sessions of a chain by sequence. A chain that has none yet, or is not
-// known, is an empty list.
+// Chain returns the sessions of a chain by sequence. For a chain that has none yet, or is unknown, the list is empty.
 func (s *Store) Chain(ctx context.Context, chainID string) ([]escalation.Session, error) {
 	sessions, err := collect(ctx, s.db, sessionFields, selectSessions+" WHERE chain_id = $1 ORDER BY sequence", chainID)
 	if err != nil {

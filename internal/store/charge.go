@@ -9,14 +9,14 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Charge enters what a call is about to do into the ledger, if the cooldowns allow all of it; else it
-// enters nothing and returns why. That is one transaction: however many calls ask at once, of however many
-// chains, on however many hosts, no limit is passed.
+// Charge adds the actions of a call to the ledger before the call runs, if the cooldowns allow all of them. Otherwise it
+// adds none and returns why. This is one transaction, so no limit is exceeded, however many calls of any number of chains
+// and hosts ask at the same time.
 //
-// A call that is charged already is not charged again. A session that a person let pass a cooldown (see
-// escalation.Session.Forced) is charged and never refused. What was charged stays, also if the session
-// never reports, until ReturnCharge. SessionID must be recorded, else the error is ErrNotFound, and belong to
-// ChainID, else it is ErrConflict. Call, At, and services and kinds that a ledger can have are required.
+// A call is charged only once. A session for which an operator has overridden the cooldowns (see
+// escalation.Session.Forced) is charged and never refused. A charge stays until ReturnCharge, even if the session never
+// reports. An unknown SessionID is ErrNotFound; one of another chain than ChainID is ErrConflict. Call, At, and services
+// and kinds that a ledger can have are required.
 func (s *Store) Charge(ctx context.Context, charge escalation.Charge) (refusal *escalation.ChargeRefusal, err error) {
 	if charge, err = canonical(charge); err == nil {
 		for i := range charge.Actions {
@@ -38,10 +38,9 @@ func (s *Store) Charge(ctx context.Context, charge escalation.Charge) (refusal *
 
 const returnQuery = "DELETE FROM ledger WHERE session_id = $1 AND call_id = $2"
 
-// ReturnCharge takes what was charged for a call out of the ledger, because the call never ran. A call that
-// was not charged is no error.
+// ReturnCharge removes the charge of a call that never ran from the ledger. A call without a charge is not an error.
 func (s *Store) ReturnCharge(ctx context.Context, sessionID, call string) error {
-	if call == "" { // such are the entries of verdicts
+	if call == "" { // the entries of verdicts have no call
 		return fmt.Errorf("return the charge of a call of session %q: %w: it has no id", sessionID, ErrInvalid)
 	}
 	err := s.write(ctx, func(tx *sql.Tx) error {

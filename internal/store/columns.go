@@ -7,15 +7,15 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// field ties a column to its place in a record. The value is a pointer, or an adapter
-// around one, that serves both ways: database/sql scans into it and takes arguments from it.
+// field is a column and its place in a record. The value is a pointer, or an adapter around one. database/sql both scans
+// into it and takes arguments from it.
 type field struct {
 	column string
 	value  any
 }
 
-// sessionFields lists the columns of sessions. Every query on that table is built from
-// this list, so a column is added here and in a migration, and nowhere else.
+// sessionFields lists the columns of sessions. Every query on that table is built from this list, so a new column needs a
+// line here and a migration, and nothing else.
 func sessionFields(s *escalation.Session) []field {
 	return append([]field{
 		{"id", &s.ID},
@@ -37,7 +37,7 @@ func sessionFields(s *escalation.Session) []field {
 	}, reportFields(&s.Report)...)
 }
 
-// reportFields lists those columns of sessions that a report fills.
+// reportFields lists the columns of sessions that a report sets.
 func reportFields(r *escalation.Report) []field {
 	return []field{
 		{"status", &r.Status},
@@ -66,7 +66,7 @@ func reportFields(r *escalation.Report) []field {
 	}
 }
 
-// eventFields lists the columns of events, but for the number that keeps their order.
+// eventFields lists the columns of events, without the row number.
 func eventFields(e *escalation.Event) []field {
 	return []field{
 		{"event_key", &e.Key},
@@ -79,17 +79,17 @@ func eventFields(e *escalation.Event) []field {
 	}
 }
 
-// replacedFields lists the columns of replaced_reports, but for the number that keeps their order.
+// replacedFields lists the columns of replaced_reports, without the row number.
 func replacedFields(r *replacedReport) []field {
 	return []field{
 		{"session_id", &r.sessionID},
 		{"ended_at", millis{&r.endedAt}},
-		{"cost_usd", &r.report.CostUSD}, // once more, so that SQL can add it up
+		{"cost_usd", &r.report.CostUSD}, // a copy, so that SQL can sum it
 		{"report", jsonText[escalation.Report]{&r.report}},
 	}
 }
 
-// ledgerFields lists the columns of ledger, but for the number that keeps their order.
+// ledgerFields lists the columns of ledger, without the row number.
 func ledgerFields(r *ledgerRow) []field {
 	return []field{
 		{"service", &r.Service},
@@ -103,7 +103,7 @@ func ledgerFields(r *ledgerRow) []field {
 	}
 }
 
-// callFields lists the columns of calls, but for the number that keeps their order.
+// callFields lists the columns of calls, without the row number.
 func callFields(d *escalation.CallDecision) []field {
 	return []field{
 		{"chain_id", &d.ChainID},
@@ -129,7 +129,7 @@ func lockFields(l *ServiceLock) []field {
 	}
 }
 
-// columns returns the columns of fields as a query names them: "a, b, c".
+// columns returns the names of the columns for a query: "a, b, c".
 func columns(fields []field) string {
 	names := make([]string, len(fields))
 	for i, f := range fields {
@@ -162,7 +162,7 @@ func placeholders(first, count int) string {
 	return strings.Join(marks, ", ")
 }
 
-// assignments returns fields as an UPDATE sets them, numbered from $1: "a = $1, b = $2".
+// assignments returns the assignments of an UPDATE, numbered from $1: "a = $1, b = $2".
 func assignments(fields []field) string {
 	parts := make([]string, len(fields))
 	for i, f := range fields {

@@ -1,36 +1,30 @@
-// Package store keeps the records of Claude Ops: one record per session, the events of every
-// chain, what was decided on the calls of agents, what was done to services and who works on them, and
-// the queries that follow a chain through its sessions.
+// Package store keeps the records of Claude Ops: one record per session, the events of every chain, the decisions on the
+// calls of agents, the ledger of actions on services, and the locks on services. It also has the queries that follow a
+// chain through its sessions.
 //
 //	OpenSession -> running -> CloseSession -> closed -+
-//	     |                                   ^        | a different report: it takes
-//	     +-> refused: nothing is written     +--------+ over, the old one is kept
+//	     |                                   ^        | a different report replaces
+//	     +-> refused: nothing is written     +--------+ the old one, which is kept
 //
-// What the package promises:
+// The package promises:
 //
-//   - Recording is idempotent. Whatever was recorded once can be recorded again, by a
-//     retry or by another process, and changes nothing.
-//   - Nothing that was paid for is lost. A commit is on disk before a method returns, a
-//     record is never deleted, and a report that another one replaces is kept beside it.
-//     Only what a call was charged leaves the ledger again, if it never ran.
-//   - No session is open that was not admitted, by facts that still held when its record
-//     was written.
-//   - No call does to a service what the ledger does not allow at that moment, by all chains and hosts
-//     together, if it asks first: Charge.
+//   - Recording is idempotent. A retry, or another process, can record the same again, and nothing changes.
+//   - No cost is lost. A commit is on disk before a method returns, no record is deleted, and a replaced report is kept.
+//     The only deletion from the ledger is the charge of a call that never ran.
+//   - Every open session was admitted, by facts that still held when its record was written.
+//   - A call that asks first (Charge) never exceeds the limits on a service, counted over all chains and hosts.
 //   - Many goroutines and many processes may use one database at the same time.
 //
 // # Representation
 //
-// The queries are written once for every database: $1 placeholders, standard SQL, and of
-// the extensions only RETURNING, ON CONFLICT and MATERIALIZED, which SQLite and PostgreSQL share.
-// What differs is a file per database (sqlite.go) and a directory of migrations.
+// The queries are the same for every database: $1 placeholders and standard SQL, with the extensions RETURNING, ON
+// CONFLICT and MATERIALIZED, which SQLite and PostgreSQL share. Each database has a file (sqlite.go) and a directory of
+// migrations for its differences.
 //
-//   - Times are integers, milliseconds since the Unix epoch in UTC. They sort and subtract
-//     the same way everywhere, and neither a driver nor a time zone reinterprets them.
-//     What is finer than a millisecond is cut off.
-//   - Dollars are double-precision floats, because that is what the CLI prints: a value
-//     comes back bit for bit, and sums over a chain are exact to far below a
-//     millionth of a cent.
-//   - A verdict and the services in it are JSON text.
+//   - Times are integers: milliseconds since the Unix epoch in UTC. They sort and subtract the same way everywhere, and
+//     neither a driver nor a time zone changes them. Fractions of a millisecond are cut off.
+//   - Dollars are double-precision floats, as the CLI prints them. A value comes back bit for bit, and sums over a chain
+//     are exact to far below a millionth of a cent.
+//   - A verdict and its services are JSON text.
 //   - Text is valid UTF-8; an invalid byte is stored as U+FFFD.
 package store

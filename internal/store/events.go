@@ -10,9 +10,8 @@ import (
 
 var selectEvents = "SELECT " + columns(eventFields(new(escalation.Event))) + " FROM events"
 
-// AppendEvents records events in their order: all of them, or none if it fails. An event
-// whose Key is recorded already is left out, and the one that is there stays as it
-// is. Key, ChainID and At are required, else the error is ErrInvalid.
+// AppendEvents records events in their order. If it fails, it records none. If an event with the same Key is recorded
+// already, that one stays as it is. Key, ChainID and At are required, else the error is ErrInvalid.
 func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) error {
 	events, err := canonical(events)
 	if err == nil && len(events) > 0 {
@@ -24,8 +23,8 @@ func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) err
 	return nil
 }
 
-// Events returns the events of a chain in the order in which they were recorded. A chain that
-// has none, or is not known, is an empty list.
+// Events returns the events of a chain in the order in which they were recorded. For a chain that has none, or is unknown,
+// the list is empty.
 func (s *Store) Events(ctx context.Context, chainID string) ([]escalation.Event, error) {
 	events, err := collect(ctx, s.db, eventFields, selectEvents+" WHERE chain_id = $1 ORDER BY id", chainID)
 	if err != nil {

@@ -13,12 +13,11 @@ import (
 //go:embed migrations
 var migrationFiles embed.FS
 
-// versionTable is where goose keeps the version of the schema. It is also how a database is told
-// for ours, so it is not goose's default, which any other program's database may have.
+// versionTable is the table with the version of the schema. A database with this table is ours. So it does not have
+// goose's default name, which the database of another program may have.
 const versionTable = "claudeops_schema_version"
 
-// migrator returns what brings db to the newest schema of dialect, which is also the name of
-// the directory below migrations.
+// migrator returns goose's provider that migrates db with the files in the directory dir below migrations.
 func migrator(db *sql.DB, dialect goose.Dialect, dir string) (*goose.Provider, error) {
 	files, err := fs.Sub(migrationFiles, "migrations/"+dir)
 	if err != nil {
@@ -47,9 +46,8 @@ func refuseNewer(ctx context.Context, provider *goose.Provider) error {
 	return nil
 }
 
-// migrate applies what is missing. Each migration and its version are one transaction, so a
-// crash leaves the schema at one version or the next. The caller holds a lock
-// against others who migrate.
+// migrate applies the missing migrations. Each one and its version are one transaction, so a crash leaves the schema at
+// one version or the next. The caller holds the lock of the database's directory.
 func migrate(ctx context.Context, provider *goose.Provider) error {
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("migrate the schema: %w", err)

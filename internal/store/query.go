@@ -7,17 +7,16 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// selectSessions reads whole session records; a WHERE clause follows it.
+// selectSessions selects whole session records. A WHERE clause can follow.
 var selectSessions = "SELECT " + columns(sessionFields(new(escalation.Session))) + " FROM sessions"
 
-// collect returns one record per row of query, whose columns are those of fields. No row is
-// an empty list.
+// collect returns one record per row of query, which selects the columns of fields. Without rows the list is empty.
 func collect[T any](ctx context.Context, q querier, fields func(*T) []field, query string, args ...any) ([]T, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err has told already what there was to tell
+	defer func() { _ = rows.Close() }() // rows.Err has reported any error already
 	records := []T{}
 	for rows.Next() {
 		var record T

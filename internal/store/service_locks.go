@@ -9,11 +9,11 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// ServiceLock says that a chain repairs a service, so that no other one does.
+// ServiceLock is the lock of a chain on a service, so that no other chain repairs the service.
 type ServiceLock struct {
 	Service string `json:"service"`
 	ChainID string `json:"chain_id"`
-	// Since is when the chain opened the session that claimed the service last.
+	// Since is the start of the chain's latest session that locked the service.
 	Since time.Time `json:"since"`
 }
 
@@ -33,7 +33,7 @@ const (
 	releaseLockQuery = "DELETE FROM service_locks WHERE service = $1 AND chain_id = $2 AND since = $3"
 )
 
-// ReleaseServices drops the locks of a chain. One that has none is no error.
+// ReleaseServices releases all locks of a chain. A chain without locks is not an error.
 func (s *Store) ReleaseServices(ctx context.Context, chainID string) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, releaseQuery, chainID)
@@ -45,8 +45,8 @@ func (s *Store) ReleaseServices(ctx context.Context, chainID string) error {
 	return nil
 }
 
-// ReleaseLock drops lock, and reports whether it did: not if it is gone, or was claimed again
-// since it was read. So a new run of the chain keeps what it has claimed.
+// ReleaseLock releases lock and reports whether it did. It does not if the lock is gone, or was taken again since it was
+// read. So a new run of the chain keeps the locks that it has taken.
 func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released bool, err error) {
 	var rows int64
 	err = s.write(ctx, func(tx *sql.Tx) error {
@@ -62,20 +62,20 @@ func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released boo
 	return rows > 0, nil
 }
 
-// claimServices locks the services of request for its chain, but for those that another one has.
-func claimServices(ctx context.Context, tx *sql.Tx, request escalation.AdmissionRequest) error {
+// lockServices locks the services of request for its chain, except those that another chain has locked.
+func lockServices(ctx context.Context, tx *sql.Tx, request escalation.AdmissionRequest) error {
 	for _, service := range request.Services {
 		lock := ServiceLock{Service: service, ChainID: request.ChainID, Since: request.At}
 		query, args := insertInto("service_locks", lockFields(&lock))
 		query += " ON CONFLICT (service) DO UPDATE SET since = excluded.since WHERE service_locks.chain_id = excluded.chain_id"
 		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
-			return fmt.Errorf("claim service %q: %w", service, err)
+			return fmt.Errorf("lock service %q: %w", service, err)
 		}
 	}
 	return nil
 }
 
-// busyQuery reads those of so many services that other chains have, by service.
+// busyQuery selects the locks of other chains on the given number of services, by service.
 func busyQuery(services int) string {
 	return selectLocks + " WHERE chain_id <> $1 AND service IN (" + placeholders(2, services) + ") ORDER BY service"
 }

@@ -10,26 +10,26 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// sessionActions are a session's entries in the ledger within a transaction.
+// sessionActions holds a session's entries of the ledger within a transaction.
 type sessionActions struct {
 	tx      *sql.Tx
 	session escalation.Session
 	rows    []ledgerRow
 }
 
-// ledgerRow is an entry with its place among the same actions of its session. Places that calls gave back stay free.
+// ledgerRow is an entry with its position among the same actions of its session. Positions of returned charges stay free.
 type ledgerRow struct {
 	escalation.LedgerEntry
 	position int
 }
 
-// target is what actions of one session have in common that may be the same.
+// target identifies actions of one session that may be the same: their kind and service.
 type target struct {
 	service string
 	kind    escalation.ActionKind
 }
 
-// targetOf compares services as people do: the verdict may write another case than the call.
+// targetOf ignores case and blanks around the service's name, because a verdict may spell it in another way than the call.
 func targetOf(service string, kind escalation.ActionKind) target {
 	return target{strings.ToLower(strings.TrimSpace(service)), kind}
 }
@@ -71,7 +71,7 @@ func (a *sessionActions) same(as target) []*ledgerRow {
 	return found
 }
 
-// enter adds an entry of the session.
+// enter adds an entry to the ledger for the session.
 func (a *sessionActions) enter(ctx context.Context, entry escalation.LedgerEntry) error {
 	entry.ChainID, entry.SessionID = a.session.ChainID, a.session.SessionID
 	row := ledgerRow{LedgerEntry: entry, position: 1}
@@ -86,21 +86,21 @@ func (a *sessionActions) enter(ctx context.Context, entry escalation.LedgerEntry
 	return nil
 }
 
-// succeed notes what became of an entry that was charged before that was known.
+// succeed records whether the action of a charged entry succeeded. When it was charged, that was unknown.
 func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded bool) error {
 	if row.Call == "" || row.Succeeded == succeeded {
 		return nil
 	}
 	row.Succeeded = succeeded
 	if _, err := a.tx.ExecContext(ctx, succeededQuery, succeeded, row.SessionID, row.Service, row.Kind, row.position); err != nil {
-		return fmt.Errorf("note what became of the %s of %s: %w", row.Kind, row.Service, err)
+		return fmt.Errorf("record whether the %s of %s succeeded: %w", row.Kind, row.Service, err)
 	}
 	return nil
 }
 
-// recordActions enters what verdict says that session did, but for what is entered already: as a charge of a call, or
-// by an earlier report. It takes nothing away that the verdict does not name. What it adds has the service's name as
-// the session's call had it.
+// recordActions adds the actions in verdict to the ledger, unless they are there already: as the charge of a call, or from
+// an earlier report. It removes no entry, even if the verdict does not name it. If a call was charged for the same
+// service, new entries have the service's name from that call.
 func recordActions(ctx context.Context, tx *sql.Tx, session escalation.Session, verdict *escalation.Verdict, at time.Time) error {
 	if verdict == nil {
 		return nil

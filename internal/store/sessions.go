@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// CloseSession records what a session came to and when it ended.
+// CloseSession records the report of a session and when it ended.
 //
 // A report that was recorded before changes nothing, not even the time of the end. A new report for a closed session
 // replaces the one before, because a later report knows more. The replaced one is kept, because its cost was paid too.
@@ -26,9 +26,8 @@ func (s *Store) CloseSession(ctx context.Context, sessionID string, report escal
 	return err
 }
 
-// SettleSession does what CloseSession does, unless the session is closed already: then nothing
-// changes, whatever report says. It reports whether it closed the session. It is for those who
-// close what others have left behind, and may be too late.
+// SettleSession closes a session like CloseSession, unless it is closed already; then nothing changes. It reports whether
+// it closed the session. Use it to close a session that another process has left open, and may have closed meanwhile.
 func (s *Store) SettleSession(
 	ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time,
 ) (settled bool, err error) {
@@ -44,12 +43,12 @@ func (s *Store) BySessionID(ctx context.Context, sessionID string) (escalation.S
 	return session, nil
 }
 
-// closing is the end of a session.
+// closing is the input of closeSession.
 type closing struct {
 	sessionID string
 	report    escalation.Report
 	endedAt   time.Time
-	// onlyOpen leaves a session alone that is closed already.
+	// onlyOpen leaves a closed session as it is.
 	onlyOpen bool
 }
 
@@ -93,12 +92,12 @@ func checkClosing(end closing) error {
 	}
 }
 
-// recorded returns the record of session, by its SessionID; nil if there is none.
+// recorded returns the record with the SessionID of session, or nil.
 func recorded(ctx context.Context, tx *sql.Tx, session escalation.Session) (*escalation.Session, error) {
 	existing, err := bySessionID(ctx, tx, session.SessionID)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return nil, nil //nolint:nilnil // that there is none is an answer
+		return nil, nil //nolint:nilnil // no record is an answer
 	case err != nil:
 		return nil, err
 	case existing.ChainID != session.ChainID:
@@ -125,7 +124,7 @@ func nextSequence(ctx context.Context, tx *sql.Tx, chainID string) (next int, er
 	return next, nil
 }
 
-// insertSession returns the record as it can be read from now on.
+// insertSession inserts session and returns the record as it is stored.
 func insertSession(ctx context.Context, tx *sql.Tx, session escalation.Session) (escalation.Session, error) {
 	fields := slices.DeleteFunc(sessionFields(&session), func(f field) bool { return f.column == "id" })
 	query, args := insertInto("sessions", fields)
@@ -140,8 +139,7 @@ func insertSession(ctx context.Context, tx *sql.Tx, session escalation.Session) 
 	return oneSession(ctx, tx, selectSessions+" WHERE id = $1", id)
 }
 
-// closeOnce fills in what a session came to, unless that report was recorded before. It reports
-// whether it did.
+// closeOnce records a session's report, unless it was recorded before. It reports whether it did.
 func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err error) {
 	current, err := bySessionID(ctx, tx, end.sessionID)
 	if err != nil {
@@ -166,9 +164,8 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 	return true, recordActions(ctx, tx, current, end.report.Verdict, end.endedAt)
 }
 
-// keepReport prepares a closed session for another report. It reports whether that one is known,
-// as the present report or an earlier one that arrives again; if not, it keeps
-// the present one with those that were replaced.
+// keepReport prepares a closed session for another report. It reports whether next is known already, as the current report
+// or a replaced one. If not, it adds the current report to the replaced ones.
 func keepReport(ctx context.Context, tx *sql.Tx, current escalation.Session, next escalation.Report) (known bool, err error) {
 	if reflect.DeepEqual(current.Report, next) {
 		return true, nil

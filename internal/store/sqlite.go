@@ -16,16 +16,14 @@ import (
 )
 
 const (
-	// busyTimeout is how long a writer waits for those of other processes, whose transactions take
-	// milliseconds, before it gives up with a transient error. SQLite does not look at
-	// the context while it waits, so this also bounds how late a cancellation is noticed.
+	// busyTimeout limits the wait for writers of other processes, whose transactions take milliseconds. After that the
+	// call fails with a transient error. SQLite ignores the context while it waits, so a cancellation is noticed this late.
 	busyTimeout = 10 * time.Second
-	// maxConns bounds the connections of one Store. SQLite has one writer at a time, so
-	// more would only wait; the others let reads go on beside it.
+	// maxConns limits the connections of one Store: one for the only writer that SQLite allows, the others for reads.
 	maxConns = 4
 )
 
-// openSQLite opens the database in the file at path, which it creates if it is missing.
+// openSQLite opens the database in the file at path. It creates a missing file.
 func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -44,7 +42,7 @@ func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	return openLocked(ctx, absolute)
 }
 
-// openLocked does the work of openSQLite while no other process or goroutine does.
+// openLocked opens the database while the caller has its directory locked.
 func openLocked(ctx context.Context, path string) (*sql.DB, error) {
 	if err := createFile(path); err != nil {
 		return nil, fmt.Errorf("create the database %s: %w: make its directory writable or choose another place", path, err)
@@ -60,9 +58,8 @@ func openLocked(ctx context.Context, path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// createFile creates an empty file that only its owner may use, unless one exists. SQLite gives
-// the files that it adds the same mode. An existing file is not opened: closing
-// it would drop the locks that SQLite holds on it for this process.
+// createFile creates an empty file that only its owner may use, unless it exists. SQLite creates its other files with the
+// same mode. An existing file is not opened: closing it would drop the locks that SQLite holds on it for this process.
 func createFile(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the operator chooses the path
 	if errors.Is(err, os.ErrExist) {
@@ -74,9 +71,9 @@ func createFile(path string) error {
 	return file.Close()
 }
 
-// sqliteDSN returns the driver's name for the file, with what every connection needs:
-// foreign keys enforced, each commit on disk, and a write transaction that takes
-// the write lock when it begins, so that it never fails half-way to another writer.
+// sqliteDSN returns the data source name of the file. It sets for every connection: foreign keys are enforced, each commit
+// is on disk, and a write transaction takes the write lock at its beginning, so that another writer cannot make it fail
+// half-way.
 func sqliteDSN(path string) string {
 	query := url.Values{
 		"_pragma": {
@@ -89,7 +86,7 @@ func sqliteDSN(path string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// prepareSQLite checks that the database is ours before it changes anything in it.
+// prepareSQLite checks that the database is ours and usable, and then migrates it.
 func prepareSQLite(ctx context.Context, db *sql.DB) error {
 	if err := refuseForeign(ctx, db); err != nil {
 		return err
@@ -104,14 +101,14 @@ func prepareSQLite(ctx context.Context, db *sql.DB) error {
 	if err := refuseNewer(ctx, provider); err != nil {
 		return err
 	}
-	// Readers and a writer do not wait for each other; the mode stays with the file.
+	// In this mode readers and a writer do not wait for each other. The file keeps the mode.
 	if _, err := db.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil {
 		return fmt.Errorf("switch to a write-ahead log: %w", err)
 	}
 	return migrate(ctx, provider)
 }
 
-// refuseForeign fails if another program keeps its tables here.
+// refuseForeign fails if the database has tables of another program only.
 func refuseForeign(ctx context.Context, db *sql.DB) error {
 	const query = "SELECT COUNT(*), COUNT(CASE WHEN name = $1 THEN 1 END) FROM sqlite_master WHERE type = 'table'"
 	var tables, ours int
@@ -124,8 +121,7 @@ func refuseForeign(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// probeWrite writes and takes it back, because SQLite opens a file that may not be written
-// without a complaint, and would fail only when something is recorded.
+// probeWrite writes and rolls back. SQLite opens a read-only file without an error, and would fail only at the first record.
 func probeWrite(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -138,7 +134,7 @@ func probeWrite(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// explainSQLite adds to an error of opening what the operator can do about it.
+// explainSQLite adds advice for the operator to an error of opening.
 func explainSQLite(err error) error {
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
@@ -159,8 +155,8 @@ func sqliteCode(err error) int {
 	return sqlite3.SQLITE_OK
 }
 
-// sqlitePermanent reports whether SQLite will give the same answer again. The codes
-// left out tell of surroundings that can change: locks, disk, memory, permissions.
+// sqlitePermanent reports whether SQLite would return the same error again. All other codes depend on conditions that can
+// change: locks, disk, memory, permissions.
 func sqlitePermanent(err error) bool {
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_INTERNAL, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,

@@ -10,16 +10,15 @@ import (
 // Store is an open database of records. It is safe for concurrent use.
 type Store struct {
 	db *sql.DB
-	// writing is held by the one writer of this Store. SQLite lets those who wait for its lock poll,
-	// and the unlucky one starve; here they queue, and see at once that their context ends.
+	// writing is full while this Store writes. Writers queue here, and notice the end of their context at once. In SQLite
+	// they would poll for its lock, and one could starve.
 	writing chan struct{}
 }
 
-// Open opens the SQLite database in the file at path, and brings its schema up to date.
+// Open opens the SQLite database in the file at path, and migrates its schema.
 //
-// A missing file is created with mode 0600, a missing directory with mode 0700; what
-// exists keeps its mode. A file that is not a database of this program, or that a newer
-// release has migrated, is refused and left as it was.
+// A missing file is created with mode 0600, a missing directory with mode 0700. Existing ones keep their mode. Open refuses
+// a file that is not a database of this program, or that a newer release has migrated, and leaves it unchanged.
 func Open(ctx context.Context, path string) (*Store, error) {
 	db, err := openSQLite(ctx, path)
 	if err != nil {
@@ -28,7 +27,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return &Store{db: db, writing: make(chan struct{}, 1)}, nil
 }
 
-// Close ends the use of the database. Methods that are called later fail.
+// Close closes the database. Methods that are called later fail.
 func (s *Store) Close() error {
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("close the database: %w", err)
@@ -36,14 +35,14 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// querier reads, inside a transaction or outside of one.
+// querier runs queries, inside a transaction or outside of one.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// write runs fn in a transaction that no other writer's overlaps, and commits it if fn
-// succeeds. What fn reads therefore still holds when it writes.
+// write runs fn in a transaction and commits it if fn succeeds. No transactions of writers overlap, so the values that fn
+// reads are still true when it writes.
 func (s *Store) write(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	select {
 	case s.writing <- struct{}{}:
@@ -54,7 +53,7 @@ func (s *Store) write(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	return s.inTransaction(ctx, nil, fn)
 }
 
-// read runs fn in a transaction, so that all that fn reads was so at one moment.
+// read runs fn in a read-only transaction, so that fn reads one consistent state.
 func (s *Store) read(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	return s.inTransaction(ctx, &sql.TxOptions{ReadOnly: true}, fn)
 }
@@ -64,7 +63,7 @@ func (s *Store) inTransaction(ctx context.Context, options *sql.TxOptions, fn fu
 	if err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)
 	}
-	defer func() { _ = tx.Rollback() }() // after a commit this does nothing
+	defer func() { _ = tx.Rollback() }() // does nothing after a commit
 	if err := fn(tx); err != nil {
 		return err
 	}
@@ -74,9 +73,8 @@ func (s *Store) inTransaction(ctx context.Context, options *sql.TxOptions, fn fu
 	return nil
 }
 
-// canonical returns v as it comes back from JSON, so that a value and its stored copy
-// compare as equal: text is valid UTF-8 and an empty list is nil. What JSON
-// cannot say, such as a cost that is not a number, is ErrInvalid.
+// canonical returns v encoded to JSON and decoded again, so that a value and its stored copy compare as equal: text is
+// valid UTF-8 and an empty list is nil. A value that JSON cannot express, such as an infinite cost, is ErrInvalid.
 func canonical[T any](v T) (T, error) {
 	var out T
 	text, err := json.Marshal(v)
