@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// firstPartyURL is where the CLI reaches the API if nothing else is said.
+// firstPartyURL is the default address of the API.
 const firstPartyURL = "https://api.anthropic.com"
 
-// Access is how the model's API is reached with the credentials of an environment.
+// Access is the address and the credentials of the model's API in an environment.
 type Access struct {
-	// Variables are the names of the variables that hold the credentials.
+	// Variables are the names of the variables with the credentials.
 	Variables []string
 	// BaseURL is the address of the API.
 	BaseURL string
-	// Header is what every call needs: the credentials, and the headers that the operator adds.
+	// Header has the headers of every call: the credentials, and those that the operator adds.
 	Header http.Header
 }
 
-// FindAccess returns how the CLI would reach the API. It returns false where the CLI has to hold the credentials
-// itself: those of a login, or of a cloud.
+// FindAccess returns the CLI's access to the API. It returns false if only the CLI itself can use the credentials: those of
+// a login, or of a cloud.
 func FindAccess(options Options) (Access, bool) {
 	for _, p := range providers() {
 		if p.enabledBy != "" && isOn(lookupVariable(options.Environ, p.enabledBy)) {
@@ -36,12 +36,12 @@ func FindAccess(options Options) (Access, bool) {
 	return access, len(access.Variables) > 0
 }
 
-// isOn reads a switch as the CLI does.
+// isOn reports whether the CLI takes value for "on".
 func isOn(value string) bool {
 	return slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(value)))
 }
 
-// baseURL returns the address that environ gives, or the API's own.
+// baseURL returns the API's address in environ, or the default.
 func baseURL(environ []string) string {
 	if given := lookupVariable(environ, "ANTHROPIC_BASE_URL"); given != "" {
 		return given
@@ -49,8 +49,8 @@ func baseURL(environ []string) string {
 	return firstPartyURL
 }
 
-// credentialsInForce returns the variables whose credentials the CLI sends: a key and a token together; the token
-// of an account only without both.
+// credentialsInForce returns the variables whose credentials the CLI sends. It sends a key and a token together. It sends
+// the token of an account only if there is neither.
 func credentialsInForce(environ []string) []string {
 	var names []string
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"} {
@@ -64,7 +64,7 @@ func credentialsInForce(environ []string) []string {
 	return names
 }
 
-// credentialHeader adds a credential in the way in which the CLI sends it.
+// credentialHeader adds a credential to header as the CLI does.
 func credentialHeader(header http.Header, name, value string) {
 	if name == "ANTHROPIC_API_KEY" {
 		header.Set("X-Api-Key", value)
@@ -73,7 +73,7 @@ func credentialHeader(header http.Header, name, value string) {
 	header.Set("Authorization", "Bearer "+value)
 }
 
-// customHeaders returns the headers that the operator adds to every call, a line for each.
+// customHeaders returns the headers that the operator adds to every call. The variable has one per line.
 func customHeaders(environ []string) http.Header {
 	header := http.Header{}
 	for line := range strings.Lines(lookupVariable(environ, "ANTHROPIC_CUSTOM_HEADERS")) {
@@ -84,13 +84,13 @@ func customHeaders(environ []string) http.Header {
 	return header
 }
 
-// withheld are the variables that an invocation with an Endpoint does without, beside the credentials. What they
-// say is for the connection from the worker to the API.
+// withheld are variables, beside the credentials, that an invocation with an Endpoint does not get. They are for the
+// worker's own connection to the API.
 var withheld = []string{
 	"ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
 }
 
-// redirect replaces the credentials in variables by those of api.
+// redirect replaces the credentials and the address in variables by those of api.
 func (c *CLI) redirect(variables map[string]string, api Endpoint) {
 	environ := c.options.Environ
 	withoutSecrets(variables, environ)
@@ -99,17 +99,17 @@ func (c *CLI) redirect(variables map[string]string, api Endpoint) {
 	}
 	variables["ANTHROPIC_BASE_URL"] = api.URL
 	if isFirstParty(baseURL(environ)) {
-		// The CLI asks for less at an address that it does not know: its system prompt is then cached for one
-		// conversation only, and some tools are left out.
+		// At an unknown address the CLI uses fewer features: it caches its system prompt for one conversation only, and
+		// leaves out some tools.
 		variables["_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"] = "1"
 	}
 	bypassProxy(variables)
 }
 
-// minSecretBytes is the length from which a value is looked for in others. A shorter one would be found by chance.
+// minSecretBytes is the shortest secret that is searched for in other values. A shorter one would be found by chance.
 const minSecretBytes = 6
 
-// withoutSecrets removes the credentials of environ from variables, under whatever names they are passed on.
+// withoutSecrets removes the credentials of environ from variables, also where another variable contains them.
 func withoutSecrets(variables map[string]string, environ []string) {
 	for _, name := range slices.Concat(credentialVariables, withheld) {
 		delete(variables, name)
@@ -124,13 +124,13 @@ func withoutSecrets(variables map[string]string, environ []string) {
 	}
 }
 
-// isFirstParty reports whether address is the API's own.
+// isFirstParty reports whether address is the API's default one.
 func isFirstParty(address string) bool {
 	parsed, err := url.Parse(address)
 	return err == nil && parsed.Scheme == "https" && parsed.Host == "api.anthropic.com"
 }
 
-// bypassProxy keeps calls to this host out of a proxy of the operator.
+// bypassProxy excludes this host from the operator's proxy, if there is one.
 func bypassProxy(variables map[string]string) {
 	proxied := false
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"} {

@@ -14,36 +14,35 @@ type accumulator struct {
 	initModel string
 	lastText  string
 	apiError  apiErrorClass
-	apiStatus int // of the last failed attempt
-	lines     int // that were events
+	apiStatus int // HTTP status of the last failed attempt
+	lines     int // number of events
 	results   []resultLine
-	calls     ledger
+	calls     toolCalls
 	usage     meter
 	denials   []denial
 	phase     Phase
 }
 
-// meter adds up tokens, API call by API call.
+// meter adds up the tokens of API calls.
 type meter struct {
 	calls []*apiCall
 	byID  map[string]*apiCall
-	// open is the call whose stream is running, by the subagent that made it.
+	// open has the call whose stream is running, by the subagent that made it.
 	open map[string]*apiCall
-	// lastMain is the last call of the main thread: it says how full the window is.
+	// lastMain is the last call of the main thread. Its tokens are those in the window.
 	lastMain *apiCall
-	// settled is how many of the calls came before the last result, which accounts for them.
-	settled int
+	// reported counts the calls before the last result, which includes their cost.
+	reported int
 }
 
-// apiCall is one call of the API, known by the id of the message it answered with.
+// apiCall is one call of the API. It is identified by the id of the message in the answer.
 type apiCall struct {
 	model string
 	main  bool
 	usage usage
 }
 
-// line takes in one line of the stream and reports what kind of event it was; the empty kind
-// is a line that counts for nothing.
+// line adds a line of the stream and returns the type of its event, or "" if the line is ignored.
 func (a *accumulator) line(line []byte) eventType {
 	if line = bytes.TrimSpace(line); len(line) == 0 || line[0] != '{' {
 		return ""
@@ -91,8 +90,8 @@ func (a *accumulator) system(subtype systemSubtype, line []byte) {
 	}
 }
 
-// assistant takes in one block of a message. Its usage has a placeholder for the output; the
-// true number comes with the stream, except for subagents, whose stream is not passed on.
+// assistant adds one block of a message. The output tokens in its usage are a placeholder. The stream has the true number,
+// except for subagents, whose stream the CLI does not pass on.
 func (a *accumulator) assistant(parent string, line []byte) {
 	var event messageLine
 	if !decode(line, &event) {
@@ -135,7 +134,7 @@ func (a *accumulator) user(line []byte) {
 
 func (a *accumulator) stream(parent string, line []byte) {
 	if !bytes.Contains(line, []byte(streamMessageStart)) && !bytes.Contains(line, []byte(streamMessageDelta)) {
-		return // a piece of text: the many lines that need no second look
+		return // a piece of text, as most lines are; do not decode it
 	}
 	var event streamLine
 	if !decode(line, &event) {
@@ -163,11 +162,11 @@ func (a *accumulator) result(line []byte) {
 		a.deny(d)
 	}
 	a.results = append(a.results, event)
-	a.usage.settled = len(a.usage.calls)
+	a.usage.reported = len(a.usage.calls)
 	a.phase = PhaseEnding
 }
 
-// deny notes a refused call once: it is reported when it happens and again with the result.
+// deny adds a refused call once. The CLI reports it when it happens and again with the result.
 func (a *accumulator) deny(d denial) {
 	known := func(other denial) bool { return other.ToolUseID == d.ToolUseID }
 	if d.ToolUseID == "" || !slices.ContainsFunc(a.denials, known) {
@@ -176,7 +175,7 @@ func (a *accumulator) deny(d denial) {
 	}
 }
 
-// last returns the last result, which says how the run ended, or nil.
+// last returns the last result, or nil. It says how the run ended.
 func (a *accumulator) last() *resultLine {
 	if len(a.results) == 0 {
 		return nil
@@ -192,7 +191,7 @@ func (a *accumulator) mainModel() string {
 	return a.initModel
 }
 
-// add notes what is known of the call that answered with the message id.
+// add adds or updates the call that was answered by the message id.
 func (m *meter) add(id, parent, model string, u usage) *apiCall {
 	call := m.byID[id]
 	if call == nil {
@@ -210,7 +209,7 @@ func (m *meter) add(id, parent, model string, u usage) *apiCall {
 	return call
 }
 
-// begin is add for a call whose stream has begun.
+// begin adds a call whose stream has begun.
 func (m *meter) begin(id, parent, model string, u usage) {
 	if m.open == nil {
 		m.open = map[string]*apiCall{}
@@ -218,7 +217,7 @@ func (m *meter) begin(id, parent, model string, u usage) {
 	m.open[parent] = m.add(id, parent, model, u)
 }
 
-// update notes what the stream of parent's open call went on to say.
+// update updates the open call of parent from its stream.
 func (m *meter) update(parent string, u usage) {
 	if call := m.open[parent]; call != nil {
 		call.usage = call.usage.max(u)
@@ -247,7 +246,7 @@ func (m *meter) turns() int {
 	return turns
 }
 
-// context returns what the window held after the last main-thread message, in tokens.
+// context returns the tokens in the window after the last message of the main thread.
 func (m *meter) context() int {
 	if m.lastMain == nil {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// arguments returns the command line for i. The prompt is not on it: several flags take any
-// number of values and would swallow it, and an argument is shorter than a prompt may be.
+// arguments returns the command line for i, without the prompt. Several flags take any number of values and would take the
+// prompt as one of them, and a prompt may be longer than an argument.
 func (c *CLI) arguments(i Invocation) ([]string, error) {
 	settings, err := c.settings(i.Guard)
 	if err != nil {
@@ -26,8 +26,8 @@ func (c *CLI) arguments(i Invocation) ([]string, error) {
 	return args, nil
 }
 
-// denyByDefault shuts out everything that the working directory or a user's settings could
-// bring in, and grants nothing but i's own tools and rules.
+// denyByDefault returns the flags that disable everything from the working directory and from a user's settings, and that
+// grant only i's own tools and rules.
 func (c *CLI) denyByDefault(i Invocation) []string {
 	args := []string{"--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands"}
 	args = append(args, c.profile.flags...)
@@ -41,7 +41,7 @@ func (c *CLI) denyByDefault(i Invocation) []string {
 	return args
 }
 
-// conversation says which conversation is written and where it comes from.
+// conversation returns the flags for the conversation that is written, and the one that it continues.
 func conversation(i Invocation) []string {
 	switch i.Resume {
 	case "":
@@ -53,7 +53,7 @@ func conversation(i Invocation) []string {
 	}
 }
 
-// task says who works, on which terms, and what has to come out.
+// task returns the flags for the model, the system prompt, the schema, the turns and the budget.
 func task(i Invocation) []string {
 	args := []string{"--model", i.Model}
 	if i.SystemPrompt != "" {
@@ -71,9 +71,9 @@ func task(i Invocation) []string {
 	return args
 }
 
-// settings returns the only settings that an invocation has, in the CLI's format.
+// settings returns all settings of an invocation in the CLI's format.
 func (c *CLI) settings(guard *Guard) (string, error) {
-	settings := map[string]any{"cleanupPeriodDays": c.options.RetentionDays} // when it starts, the CLI deletes older transcripts
+	settings := map[string]any{"cleanupPeriodDays": c.options.RetentionDays} // the CLI deletes older transcripts at its start
 	if guard != nil {
 		maps.Copy(settings, guard.Settings)
 	}
@@ -84,8 +84,8 @@ func (c *CLI) settings(guard *Guard) (string, error) {
 	return string(text), nil
 }
 
-// guardPrompt keeps a prompt that begins with "/" from being taken for a slash command, which
-// would answer it without asking the model. The CLI looks at the very first character only.
+// guardPrompt returns prompt so that the CLI does not take it for a slash command, which it would answer without asking the
+// model. The CLI checks the very first character only.
 func guardPrompt(prompt string) string {
 	if strings.HasPrefix(prompt, "/") {
 		return "\n" + prompt

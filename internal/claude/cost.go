@@ -7,36 +7,35 @@ import (
 
 // price is what a model costs, in US dollars per million tokens.
 type price struct {
-	// prefix is what the model's name begins with, after whatever a cloud puts before "claude-".
+	// prefix is the beginning of the model's name, from "claude-" on. Some clouds put text before it.
 	prefix    string
 	input     float64
 	output    float64
 	cacheRead float64
-	// longOver is the prompt's length in tokens, cache included, above which everything costs
-	// longFactor times as much; 0 is none.
+	// longOver is the length of the prompt in tokens, including the cache, above which the call costs longFactor times as
+	// much; 0 is no limit.
 	longOver   count
 	longFactor float64
 }
 
-// Writing to the cache costs a multiple of the input price, by how long it is kept.
+// Writing to the cache costs a multiple of the input price, depending on how long the cache is kept.
 const (
 	cacheFiveMinutes = 1.25
 	cacheOneHour     = 2
 )
 
-// webSearchUSD is what one search by the API costs, whatever the model.
+// webSearchUSD is the price of one search by the API, for every model.
 const webSearchUSD = 0.01
 
-// priceList is what one version of the CLI reckons with.
+// priceList has the prices with which one version of the CLI computes costs.
 type priceList struct {
 	rows []price
-	// unlisted is the price of every other model.
+	// unlisted is the price of all other models.
 	unlisted price
 }
 
-// commonPrices are those on which the measured versions agree. All lists are as the cost reports of
-// the CLI gave them for one kind of token at a time. They serve for estimates only; the CLI's own report
-// counts where there is one.
+// commonPrices returns the prices that all measured versions have in common. They were measured from the cost reports of
+// the CLI, one kind of token at a time. They are only for estimates; a cost that the CLI reports has precedence.
 func commonPrices() []price {
 	return []price{
 		{prefix: "claude-3-5-haiku", input: 0.80, output: 4, cacheRead: 0.08},
@@ -56,8 +55,7 @@ func oldPrices() priceList {
 	return priceList{rows: commonPrices(), unlisted: price{input: 5, output: 25, cacheRead: 0.50}}
 }
 
-// newPrices returns the prices of 2.1.329 and 2.1.330. A model that they do not know costs as much as
-// their own best one.
+// newPrices returns the prices of 2.1.329 and 2.1.330. Unknown models cost as much as claude-opus-5-5.
 func newPrices() priceList {
 	return priceList{
 		rows: append(commonPrices(),
@@ -71,7 +69,7 @@ func newPrices() priceList {
 	}
 }
 
-// of returns the price of model: that of the longest prefix.
+// of returns the price with the longest prefix of model.
 func (l priceList) of(model string) price {
 	if start := strings.Index(model, "claude-"); start > 0 {
 		model = model[start:]
@@ -112,7 +110,7 @@ func (a *accumulator) cost(p versionProfile) (usd float64, estimated bool) {
 	reported, known := p.ownCost(a.results)
 	unreported := a.usage.calls
 	if known {
-		unreported = a.usage.calls[a.usage.settled:]
+		unreported = a.usage.calls[a.usage.reported:]
 	}
 	return reported + p.prices.sum(unreported), len(unreported) > 0
 }
@@ -130,7 +128,7 @@ func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
 	if p.carriesCost {
 		return 0, false
 	}
-	// Every line repeats the process's total so far.
+	// Every result has the process's total so far.
 	return results[len(results)-1].TotalCostUSD.usd(), true
 }
 
@@ -144,13 +142,13 @@ func sumSinceLast(results []resultLine) float64 {
 	return total
 }
 
-// CallUsage is what one call of the API has used.
+// CallUsage is the usage of one call of the API.
 type CallUsage struct {
 	Tokens
 
-	// OneHour is how many of the tokens written to the cache are kept for an hour.
+	// OneHour is the part of CacheCreation that is kept for an hour.
 	OneHour int
-	// WebSearches counts searches that the API made itself.
+	// WebSearches counts the searches by the API.
 	WebSearches int
 }
 

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// credentialVariables let the CLI reach a model without a login or a provider's switch.
+// credentialVariables are the variables with which the CLI can use a model without a login or a cloud provider.
 var credentialVariables = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}
 
-// Credentials says where the CLI finds what it needs to reach a model: the name of a variable that is
-// passed on to it, or a file in its own directory; false if nowhere. It tells nothing of their values, and
-// not whether they are good. A user's own login counts as found, because it may be in the system's keychain.
+// Credentials returns where the CLI finds its credentials: the name of a variable that it gets, or a file in its own
+// directory. It returns false if there are none. It does not return their values, and does not check them. A user's own
+// login counts as found, because it may be in the system's keychain.
 func Credentials(options Options) (where string, found bool) {
 	variables := slices.Clone(credentialVariables)
 	for _, p := range providers() {
@@ -31,8 +31,8 @@ func Credentials(options Options) (where string, found bool) {
 	return loginFile(options.ConfigDir)
 }
 
-// loginFile returns the file in configDir that holds a login: of an account, or of a key that the CLI
-// manages. In the latter the key is one of many settings.
+// loginFile returns the file in configDir with the login of an account, or the settings file with a key that the CLI
+// manages.
 func loginFile(configDir string) (path string, found bool) {
 	path = filepath.Join(configDir, ".credentials.json")
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {

@@ -1,13 +1,12 @@
-// Package claude drives the real `claude` command line: it builds an invocation, runs it,
-// reads the event stream, and returns what came of it as a Result or a typed *Error.
+// Package claude drives the real `claude` command line. It builds an invocation, runs it, reads its event stream, and
+// returns a Result, and an *Error if the run failed.
 //
 //	Invocation -> arguments, environment, prompt -> process -> lines -> events -> accumulator -> judge -> Result, *Error
 //
-// Two versions of the CLI were measured, and they differ. Everything that differs is in
-// version.go, chosen once by `claude --version` in Locate; no other file asks which version runs.
+// The measured versions of the CLI differ. All differences are in the version profiles of version.go. Locate chooses a
+// profile once, by `claude --version`, and no other file depends on the version.
 //
-// What the agent may do is denied by default: settings files, MCP servers and slash commands of
-// the working directory are shut out, only the tools of the Invocation exist, only its rules grant,
-// and nothing is inherited from the environment that is not on a list. A conversation remembers none
-// of this, so every invocation says all of it again.
+// Everything is denied to the agent by default. Settings files, MCP servers and slash commands of the working directory
+// are disabled. Only the tools of the Invocation exist, only its rules grant, and only listed variables are inherited. A
+// conversation keeps none of these settings, so every invocation passes all of them.
 package claude

@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// provider is a way to reach a model, and the variables that it needs.
+// provider is a service with models, and the variables that the CLI needs for it.
 type provider struct {
-	// enabledBy is the variable that switches it on; empty is always on. The credentials of a cloud
-	// are none of the agent's business unless the CLI itself needs them.
+	// enabledBy is the variable that enables the provider; empty means always enabled. The agent gets the credentials of
+	// a cloud only if the CLI itself needs them.
 	enabledBy string
 	names     []string
 }
 
-// base are the variables that any program may need. A name that ends in "*" is a prefix. HOME is
-// that of an existing login; fixed replaces it where the CLI has a directory of its own. XDG_* are
-// left out, so that programs look below HOME.
+// base returns the variables that any program may need. A name that ends in "*" is a prefix. HOME is for an existing login;
+// fixed replaces it if the CLI has a directory of its own. XDG_* is left out, so that programs look below HOME.
 func base() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ",
@@ -28,7 +27,7 @@ func base() []string {
 	}
 }
 
-// providers are the ways to reach a model that the CLI documents.
+// providers returns the providers that the CLI documents.
 func providers() []provider {
 	return []provider{
 		{names: []string{
@@ -48,14 +47,14 @@ func providers() []provider {
 	}
 }
 
-// fixed are the variables that every invocation gets, whatever else says otherwise.
+// fixed returns the variables that override all others in every invocation.
 func (c *CLI) fixed(limits Limits) map[string]string {
 	variables := map[string]string{
-		// A prompt quotes what a service wrote; "@path" in it must not read that file.
+		// A prompt quotes the output of services. An "@path" in it must not make the CLI read that file.
 		"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
-		// Git at startup would run what the working directory's configuration says.
+		// Git at startup would run programs that the working directory's configuration names.
 		"CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",
-		// Notes of other conversations must not get into this one.
+		// Notes from other conversations must not be used in this one.
 		"CLAUDE_CODE_DISABLE_AUTO_MEMORY":          "1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 		"DISABLE_TELEMETRY":                        "1",
@@ -78,16 +77,17 @@ func (c *CLI) fixed(limits Limits) map[string]string {
 }
 
 const (
-	// defaultCommandTimeout is how long the CLI lets a command run that asks for no time of its own.
+	// defaultCommandTimeout is the CLI's time-out of a command for which the agent sets none.
 	defaultCommandTimeout = 2 * time.Minute
-	// maxAPITimeout is how long the CLI waits for the API before it tries again.
+	// maxAPITimeout is the longest time-out of a call of the API, after which the CLI retries it.
 	maxAPITimeout = 5 * time.Minute
-	// idleMargin is by how much the CLI's own time-outs come before Limits.Idle.
+	// idleMargin is the time between the CLI's own time-outs and Limits.Idle.
 	idleMargin = time.Minute
 )
 
-// timeouts make the CLI end by itself what it waits for in silence, before Limits.Idle ends the
-// CLI: a command that hangs is then the agent's to judge, and an API that hangs is unavailable.
+// timeouts returns the variables with the CLI's own time-outs. The CLI prints nothing while it waits, so they come before
+// Limits.Idle, which would end the CLI. The agent can then react to a command that hangs, and an API that hangs is
+// reported as unavailable.
 func timeouts(idle time.Duration) map[string]string {
 	if idle == 0 {
 		return map[string]string{"API_TIMEOUT_MS": milliseconds(maxAPITimeout)}
@@ -103,14 +103,14 @@ func timeouts(idle time.Duration) map[string]string {
 	return variables
 }
 
-// milliseconds returns d in the CLI's unit, and at least one, because it takes 0 for its default.
+// milliseconds returns d in milliseconds, but at least 1, because the CLI takes 0 for its default.
 func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(d.Milliseconds(), 1), 10)
 }
 
-// gitSettings win over the configuration of any repository. A file that an agent may write can be
-// such a configuration: even "git add" runs the programs that it names, and a directory that looks
-// like a bare repository needs no .git.
+// gitSettings returns variables that override the configuration of any repository. An agent may be able to write such a
+// configuration, and even "git add" runs the programs that it names. It needs no .git, because Git also accepts a
+// directory that looks like a bare repository.
 func gitSettings(more ...[2]string) map[string]string {
 	settings := append([][2]string{
 		{"safe.bareRepository", "explicit"},
@@ -125,8 +125,8 @@ func gitSettings(more ...[2]string) map[string]string {
 	return variables
 }
 
-// environment returns the whole environment of an invocation: what the lists pass on, then what
-// it adds itself, then what is fixed, then what makes it ask its guard, sorted.
+// environment returns the whole environment of an invocation, sorted by name. Later sources override earlier ones: the
+// variables of the allow list, the invocation's own, the fixed ones, those of its endpoint, those of its guard.
 func (c *CLI) environment(i Invocation) []string {
 	variables := map[string]string{}
 	allowed := c.allowList()
@@ -139,7 +139,7 @@ func (c *CLI) environment(i Invocation) []string {
 	maps.Copy(variables, i.variables())
 	maps.Copy(variables, c.fixed(i.Limits))
 	if c.options.User != nil && i.Dir != "" {
-		// Git would refuse a repository of another user; this one was named by the operator.
+		// Git refuses a repository of another user. The operator has named this one, so it is allowed.
 		maps.Copy(variables, gitSettings([2]string{"safe.directory", i.Dir}))
 	}
 	if i.API != nil {
@@ -156,7 +156,7 @@ func (c *CLI) environment(i Invocation) []string {
 	return environment
 }
 
-// allowList returns the patterns of the names that may pass.
+// allowList returns the patterns of the variables that are passed on.
 func (c *CLI) allowList() []string {
 	allowed := slices.Concat(base(), c.options.PassEnv)
 	for _, p := range providers() {
@@ -167,8 +167,7 @@ func (c *CLI) allowList() []string {
 	return allowed
 }
 
-// configDir returns the directory that holds the CLI's transcripts, or "" when the environment
-// does not tell.
+// configDir returns the CLI's own directory, or "" if neither the options nor the environment set it.
 func (c *CLI) configDir() string {
 	if c.options.ConfigDir != "" {
 		return c.options.ConfigDir
@@ -176,7 +175,7 @@ func (c *CLI) configDir() string {
 	return lookupVariable(c.options.Environ, "CLAUDE_CONFIG_DIR")
 }
 
-// lookupVariable returns the value of name in environ, or "". As in a process, the last one counts.
+// lookupVariable returns the value of name in environ, or "". If there are several, the last one counts.
 func lookupVariable(environ []string, name string) string {
 	for _, variable := range slices.Backward(environ) {
 		if value, found := strings.CutPrefix(variable, name+"="); found {

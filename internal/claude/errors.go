@@ -1,16 +1,16 @@
 package claude
 
 const (
-	// maxStderrBytes is how much of the CLI's standard error an Error keeps.
+	// maxStderrBytes limits Error.Stderr.
 	maxStderrBytes = 4096
-	// maxMessageRunes is how long an Error's message about a run is at most.
+	// maxMessageRunes limits Error.Message, in characters.
 	maxMessageRunes = 500
 )
 
-// ErrorKind classifies what went wrong, by what a caller can do about it.
+// ErrorKind classifies an error by what a caller can do about it.
 type ErrorKind string
 
-// The kinds. None of them says that nothing was done: an agent may have acted before.
+// The kinds. The agent may have acted before an error of any kind.
 const (
 	KindInvalid            ErrorKind = "invalid_invocation"   // rejected before start: the Invocation itself is wrong
 	KindNotStarted         ErrorKind = "not_started"          // the executable could not be started
@@ -23,29 +23,29 @@ const (
 	KindRefused            ErrorKind = "refused"              // the API refused the request (any other 4xx)
 	KindMaxTurns           ErrorKind = "max_turns"            // Invocation.MaxTurns is used up
 	KindBudget             ErrorKind = "budget"               // Invocation.MaxBudgetUSD is used up
-	KindSchemaNotMet       ErrorKind = "schema_not_met"       // the agent tried, and never met Invocation.Schema
-	KindNoStructuredOutput ErrorKind = "no_structured_output" // a good run, but the agent gave no structured output
+	KindSchemaNotMet       ErrorKind = "schema_not_met"       // no output of the agent met Invocation.Schema
+	KindNoStructuredOutput ErrorKind = "no_structured_output" // the run succeeded, but without structured output
 	KindTimedOut           ErrorKind = "timed_out"            // Limits.Wall
 	KindStalled            ErrorKind = "stalled"              // Limits.FirstByte or Limits.Idle
 	KindStopped            ErrorKind = "stopped"              // the caller's context ended
-	KindMalformed          ErrorKind = "malformed"            // it ended without a result, or with one that makes no sense
-	KindDiskFull           ErrorKind = "disk_full"            // its output was lost, because the disk that takes it is full
-	KindOutputTooLong      ErrorKind = "output_too_long"      // it was stopped, because it printed more than any run should
+	KindMalformed          ErrorKind = "malformed"            // the CLI ended without a result, or with an impossible one
+	KindDiskFull           ErrorKind = "disk_full"            // the output was lost, because its disk is full
+	KindOutputTooLong      ErrorKind = "output_too_long"      // the CLI was stopped, because it printed too much
 	KindFailed             ErrorKind = "failed"               // the CLI reported a failure of another kind
 )
 
-// Error is a run that did not end well.
+// Error describes a failed run.
 type Error struct {
 	Kind ErrorKind
-	// Message is one sentence for a person.
+	// Message is one sentence for people.
 	Message string
-	// ExitCode is the CLI's exit code; -1 when a signal ended it or it did not start.
+	// ExitCode is the CLI's exit code, or -1 if a signal ended it or it did not start.
 	ExitCode int
-	// APIStatus is the HTTP status of the API's last answer, as reported; 0 is none.
+	// APIStatus is the reported HTTP status of the API's last answer; 0 means none.
 	APIStatus int
-	// Stderr is the end of what the CLI wrote to its standard error, secrets masked.
+	// Stderr is the end of the CLI's standard error, with secrets masked.
 	Stderr string
-	// Err is the cause, if there is one beside the CLI's own words.
+	// Err is the cause, if it is another error than the CLI's own message.
 	Err error
 }
 
@@ -55,8 +55,8 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Retryable reports whether the same invocation, continued in place if its conversation exists
-// by then, has a chance to succeed without anyone changing anything.
+// Retryable reports whether the same invocation may succeed without any change. If its conversation exists by then, it
+// must be continued in place.
 func (e *Error) Retryable() bool {
 	switch e.Kind {
 	case KindNotStarted, KindUnavailable, KindStalled, KindMalformed, KindFailed:

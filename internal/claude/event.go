@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// eventType is the kind of one line of the stream.
+// eventType is the type of a line of the stream.
 type eventType string
 
-// The kinds that matter here. Others are ignored: every version adds some.
+// The types that are used. Others are ignored, because every version adds some.
 const (
 	eventSystem    eventType = "system"
 	eventAssistant eventType = "assistant"
@@ -20,7 +20,7 @@ const (
 	eventResult    eventType = "result"
 )
 
-// systemSubtype is the kind of a system event.
+// systemSubtype is the subtype of a system event.
 type systemSubtype string
 
 const (
@@ -31,16 +31,16 @@ const (
 	systemTaskNotification systemSubtype = "task_notification"
 )
 
-// envelope is what every line has in common.
+// envelope has the fields that all lines share.
 type envelope struct {
 	Type      eventType     `json:"type"`
 	Subtype   systemSubtype `json:"subtype"`
 	SessionID string        `json:"session_id"`
-	// Parent is the tool call on whose behalf a subagent speaks; empty is the main thread.
+	// Parent is the tool call that started the subagent of this line; empty for the main thread.
 	Parent string `json:"parent_tool_use_id"`
 }
 
-// systemLine holds the fields of the system events that matter.
+// systemLine has the fields of system events that are used.
 type systemLine struct {
 	Model       string `json:"model"`
 	CLIVersion  string `json:"claude_code_version"`
@@ -58,11 +58,11 @@ type messageLine struct {
 		Content []contentBlock `json:"content"`
 		Usage   usage          `json:"usage"`
 	} `json:"message"`
-	// Error classifies a message that the CLI itself wrote in place of an answer.
+	// Error classifies a message that the CLI wrote instead of the model.
 	Error apiErrorClass `json:"error"`
 }
 
-// syntheticModel is the model of messages that the CLI wrote itself.
+// syntheticModel is the model of messages that the CLI wrote.
 const syntheticModel = "<synthetic>"
 
 // contentBlock is one block of a message's content.
@@ -85,7 +85,7 @@ const (
 	blockToolResult blockType = "tool_result"
 )
 
-// streamLine is one event of the API's own stream, passed through.
+// streamLine is an event of the API's own stream, which the CLI passes through.
 type streamLine struct {
 	Event struct {
 		Type    streamType `json:"type"`
@@ -106,8 +106,8 @@ const (
 	streamMessageDelta streamType = "message_delta" // the output's tokens
 )
 
-// resultLine is a result. A stream holds none, one, or several: work in the background that
-// finishes after a result causes another turn, and another result.
+// resultLine is a result. A stream has none, one, or several: background work that ends after a result causes another
+// turn and another result.
 type resultLine struct {
 	Subtype        resultSubtype   `json:"subtype"`
 	IsError        bool            `json:"is_error"`
@@ -117,26 +117,26 @@ type resultLine struct {
 	Turns          count           `json:"num_turns"`
 	APIStatus      count           `json:"api_error_status"`
 	TerminalReason terminalReason  `json:"terminal_reason"`
-	// Usage and Turns count since the result before; TotalCostUSD is a running total.
+	// Usage and Turns count since the previous result. TotalCostUSD is a running total.
 	Usage        usage                 `json:"usage"`
 	TotalCostUSD dollars               `json:"total_cost_usd"`
 	ModelUsage   map[string]modelUsage `json:"modelUsage"`
-	// SinceLastResult is nil where the version does not report it.
+	// SinceLastResult is nil if the version does not report it.
 	SinceLastResult map[string]modelUsage `json:"model_usage_since_last_result"`
 	Denials         []denial              `json:"permission_denials"`
 }
 
-// resultSubtype says how a run ended.
+// resultSubtype is the way a run ended.
 type resultSubtype string
 
 const (
-	resultSuccess      resultSubtype = "success" // also of API errors, with is_error
+	resultSuccess      resultSubtype = "success" // also for API errors, then with is_error
 	resultMaxTurns     resultSubtype = "error_max_turns"
 	resultMaxBudget    resultSubtype = "error_max_budget_usd"
 	resultSchemaNotMet resultSubtype = "error_max_structured_output_retries"
 )
 
-// terminalReason says more closely how a run ended.
+// terminalReason is a more specific reason for the end of a run.
 type terminalReason string
 
 const reasonPromptTooLong terminalReason = "prompt_too_long"
@@ -172,7 +172,7 @@ type usage struct {
 	Creation struct {
 		OneHour count `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
-	// ServerTools counts what the API did beside answering.
+	// ServerTools counts the tools that the API itself ran.
 	ServerTools struct {
 		WebSearches count `json:"web_search_requests"`
 	} `json:"server_tool_use"`
@@ -188,8 +188,7 @@ func (u usage) tokens() Tokens {
 	}
 }
 
-// max returns the larger of each count: reports on one call only ever grow, and leave out what
-// was said before.
+// max returns the larger value of each count. The counts of one call only grow, and a later report may leave some out.
 func (u usage) max(other usage) usage {
 	merged := usage{
 		Input:         max(u.Input, other.Input),
@@ -207,8 +206,8 @@ const (
 	maxDollars = 1e9
 )
 
-// count is a number of things. Whatever is not a number between 0 and maxCount reads as 0, so
-// that no stream can make a sum overflow or shrink.
+// count is a number of things. A value that is not a number between 0 and maxCount is read as 0, so that no stream can make
+// a sum overflow or shrink.
 type count int
 
 // UnmarshalJSON implements json.Unmarshaler. It never fails.
@@ -217,7 +216,7 @@ func (c *count) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// dollars is an amount in US dollars. Whatever is not a number between 0 and maxDollars reads as 0.
+// dollars is an amount in US dollars. A value that is not a number between 0 and maxDollars is read as 0.
 type dollars float64
 
 // UnmarshalJSON implements json.Unmarshaler. It never fails.
@@ -228,7 +227,7 @@ func (d *dollars) UnmarshalJSON(text []byte) error {
 
 func (d dollars) usd() float64 { return float64(d) }
 
-// boundedNumber reads a JSON number, and 0 from anything that is none or not within 0 and limit.
+// boundedNumber returns the JSON number in text, or 0 if it is not a number between 0 and limit.
 func boundedNumber(text []byte, limit float64) float64 {
 	number, err := strconv.ParseFloat(string(bytes.TrimSpace(text)), 64)
 	if err != nil || math.IsNaN(number) || number < 0 || number > limit {
@@ -237,8 +236,8 @@ func boundedNumber(text []byte, limit float64) float64 {
 	return number
 }
 
-// decode reads line into target. A field of another type than expected is left out: what else
-// the line says still counts. It reports false when line is not JSON.
+// decode reads line into target. It skips fields of an unexpected type and keeps the others. It returns false if line is
+// not JSON.
 func decode(line []byte, target any) bool {
 	err := json.Unmarshal(line, target)
 	var mismatch *json.UnmarshalTypeError

@@ -9,10 +9,10 @@ import (
 // homeName is the agent's HOME below Options.ConfigDir.
 const homeName = "home"
 
-// ownHome returns the agent's HOME, or "" when it uses an existing login and with it the real one.
+// ownHome returns the agent's HOME. It returns "" with an existing login, which needs the operator's HOME.
 //
-// It is not the operator's: the CLI's shell would read its start-up files, which set variables that
-// no list lets pass, and an agent that may write there would run commands in its operator's shells.
+// Otherwise the agent does not get the operator's HOME. The CLI's shell would read the start-up files there, which set
+// variables that are on no list. And an agent that can write there could run commands in the operator's shells.
 func (c *CLI) ownHome() string {
 	if c.options.ConfigDir == "" {
 		return ""
@@ -20,7 +20,7 @@ func (c *CLI) ownHome() string {
 	return filepath.Join(c.options.ConfigDir, homeName)
 }
 
-// startupFiles are what a shell reads from HOME when it starts.
+// startupFiles returns the files in HOME that shells read at their start.
 func startupFiles() []string {
 	return []string{
 		".profile", ".bash_profile", ".bash_login", ".bashrc", ".bash_logout",
@@ -28,9 +28,9 @@ func startupFiles() []string {
 	}
 }
 
-// makeDirs creates the CLI's own directory and the agent's HOME in it, for their owner only:
-// transcripts hold whatever the agent read. Start-up files are removed from HOME, because one can only
-// come from an agent, for those after it.
+// makeDirs creates the CLI's own directory and the agent's HOME in it. Only their owner may use them, because transcripts
+// contain all that the agent has read. It removes start-up files from HOME, because only an earlier agent can have written
+// them.
 func (c *CLI) makeDirs() error {
 	if c.options.ConfigDir == "" {
 		return nil
@@ -44,8 +44,8 @@ func (c *CLI) makeDirs() error {
 	return nil
 }
 
-// cleanHome creates the HOME below configDir, and leaves no start-up file in it. A link that leads
-// out of configDir is an error, so that nothing is removed elsewhere.
+// cleanHome creates the HOME below configDir and removes start-up files from it. A link that leads out of configDir is an
+// error, so that no file elsewhere is removed.
 func cleanHome(configDir string) (err error) {
 	root, err := os.OpenRoot(configDir)
 	if err != nil {

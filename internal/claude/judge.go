@@ -11,27 +11,27 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// What the CLI prints when the conversation is the problem. It has no code for either.
+// Texts that the CLI prints about a conversation. It has no code for these errors.
 const (
 	noConversationText = "No conversation found with session ID"
 	sessionInUseText   = "is already in use"
 )
 
-// finding is what is wrong with a run, in a kind and a sentence. The zero value is nothing.
+// finding is the reason why a run failed. The zero value means that it did not.
 type finding struct {
 	kind    ErrorKind
 	message string
 	cause   error
 }
 
-// judge returns nil for a good run: exit code 0, and a last result without an error, with
-// subtype success and at least one turn, and a structured output when one was asked for. For
-// everything else it says what was wrong. startErr is what kept the CLI from running.
+// judge returns the error of a failed run, or nil. A run succeeded if the exit code is 0, and the last result has no error,
+// the subtype success, at least one turn, and a structured output if one was asked for. startErr is the error that
+// prevented the CLI from running.
 //
-// A full disk counts first: it makes everything else look like a run to repeat.
+// A full disk has precedence, because with it every other error would look retryable.
 //
-// A limit or a cancellation that ended the CLI counts even if a good result came before: the CLI
-// was still at work in the background. The Result beside the error then has all of it.
+// A limit or a cancellation that ended the CLI is an error even after a good result, because the CLI was still working in
+// the background. The Result beside the error is then complete.
 func (r *run) judge(exit process.Exit, startErr error) *Error {
 	var found finding
 	unavailable, refused := errors.AsType[*process.SandboxError](startErr)
@@ -40,7 +40,7 @@ func (r *run) judge(exit process.Exit, startErr error) *Error {
 		found = finding{KindDiskFull, fmt.Sprintf("claude's output was lost: %v", startErr), startErr}
 	case exit.StoppedBy != nil:
 		found = r.judgeStop(exit.StoppedBy)
-	case refused: // nothing but another configuration, or another host, will help
+	case refused: // it needs another configuration, or another host
 		found = finding{KindInvalid, unavailable.Error(), startErr}
 	case startErr != nil:
 		found = finding{KindNotStarted, fmt.Sprintf("claude could not be run: %v", startErr), startErr}
@@ -55,7 +55,7 @@ func (r *run) judge(exit process.Exit, startErr error) *Error {
 	return r.failure(found, exit)
 }
 
-// judgeStop names what stopped the CLI.
+// judgeStop returns the finding for what stopped the CLI.
 func (r *run) judgeStop(cause error) finding {
 	limits := r.invocation.Limits
 	switch {
@@ -75,7 +75,7 @@ func (r *run) judgeStop(cause error) finding {
 	}
 }
 
-// meanwhile says what a silent CLI was waiting for.
+// meanwhile returns what a silent CLI was waiting for.
 func (r *run) meanwhile() string {
 	switch r.acc.phase {
 	case PhaseRetrying:
@@ -88,7 +88,7 @@ func (r *run) meanwhile() string {
 	return ""
 }
 
-// judgeSilence judges a run without a result by its exit and what it printed to its standard error.
+// judgeSilence judges a run without a result by its exit and its standard error.
 func (r *run) judgeSilence(exit process.Exit) finding {
 	stderr := r.stderrText()
 	said := complaint(stderr)
@@ -106,8 +106,8 @@ func (r *run) judgeSilence(exit process.Exit) finding {
 	}
 }
 
-// complaint returns the line of stderr that says what is wrong: the first that is marked as an
-// error, or else the first. Warnings may come before it, and some versions print code.
+// complaint returns the first line of stderr that is marked as an error, or else the first line. Warnings may precede the
+// error, and some versions print source code.
 func complaint(stderr string) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	if marked := slices.IndexFunc(lines, isComplaint); marked >= 0 {
@@ -116,7 +116,7 @@ func complaint(stderr string) string {
 	return strings.TrimSpace(lines[0])
 }
 
-// isComplaint tells a complaint about arguments from what else is printed.
+// isComplaint reports whether line is marked as an error.
 func isComplaint(line string) bool {
 	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "error:")
 }
@@ -167,8 +167,8 @@ func (r *run) judgeFailure(last *resultLine) finding {
 	return finding{kind: KindFailed, message: fmt.Sprintf("claude failed (%s): %s", last.Subtype, explanation)}
 }
 
-// apiFailure classifies a failed API call by its HTTP status, or when it has none, by the
-// CLI's own classification. It returns "" when neither says that the API failed.
+// apiFailure returns the kind of a failed API call by its HTTP status, or without one by the CLI's own classification. It
+// returns "" if neither reports a failure of the API.
 func apiFailure(status int, class apiErrorClass) ErrorKind {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -189,13 +189,12 @@ func apiFailure(status int, class apiErrorClass) ErrorKind {
 	return ""
 }
 
-// explain returns the CLI's own sentence about a result.
+// explain returns the CLI's own explanation of a result.
 func (r *run) explain(last *resultLine) string {
 	return cmp.Or(strings.Join(last.Errors, "; "), last.Text, r.stderrText(), "it gave no reason")
 }
 
-// failure completes a finding. Secrets are masked before the message is cut, so that no
-// half of one is left.
+// failure returns the error for a finding. It masks secrets before it cuts the message, so that no part of one is left.
 func (r *run) failure(found finding, exit process.Exit) *Error {
 	status := r.acc.apiStatus
 	if last := r.acc.last(); last != nil {
@@ -211,7 +210,7 @@ func (r *run) failure(found finding, exit process.Exit) *Error {
 	}
 }
 
-// stderrText returns the end of the standard error, secrets masked, again before the cut.
+// stderrText returns the end of the standard error. Secrets are masked before the cut here, too.
 func (r *run) stderrText() string {
 	text := strings.ToValidUTF8(r.mask.Text(string(r.stderr.kept)), "�")
 	return strings.TrimSpace(text[max(len(text)-maxStderrBytes, 0):])

@@ -12,12 +12,11 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// askTimeout bounds `claude --version` and `claude --help`. Each took a fraction of a second where it was
-// measured; a cold disk has to load more than 200 MB.
+// askTimeout limits `claude --version` and `claude --help`. Each took a fraction of a second when measured, but a cold disk
+// has to load more than 200 MB.
 const askTimeout = 60 * time.Second
 
-// CLI is an installed `claude`, located and asked for its version. It does not change: any
-// number of invocations may run at once.
+// CLI is an installed `claude` of a known version. It is immutable, so any number of invocations may run at once.
 type CLI struct {
 	path    string
 	version version
@@ -26,9 +25,8 @@ type CLI struct {
 	bounds  bounds
 }
 
-// Locate finds the executable, asks for its version and chooses the version profile by which it is
-// driven. An untested version gets the profile of the nearest tested one, and Warning says so. The error,
-// if any, is an *Error of KindNotStarted or KindInvalid.
+// Locate finds the executable, asks for its version and chooses its version profile. An untested version gets the profile
+// of the nearest tested one, and Warning says so. The error is an *Error of KindNotStarted or KindInvalid.
 func Locate(ctx context.Context, options Options) (*CLI, error) {
 	options = options.withDefaults()
 	if err := options.validate(); err != nil {
@@ -52,11 +50,12 @@ func (c *CLI) Path() string { return c.path }
 // Version returns the version as `claude --version` printed it, such as "2.1.330".
 func (c *CLI) Version() string { return c.version.String() }
 
-// Warning returns a sentence about an untested version. It returns "" when the version was measured, or
-// lies between two measured ones that behave the same.
+// Warning returns a sentence about an untested version. It returns "" for a version that was measured, or that lies between
+// two measured ones with the same profile.
 func (c *CLI) Warning() string { return c.profile.warning(c.version) }
 
-// chooseProfile asks an untested version what flags it has. One that does not tell has none.
+// chooseProfile returns the profile of the version. It asks an untested version for its flags; if that fails, it assumes
+// none.
 func (c *CLI) chooseProfile(ctx context.Context) versionProfile {
 	if covering, ok := coveringProfile(c.version); ok {
 		return covering
@@ -81,7 +80,7 @@ func (c *CLI) askVersion(ctx context.Context) (version, error) {
 	return found, nil
 }
 
-// ask runs the CLI with one flag that makes it print something and end, and returns that.
+// ask runs the CLI with one flag that makes it print something and end, and returns the output.
 func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -89,7 +88,7 @@ func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
 	stderr := tailWriter{limit: maxStderrBytes}
 	environ := c.environment(Invocation{})
 	dir := ""
-	if c.options.User != nil { // who may not be let into this process's own
+	if c.options.User != nil { // another user may not have access to this process's directory
 		dir = "/"
 	}
 	exit, err := process.Run(ctx, process.Spec{
@@ -119,7 +118,7 @@ func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
 	return stdout.String(), nil
 }
 
-// lookUp turns a configured path or name into an absolute path of an executable file.
+// lookUp returns the absolute path of the executable file with that path or name.
 func lookUp(name, searchPath string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		path, err := filepath.Abs(name)
@@ -136,7 +135,7 @@ func lookUp(name, searchPath string) (string, error) {
 	return "", notStarted("no executable called %s on the PATH; install the Claude Code CLI, or set CLAUDEOPS_CLAUDE to its path", name)
 }
 
-// executable returns nil when path is a file that can be executed.
+// executable returns nil if path is a file that can be executed.
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -150,8 +149,7 @@ func executable(path string) error {
 	return nil
 }
 
-// notStarted returns an error of KindNotStarted. It takes what fmt.Errorf takes, so that a %w
-// keeps the cause.
+// notStarted returns an error of KindNotStarted. Its arguments are those of fmt.Errorf; a %w sets the cause.
 func notStarted(format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Kind: KindNotStarted, Message: err.Error(), ExitCode: -1, Err: err}

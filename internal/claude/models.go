@@ -6,25 +6,24 @@ import (
 	"unicode"
 )
 
-// smallFamily is the family of the model that the CLI uses beside the main one: to read a web page, or for a
-// subagent that searches (2.1.197).
+// smallFamily is the family of the model that the CLI uses for small tasks: to read a web page, or for a subagent that
+// searches (2.1.197).
 const smallFamily = "haiku"
 
-// families are the kinds of models, as aliases and full names have them.
+// families are the families of models. Aliases and full names contain these words.
 var families = []string{"haiku", "sonnet", "opus", "fable"}
 
-// aliases are the names that stand for models of more than one family, depending on the version and the account.
+// aliases are the aliases for models of more than one family. The version and the account decide which one is used.
 var aliases = map[string][]string{
 	"opusplan": {"opus", "sonnet"},
 	"best":     {"opus", "fable"},
 	"default":  {"opus", "sonnet"},
 }
 
-// Permits reports whether an invocation with Model model has reason to ask the API for the model named asked: its
-// own, by whatever full name, or the small one that the CLI uses beside it.
+// Permits reports whether an invocation with Model model may ask the API for the model asked: its own model under any full
+// name, or the one for small tasks.
 //
-// Which full name an alias stands for, and which old name is replaced by a newer one, differs between versions.
-// What counts is therefore the family.
+// It compares families only, because versions differ in the full name of an alias, and in the old names that they replace.
 func (c *CLI) Permits(model, asked string) bool {
 	model = withoutWindow(model)
 	if asked == model || c.isNamed(asked, "ANTHROPIC_SMALL_FAST_MODEL") {
@@ -41,12 +40,12 @@ func (c *CLI) Permits(model, asked string) bool {
 	return false
 }
 
-// isNamed reports whether the operator's environment names the model asked in a variable.
+// isNamed reports whether the variable in the operator's environment is set to the model asked.
 func (c *CLI) isNamed(asked, variable string) bool {
 	return asked != "" && asked == withoutWindow(lookupVariable(c.options.Environ, variable))
 }
 
-// withoutWindow returns model without the suffix that asks for a larger window.
+// withoutWindow returns model without the suffix for a larger window.
 func withoutWindow(model string) string { return strings.TrimSuffix(model, "[1m]") }
 
 // familiesOf returns the families that an alias or a full name stands for.

@@ -13,10 +13,10 @@ const (
 	DefaultRetentionDays = 365
 )
 
-// Containment is how far the end of an invocation reaches. Package process explains the modes.
+// Containment is the mode that holds an invocation's processes together. Package process explains the modes.
 type Containment = process.Mode
 
-// The containments to choose from.
+// The containments.
 const (
 	ContainmentAuto      = process.ModeAuto
 	ContainmentNamespace = process.ModeNamespace
@@ -24,46 +24,45 @@ const (
 	ContainmentGroup     = process.ModeGroup
 )
 
-// Options is what holds for every invocation of one CLI.
+// Options are the settings of all invocations of a CLI.
 type Options struct {
-	// Path is the executable: a file, or a name that is looked up on the PATH of Environ.
-	// Empty is DefaultPath.
+	// Path is the executable: a path, or a name that is looked up on the PATH of Environ. Empty is DefaultPath.
 	Path string
-	// Environ is the environment ("NAME=value") to choose from. Only what is on the allow list
-	// and in PassEnv gets to the CLI and thus to the agent's commands.
+	// Environ is the operator's environment ("NAME=value"). Only variables on the allow list and in PassEnv are passed to
+	// the CLI, and so to the agent's commands.
 	Environ []string
 	// PassEnv names further variables to pass on; a name that ends in "*" is a prefix.
 	PassEnv []string
-	// ConfigDir is the CLI's own directory (CLAUDE_CONFIG_DIR), which holds its transcripts; it is
-	// created when it is missing and must be absolute. The agent's HOME is "home" below it: what its
-	// commands need from there, such as .kube/config, the operator puts there. Empty uses an existing
-	// login: whatever directory Environ leads the CLI to, and the HOME of Environ with all that is in
-	// it. The CLI's output then passes through the system's directory for temporary files, else
-	// through this one.
+	// ConfigDir is the CLI's own directory (CLAUDE_CONFIG_DIR), with its transcripts. It must be absolute, and is created
+	// if missing. The agent's HOME is "home" below it. The operator puts the files there that the agent's commands need
+	// from HOME, such as .kube/config.
+	//
+	// Empty uses an existing login: the directory that the CLI finds through Environ, and the HOME of Environ with all that
+	// is in it. The CLI's output then passes through the system's directory for temporary files, otherwise through
+	// ConfigDir.
 	ConfigDir string
-	// MaxRetries caps the CLI's own retries of one API call; zero is DefaultMaxRetries, a negative
-	// number is no retry at all.
+	// MaxRetries limits the CLI's own retries of one API call. Zero is DefaultMaxRetries; a negative number disables them.
 	MaxRetries int
-	// RetentionDays is how long the CLI keeps transcripts. A chain may wait that long for a person.
-	// Zero is DefaultRetentionDays.
+	// RetentionDays is the time after which the CLI deletes transcripts. A chain may wait that long for an operator. Zero is
+	// DefaultRetentionDays.
 	RetentionDays int
-	// Containment is how the CLI and all that it starts are held together; empty is ContainmentAuto.
+	// Containment holds the CLI and all that it starts together; empty is ContainmentAuto.
 	Containment Containment
-	// User is whom the CLI runs as; nil is this process's own user. ConfigDir is that user's then, and is
-	// there already. What this package does in it, it does with that user's rights, so that no link which an
-	// agent makes there leads to a file of this process's own user.
+	// User is the user of the CLI; nil is this process's own. For another user ConfigDir must exist and belong to that user.
+	// This package then uses ConfigDir with that user's rights, so that a link which an agent makes there cannot lead to a
+	// file of this process's own user.
 	User *User
-	// SpoolDir is where the CLI's output passes through; empty is ConfigDir.
+	// SpoolDir is the directory that the CLI's output passes through; empty is ConfigDir.
 	SpoolDir string
 }
 
-// Sandbox is what the kernel keeps an invocation from. Package process explains it.
+// Sandbox restricts an invocation. Package process explains it.
 type Sandbox = process.Sandbox
 
-// User is whom an invocation runs as.
+// User is the user of an invocation.
 type User = process.User
 
-// withDefaults returns o with the zero values filled in.
+// withDefaults returns o with the defaults for zero values.
 func (o Options) withDefaults() Options {
 	if o.Path == "" {
 		o.Path = DefaultPath
@@ -77,7 +76,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate returns an *Error of KindInvalid when o cannot work.
+// validate returns an *Error of KindInvalid if o cannot work.
 func (o Options) validate() error {
 	if o.ConfigDir != "" && !filepath.IsAbs(o.ConfigDir) {
 		return invalid("the CLI's directory %q is not an absolute path", o.ConfigDir)

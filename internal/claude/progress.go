@@ -2,53 +2,54 @@ package claude
 
 import "time"
 
-// Progress is a look at a running invocation.
+// Progress is a snapshot of a running invocation.
 type Progress struct {
-	// PID is the number, on this host, of the process that all of the invocation's come of.
+	// PID is the process number, on this host, of the root of the invocation's processes.
 	PID int
-	// SessionID is the conversation's id as reported; empty until it is.
+	// SessionID is the conversation's id as the CLI reported it; empty before that.
 	SessionID string
 	Phase     Phase
 	// Turns counts the main thread's messages so far.
 	Turns int
-	// Tokens and CostUSD are what was seen so far, subagents included in the cost; the cost is an estimate.
-	Tokens  Tokens
+	// Tokens are those of the main thread so far.
+	Tokens Tokens
+	// CostUSD is an estimate of the cost so far, including subagents.
 	CostUSD float64
 	// Recent are the latest tool calls, oldest first, at most RecentCalls. Each report gets its own copy.
 	Recent []ToolActivity
-	// InFlight are all tool calls that are running, also in the background, in the order of their
-	// start. Their inputs are not to be changed.
+	// InFlight are all running tool calls, including those in the background, in the order of their start. Do not change
+	// their inputs.
 	InFlight []ToolCall
 	// At is the time of the output that caused this report.
 	At time.Time
 }
 
-// RecentCalls is how many tool calls a Progress holds.
+// RecentCalls is the largest number of calls in Progress.Recent.
 const RecentCalls = 8
 
-// Phase is what the invocation is doing.
+// Phase is the phase of an invocation.
 type Phase string
 
 // The phases.
 const (
-	PhaseStarting Phase = "starting" // nothing was heard yet
-	PhaseThinking Phase = "thinking" // the model is at work
+	PhaseStarting Phase = "starting" // no event yet
+	PhaseThinking Phase = "thinking" // the model is working
 	PhaseTool     Phase = "tool"     // a tool is running
-	PhaseRetrying Phase = "retrying" // the API failed, the CLI tries again
-	PhaseEnding   Phase = "ending"   // a result is in
+	PhaseRetrying Phase = "retrying" // the API failed and the CLI retries
+	PhaseEnding   Phase = "ending"   // a result has come
 )
 
-// ToolActivity is one tool call as far as it has come.
+// ToolActivity is the current state of a tool call.
 type ToolActivity struct {
 	// Sequence numbers the calls of this invocation from 1.
 	Sequence int
 	Tool     string
-	// Preview is the call's input on one short line, secrets masked.
+	// Preview is the call's input on one short line, with secrets masked.
 	Preview string
 	Status  ToolStatus
 }
 
-// ToolStatus says how far a tool call has come.
+// ToolStatus is the status of a tool call.
 type ToolStatus string
 
 // The statuses of a tool call.

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// textInterval is how often a report is made while nothing but text comes in: a model's answer
-// arrives in very many pieces.
+// textInterval is the shortest time between reports while only text arrives. A model's answer arrives in very many pieces.
 const textInterval = time.Second
 
 // reporter reports progress from an accumulator.
@@ -19,7 +18,7 @@ type reporter struct {
 	last time.Time
 }
 
-// started reports the process, before there is output.
+// started reports the process number, unless there was output before.
 func (o *reporter) started(pid int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -29,7 +28,7 @@ func (o *reporter) started(pid int) {
 	}
 }
 
-// see reports what an event of the given kind has changed.
+// see reports the state after an event of that type.
 func (o *reporter) see(kind eventType, a *accumulator) {
 	if o.report == nil || kind == "" {
 		return

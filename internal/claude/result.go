@@ -8,60 +8,59 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// Result is what is known of an invocation. Beside an error it holds what was known when
-// the run ended. Secrets in what the agent said are masked (see package redact).
+// Result is all that is known of an invocation when it has ended, even beside an error. Secrets in texts of the agent are
+// masked (see package redact).
 type Result struct {
-	// SessionID is the conversation's id as the CLI reported it; empty when it reported none.
+	// SessionID is the conversation's id as the CLI reported it; empty if it did not.
 	SessionID string
 	// CLIVersion is the version as the stream reported it, or else as Locate found it.
 	CLIVersion string
-	// Model is the main model's full name as reported; empty when none was.
+	// Model is the main model's full name as the CLI reported it; empty if it did not.
 	Model string
 
 	// Text is the agent's final text.
 	Text string
-	// Structured is the conclusion that met Invocation.Schema; nil when there is none.
+	// Structured is the output that met Invocation.Schema; nil if there is none.
 	Structured json.RawMessage
 
 	// Turns counts the agent's turns of this invocation.
 	Turns int
-	// Tokens are summed over this invocation's API calls, subagents left out.
+	// Tokens is the sum over this invocation's API calls, without subagents.
 	Tokens Tokens
-	// CostUSD is what this invocation itself added, in US dollars.
+	// CostUSD is the cost of this invocation itself, in US dollars.
 	CostUSD float64
-	// CostEstimated says that the CLI did not report the cost, or not all of it, so that CostUSD is
-	// computed from the tokens seen and a price table.
+	// CostEstimated is set if the CLI did not report the whole cost. Then CostUSD is computed from tokens and a price list.
 	CostEstimated bool
-	// ReportedTotalUSD is the total as the CLI printed it, which newer versions carry on from
-	// the parent's conversation; 0 when it printed none.
+	// ReportedTotalUSD is the total as the CLI printed it; 0 if it did not. Newer versions include the parent's
+	// conversation.
 	ReportedTotalUSD float64
 
-	// ContextTokens is what the window held after the last main-thread message.
+	// ContextTokens is the number of tokens in the window after the last message of the main thread.
 	ContextTokens int
-	// ContextWindow is the main model's window in tokens as reported; 0 when it was not.
+	// ContextWindow is the main model's window in tokens as the CLI reported it; 0 if it did not.
 	ContextWindow int
 
 	// Denials are the tool calls that the permission rules refused.
 	Denials []Denial
-	// InFlight are all tool calls that were started and whose result was not seen, in the order of
-	// their start. Their effect is unknown.
+	// InFlight are the tool calls that were started and have no result, in the order of their start. Their effect is
+	// unknown.
 	InFlight []ToolCall
 
-	// Made are the tool calls that came to an end, in the order of their start.
+	// Made are the tool calls that have ended, in the order of their start.
 	Made []MadeCall
 
-	// Subtype, TerminalReason and APIStatus are the CLI's own words on the end: such as "success",
-	// "completed", 0. They are empty when there was no result.
+	// Subtype, TerminalReason and APIStatus are the last result's, such as "success", "completed" and 0. They are empty
+	// without a result.
 	Subtype        string
 	TerminalReason string
 	APIStatus      int
-	// ExitCode is the CLI's exit code, or -1 when a signal ended it, nothing could, or it did not start.
+	// ExitCode is the CLI's exit code, or -1 if a signal ended it, nothing could, or it did not start.
 	ExitCode int
-	// Containment is what held the CLI and all that it started together; empty when it did not start.
+	// Containment is the containment that the CLI and all that it started had; empty if it did not start.
 	Containment Containment
-	// Sandbox says what the kernel kept them from, or why nothing; empty without an Invocation.Sandbox.
+	// Sandbox describes the sandbox of the CLI, or says why it had none; empty without an Invocation.Sandbox.
 	Sandbox string
-	// Survivors counts processes of the agent that could not be ended: another user's, mostly.
+	// Survivors counts processes of the agent that could not be ended, mostly those of another user.
 	Survivors int
 	// Duration is the wall-clock time of the invocation.
 	Duration time.Duration
@@ -88,18 +87,18 @@ func (t Tokens) Add(other Tokens) Tokens {
 // Total returns the sum of all counts.
 func (t Tokens) Total() int { return t.Input + t.Output + t.CacheRead + t.CacheCreation }
 
-// Denial is a tool call that was refused. Its Input is as in ToolCall.
+// Denial is a refused tool call. Its Input is as in ToolCall.
 type Denial struct {
 	Tool  string
 	Input json.RawMessage
 }
 
-// MadeCall is a tool call that has come to an end.
+// MadeCall is a tool call that has ended.
 type MadeCall struct {
 	// ID is the API's id of the call.
 	ID   string
 	Tool string
-	// Failed says that the agent was told of an error: that of the call, or why it was not made.
+	// Failed is set if the agent got an error: that of the call, or the reason why it was not made.
 	Failed bool
 }
 
@@ -109,12 +108,12 @@ type ToolCall struct {
 	ID string
 	// Tool is the tool's name.
 	Tool string
-	// Input is what the tool was called with, secrets masked. Of an input of more than 2 KiB it
-	// is the beginning of the most telling field, such as {"command":"..."}, which ends in "…".
+	// Input is the input of the call, with secrets masked. If it has more than 2 KiB, only the beginning of the most
+	// informative field is kept, such as {"command":"..."}, and ends with "…".
 	Input json.RawMessage
 }
 
-// result puts together what is known at the end.
+// result returns the Result of the run.
 func (r *run) result(exit process.Exit) Result {
 	a := &r.acc
 	result := Result{
@@ -143,7 +142,7 @@ func (r *run) result(exit process.Exit) Result {
 	return result
 }
 
-// addReported adds to result what only result lines say.
+// addReported adds the values to result that only result lines have.
 func (a *accumulator) addReported(result *Result, last *resultLine) {
 	if !last.IsError && last.Text != "" {
 		result.Text = last.Text
@@ -163,15 +162,15 @@ func (a *accumulator) addReported(result *Result, last *resultLine) {
 		}
 	}
 	result.Turns = turns
-	// Each account leaves something out: the stream what the CLI asks behind the scenes, a result
-	// the last call before a budget or a schema ended the run.
+	// Each source is incomplete. The stream lacks the CLI's internal calls. A result lacks the last call before a budget or
+	// a schema ended the run.
 	if tokens.Total() > result.Tokens.Total() {
 		result.Tokens = tokens
 	}
 }
 
-// window returns the main model's window as last reports it, or 0. Other models are listed
-// beside it: subagents', and those of the conversation that was resumed.
+// window returns the main model's window in the last result, or 0. The result also lists the models of subagents and of the
+// resumed conversation.
 func (a *accumulator) window(last *resultLine) int {
 	for _, model := range []string{a.mainModel(), a.initModel} {
 		if used, ok := last.ModelUsage[model]; ok {

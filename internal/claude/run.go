@@ -12,11 +12,11 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// Run runs one invocation to its end and returns what is known of it, also beside an error. The
-// error, if any, is an *Error. The end of ctx stops the CLI and gives KindStopped.
+// Run runs one invocation to its end. It returns all that is known of the invocation, even beside an error. The error is an
+// *Error. When ctx ends, Run stops the CLI and returns KindStopped.
 //
-// progress may be nil. It is called once the CLI has started, and then from the goroutine that reads
-// the stream, which it holds up while it runs; never twice at once, nor after Run has returned.
+// progress may be nil. Run calls it when the CLI has started, and then from the goroutine that reads the stream. That
+// goroutine waits for it. Run never makes two calls at once, and none after it has returned.
 func (c *CLI) Run(ctx context.Context, invocation Invocation, progress func(Progress)) (Result, error) {
 	run, err := c.prepare(invocation)
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *CLI) Run(ctx context.Context, invocation Invocation, progress func(Prog
 	return result, nil
 }
 
-// run is one invocation under way.
+// run is the state of an invocation.
 type run struct {
 	cli        *CLI
 	invocation Invocation
@@ -44,7 +44,7 @@ type run struct {
 	observe    reporter
 }
 
-// prepare checks an invocation and translates it, so that nothing starts that cannot work.
+// prepare checks an invocation and returns its run.
 func (c *CLI) prepare(invocation Invocation) (*run, error) {
 	if err := invocation.validate(); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 		invocation: invocation,
 		mask:       mask,
 		stderr:     tailWriter{limit: 5 * maxStderrBytes}, // masking makes it shorter
-		acc:        accumulator{phase: PhaseStarting, calls: ledger{mask: mask}},
+		acc:        accumulator{phase: PhaseStarting, calls: toolCalls{mask: mask}},
 		spec: process.Spec{
 			Path:  c.path,
 			Args:  args,
@@ -83,8 +83,8 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 	}, nil
 }
 
-// masking returns what masks secrets in what comes out of an invocation: those of its environment, and those of this
-// process, which an agent may get at by other ways.
+// masking returns the redactor for the output of an invocation. It masks the secrets of the invocation's environment, and
+// those of this process, which an agent may have found in another way.
 func (c *CLI) masking(environ []string) *redact.Redactor {
 	return redact.New(slices.Concat(c.options.Environ, environ))
 }
@@ -113,7 +113,7 @@ func (r *run) execute(ctx context.Context) (process.Exit, error) {
 	return exit, err
 }
 
-// follow runs the CLI and takes in its stream as it comes.
+// follow runs the CLI and processes its stream as it arrives.
 func (r *run) follow(ctx context.Context, output *spool, dog *watchdog) (process.Exit, error) {
 	lines := &lineWriter{limit: r.cli.bounds.line, handle: func(line []byte) {
 		r.acc.calls.frozen = output.pastStop()
@@ -121,7 +121,7 @@ func (r *run) follow(ctx context.Context, output *spool, dog *watchdog) (process
 	}}
 	sink := writerFunc(func(p []byte) (int, error) {
 		dog.alive()
-		if r.cli.bounds.exceeded(output.offset) { // enough for an account of the run
+		if r.cli.bounds.exceeded(output.offset) { // the rest is ignored
 			return len(p), nil
 		}
 		n, err := lines.Write(p)
@@ -143,20 +143,19 @@ func (r *run) follow(ctx context.Context, output *spool, dog *watchdog) (process
 	return exit, err
 }
 
-// bounds are what a run may print at most, in bytes; 0 is no bound.
+// bounds limit the output of a run, and a line of it, in bytes; 0 is no limit.
 type bounds struct {
 	output int64
 	line   int
 }
 
-// defaultBounds are far beyond what was ever seen, and within what a host can bear: the output
-// takes disk, a line memory.
+// defaultBounds returns limits far above any output that was seen. The output takes disk space, a line memory.
 func defaultBounds() bounds { return bounds{output: 1 << 30, line: 256 << 20} }
 
-// exceeded reports whether that much output is too much.
+// exceeded reports whether that many bytes of output are too many.
 func (b bounds) exceeded(output int64) bool { return b.output > 0 && output > b.output }
 
-// after returns a context that ends like ctx, but only once act has returned.
+// after returns a context that ends with ctx, but calls act first.
 func after(ctx context.Context, act func()) context.Context {
 	late, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
@@ -166,7 +165,7 @@ func after(ctx context.Context, act func()) context.Context {
 	return late
 }
 
-// writerFunc is a function as an io.Writer.
+// writerFunc is a function that implements io.Writer.
 type writerFunc func([]byte) (int, error)
 
 // Write implements io.Writer.

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// ProbeSandbox tells what becomes of a sandbox under o, and whether the CLI can run as o's user, by trying it. The
-// error is a sentence about what cannot be had.
+// ProbeSandbox starts an empty process tree and returns the sandbox that it gets under o. It fails if the sandbox is
+// required and not available, or if the CLI cannot run as o's user.
 func ProbeSandbox(ctx context.Context, o Options, sandbox *Sandbox) (string, error) {
 	found, err := process.ProbeSandbox(ctx, o.Containment, sandbox, o.User)
 	return found.String(), err
@@ -20,11 +20,11 @@ func ProbeSandbox(ctx context.Context, o Options, sandbox *Sandbox) (string, err
 // AsUser calls fn with the rights of user on files, as process.AsUser does.
 func AsUser(user *User, fn func() error) error { return process.AsUser(user, fn) }
 
-// MayRun returns why user may not run a program, as process.MayRun does.
+// MayRun returns an error if user may not run the program at path, as process.MayRun does.
 func MayRun(user *User, path string) error { return process.MayRun(user, path) }
 
-// AsUser calls fn, which must not leave its goroutine, with the rights on files of the user whom the CLI runs as:
-// for what agents can change, so that no link which one makes there leads to a file that is not theirs.
+// AsUser calls fn with the rights of the CLI's user on files. fn must not start goroutines that use files. Use it for files
+// that agents can change, so that a link which an agent makes cannot lead to a file of another user.
 func (c *CLI) AsUser(fn func() error) error { return c.asUser(fn) }
 
 // asUser calls fn with the rights of the CLI's user on files.
@@ -41,8 +41,8 @@ func (c *CLI) sandbox(i Invocation, environ []string) *Sandbox {
 	return &all
 }
 
-// ownPlaces are the files and directories that the CLI writes. Beside a login it also writes files in HOME, which
-// are there already.
+// ownPlaces returns the files and directories that the CLI writes. With an existing login these include files in HOME,
+// which exist already.
 func (c *CLI) ownPlaces() []string {
 	if c.options.ConfigDir != "" {
 		return resolved(c.options.ConfigDir)
@@ -55,8 +55,8 @@ func (c *CLI) ownPlaces() []string {
 	return places
 }
 
-// programs are where the CLI and the programs on PATH are, in somebody's home for instance. A directory that is
-// hidden itself, such as a whole home, is not granted because PATH names it.
+// programs returns the paths of the CLI and of the programs on PATH, which may be below a hidden home directory. A
+// directory on PATH that is hidden itself, such as a whole home, is left out.
 func (c *CLI) programs(hidden, environ []string) []string {
 	path := c.path
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
@@ -76,8 +76,8 @@ func (c *CLI) programs(hidden, environ []string) []string {
 	return places
 }
 
-// packageDir returns the node_modules that path is in, because what npm installs as one program is in several
-// packages; else path.
+// packageDir returns the node_modules directory that contains path, because npm installs a program as several packages.
+// Elsewhere it returns path.
 func packageDir(path string) string {
 	const modules = "/node_modules/"
 	if at := strings.Index(path, modules); at >= 0 {
@@ -86,8 +86,8 @@ func packageDir(path string) string {
 	return path
 }
 
-// namedFiles are the files that variables of environ name, such as certificates. Whoever passes their names on
-// means them to be read.
+// namedFiles returns the files that variables of environ name, such as certificates. The CLI gets their names in order to
+// read them.
 func namedFiles(environ []string) []string {
 	var files []string
 	for _, variable := range environ {
@@ -102,7 +102,7 @@ func namedFiles(environ []string) []string {
 	return files
 }
 
-// resolved returns the real paths of those that exist and are absolute.
+// resolved returns the real paths of those paths that exist and are absolute.
 func resolved(paths ...string) []string {
 	var found []string
 	for _, path := range paths {

@@ -8,14 +8,13 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// SessionVariable is in the environment of every invocation, and so of all that its agent starts.
-// Its value is the invocation's SessionID.
+// SessionVariable is a variable in the environment of every invocation, and so of all processes that its agent starts. Its
+// value is the invocation's SessionID.
 const SessionVariable = "CLAUDEOPS_SESSION_ID"
 
-// EndSession kills every process on this host that an invocation with that id has left behind, and
-// returns how many there were. An invocation cleans up after itself; this is for one whose
-// worker and init were both killed, and for a host without either. On systems other than Linux it
-// finds nothing.
+// EndSession kills every process on this host that an invocation with that id has left behind, and returns how many it
+// ended. Run ends an invocation's processes itself. EndSession is for an invocation whose worker and init were both killed,
+// and for a containment without an init. On systems other than Linux it finds nothing.
 func EndSession(sessionID string) (ended int, err error) {
 	ended, err = process.EndMarked(sessionMark(sessionID))
 	if err != nil {
@@ -24,10 +23,10 @@ func EndSession(sessionID string) (ended int, err error) {
 	return ended, nil
 }
 
-// FromAgent reports whether a process of an agent on this host has opened conn, a TCP connection within the
-// host: the claude of an invocation, or what that has started. On systems other than Linux it is false.
+// FromAgent reports whether a process of an agent has opened conn, a TCP connection within this host. The processes of an
+// agent are the claude of an invocation and all that it has started. On systems other than Linux it returns false.
 //
-// The error says that it cannot be told, for example because the process has ended already.
+// An error means that the answer is unknown, for example because the process has ended already.
 func FromAgent(conn net.Conn) (bool, error) {
 	local, err := endpoint(conn.LocalAddr())
 	if err != nil {
@@ -49,14 +48,14 @@ func endpoint(address net.Addr) (process.Endpoint, error) {
 	return process.Endpoint{IP: [net.IPv6len]byte(tcp.IP.To16()), Port: uint16(tcp.Port)}, nil //nolint:gosec // a port
 }
 
-// sessionMark returns the entry of the environment that tells an invocation's processes from others.
+// sessionMark returns the entry of the environment that identifies an invocation's processes.
 func sessionMark(sessionID string) string { return SessionVariable + "=" + sessionID }
 
 // variables returns what i adds to the environment.
 func (i Invocation) variables() map[string]string {
 	variables := map[string]string{}
 	maps.Copy(variables, i.Env)
-	if i.SessionID != "" { // a question for the version has none
+	if i.SessionID != "" { // `claude --version` has no session
 		variables[SessionVariable] = i.SessionID
 	}
 	return variables

@@ -11,32 +11,31 @@ import (
 )
 
 const (
-	// spoolInterval is how often a spool is looked at while its CLI runs.
+	// spoolInterval is the time between two reads of a spool while its CLI runs.
 	spoolInterval = 20 * time.Millisecond
-	// spoolChunk is how much of it is read at once.
+	// spoolChunk is the number of bytes that are read at once.
 	spoolChunk = 64 << 10
 )
 
-// spool is the file that the CLI prints its stream to. It stands in for a pipe, because one of
-// the measured versions ends without printing what the reader of a pipe has not taken yet: with a
-// long line, or on a busy host, that is the result. What is written to a file is there.
+// spool is the file that the CLI prints its stream to. A pipe would lose output: one of the measured versions ends without
+// printing what the reader of a pipe has not read yet. With a long line, or on a busy host, that includes the result.
 //
-// The file has no name, so that nothing of it is left however this process ends.
+// The file has no name, so that nothing is left of it, however this process ends.
 type spool struct {
 	file   *os.File
 	dir    string
-	offset int64 // up to which it is read
-	// stopAt is the length at which the CLI was told to stop, or notStopped.
+	offset int64 // the number of bytes that were read
+	// stopAt is the size of the file when the CLI was told to stop, or notStopped.
 	stopAt atomic.Int64
 }
 
 const notStopped = -1
 
-// errDiskFull says that there is no room for the CLI's output.
+// errDiskFull says that the disk has no space for the CLI's output.
 var errDiskFull = errors.New("the disk is full")
 
-// newSpool creates a spool in dir, or in the system's directory for temporary files when dir is
-// empty, as it is with an existing login: its directory is not this program's to write to.
+// newSpool creates a spool in dir, or in the system's directory for temporary files if dir is empty. With an existing login
+// it is empty, because this program does not write to the login's directory.
 func newSpool(dir string) (*spool, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -54,15 +53,14 @@ func newSpool(dir string) (*spool, error) {
 	return output, nil
 }
 
-// stopping notes that the CLI is about to be told to stop. Whatever is longer from then on may be
-// an answer to that.
+// stopping records that the CLI is about to be told to stop. Later output may be a reaction to that.
 func (s *spool) stopping() {
 	if info, err := s.file.Stat(); err == nil {
 		s.stopAt.Store(info.Size())
 	}
 }
 
-// size returns how much was printed, read or not.
+// size returns the number of bytes that were printed.
 func (s *spool) size() int64 {
 	info, err := s.file.Stat()
 	if err != nil {
@@ -71,14 +69,13 @@ func (s *spool) size() int64 {
 	return info.Size()
 }
 
-// pastStop reports whether what was handed on last was written after stopping.
+// pastStop reports whether the last output that follow has passed on was printed after stopping.
 func (s *spool) pastStop() bool {
 	stopAt := s.stopAt.Load()
 	return stopAt != notStopped && s.offset > stopAt
 }
 
-// follow hands what is written to the file on to w as it comes, until ended is closed and
-// everything is handed on.
+// follow copies the file to w as it grows. It returns when ended is closed and everything is copied.
 func (s *spool) follow(ended <-chan struct{}, w io.Writer) error {
 	tick := time.NewTicker(spoolInterval)
 	defer tick.Stop()
@@ -95,7 +92,7 @@ func (s *spool) follow(ended <-chan struct{}, w io.Writer) error {
 	}
 }
 
-// drain hands on what is there. It leaves the file's own offset alone, which is the CLI's.
+// drain copies the new content of the file to w. It does not move the file's own offset, at which the CLI writes.
 func (s *spool) drain(buffer []byte, w io.Writer) error {
 	for {
 		n, err := s.file.ReadAt(s.upToStop(buffer), s.offset)
@@ -114,7 +111,7 @@ func (s *spool) drain(buffer []byte, w io.Writer) error {
 	}
 }
 
-// upToStop shortens buffer so that no read holds both what came before stopping and after.
+// upToStop shortens buffer so that no read contains output from both before and after stopping.
 func (s *spool) upToStop(buffer []byte) []byte {
 	if left := s.stopAt.Load() - s.offset; left > 0 {
 		return buffer[:min(int64(len(buffer)), left)]
@@ -122,13 +119,12 @@ func (s *spool) upToStop(buffer []byte) []byte {
 	return buffer
 }
 
-// probe tells whether there is still room for output, by writing some: a CLI that cannot print ends
-// as if nothing were wrong. It returns an errDiskFull, or nil when there is room or no telling.
-// Nothing may be read after it.
+// probe checks by a write whether the disk has space left. A CLI that cannot print reports no error. It returns an
+// errDiskFull, or nil if there is space or the check failed. Do not read the spool afterwards.
 func (s *spool) probe() error {
 	end, err := s.file.Seek(0, io.SeekEnd)
 	if err != nil {
-		return nil //nolint:nilerr // no telling
+		return nil //nolint:nilerr // the check failed
 	}
 	if _, err = s.file.WriteAt(make([]byte, spoolChunk), end); isFull(err) {
 		return explainFull(s.dir, err)
@@ -136,10 +132,10 @@ func (s *spool) probe() error {
 	return nil
 }
 
-// isFull reports whether err says that a disk, or the share of it that this user has, is full.
+// isFull reports whether err says that a disk, or this user's quota, is full.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// explainFull turns an error that says that the disk of dir is full into an errDiskFull.
+// explainFull returns an errDiskFull if err says that the disk of dir is full, and err otherwise.
 func explainFull(dir string, err error) error {
 	if isFull(err) {
 		return fmt.Errorf("the disk of %s is full; make room there: %w: %w", dir, errDiskFull, err)
@@ -147,5 +143,5 @@ func explainFull(dir string, err error) error {
 	return err
 }
 
-// close gives the file's space back.
+// close closes the file, which frees its space.
 func (s *spool) close() { _ = s.file.Close() }

@@ -2,17 +2,17 @@ package claude
 
 import "bytes"
 
-// keptCapacity is how much memory a lineWriter keeps for the next line after a longer one.
+// keptCapacity is the largest buffer in bytes that a lineWriter keeps for the next line.
 const keptCapacity = 1 << 20
 
-// lineWriter cuts what is written to it into lines and hands each one, without its end, to
-// handle. The bytes are handle's only until it returns.
+// lineWriter splits its input into lines and calls handle with each one, without the line break. handle must not keep the
+// bytes.
 type lineWriter struct {
 	handle func(line []byte)
-	// limit is how long a line may be in bytes; 0 is any length. A longer one is left out.
+	// limit is the longest line in bytes; 0 is no limit. A longer line is dropped.
 	limit   int
 	pending []byte
-	// overlong says that the line under way is left out, and overran that any was.
+	// overlong is set while a line is dropped, and overran if any line was.
 	overlong, overran bool
 }
 
@@ -35,7 +35,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// add notes a part of a line, unless the line is too long.
+// add appends a part of a line, unless the line is too long.
 func (w *lineWriter) add(part []byte) {
 	if w.overlong || w.exceeds(len(w.pending)+len(part)) {
 		w.overlong, w.overran, w.pending = true, true, nil
@@ -46,7 +46,7 @@ func (w *lineWriter) add(part []byte) {
 
 func (w *lineWriter) exceeds(length int) bool { return w.limit > 0 && length > w.limit }
 
-// flush hands on what has come since the last end of a line, if anything has.
+// flush calls handle with the pending part of a line, if there is one.
 func (w *lineWriter) flush() {
 	w.overlong = false
 	if len(w.pending) == 0 {
@@ -59,7 +59,7 @@ func (w *lineWriter) flush() {
 	}
 }
 
-// tailWriter keeps the last limit bytes of what is written to it.
+// tailWriter keeps the last limit bytes of its input.
 type tailWriter struct {
 	limit int
 	kept  []byte

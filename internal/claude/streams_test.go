@@ -154,7 +154,7 @@ func TestEstimateAgreesWithTheCLI(t *testing.T) {
 			exact := r.result(process.Exit{})
 			require.False(t, exact.CostEstimated)
 
-			r.acc.results, r.acc.usage.settled = nil, 0
+			r.acc.results, r.acc.usage.reported = nil, 0
 			estimated := r.result(process.Exit{})
 			require.True(t, estimated.CostEstimated)
 			require.InEpsilon(t, exact.CostUSD, estimated.CostUSD, 1e-9, "%s %s", version, name)
@@ -171,7 +171,7 @@ func TestCallsAfterTheLastResultAreEstimated(t *testing.T) {
 		whole := r.result(process.Exit{})
 
 		first := r.acc.results[:1]
-		r.acc.results, r.acc.usage.settled = first, 2
+		r.acc.results, r.acc.usage.reported = first, 2
 		cut := r.result(process.Exit{})
 		require.True(t, cut.CostEstimated)
 		require.InEpsilon(t, whole.CostUSD, cut.CostUSD, 1e-9)

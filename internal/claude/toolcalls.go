@@ -9,76 +9,76 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// structuredOutputTool is the tool by which the agent gives its conclusion. It has no effect
-// outside, so it is never in flight.
+// structuredOutputTool is the tool by which the agent gives its structured output. It has no effect outside, so it is never
+// in flight.
 const structuredOutputTool = "StructuredOutput"
 
 const (
-	// previewRunes is how long a preview of a tool call's input is at most.
+	// previewRunes limits the preview of a tool call's input, in characters.
 	previewRunes = 120
-	// maxInputBytes is how much of a tool call's input is kept.
+	// maxInputBytes limits the input of a tool call that is kept.
 	maxInputBytes = 2048
 )
 
-// ledger follows tool calls from their start to their end.
-type ledger struct {
+// toolCalls tracks tool calls from their start to their end.
+type toolCalls struct {
 	calls []*toolCall
 	byID  map[string]*toolCall
 	tasks map[string]*toolCall // commands that run as tasks, by task
-	// mask masks secrets in what is kept.
+	// mask masks secrets in all that is kept.
 	mask *redact.Redactor
-	// frozen says that the CLI is being stopped: what it says of calls from then on is no
-	// account of their effect. It calls an interrupted command rejected, though it ran.
+	// frozen is set when the CLI is being stopped. From then on its reports on calls are ignored, because they are wrong: it
+	// reports an interrupted command as rejected, though the command ran.
 	frozen bool
 }
 
-// toolCall is one call as far as it has come.
+// toolCall is the current state of a call.
 type toolCall struct {
 	ToolCall
 	preview string
 	status  ToolStatus
-	// task is the call's command that is still running, possibly in the background; empty is none.
+	// task is the call's command that still runs, possibly in the background; empty if none does.
 	task string
 }
 
-// pending reports whether the call's effect is not known yet.
+// pending reports whether the call's effect is unknown.
 func (c *toolCall) pending() bool { return c.status == ToolRunning || c.task != "" }
 
-// start notes a call.
-func (l *ledger) start(block contentBlock) {
-	if l.byID[block.ID] != nil {
+// start adds a call.
+func (t *toolCalls) start(block contentBlock) {
+	if t.byID[block.ID] != nil {
 		return
 	}
-	if l.byID == nil {
-		l.byID, l.tasks = map[string]*toolCall{}, map[string]*toolCall{}
+	if t.byID == nil {
+		t.byID, t.tasks = map[string]*toolCall{}, map[string]*toolCall{}
 	}
-	tool, input, preview := l.masked(block.Name, block.Input)
+	tool, input, preview := t.masked(block.Name, block.Input)
 	call := &toolCall{ToolCall: ToolCall{ID: block.ID, Tool: tool, Input: input}, preview: preview, status: ToolRunning}
-	l.calls = append(l.calls, call)
-	l.byID[block.ID] = call
+	t.calls = append(t.calls, call)
+	t.byID[block.ID] = call
 }
 
-// maxMaskedBytes is how long an input may be that is masked as a whole. Of a longer one only what tells most is kept.
+// maxMaskedBytes is the longest input that is masked as a whole. Of a longer one only the most informative field is kept.
 const maxMaskedBytes = 64 << 10
 
-// masked returns the tool's name, its input and a preview of that, all with secrets masked before anything is
-// cut: half a secret would stay. The work is bounded, however long the input is.
-func (l *ledger) masked(tool string, input json.RawMessage) (name string, kept json.RawMessage, short string) {
-	name = l.mask.Beginning(tool, maxInputBytes)
+// masked returns the tool's name, its input and a preview of the input. Secrets are masked before the texts are cut, so that
+// no part of one is left. The time is limited, however long the input is.
+func (t *toolCalls) masked(tool string, input json.RawMessage) (name string, kept json.RawMessage, short string) {
+	name = t.mask.Beginning(tool, maxInputBytes)
 	if len(input) <= maxMaskedBytes {
-		input = l.mask.JSON(input)
+		input = t.mask.JSON(input)
 		return name, clip(input), preview(input)
 	}
-	key, text := telling(input)
+	key, text := mainField(input)
 	if text == "" {
-		text = l.mask.Beginning(string(input), maxInputBytes)
+		text = t.mask.Beginning(string(input), maxInputBytes)
 		return name, encodeJSON(beginning(text)), oneLine(text, previewRunes)
 	}
-	text = l.mask.Beginning(text, maxInputBytes)
+	text = t.mask.Beginning(text, maxInputBytes)
 	return name, encodeJSON(map[string]string{key: beginning(text)}), oneLine(text, previewRunes)
 }
 
-// encodeJSON is json.Marshal for what cannot fail, and leaves "<", ">" and "&" as they are.
+// encodeJSON returns a value that JSON can always express. It does not escape "<", ">" and "&".
 func encodeJSON(value any) json.RawMessage {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -87,10 +87,10 @@ func encodeJSON(value any) json.RawMessage {
 	return bytes.TrimSpace(text.Bytes())
 }
 
-// end notes a call's result.
-func (l *ledger) end(id string, failed bool) {
-	call := l.byID[id]
-	if call == nil || l.frozen {
+// end records the result of a call.
+func (t *toolCalls) end(id string, failed bool) {
+	call := t.byID[id]
+	if call == nil || t.frozen {
 		return
 	}
 	call.status = ToolDone
@@ -99,32 +99,32 @@ func (l *ledger) end(id string, failed bool) {
 	}
 }
 
-// background notes that a call runs as a task, which may outlive its result.
-func (l *ledger) background(id, task string) {
-	if call := l.byID[id]; call != nil && task != "" {
+// background records that a call runs as a task, which may end after the call's result.
+func (t *toolCalls) background(id, task string) {
+	if call := t.byID[id]; call != nil && task != "" {
 		call.task = task
-		l.tasks[task] = call
+		t.tasks[task] = call
 	}
 }
 
-// backgroundEnded notes the end of a task.
-func (l *ledger) backgroundEnded(task string) {
-	if call := l.tasks[task]; call != nil && !l.frozen {
+// backgroundEnded records the end of a task.
+func (t *toolCalls) backgroundEnded(task string) {
+	if call := t.tasks[task]; call != nil && !t.frozen {
 		call.task = ""
-		delete(l.tasks, task)
+		delete(t.tasks, task)
 	}
 }
 
-// input returns what a call was made with, or nil.
-func (l *ledger) input(id string) []byte {
-	if call := l.byID[id]; call != nil {
+// input returns the input of a call, or nil.
+func (t *toolCalls) input(id string) []byte {
+	if call := t.byID[id]; call != nil {
 		return call.Input
 	}
 	return nil
 }
 
-func (l *ledger) anyRunning() bool {
-	for _, call := range l.calls {
+func (t *toolCalls) anyRunning() bool {
+	for _, call := range t.calls {
 		if call.status == ToolRunning {
 			return true
 		}
@@ -132,10 +132,10 @@ func (l *ledger) anyRunning() bool {
 	return false
 }
 
-// inFlight returns the calls whose effect is unknown, in the order of their start.
-func (l *ledger) inFlight() []ToolCall {
+// inFlight returns the pending calls without the structured output, in the order of their start.
+func (t *toolCalls) inFlight() []ToolCall {
 	var calls []ToolCall
-	for _, call := range l.calls {
+	for _, call := range t.calls {
 		if call.pending() && call.Tool != structuredOutputTool {
 			calls = append(calls, call.ToolCall)
 		}
@@ -143,10 +143,10 @@ func (l *ledger) inFlight() []ToolCall {
 	return calls
 }
 
-// made returns the calls that came to an end, in the order of their start.
-func (l *ledger) made() []MadeCall {
+// made returns the calls that have ended, in the order of their start.
+func (t *toolCalls) made() []MadeCall {
 	var calls []MadeCall
-	for _, call := range l.calls {
+	for _, call := range t.calls {
 		if call.status != ToolRunning {
 			calls = append(calls, MadeCall{ID: call.ID, Tool: call.Tool, Failed: call.status == ToolFailed})
 		}
@@ -155,10 +155,10 @@ func (l *ledger) made() []MadeCall {
 }
 
 // recent returns the latest calls, oldest first.
-func (l *ledger) recent() []ToolActivity {
-	first := max(len(l.calls)-RecentCalls, 0)
-	activities := make([]ToolActivity, 0, len(l.calls)-first)
-	for i, call := range l.calls[first:] {
+func (t *toolCalls) recent() []ToolActivity {
+	first := max(len(t.calls)-RecentCalls, 0)
+	activities := make([]ToolActivity, 0, len(t.calls)-first)
+	for i, call := range t.calls[first:] {
 		activities = append(activities, ToolActivity{
 			Sequence: first + i + 1,
 			Tool:     call.Tool,
@@ -169,18 +169,18 @@ func (l *ledger) recent() []ToolActivity {
 	return activities
 }
 
-// previewKeys are the inputs that tell most about a call, most telling first.
-func previewKeys() []string {
+// mainFields returns the names of the most informative fields of tool calls' inputs, best first.
+func mainFields() []string {
 	return []string{"command", "file_path", "pattern", "url", "path", "description"}
 }
 
-// telling returns the field of a tool call's input that tells most about it, or "".
-func telling(input []byte) (key, text string) {
+// mainField returns the most informative field of a tool call's input, or "".
+func mainField(input []byte) (key, text string) {
 	var fields map[string]any
 	if json.Unmarshal(input, &fields) != nil {
 		return "", ""
 	}
-	for _, key := range previewKeys() {
+	for _, key := range mainFields() {
 		if text, ok := fields[key].(string); ok && text != "" {
 			return key, text
 		}
@@ -188,21 +188,21 @@ func telling(input []byte) (key, text string) {
 	return "", ""
 }
 
-// preview puts a tool call's input on one short line of printable text.
+// preview returns a tool call's input on one short line of printable text.
 func preview(input []byte) string {
-	if _, text := telling(input); text != "" {
+	if _, text := mainField(input); text != "" {
 		return oneLine(text, previewRunes)
 	}
 	return oneLine(string(input), previewRunes)
 }
 
-// clip returns a copy of a tool call's input, and of a long one the beginning of what tells most:
-// as an object with that one field, or else as a text.
+// clip returns a copy of a tool call's input. For a long one it returns the beginning of its main field, as an object with
+// that one field, or else the beginning of the input as a text.
 func clip(input []byte) json.RawMessage {
 	if len(input) <= maxInputBytes {
 		return bytes.Clone(input)
 	}
-	if key, text := telling(input); text != "" {
+	if key, text := mainField(input); text != "" {
 		return encodeJSON(map[string]string{key: beginning(text)})
 	}
 	return encodeJSON(beginning(string(input)))
@@ -218,6 +218,6 @@ func beginning(text string) string {
 
 // oneLine returns at most limit characters of text on one line, printable only.
 func oneLine(text string, limit int) string {
-	text = text[:min(len(text), 8*limit)] // enough for a beginning, however long the text is
+	text = text[:min(len(text), 8*limit)] // limits the work; enough for limit characters
 	return plaintext.Cut(plaintext.Compact(strings.ToValidUTF8(text, "")), limit)
 }

@@ -13,8 +13,8 @@ import (
 	"unicode/utf16"
 )
 
-// TranscriptPath returns where the CLI keeps the conversation sessionID of the working directory
-// dir, whether there is one or not.
+// TranscriptPath returns the path of the transcript of the conversation sessionID in the working directory dir. The file
+// need not exist.
 func (c *CLI) TranscriptPath(dir, sessionID string) (string, error) {
 	home, err := c.transcriptHome()
 	if err != nil {
@@ -23,8 +23,8 @@ func (c *CLI) TranscriptPath(dir, sessionID string) (string, error) {
 	return transcriptPath(home, dir, sessionID)
 }
 
-// HasTranscript reports whether the CLI could resume the conversation sessionID in the working
-// directory dir: whether its transcript is there and holds a message.
+// HasTranscript reports whether the CLI can resume the conversation sessionID in the working directory dir, which is if the
+// transcript exists and contains a message.
 func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
 	path, err := c.TranscriptPath(dir, sessionID)
 	if err != nil {
@@ -40,8 +40,8 @@ func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
 	return found, nil
 }
 
-// clearEmptyTranscript removes a transcript without a message of a conversation that is about to
-// begin. A CLI that died early leaves one; it cannot be resumed, and yet its id would count as taken.
+// clearEmptyTranscript removes the transcript of a conversation that is about to begin, if it contains no message. A CLI
+// that died early leaves such a file. The CLI cannot resume it, but would refuse its id as taken.
 func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	if i.Resume == i.SessionID {
 		return nil
@@ -50,8 +50,8 @@ func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	if err != nil {
 		return notStarted("cannot prepare the conversation: %w", err)
 	}
-	if found, err := c.holdsMessage(path); found || err != nil { // one, or something else, for the CLI to judge
-		return nil //nolint:nilerr // mostly that there is none
+	if found, err := c.holdsMessage(path); found || err != nil {
+		return nil //nolint:nilerr // mostly there is no file; in the other cases the CLI reports the error
 	}
 	if err := c.asUser(func() error { return os.Remove(path) }); err != nil {
 		return notStarted("cannot remove an empty transcript: %w", err)
@@ -59,7 +59,7 @@ func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	return nil
 }
 
-// holdsMessage is the function of that name, with the rights of the CLI's user.
+// holdsMessage calls the function of that name with the rights of the CLI's user.
 func (c *CLI) holdsMessage(path string) (found bool, err error) {
 	err = c.asUser(func() error {
 		found, err = holdsMessage(path)
@@ -68,17 +68,17 @@ func (c *CLI) holdsMessage(path string) (found bool, err error) {
 	return found, err
 }
 
-// errNotTranscript says that something else has a transcript's name.
+// errNotTranscript says that a file with a transcript's name is none.
 var errNotTranscript = errors.New("not a regular file")
 
-// holdsMessage reports whether the transcript at path has a line that somebody said. The CLI writes
-// others before the first of those, such as its mode.
+// holdsMessage reports whether the transcript at path contains a message. The CLI writes other lines before the first
+// message, such as its mode.
 func holdsMessage(path string) (found bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return false, err
 	}
-	if !info.Mode().IsRegular() { // opening it could wait for ever
+	if !info.Mode().IsRegular() { // opening a named pipe could block forever
 		return false, fmt.Errorf("%s: %w", path, errNotTranscript)
 	}
 	file, err := os.Open(path) //nolint:gosec // made from a UUID and the CLI's own directory
@@ -100,8 +100,8 @@ func holdsMessage(path string) (found bool, err error) {
 	}
 }
 
-// isMessage reports whether a line of a transcript is what the user or the agent said. A line that
-// was cut off is none: the CLI skips it, too.
+// isMessage reports whether a line of a transcript is a message of the user or the agent. An incomplete line does not
+// count, because the CLI skips it, too.
 func isMessage(line []byte) bool {
 	var head struct {
 		Type eventType `json:"type"`
@@ -109,9 +109,8 @@ func isMessage(line []byte) bool {
 	return json.Unmarshal(line, &head) == nil && (head.Type == eventUser || head.Type == eventAssistant)
 }
 
-// transcriptPath returns where a CLI whose own directory is configDir keeps the conversation
-// sessionID of the working directory dir. The CLI goes by the directory's real path, so an existing
-// dir is resolved.
+// transcriptPath returns the path of the transcript of the conversation sessionID in the working directory dir, for a CLI
+// with the own directory configDir. The CLI uses the real path of dir, so an existing dir is resolved.
 func transcriptPath(configDir, dir, sessionID string) (string, error) {
 	if !isUUID(sessionID) {
 		return "", fmt.Errorf("transcript path: the session id %q is not a UUID", sessionID)
@@ -126,11 +125,11 @@ func transcriptPath(configDir, dir, sessionID string) (string, error) {
 	return filepath.Join(configDir, "projects", projectName(dir), sessionID+".jsonl"), nil
 }
 
-// maxProjectName is the length from which the CLI cuts a directory name and adds a hash.
+// maxProjectName is the length above which the CLI cuts a directory name and adds a hash.
 const maxProjectName = 200
 
-// projectName returns the CLI's directory name for a working directory: every UTF-16 unit that
-// is not an ASCII letter or digit becomes a hyphen, and a hash of the whole tells long ones apart.
+// projectName returns the CLI's directory name for a working directory. Every UTF-16 unit that is not an ASCII letter or
+// digit becomes a hyphen. A long name is cut and ends with a hash of the whole.
 func projectName(dir string) string {
 	units := utf16.Encode([]rune(dir))
 	name := make([]byte, len(units))
@@ -151,7 +150,7 @@ func projectName(dir string) string {
 	return string(name[:maxProjectName]) + "-" + strconv.FormatInt(magnitude, 36)
 }
 
-// transcriptHome returns the CLI's own directory, by the CLI's own rule.
+// transcriptHome returns the CLI's own directory, which the CLI chooses in the same way.
 func (c *CLI) transcriptHome() (string, error) {
 	if dir := c.configDir(); dir != "" {
 		return dir, nil

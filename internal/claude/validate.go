@@ -14,15 +14,15 @@ import (
 const (
 	// MaxPromptBytes is the longest prompt the CLI reads from its standard input.
 	MaxPromptBytes = 10_000_000
-	// MaxArgumentBytes is the longest single argument the operating system passes on. It bounds
-	// Invocation.SystemPrompt, Invocation.Schema and each rule.
+	// MaxArgumentBytes is the longest single argument that the operating system accepts. It limits Invocation.SystemPrompt,
+	// Invocation.Schema and each rule.
 	MaxArgumentBytes = 131_071
 )
 
-// toolName is a built-in tool's name. It leaves out "default", which would mean every tool.
+// toolName matches the name of a built-in tool. It does not match "default", which would mean every tool.
 var toolName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_]*$`)
 
-// validate returns an *Error of KindInvalid that names the first thing in i that cannot work.
+// validate returns an *Error of KindInvalid for the first invalid value of i, or nil.
 func (i Invocation) validate() error {
 	checks := []func() error{i.checkIdentity, i.checkPrompt, i.checkRules, i.checkSchema, i.checkLimits, i.checkPlace}
 	for _, check := range checks {
@@ -33,7 +33,7 @@ func (i Invocation) validate() error {
 	return nil
 }
 
-// checkIdentity looks at ids and model. An id that is no UUID would be taken for a title to search for.
+// checkIdentity checks the ids and the model. The CLI takes an id that is not a UUID for a title to search for.
 func (i Invocation) checkIdentity() error {
 	if !isUUID(i.SessionID) {
 		return invalid("the session id %q is not a UUID", i.SessionID)
@@ -75,8 +75,8 @@ func (i Invocation) checkRules() error {
 	return nil
 }
 
-// checkSchema looks at the schema's syntax only: one version of the CLI silently ignores a
-// schema that it does not understand.
+// checkSchema checks that the schema is a JSON object. One version of the CLI silently ignores a schema that it does not
+// understand.
 func (i Invocation) checkSchema() error {
 	var object map[string]json.RawMessage
 	if i.Schema != "" && json.Unmarshal([]byte(i.Schema), &object) != nil {
@@ -113,7 +113,7 @@ func (i Invocation) checkPlace() error {
 	return nil
 }
 
-// checkArguments refuses what the operating system would refuse with less clarity.
+// checkArguments rejects arguments that the operating system would reject with a less clear error.
 func checkArguments(args []string) error {
 	flag := ""
 	for _, arg := range args {
@@ -130,7 +130,7 @@ func checkArguments(args []string) error {
 	return nil
 }
 
-// invalid returns an error of KindInvalid. It takes what fmt.Errorf takes, so that a %w keeps the cause.
+// invalid returns an error of KindInvalid. Its arguments are those of fmt.Errorf; a %w sets the cause.
 func invalid(format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Kind: KindInvalid, Message: err.Error(), ExitCode: -1, Err: err}

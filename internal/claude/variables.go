@@ -2,8 +2,8 @@ package claude
 
 import "strings"
 
-// Variables returns the environment that an invocation's commands get from the driver, by name: what the allow-list passes
-// on, what is fixed, and the invocation's own. The CLI adds some of its own to them.
+// Variables returns the environment that the driver gives an invocation's commands, by name: the variables of the allow
+// list, the fixed ones, and the invocation's own. The CLI adds others.
 func Variables(options Options, own map[string]string) map[string]string {
 	cli := &CLI{options: options.withDefaults()}
 	variables := map[string]string{}

@@ -10,28 +10,27 @@ import (
 	"unicode"
 )
 
-// versionProfile holds everything in which the measured versions of the CLI differ and which this
-// package has to know. A run asks its profile and never its version.
+// versionProfile has the differences between the measured versions of the CLI that matter to this package. A run depends on
+// its profile and never on its version.
 type versionProfile struct {
-	// measured are the versions that were measured and behave like this, oldest first. There is at least one.
+	// measured are the measured versions with this profile, oldest first. There is at least one.
 	measured []version
 	// flags are passed on every invocation.
 	flags []string
-	// carriesCost says that total_cost_usd goes on from the conversation that is resumed, so that
-	// it is not this invocation's own.
+	// carriesCost is set if total_cost_usd includes the cost of the resumed conversation.
 	carriesCost bool
 	// prices are for estimates.
 	prices priceList
 }
 
-// versionProfiles returns the measured ones, oldest first.
+// versionProfiles returns the profiles of the measured versions, oldest first.
 func versionProfiles() []versionProfile {
 	return []versionProfile{
 		{measured: []version{{2, 1, 197}}, prices: oldPrices()},
 		{
 			measured: []version{{2, 1, 329}, {2, 1, 330}},
-			// Without the second flag a resumed conversation keeps its first launch's system prompt
-			// and ignores this one's.
+			// Without the second flag a resumed conversation keeps the system prompt of its first start, and ignores that of
+			// this invocation.
 			flags:       []string{"--restricted", "--system-prompt-snapshot", "off"},
 			carriesCost: true,
 			prices:      newPrices(),
@@ -39,7 +38,7 @@ func versionProfiles() []versionProfile {
 	}
 }
 
-// coveringProfile returns the profile that covers v, if one does.
+// coveringProfile returns the profile that covers v, and false if there is none.
 func coveringProfile(v version) (versionProfile, bool) {
 	for _, p := range versionProfiles() {
 		if p.covers(v) {
@@ -49,9 +48,9 @@ func coveringProfile(v version) (versionProfile, bool) {
 	return versionProfile{}, false
 }
 
-// nearestProfile chooses a profile for a version that none covers, whose help is given: the newest
-// profile that begins before v, because a flag hardly goes away, or a newer one all of whose flags v
-// has already. A version that is older than all of them and has none of the flags gets the oldest.
+// nearestProfile returns a profile for a version v that none covers. help is the output of its --help. It returns the newest
+// profile that begins before v, because flags are rarely removed, or a newer one if v has all of its flags. A version that
+// is older than all profiles and has none of the flags gets the oldest one.
 func nearestProfile(v version, help string) versionProfile {
 	known := versionProfiles()
 	chosen := known[0]
@@ -67,13 +66,12 @@ func (p versionProfile) oldest() version { return p.measured[0] }
 
 func (p versionProfile) newest() version { return p.measured[len(p.measured)-1] }
 
-// covers reports whether v was measured or lies between two versions that were: what both do, it
-// does too.
+// covers reports whether v was measured, or lies between two measured versions. Such a version behaves like these two.
 func (p versionProfile) covers(v version) bool {
 	return p.oldest().compare(v) <= 0 && v.compare(p.newest()) <= 0
 }
 
-// listedIn reports whether help names every flag of p, and p has any.
+// listedIn reports whether p has flags and help names all of them.
 func (p versionProfile) listedIn(help string) bool {
 	words := strings.FieldsFunc(help, func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == '=' })
 	for _, flag := range p.flags {
@@ -84,8 +82,7 @@ func (p versionProfile) listedIn(help string) bool {
 	return len(p.flags) > 0
 }
 
-// warning returns a sentence when p does not cover v, or "". It names the measured version that is
-// nearest to v.
+// warning returns a sentence if p does not cover v, or "". It names the measured version that is nearest to v.
 func (p versionProfile) warning(v version) string {
 	if p.covers(v) {
 		return ""
@@ -109,7 +106,7 @@ func (v version) compare(other version) int {
 
 var versionPattern = regexp.MustCompile(`\b(\d{1,6})\.(\d{1,6})\.(\d{1,6})\b`)
 
-// parseVersion finds the version number in what `claude --version` printed.
+// parseVersion finds the version number in the output of `claude --version`.
 func parseVersion(printed string) (version, error) {
 	match := versionPattern.FindStringSubmatch(printed)
 	if match == nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The causes for which a watchdog ends a run.
+// The causes with which a watchdog ends a run.
 var (
 	errWall      = errors.New("the time limit is over")
 	errFirstByte = errors.New("no output came")
@@ -16,18 +16,17 @@ var (
 	errLongLine  = errors.New("a line of the output does not end")
 )
 
-// watchdog ends a context when a run exceeds its limits, in time and in output.
+// watchdog ends a context when a run exceeds its limits of time or output.
 type watchdog struct {
 	cancel context.CancelCauseFunc
 	idle   time.Duration
 	wall   *time.Timer
-	// silence waits for the first byte, and from then on for the next.
+	// silence is the timer for the first output, and then for the next one.
 	silence *time.Timer
 	heard   bool
 }
 
-// watch returns a context that ends with the first limit that is exceeded, its cause one of
-// the errors above.
+// watch returns a context that ends when the first limit is exceeded. Its cause is one of the errors above.
 func watch(ctx context.Context, limits Limits) (context.Context, *watchdog) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watchdog{cancel: cancel, idle: limits.Idle}
@@ -36,7 +35,7 @@ func watch(ctx context.Context, limits Limits) (context.Context, *watchdog) {
 	return ctx, w
 }
 
-// alive notes that there was output. It is called by the one goroutine that reads it.
+// alive records that there was output. Only the goroutine that reads the output may call it.
 func (w *watchdog) alive() {
 	if w.heard {
 		w.silence.Reset(orForever(w.idle))
@@ -50,19 +49,19 @@ func (w *watchdog) alive() {
 // drown ends the run because of its output.
 func (w *watchdog) drown(cause error) { w.cancel(cause) }
 
-// release ends the watch, and its context, when nothing reads any more.
+// release stops the timers and ends the context. No goroutine may read the output any more.
 func (w *watchdog) release() {
 	w.wall.Stop()
 	w.silence.Stop()
 	w.cancel(nil)
 }
 
-// after sets a timer that ends the context with cause.
+// after starts a timer that ends the context with cause.
 func (w *watchdog) after(limit time.Duration, cause error) *time.Timer {
 	return time.AfterFunc(orForever(limit), func() { w.cancel(cause) })
 }
 
-// orForever returns limit, or the longest there is when limit does not apply.
+// orForever returns limit, or the longest duration if limit is 0.
 func orForever(limit time.Duration) time.Duration {
 	if limit == 0 {
 		return math.MaxInt64
