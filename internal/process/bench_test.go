@@ -8,8 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// BenchmarkRun measures a program that does nothing, in every mode: the difference to the group
-// is what an init costs.
+// BenchmarkRun measures a program that does nothing, in every mode. The difference to the group is the cost of an init.
 func BenchmarkRun(b *testing.B) {
 	for _, mode := range modes(b) {
 		b.Run(string(mode), func(b *testing.B) {

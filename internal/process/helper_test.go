@@ -20,18 +20,18 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// patience bounds what should take a moment, on a machine that is busy.
+// patience limits short waits, with a margin for a busy machine.
 const patience = 2 * time.Minute
 
-// The environment of a test binary that is to be a worker: what it runs, in which mode.
+// The variables that make the test binary a worker: the script that it runs, and the mode.
 const (
 	workerScript = "PROCESS_TEST_WORKER_SCRIPT"
 	workerMode   = "PROCESS_TEST_WORKER_MODE"
 	workerMark   = "PROCESS_TEST_WORKER_MARK"
 )
 
-// superuserIn makes the test binary, where it is installed to run as the superuser, a program of that user
-// which nobody else can kill. The value is its directory, where it says so and is told to end.
+// superuserIn makes a test binary with the setuid bit a program of the superuser, which no other user can kill. Its value is
+// the directory for the files by which the program reports its start and is told to end.
 const (
 	superuserIn     = "PROCESS_TEST_SUPERUSER_IN"
 	becameSuperuser = "became"
@@ -40,7 +40,7 @@ const (
 
 // becomeSuperuser runs until it is told to end, and returns the exit code.
 func becomeSuperuser(dir string) int {
-	if syscall.Setreuid(0, 0) != nil { // the real user, too, who else may kill it
+	if syscall.Setreuid(0, 0) != nil { // also the real user, who could otherwise kill it
 		return 1
 	}
 	if os.WriteFile(filepath.Join(dir, becameSuperuser), nil, 0o600) != nil {
@@ -69,7 +69,7 @@ func work(script string) int {
 	return exit.Code
 }
 
-// modes lists those that are to be had here, the group last.
+// modes lists the modes that are available here, the group last.
 func modes(t testing.TB) []process.Mode {
 	t.Helper()
 	var found []process.Mode
@@ -83,7 +83,7 @@ func modes(t testing.TB) []process.Mode {
 	return found
 }
 
-// trees lists the modes that hold a whole tree, which every Linux has at least one of.
+// trees lists the modes that hold a whole tree. Every Linux has at least one.
 func trees(t testing.TB) []process.Mode {
 	t.Helper()
 	found := slices.DeleteFunc(modes(t), func(mode process.Mode) bool { return mode == process.ModeGroup })
@@ -91,13 +91,13 @@ func trees(t testing.TB) []process.Mode {
 	return found
 }
 
-// inEveryMode runs test once in each mode that is to be had.
+// inEveryMode runs test once in each mode that is available.
 func inEveryMode(t *testing.T, test func(t *testing.T, mode process.Mode)) {
 	t.Helper()
 	in(t, modes(t), test)
 }
 
-// inEveryTree is inEveryMode without the group: what leaves that is out of reach.
+// inEveryTree runs test once in each available mode but the group, which does not hold a whole tree.
 func inEveryTree(t *testing.T, test func(t *testing.T, mode process.Mode)) {
 	t.Helper()
 	in(t, trees(t), test)
@@ -161,8 +161,8 @@ func newMark(t testing.TB) string {
 	return "PROCESS_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-") + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 }
 
-// living lists the processes that have mark in their environment and have not ended. It looks at
-// /proc from outside, with none of the package's own code.
+// living lists the processes that have mark in their environment and have not ended. It reads /proc without the package's
+// own code.
 func living(t testing.TB, mark string) []int {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -191,7 +191,7 @@ func stat(pid int) (state string, parent int, err error) {
 	return fields[0], parent, err
 }
 
-// gone reports whether pid has ended: there is none, or only what its parent has not collected.
+// gone reports whether the process pid has ended. It may still be a zombie.
 func gone(pid int) bool {
 	state, _, err := stat(pid)
 	return err != nil || state == "Z" || state == "X"

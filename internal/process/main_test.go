@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary be a worker that can be killed, and more: see helper_test.go.
+// TestMain also runs the test binary in the roles of helper_test.go, such as a worker that can be killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(superuserIn); dir != "" {
 		os.Exit(becomeSuperuser(dir))
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if script := os.Getenv(workerScript); script != "" {
 		os.Exit(work(script))
 	}
-	// A shell starts a command in the background with SIGINT ignored, and so would be what these tests start.
+	// A shell starts a background command with SIGINT ignored. The programs of these tests would inherit that.
 	if signal.Ignored(os.Interrupt) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}

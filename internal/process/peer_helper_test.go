@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// peerHost makes the test binary a server that tells everybody who connects whether they are its own.
+	// peerHost makes the test binary a server that tells each client whether PeerIsOurs is true for it.
 	peerHost = "PROCESS_TEST_PEER_HOST"
-	// peerGuest makes the test binary a program that connects to the address that is its value, and prints
-	// what it is told. With peerGuestIPv6 its socket is one of IPv6.
+	// peerGuest makes the test binary a client of the address in its value. It prints the server's answer. With
+	// peerGuestIPv6 it uses an IPv6 socket.
 	peerGuest     = "PROCESS_TEST_PEER_GUEST"
 	peerGuestIPv6 = "PROCESS_TEST_PEER_GUEST_IPV6"
 	// peerMark is the variable that the host looks for.
 	peerMark = "PROCESS_TEST_PEER_MARK"
 )
 
-// hostPeers prints its address, tells every guest what it is, and ends with its standard input.
+// hostPeers prints its address, answers every guest, and ends when its standard input closes.
 func hostPeers() int {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -35,7 +35,7 @@ func hostPeers() int {
 	return 0
 }
 
-// tellPeers tells every guest of listener what it is.
+// tellPeers tells every guest of listener whether it is ours.
 func tellPeers(listener net.Listener) error {
 	for {
 		conn, err := listener.Accept()
@@ -48,7 +48,7 @@ func tellPeers(listener net.Listener) error {
 	}
 }
 
-// fromGuest is PeerIsOurs for a connection.
+// fromGuest calls PeerIsOurs for a connection.
 func fromGuest(conn net.Conn) (bool, error) {
 	end := func(address net.Addr) process.Endpoint {
 		tcp, _ := address.(*net.TCPAddr)
@@ -76,7 +76,7 @@ func ask(address string, ipv6 bool) (string, error) {
 	return string(said), errors.Join(err, conn.Close())
 }
 
-// dial connects to an address of IPv4, on request by a socket of IPv6.
+// dial connects to an IPv4 address, on request with an IPv6 socket.
 func dial(address string, ipv6 bool) (io.ReadCloser, error) {
 	to, err := net.ResolveTCPAddr("tcp4", address)
 	if err != nil {

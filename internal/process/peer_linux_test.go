@@ -34,7 +34,7 @@ const (
 	stranger = "false <nil>"
 )
 
-// TestPeerIsOursByItsMark asks a server in a process of its own, of which no guest comes.
+// TestPeerIsOursByItsMark asks a server in another process, from which no guest descends.
 func TestPeerIsOursByItsMark(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -66,7 +66,7 @@ func TestPeerIsOursByItsMark(t *testing.T) {
 	require.Equal(t, own, said(t, cleaned), "it comes of one that has the mark")
 }
 
-// TestPeerIsOursByItsParent asks a server in the test's own process, of which the guests come.
+// TestPeerIsOursByItsParent asks a server in the test's own process, from which the guests descend.
 func TestPeerIsOursByItsParent(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -84,7 +84,7 @@ func TestPeerIsOursByItsParent(t *testing.T) {
 	orphan := exec.CommandContext(t.Context(), "/bin/sh", "-c", `setsid "$@" & wait`, "sh", "env", "-i", peerGuest+"="+address, guest(t, "").Path)
 	require.Equal(t, own, said(t, orphan))
 	for _, ipv6 := range []bool{false, true} {
-		// A child that another test is just starting holds every socket of this process until it becomes its program.
+		// A child that another test forks has every socket of this process open until it executes its program.
 		require.Eventually(t, func() bool {
 			answer, err := ask(address, ipv6)
 			return err == nil && answer == stranger
@@ -92,7 +92,7 @@ func TestPeerIsOursByItsParent(t *testing.T) {
 	}
 }
 
-// TestPeerThatIsGone looks for a program that has ended. Nobody can tell any more what that was.
+// TestPeerThatIsGone covers a program that has ended before it is looked for.
 func TestPeerThatIsGone(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -44,7 +44,7 @@ func TestRunReportsHowTheProgramEnded(t *testing.T) {
 	})
 }
 
-// TestRunTellsTheProcess holds the number that is told to the program, or its init.
+// TestRunTellsTheProcess compares the number in Spec.Started with that of the program, or its init.
 func TestRunTellsTheProcess(t *testing.T) {
 	t.Parallel()
 	inEveryMode(t, func(t *testing.T, mode process.Mode) {
@@ -131,8 +131,8 @@ func TestRunReadsALargeOutput(t *testing.T) {
 	})
 }
 
-// stoppedScript is a program that stops itself, and of which another says that when it has. Its number in
-// /proc is not $$ in a namespace of its own; without a /proc it is given a moment.
+// stoppedScript is a program that stops itself, after which another process prints a line. In a namespace its number in
+// /proc is not $$. Without /proc that process waits a moment instead.
 const stoppedScript = `trap 'exit 5' INT; read pid rest </proc/self/stat
 (sleep 0.3; while [ "$pid" ] && ! grep -q ') T ' /proc/$pid/stat; do sleep 0.05; done; echo ready) &
 kill -STOP $$; while :; do sleep 0.05; done`
@@ -172,7 +172,7 @@ func TestRunStopsTheProgram(t *testing.T) {
 
 func TestRunLeavesNothingOfTheGroupBehind(t *testing.T) {
 	t.Parallel()
-	// The child holds the output open and does not heed SIGINT.
+	// The child holds the output open and ignores SIGINT.
 	const child = `sh -c "trap '' INT; sleep 60" & echo ready; `
 	inEveryMode(t, func(t *testing.T, mode process.Mode) {
 		for name, tc := range map[string]struct {
@@ -255,7 +255,7 @@ func TestRunRefusesAnUnknownContainment(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestProbe covers that the answer is what a run then gets, and what auto means.
+// TestProbe checks that Probe returns the containment that a run then gets, and what auto means.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	for _, choice := range append(modes(t), process.ModeAuto, "") {
@@ -272,8 +272,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestWriteProgram executes a program at once while other children are being forked, each of
-// which would keep a file that is open for writing open a moment longer.
+// TestWriteProgram executes a program right after it was written, while other children are forked. Each of them would keep a
+// file open that is being written.
 func TestWriteProgram(t *testing.T) {
 	t.Parallel()
 	var forks sync.WaitGroup

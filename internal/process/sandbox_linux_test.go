@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// site is a directory with what a worker has: a state that is hidden, and a workspace in it that is the agent's.
+// site is a directory like a worker's: a hidden state directory, with the agent's workspace in it.
 type site struct {
 	root, state, workspace, secret string
 }
@@ -41,7 +41,7 @@ func (s site) sandbox() *process.Sandbox {
 	return &process.Sandbox{Required: true, Hidden: []string{s.state}, Writable: []string{s.workspace}}
 }
 
-// inside runs a script in the sandbox and returns its exit and what it printed.
+// inside runs a script in the sandbox and returns its exit and its output.
 func inside(t *testing.T, mode process.Mode, sandbox *process.Sandbox, script string) (process.Exit, string) {
 	t.Helper()
 	spec := shell(t, mode, script)
@@ -51,7 +51,7 @@ func inside(t *testing.T, mode process.Mode, sandbox *process.Sandbox, script st
 	return exit, printed
 }
 
-// requireLandlock skips where the kernel has none. CI has it.
+// requireLandlock skips the test on a kernel without Landlock. CI has it.
 func requireLandlock(t testing.TB) {
 	t.Helper()
 	found, err := process.ProbeSandbox(t.Context(), process.ModeAuto, &process.Sandbox{}, nil)
@@ -61,7 +61,7 @@ func requireLandlock(t testing.TB) {
 	}
 }
 
-// attempts are what nothing grants, as scripts that end with 0 where they succeed.
+// attempts are scripts that try what the sandbox does not grant. They exit with 0 if they succeed.
 func attempts(s site) map[string]string {
 	target, worker := filepath.Join(s.root, "made"), strconv.Itoa(os.Getpid())
 	return map[string]string{
@@ -102,7 +102,7 @@ func attempts(s site) map[string]string {
 	}
 }
 
-// TestSandboxRefuses has a shell try what nothing grants. Each attempt must fail, and leave everything as it was.
+// TestSandboxRefuses runs the attempts. Each one must fail and change nothing.
 func TestSandboxRefuses(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -126,7 +126,7 @@ func TestSandboxRefuses(t *testing.T) {
 	}
 }
 
-// TestSandboxLets has a shell do what an agent needs.
+// TestSandboxLets runs scripts with what an agent needs.
 func TestSandboxLets(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -166,7 +166,7 @@ func TestSandboxLets(t *testing.T) {
 	}
 }
 
-// TestSandboxIsRecorded looks at what Run says of the sandbox.
+// TestSandboxIsRecorded checks Exit.Sandbox.
 func TestSandboxIsRecorded(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -191,7 +191,7 @@ func TestSandboxIsRecorded(t *testing.T) {
 	})
 }
 
-// TestSandboxedProgramThatCannotRun gives the same errors as without a sandbox.
+// TestSandboxedProgramThatCannotRun expects the same errors as without a sandbox.
 func TestSandboxedProgramThatCannotRun(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -230,7 +230,7 @@ func TestSignalsMayBeGranted(t *testing.T) {
 	require.Zero(t, exit.Code)
 }
 
-// TestSandboxDropsWhatLeadsAround looks at the capabilities, and at no_new_privs.
+// TestSandboxDropsWhatLeadsAround checks the capabilities, and no_new_privs.
 func TestSandboxDropsWhatLeadsAround(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -250,7 +250,7 @@ func TestSandboxDropsWhatLeadsAround(t *testing.T) {
 	}
 }
 
-// TestHiddenPlacesThatAreMountedTwice hides them in both places.
+// TestHiddenPlacesThatAreMountedTwice checks that files which are mounted twice are hidden in both places.
 func TestHiddenPlacesThatAreMountedTwice(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -270,7 +270,7 @@ func TestHiddenPlacesThatAreMountedTwice(t *testing.T) {
 	}
 }
 
-// TestGrantThatHoldsSomethingHidden is given entry by entry.
+// TestGrantThatHoldsSomethingHidden covers a directory that is granted entry by entry.
 func TestGrantThatHoldsSomethingHidden(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -286,7 +286,7 @@ func TestGrantThatHoldsSomethingHidden(t *testing.T) {
 	require.NotContains(t, printed, secretText)
 }
 
-// TestLinksGrantNothing has an agent put a link in place of its directory before the next one starts.
+// TestLinksGrantNothing covers an agent that replaces its directory by a link before the next one starts.
 func TestLinksGrantNothing(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -353,7 +353,7 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// TestAnotherUser runs a tree as somebody else, and has that one try for the worker's things.
+// TestAnotherUser runs a tree as another user, which tries to use the worker's files and processes.
 func TestAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -415,7 +415,7 @@ func endTreeOfAnotherUser(t *testing.T, mode process.Mode, killsInit bool) {
 	require.Empty(t, living(t, mark))
 }
 
-// TestUserThatCannotBe says so and starts nothing.
+// TestUserThatCannotBe expects an error, and nothing started.
 func TestUserThatCannotBe(t *testing.T) {
 	t.Parallel()
 	spec := shell(t, process.ModeGroup, "exit 0")

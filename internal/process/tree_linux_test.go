@@ -18,10 +18,10 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// shape is a tree that is hard to end. Its script prints when it stands, and then waits.
+// shape is a tree that is hard to end. Its script prints a line when the tree is complete, and then waits.
 type shape struct {
 	script string
-	// size is how many processes it has at least, with the program.
+	// size is the smallest number of its processes, including the program.
 	size int
 }
 
@@ -59,8 +59,8 @@ func TestTreeEndsCompletely(t *testing.T) {
 	}
 }
 
-// endTree lets a tree grow, has its program end or stops it, and checks that nothing of it is
-// left at the moment when Run returns.
+// endTree waits until a tree is complete, lets its program end or stops it, and checks that no process of it is left when
+// Run returns.
 func endTree(t *testing.T, mode process.Mode, tree shape, stop bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -68,7 +68,7 @@ func endTree(t *testing.T, mode process.Mode, tree shape, stop bool) {
 	mark := newMark(t)
 	end := filepath.Join(t.TempDir(), "end")
 	script := tree.script
-	if !stop { // the program ends, what it has started stays
+	if !stop { // the program ends; the processes that it has started stay
 		script = fmt.Sprintf("(%s) & while ! [ -e %s ]; do sleep 0.05; done; exit 6", script, end)
 	}
 	spec := shell(t, mode, script)
@@ -97,7 +97,7 @@ func requireGrown(t testing.TB, mark string, size int) {
 	require.Eventually(t, func() bool { return len(living(t, mark)) >= size }, patience, 25*time.Millisecond)
 }
 
-// TestTreeDiesWithItsWorker kills a worker and has the tree looked for from outside.
+// TestTreeDiesWithItsWorker kills a worker and looks for its tree from outside.
 func TestTreeDiesWithItsWorker(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -132,9 +132,9 @@ func killWorker(t testing.TB, program string, mode process.Mode, tree shape) tim
 	worker.Stdout = onFirstWrite(func() { close(standing) })
 	worker.Stderr = t.Output()
 	worker.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it must not outlive a test that fails
-	runtime.LockOSThread()                                                // whose death is meant
+	runtime.LockOSThread()                                                // the signal comes when this thread ends
 	defer runtime.UnlockOSThread()
-	worker.WaitDelay = time.Millisecond // the tree has the output, too
+	worker.WaitDelay = time.Millisecond // the tree has the output open, too
 	require.NoError(t, worker.Start())
 	select {
 	case <-standing:
@@ -209,8 +209,8 @@ func childrenOf(t *testing.T, parent int) int {
 	return count
 }
 
-// TestTreeHoldsAgainstItsProgram has the program send its init every signal that a Go program can catch. SIGKILL and SIGSTOP
-// are not, nor are 32 to 34, which Go leaves to the C library: see TestTreeEndsWhoseInitIsGone.
+// TestTreeHoldsAgainstItsProgram has the program send its init every signal that a Go program can catch. It cannot catch
+// SIGKILL, SIGSTOP, and 32 to 34, which Go leaves to the C library: see TestTreeEndsWhoseInitIsGone.
 func TestTreeHoldsAgainstItsProgram(t *testing.T) {
 	t.Parallel()
 	var numbers []string
@@ -233,7 +233,7 @@ func TestTreeHoldsAgainstItsProgram(t *testing.T) {
 	})
 }
 
-// TestTreeEndsWhoseInitIsGone has the program kill and stop its init, which in a namespace it cannot.
+// TestTreeEndsWhoseInitIsGone has the program kill or stop its init. In a namespace it cannot.
 func TestTreeEndsWhoseInitIsGone(t *testing.T) {
 	t.Parallel()
 	daemons := `for i in 1 2 3; do (setsid sleep 300 &); done; sleep 0.2; echo ready; `
@@ -269,8 +269,8 @@ func TestTreeEndsWhoseInitIsGone(t *testing.T) {
 	})
 }
 
-// TestTreeInheritsNoDescriptors opens files that this process would pass on, and looks at what
-// the program has.
+// TestTreeInheritsNoDescriptors opens files that children of this process would inherit, and checks the program's
+// descriptors.
 func TestTreeInheritsNoDescriptors(t *testing.T) {
 	t.Parallel()
 	leaky, err := syscall.Open("/dev/null", syscall.O_RDONLY, 0) // without close-on-exec
@@ -282,7 +282,7 @@ func TestTreeInheritsNoDescriptors(t *testing.T) {
 	})
 }
 
-// TestTreeHidesNothing covers that an agent which looks at the host sees its processes, itself among them.
+// TestTreeHidesNothing checks that an agent sees the host's processes, including itself.
 func TestTreeHidesNothing(t *testing.T) {
 	t.Parallel()
 	inEveryTree(t, func(t *testing.T, mode process.Mode) {
@@ -293,7 +293,7 @@ func TestTreeHidesNothing(t *testing.T) {
 	})
 }
 
-// TestTreeInitHoldsNoSecrets looks at the init from outside.
+// TestTreeInitHoldsNoSecrets inspects the init from outside.
 func TestTreeInitHoldsNoSecrets(t *testing.T) {
 	t.Setenv("PROCESS_TEST_SECRET", "inherited")
 	for _, mode := range trees(t) {
@@ -305,7 +305,7 @@ func TestTreeInitHoldsNoSecrets(t *testing.T) {
 			requireGrown(t, mark, 1)
 			_, init, err := stat(living(t, mark)[0])
 			require.NoError(t, err)
-			if os.Geteuid() == 0 { // others are kept out altogether
+			if os.Geteuid() == 0 { // other users may not read it at all
 				environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", init))
 				require.NoError(t, err)
 				require.Empty(t, environ)
@@ -323,7 +323,7 @@ func TestTreeInitHoldsNoSecrets(t *testing.T) {
 	}
 }
 
-// TestTreeIsNotStartedByAName has a program call itself an init, without what an init needs.
+// TestTreeIsNotStartedByAName starts a program with an init's name, but without the descriptors that an init needs.
 func TestTreeIsNotStartedByAName(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -406,7 +406,7 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// TestTreeCountsWhatItCannotKill has a user with no rights start a program that becomes the superuser's, as sudo does.
+// TestTreeCountsWhatItCannotKill has an unprivileged user start a setuid program of the superuser, like sudo.
 func TestTreeCountsWhatItCannotKill(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -436,14 +436,14 @@ func TestTreeCountsWhatItCannotKill(t *testing.T) {
 	require.Eventually(t, func() bool { return len(living(t, mark)) == 0 }, patience, 25*time.Millisecond)
 }
 
-// TestTreeWaitsForASlowDeath has trees that do not die at once of being killed, as those that wait for a disk, or
-// for a busy machine.
+// TestTreeWaitsForASlowDeath covers trees that do not die at once when they are killed, because they wait for a disk or for
+// a busy machine.
 func TestTreeWaitsForASlowDeath(t *testing.T) {
 	t.Parallel()
 	killed := process.Exit{Code: -1, Signal: syscall.SIGKILL, StoppedBy: context.Canceled}
 	for name, tt := range map[string]struct {
 		before string
-		// after is how long the tree cannot die; 0 is until Run gives it up.
+		// after is the time for which the tree cannot die; 0 is until Run gives up.
 		after time.Duration
 		want  process.Exit
 	}{
@@ -487,12 +487,12 @@ func TestTreeWaitsForASlowDeath(t *testing.T) {
 	}
 }
 
-// freezer returns what keeps processes from running, and from dying, and what lets them go on.
+// freezer returns a function that freezes processes, so that they can neither run nor die, and one that thaws them.
 func freezer(t *testing.T) (freeze func(pids []int), thaw func()) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/sys/fs/cgroup/freezer", "process-test-") //nolint:usetesting // control groups are made there
 	if err != nil {
-		t.Skip("no processes can be frozen here:", err) // version 2 of control groups lets the frozen die
+		t.Skip("no processes can be frozen here:", err) // frozen processes can die in version 2 of control groups
 	}
 	write := func(file, value string) error { return os.WriteFile(filepath.Join(dir, file), []byte(value), 0) }
 	thaw = func() { _ = write("freezer.state", "THAWED") }
@@ -526,13 +526,13 @@ func TestTreeOfAnUnprivilegedUser(t *testing.T) {
 	tests.Dir = dir
 	tests.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
 	tests.SysProcAttr = asNobody()
-	tests.WaitDelay = patience // when they end in a panic, what they started has the output, too
+	tests.WaitDelay = patience // after a panic, processes that they started have the output open, too
 	output, err := tests.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 }
 
-// testsForNobody returns a directory with this program in it as "tests", which of all users only the
-// superuser and nobody may run.
+// testsForNobody returns a directory with a copy of this program as "tests". Only the superuser and the user nobody may run
+// it.
 func testsForNobody(t *testing.T, mode os.FileMode) (dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "process-test-") //nolint:usetesting // below t.TempDir another user sees nothing
@@ -548,7 +548,7 @@ func testsForNobody(t *testing.T, mode os.FileMode) (dir string) {
 	return dir
 }
 
-// nobody is the user, and the group, with no rights.
+// nobody is the number of an unprivileged user, and of its group.
 const nobody = 65534
 
 // asNobody starts a program as that user.

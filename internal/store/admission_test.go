@@ -43,7 +43,7 @@ func about(services ...string) escalation.AdmissionRequest {
 	return escalation.AdmissionRequest{Services: services}
 }
 
-// did is a report of that many restarts of a service.
+// did returns a report of that many restarts of a service.
 func did(service string, restarts int) escalation.Report {
 	report := completed(0.5)
 	for range restarts {
@@ -91,7 +91,7 @@ func testAdmitted(t *testing.T, database backend) {
 	want := []store.ServiceLock{{"db", "chain", noon}, {"web", "chain", noon}}
 	require.Equal(t, want, locks(t, s))
 
-	// Again, when nothing would be granted any more: by a retry of the activity, at another host.
+	// Again, on another host, as a retry of the activity would. By now nothing more would be granted.
 	never := strict()
 	never.DayBudgetUSD, never.EscalationLimit.Max = 0.01, 0
 	require.Equal(t, opened, admit(t, open(), repair("chain", "session", noon), about("web", "db"), never))
@@ -139,7 +139,7 @@ func testOpenRefusesRequests(t *testing.T, database backend) {
 	require.Empty(t, locks(t, s))
 }
 
-// testDaySpent looks at the budget that is left, after each of the things that change it.
+// testDaySpent checks the rest of the day's budget after each change.
 func testDaySpent(t *testing.T, database backend) {
 	s := database(t)()
 	policy := strict()
@@ -230,7 +230,7 @@ func testForced(t *testing.T, database backend) {
 	require.False(t, unneeded.Session.Forced)
 }
 
-// testReview compares it with what OpenSession decides next, over random histories.
+// testReview compares Review with the next decision of OpenSession, over random histories.
 func testReview(t *testing.T, database backend) {
 	s := database(t)()
 	ctx := bounded(t)
@@ -269,8 +269,8 @@ func testReview(t *testing.T, database backend) {
 	})
 }
 
-// testConcurrentAdmission has many chains open sessions at once, on two stores: what they
-// reserve stays within the day's budget, and each service goes to one chain.
+// testConcurrentAdmission has many chains open sessions at once, on two stores. Their reservations must stay within the day's
+// budget, and each service must go to one chain.
 func testConcurrentAdmission(t *testing.T, database backend) {
 	open := database(t)
 	stores := []*store.Store{open(), open()}

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// twiceInFour are the usual limits, and those of two services of their own.
+// twiceInFour has the common limits, and two services with limits of their own.
 func twiceInFour() escalation.Cooldowns {
 	const hour = escalation.Duration(time.Hour)
 	once, never, unlimited := escalation.Limit{Max: 1, Window: 12 * hour}, escalation.Limit{Window: 24 * hour}, escalation.Limit{}
@@ -195,7 +195,7 @@ func testChargeRefuses(t *testing.T, database backend) {
 	require.Empty(t, ledger(t, s, time.Time{}))
 }
 
-// testChargeAndAdmission has a session that never reports use the limit up.
+// testChargeAndAdmission covers a session that uses up the limit and never reports.
 func testChargeAndAdmission(t *testing.T, database backend) {
 	s := database(t)()
 	mustOpen(t, s, opening("chain", "a", 0))

@@ -38,7 +38,7 @@ func testConcurrentSessions(t *testing.T, database backend) {
 	require.Len(t, events, writers*sessionsByWriter)
 }
 
-// writeChain records sessions in the chain "shared" as an escalation does, each by the one before.
+// writeChain records sessions in the chain "shared", each with the one before as its parent.
 func writeChain(ctx context.Context, s *store.Store, writer int) error {
 	var parent int64
 	for i := range sessionsByWriter {

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// writerVariable holds a path in a test binary that is to be a writer to that database.
+// writerVariable makes the test binary a writer. Its value is the path of the database.
 const writerVariable = "STORE_TEST_WRITER"
 
 func TestMain(m *testing.M) {
@@ -52,8 +52,7 @@ func writeUntilKilled(path string) error {
 	}
 }
 
-// TestKilledWriter has another process write beside this one, kills it in the middle of
-// that, several times, and looks for everything that was acknowledged.
+// TestKilledWriter kills another process several times while it writes, and checks that every acknowledged record is there.
 func TestKilledWriter(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ops.db")
@@ -79,7 +78,7 @@ func TestKilledWriter(t *testing.T) {
 	requireSound(t, path)
 }
 
-// runAndKill starts a writer, kills it after it has acknowledged some sessions, and returns all that it did.
+// runAndKill starts a writer, kills it after it has acknowledged some sessions, and returns all that it has acknowledged.
 func runAndKill(t *testing.T, path string, atLeast int) (acknowledged []string) {
 	t.Helper()
 	executable, err := os.Executable()

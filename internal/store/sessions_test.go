@@ -26,7 +26,7 @@ func testEveryField(t *testing.T, database backend) {
 	opened, err := first.OpenSession(bounded(t), want, escalation.AdmissionRequest{}, policy)
 	require.NoError(t, err)
 	got := opened.Session
-	want.ID, want.Sequence, want.Forced = got.ID, 1, false // what else the store gives out
+	want.ID, want.Sequence, want.Forced = got.ID, 1, false // set by the store, too
 	require.Equal(t, want, got)
 
 	reread, err := open().BySessionID(bounded(t), got.SessionID)
@@ -47,8 +47,8 @@ func testEveryReportField(t *testing.T, database backend) {
 	require.Equal(t, want, got)
 }
 
-// fill sets every field below v to a value of its own, so that a field that is not stored, or
-// stored in another's place, comes back different.
+// fill sets every field of v to a different value, so that a field which is not stored, or stored in another column, comes
+// back different.
 func fill(t testing.TB, v reflect.Value, n *int) {
 	t.Helper()
 	*n++
@@ -161,7 +161,7 @@ func testOpenRefuses(t *testing.T, database backend) {
 func testCloseIdempotent(t *testing.T, database backend) {
 	s := database(t)()
 	mustOpen(t, s, opening("chain", "session", 0))
-	report := completed(0.1 + 0.2) // a value that decimal text would be tempted to shorten
+	report := completed(0.1 + 0.2) // a value that decimal text might shorten
 	report.Verdict.Checks = []escalation.CheckResult{}
 	require.NoError(t, s.CloseSession(bounded(t), "session", report, noon))
 	want, err := s.BySessionID(bounded(t), "session")

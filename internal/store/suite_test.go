@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// backend makes an empty database, and returns what opens a Store on it: each call
-// another one, closed when the test ends.
+// backend creates an empty database and returns a function that opens a Store on it. Each call opens another Store, which is
+// closed when the test ends.
 type backend func(t testing.TB) (open func() *store.Store)
 
 func TestSQLite(t *testing.T) {
@@ -21,7 +21,7 @@ func TestSQLite(t *testing.T) {
 	testBackend(t, sqliteBackend)
 }
 
-// testBackend holds a kind of database to everything that the package promises.
+// testBackend checks the package's promises on a kind of database.
 func testBackend(t *testing.T, database backend) {
 	for name, test := range map[string]func(*testing.T, backend){
 		"a record keeps every field":                testEveryField,
@@ -93,7 +93,7 @@ func openFile(t testing.TB, path string) *store.Store {
 	return s
 }
 
-// bounded is a context that ends with the test, or after a time that means that it hangs.
+// bounded returns a context that ends with the test, or after five minutes.
 func bounded(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -103,7 +103,7 @@ func bounded(t testing.TB) context.Context {
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// opening is a session as a chain opens it.
+// opening returns a session as a chain opens it.
 func opening(chainID, sessionID string, parent int64) escalation.Session {
 	return escalation.Session{
 		ParentID:         parent,
@@ -118,10 +118,10 @@ func opening(chainID, sessionID string, parent int64) escalation.Session {
 	}
 }
 
-// lenient is a policy without any limit.
+// lenient returns a policy without limits.
 func lenient() escalation.Policy { return escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)} }
 
-// openSession opens a session to which nothing objects.
+// openSession opens a session under a policy without limits.
 func openSession(ctx context.Context, s *store.Store, session escalation.Session) (escalation.Session, error) {
 	opened, err := s.OpenSession(ctx, session, escalation.AdmissionRequest{}, lenient())
 	return opened.Session, err

@@ -35,8 +35,7 @@ func TestIsTransient(t *testing.T) {
 	}
 }
 
-// TestSQLiteFailures provokes the failures in SQLite itself, on a Store with one connection, so
-// that a setting made there holds for what follows.
+// TestSQLiteFailures provokes failures in SQLite itself. The Store has one connection, so that settings on it stay in force.
 func TestSQLiteFailures(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -83,7 +82,7 @@ func session(sessionID string) escalation.Session {
 	return escalation.Session{ChainID: "chain", SessionID: sessionID, Tier: escalation.TierObserve, StartedAt: time.UnixMilli(1)}
 }
 
-// lenient is a policy without any limit.
+// lenient returns a policy without limits.
 var lenient = escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)}
 
 func provokeBusy(t *testing.T, s, other *Store) error {
@@ -96,7 +95,7 @@ func provokeBusy(t *testing.T, s, other *Store) error {
 }
 
 func provokeFull(t *testing.T, s, _ *Store) error {
-	must(t, s, "PRAGMA max_page_count = 1") // SQLite makes that the pages there are
+	must(t, s, "PRAGMA max_page_count = 1") // SQLite raises it to the present number of pages
 	large := session("new")
 	large.Error = strings.Repeat("x", 1<<20)
 	_, err := s.OpenSession(t.Context(), large, escalation.AdmissionRequest{}, lenient)
@@ -122,7 +121,7 @@ func must(t *testing.T, s *Store, sql string) {
 	require.NoError(t, err)
 }
 
-// TestConnectionSettings asserts those settings that SQLite keeps for each connection.
+// TestConnectionSettings checks the settings that SQLite has for each connection.
 func TestConnectionSettings(t *testing.T) {
 	t.Parallel()
 	s := single(t, filepath.Join(t.TempDir(), "ops.db"))
