@@ -36,7 +36,7 @@ func full(t *testing.T) Invocation {
 	}
 }
 
-// minimal returns an invocation with what is required only.
+// minimal returns an invocation with the required fields only.
 func minimal(t *testing.T) Invocation {
 	t.Helper()
 	return Invocation{SessionID: ownID, Prompt: "look", Model: "haiku", Dir: t.TempDir()}
@@ -50,8 +50,8 @@ func cliOf(text string) *CLI {
 	return &CLI{path: "/opt/claude", version: number, profile: nearestProfile(number, ""), options: Options{}.withDefaults()}
 }
 
-// TestArguments holds every way to start a conversation, on both versions, to a golden file
-// with one argument a line.
+// TestArguments compares the arguments for every way to start a conversation, on both versions, with golden files that have
+// one argument per line.
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	resuming := func(id string, i Invocation) Invocation {

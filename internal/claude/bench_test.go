@@ -22,11 +22,11 @@ import (
 // apiKey is the credential of every test, recognisable wherever it turns up.
 const apiKey = "sk-test-4f0c2b7a9d"
 
-// backend is a `claude` that the contract is held against.
+// backend is a `claude` on which the contract is tested.
 type backend struct {
 	version claudesim.Version
 	real    bool
-	// proxied puts a proxy between the CLI and the API, as a worker does that has a key.
+	// proxied puts a proxy between the CLI and the API, as a worker with a key does.
 	proxied bool
 }
 
@@ -49,7 +49,7 @@ type bench struct {
 	configDir string
 	requests  func() []claudesim.Request
 	proxy     *apiproxy.Proxy // nil: none
-	// budget is what each invocation may spend by the proxy's count, in US dollars; 0 is no limit.
+	// budget is the proxy's limit on the cost of each invocation, in US dollars; 0 is no limit.
 	budget float64
 }
 
@@ -98,8 +98,8 @@ func startProxy(t *testing.T, options claude.Options) *apiproxy.Proxy {
 	return proxy
 }
 
-// start runs an invocation. With a proxy it has a key of its own, and what the proxy counts must be what the CLI
-// reports, if that reports everything.
+// start runs an invocation. With a proxy the invocation has its own key, and the proxy's count must be equal to the CLI's
+// report, if the report is complete.
 func (b *bench) start(
 	ctx context.Context, t *testing.T, invocation claude.Invocation, progress func(claude.Progress),
 ) (claude.Result, error) {
@@ -110,7 +110,7 @@ func (b *bench) start(
 	result, count, err := b.startCounted(ctx, invocation, progress)
 	switch {
 	case result.CostEstimated || count.Partial > 0:
-	case err != nil: // 2.1.197 leaves the last call of such a run out of its report
+	case err != nil: // the report of 2.1.197 lacks the last call of such a run
 		require.GreaterOrEqual(t, count.CostUSD, result.CostUSD-1e-9, "the CLI reports more than its calls come to")
 	default:
 		require.InDelta(t, result.CostUSD, count.CostUSD, 1e-9, "the CLI and the proxy")
@@ -138,7 +138,7 @@ func (b *bench) startCounted(
 	return result, lease.Close(), err
 }
 
-// operatorsHome returns a HOME whose shell start-up files set variables that must not get to an agent.
+// operatorsHome returns a HOME whose shell start-up files set variables that an agent must not get.
 func operatorsHome(t *testing.T) string {
 	t.Helper()
 	home := t.TempDir()
@@ -180,7 +180,7 @@ func (b *bench) invocation(prompt string) claude.Invocation {
 	}
 }
 
-// run runs an invocation that must end well.
+// run runs an invocation that must succeed.
 func (b *bench) run(t *testing.T, invocation claude.Invocation) claude.Result {
 	t.Helper()
 	result, err := b.start(t.Context(), t, invocation, nil)
@@ -192,7 +192,7 @@ func (b *bench) run(t *testing.T, invocation claude.Invocation) claude.Result {
 	return result
 }
 
-// fail runs an invocation that must end with an error of kind.
+// fail runs an invocation that must fail with an error of kind.
 func (b *bench) fail(t *testing.T, kind claude.ErrorKind, invocation claude.Invocation) (claude.Result, *claude.Error) {
 	t.Helper()
 	return b.failIn(t, t.Context(), kind, invocation)
@@ -211,7 +211,7 @@ func (b *bench) failIn(
 	return result, failed
 }
 
-// tempo is the time in which this CLI, real or not, gets a step done on a busy machine.
+// tempo is the time that this CLI needs for one step on a busy machine.
 func (b *bench) tempo() time.Duration {
 	if b.real {
 		return 4 * time.Second
@@ -219,7 +219,7 @@ func (b *bench) tempo() time.Duration {
 	return time.Second
 }
 
-// transcript returns the bytes of a conversation.
+// transcript returns the transcript of a conversation.
 func (b *bench) transcript(t *testing.T, sessionID string) []byte {
 	t.Helper()
 	path, err := b.cli.TranscriptPath(b.dir, sessionID)
@@ -229,13 +229,13 @@ func (b *bench) transcript(t *testing.T, sessionID string) []byte {
 	return content
 }
 
-// slowCommand puts a script into the working directory that says that it runs and then takes a
-// minute, and returns how to call it.
+// slowCommand writes the script slow.sh to the working directory. The script creates a file and then takes a minute.
+// slowCommand returns the path of that file.
 func (b *bench) slowCommand(t *testing.T) (started string) {
 	t.Helper()
 	started = filepath.Join(b.dir, "started")
-	// Not $$: in a namespace of its own that is a number which means something else out here.
-	// And not at once under its name: whoever sees the file may end the script before it has written.
+	// Not $$: in a namespace that number differs from the one outside.
+	// The file is renamed when it is complete, because a test that sees it may end the script at once.
 	script := "#!/bin/sh\nread pid rest </proc/self/stat || pid=$$\necho $pid >started.new && mv started.new " + started + "\nexec sleep 60\n"
 	require.NoError(t, process.WriteProgram(filepath.Join(b.dir, "slow.sh"), []byte(script)))
 	return started

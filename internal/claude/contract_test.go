@@ -29,14 +29,14 @@ const (
 	slowPrompt    = "take your time"
 )
 
-// contract is one thing that the driver promises, whatever `claude` it drives.
+// contract is a promise of the driver for every `claude`.
 type contract struct {
 	scenario claudesim.Scenario
 	adjust   func(*claude.Options)
 	check    func(t *testing.T, b *bench)
 }
 
-// TestContract holds the driver, the stand-in and the real CLI to the same promises.
+// TestContract tests the same promises on the stand-in and on the real CLI.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
@@ -293,7 +293,7 @@ func failures() map[string]contract {
 	}
 }
 
-// failsWith is a run in which the API answers with status.
+// failsWith tests a run in which the API answers with status.
 func failsWith(kind claude.ErrorKind, status int) func(*testing.T, *bench) {
 	return func(t *testing.T, b *bench) {
 		invocation := b.invocation("look")
@@ -317,7 +317,7 @@ func stops() map[string]contract {
 			invocation := b.invocation(slowPrompt)
 			invocation.Limits.Wall = 3 * b.tempo()
 			result, failed := b.fail(t, claude.KindTimedOut, invocation)
-			if _, err := os.Stat(started); err != nil { // the machine is too busy to get into the command within that
+			if _, err := os.Stat(started); err != nil { // the machine is too busy to start the command in that time
 				invocation = b.invocation(slowPrompt)
 				invocation.Limits.Wall = 12 * b.tempo()
 				result, failed = b.fail(t, claude.KindTimedOut, invocation)
@@ -343,7 +343,7 @@ func stops() map[string]contract {
 				invocation := b.invocation("look")
 				invocation.Limits.Idle = 3 * b.tempo()
 				kind := claude.KindStalled
-				if b.real { // it gives up by itself, twice, each time before the limit
+				if b.real { // it gives up on its own twice, each time before the limit
 					kind = claude.KindUnavailable
 				}
 				result, failed := b.fail(t, kind, invocation)
@@ -358,12 +358,12 @@ func stops() map[string]contract {
 				before := len(b.requests())
 				invocation := b.invocation(slowPrompt)
 				invocation.Limits.Idle = 4 * time.Second
-				_, failed := b.fail(t, claude.KindStalled, invocation) // the CLI still waits for it at its own end, five seconds
+				_, failed := b.fail(t, claude.KindStalled, invocation) // at its own end the CLI still waits five seconds for it
 				require.True(t, failed.Retryable())
 				return len(b.requests()) - before
 			}
 			asked := requests()
-			for range 3 { // the machine may be so busy that it is the limit's turn first
+			for range 3 { // on a busy machine the limit may come first
 				if !b.real || asked >= 3 {
 					return
 				}
@@ -412,7 +412,7 @@ func whenExists(t *testing.T, path string, cause error) context.Context {
 	return ctx
 }
 
-// isolation is what a working directory, a prompt or an environment must not be able to do.
+// isolation has the promises about what a working directory, a prompt or an environment cannot do.
 func isolation() map[string]contract {
 	echoing := claudesim.Play(claudesim.Always(claudesim.Say("understood")))
 	return map[string]contract{
@@ -543,7 +543,7 @@ func isolation() map[string]contract {
 	}
 }
 
-// addingFiles is an invocation that may run "git add".
+// addingFiles returns an invocation that may run "git add".
 func (b *bench) addingFiles() claude.Invocation {
 	invocation := b.invocation("add the file")
 	invocation.AllowedTools = []string{"Bash(git add:*)"}
@@ -565,10 +565,10 @@ func (b *bench) write(t *testing.T, name, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-// checkHostileDirectory runs where somebody has put everything that a CLI could be made to read.
+// checkHostileDirectory runs in a directory with every kind of file that a CLI may read.
 func checkHostileDirectory(t *testing.T, b *bench) {
 	var stolen atomic.Int32
-	requests := http.NewServeMux() // which leaves out the greeting "PRI *" of a gRPC client on the wrong port
+	requests := http.NewServeMux() // it ignores the "PRI *" of a gRPC client that uses the wrong port
 	requests.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		stolen.Add(1)
 		w.WriteHeader(http.StatusTeapot)

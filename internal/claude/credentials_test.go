@@ -18,7 +18,7 @@ func TestCredentials(t *testing.T) {
 	account, managed := dirWith(".credentials.json", `{"claudeAiOauth":{}}`), dirWith(".claude.json", `{"primaryApiKey":"sk-1"}`)
 	for name, tc := range map[string]struct {
 		options Options
-		want    string // "" is nowhere
+		want    string // "" means not found
 	}{
 		"nothing":                 {options: Options{ConfigDir: t.TempDir()}},
 		"no directory yet":        {options: Options{ConfigDir: filepath.Join(t.TempDir(), "none")}},

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFullDiskIsNamed runs on a disk of its own, where it may mount one.
+// TestAFullDiskIsNamed runs on a small disk of its own. It needs the right to mount one.
 func TestAFullDiskIsNamed(t *testing.T) {
 	t.Parallel()
 	disk := t.TempDir()

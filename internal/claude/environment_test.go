@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// always is what every invocation gets, whatever the environment.
+// always has the variables of every invocation, whatever the environment.
 func always() []string {
 	return []string{
 		"API_TIMEOUT_MS=300000",

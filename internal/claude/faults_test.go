@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// TestFaults covers what a real CLI does not do on demand.
+// TestFaults covers failures that a real CLI does not produce on demand.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	const idle = 10 * time.Second

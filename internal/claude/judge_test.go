@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// good is the result line of a good run.
+// good is the result line of a successful run.
 const good = `{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"fine"}`
 
 func TestJudge(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 )
 
-// containment is how the contract's CLIs are held together.
+// containment is the containment of the contract's CLIs.
 var containment = flag.String("containment", string(claude.ContainmentAuto), "containment of the CLIs under test")
 
-// TestMain lets the test binary be the stand-in `claude`, too.
+// TestMain also runs the test binary as the stand-in `claude`.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(m.Run())

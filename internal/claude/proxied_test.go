@@ -21,7 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// patience bounds a wait for what should take a moment, on a machine that is busy.
+// patience limits short waits, with a margin for a busy machine.
 const patience = 2 * time.Minute
 
 // proxied runs a test on each real CLI behind the proxy.
@@ -36,7 +36,7 @@ func proxied(t *testing.T, scenario claudesim.Scenario, adjust func(*claude.Opti
 	}
 }
 
-// TestABudgetEndsTheRunBeforeTheCall covers a CLI that does not end by itself. The refusal must not be repeated.
+// TestABudgetEndsTheRunBeforeTheCall covers a CLI that does not end on its own. It must not repeat the refused call.
 func TestABudgetEndsTheRunBeforeTheCall(t *testing.T) {
 	endless := claudesim.Play(claudesim.Always(claudesim.Bash("echo 1"), claudesim.Bash("echo 2"), claudesim.Bash("echo 3"), claudesim.Say("done")))
 	manyRetries := func(o *claude.Options) { o.MaxRetries = 10 }
@@ -90,7 +90,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// stallingAPI begins to answer each call and then falls silent. It tells when a caller has gone.
+// stallingAPI begins to answer each call and then sends nothing more. It reports when a caller has disconnected.
 func stallingAPI(t *testing.T) (url string, begun, gone chan struct{}) {
 	t.Helper()
 	begun, gone = make(chan struct{}, 100), make(chan struct{}, 100)
@@ -111,8 +111,8 @@ func stallingAPI(t *testing.T) (url string, begun, gone chan struct{}) {
 	return api.URL, begun, gone
 }
 
-// TestAStalledStreamEndsThroughTheProxy covers both ways in which a silent API ends: by the driver's watchdog, and by
-// the death of the CLI. Either way the call to the API ends with it.
+// TestAStalledStreamEndsThroughTheProxy covers an API that stops sending. The driver's watchdog ends the run, or the CLI is
+// killed. In both cases the call to the API must end.
 func TestAStalledStreamEndsThroughTheProxy(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
@@ -160,7 +160,7 @@ func TestAStalledStreamEndsThroughTheProxy(t *testing.T) {
 	}
 }
 
-// TestCommandsOfAProxiedCLIFindNoCredentials lets the agent look into every environment of its tree.
+// TestCommandsOfAProxiedCLIFindNoCredentials has the agent read every environment in its process tree.
 func TestCommandsOfAProxiedCLIFindNoCredentials(t *testing.T) {
 	proxied(t, claudesim.Play(claudesim.Always(claudesim.Bash("./show.sh"), claudesim.Say("seen"))), nil, func(t *testing.T, b *bench) {
 		show := "#!/bin/sh\nenv\ncat /proc/self/environ /proc/$PPID/environ\n"
@@ -175,8 +175,8 @@ func TestCommandsOfAProxiedCLIFindNoCredentials(t *testing.T) {
 	})
 }
 
-// TestAProxiedCLIAsksAsItAsksTheAPI holds that the CLI does not take the proxy for a gateway where it stands for the
-// API itself: it would ask for less, and have its system prompt cached for one conversation only.
+// TestAProxiedCLIAsksAsItAsksTheAPI checks that the CLI sends the same requests to the proxy as to the API itself. To a
+// gateway it would send less, and have its system prompt cached for one conversation only.
 func TestAProxiedCLIAsksAsItAsksTheAPI(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
@@ -192,7 +192,7 @@ func TestAProxiedCLIAsksAsItAsksTheAPI(t *testing.T) {
 				b := newBench(t, backend{version: version, real: true, proxied: true}, claudesim.Play(claudesim.Always(claudesim.Say("hi"))), unnamed)
 				b.proxy = startProxy(t, claude.Options{Environ: []string{key, "ANTHROPIC_BASE_URL=" + api.URL()}})
 				b.run(t, b.invocation("look"))
-				// The CLI signs what it sends to the API itself.
+				// The CLI signs its requests to the API itself.
 				require.Equal(t, mark, strings.Contains(api.Requests()[0].System, "cch="))
 			})
 		}

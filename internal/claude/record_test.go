@@ -36,15 +36,15 @@ type take struct {
 	prompt   string            // instead of the recording's name
 	// signal is sent 4 seconds after the model was asked for the second time.
 	signal syscall.Signal
-	// stalls lets the API fall silent in the middle of its second answer.
+	// stalls makes the API stop sending in the middle of its second answer.
 	stalls bool
-	// refuses lets nobody answer where the API should be.
+	// refuses makes the API unreachable.
 	refuses bool
 	// family lists the recordings that continue this one, in the same directories.
 	family []string
 }
 
-// takes returns how each of recordings was made.
+// takes returns the takes of all recordings.
 func takes() map[string]take {
 	usage := claudesim.Usage{Input: 100, Output: 42, CacheRead: 1000, CacheCreation: 50}
 	says := func(replies ...claudesim.Reply) claudesim.Scenario {
@@ -102,19 +102,19 @@ func takes() map[string]take {
 	}
 }
 
-// expensive is a reply that asks for more than any budget, before one that is never asked for.
+// expensive is a reply that costs more than any budget, and a second one that is never requested.
 func expensive(reply claudesim.Reply, usage claudesim.Usage) claudesim.Scenario {
 	usage.Input = 1_000_000
 	return claudesim.Play(claudesim.Always(reply.Using(usage), claudesim.Say("never asked")))
 }
 
-// TestEveryRecordingCanBeMade keeps the two tables together.
+// TestEveryRecordingCanBeMade checks that recordings and takes have the same names.
 func TestEveryRecordingCanBeMade(t *testing.T) {
 	t.Parallel()
 	require.ElementsMatch(t, slices.Collect(maps.Keys(recordings())), slices.Collect(maps.Keys(takes())))
 }
 
-// TestRecord records the streams anew with the real CLI of each version, if it is asked to.
+// TestRecord records the streams anew with the real CLI of each version, if -record is set.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	if !*record {
@@ -128,7 +128,7 @@ func TestRecord(t *testing.T) {
 				if slices.Contains(all["parent"].family, name) {
 					continue
 				}
-				t.Run(name, func(t *testing.T) { // one after the other: what is timed must not wait for a processor
+				t.Run(name, func(t *testing.T) { // one after the other, because some runs depend on time
 					s := newStudio(t, version, first)
 					id := uuid.NewString()
 					for _, name := range append([]string{name}, first.family...) {
@@ -202,7 +202,7 @@ func (s studio) record(t *testing.T, path, name, id string) {
 		time.Sleep(4 * time.Second)
 		require.NoError(t, command.Process.Signal(how.signal))
 	}
-	_ = command.Wait() // many of these runs are to fail
+	_ = command.Wait() // many of these runs must fail
 	_, err = EndSession(invocation.SessionID)
 	require.NoError(t, err)
 	require.NotEmpty(t, stdout.String())
@@ -226,8 +226,8 @@ func (s studio) anonymous(stream string) string {
 	return tasksDir.ReplaceAllString(stream, "/var/lib/agent/tasks/")
 }
 
-// stalling returns the URL of a proxy that passes on the beginning of the second answer of the API
-// at target, and nothing after it.
+// stalling returns the URL of a proxy for the API at target. It passes on the beginning of the second answer and nothing
+// after it.
 func stalling(t *testing.T, target string) string {
 	t.Helper()
 	api, err := url.Parse(target)

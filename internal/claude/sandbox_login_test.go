@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// TestContractSandboxOfALogin runs the real CLI with a login of its user, whose home is hidden but for that.
+// TestContractSandboxOfALogin runs the real CLI with its user's login, in a sandbox that hides the rest of the home.
 func TestContractSandboxOfALogin(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSandboxHasWhatTheCLINeeds looks at the paths that the driver adds.
+// TestSandboxHasWhatTheCLINeeds checks the paths that the driver adds.
 func TestSandboxHasWhatTheCLINeeds(t *testing.T) {
 	t.Parallel()
 	home, err := filepath.EvalSymlinks(t.TempDir())
@@ -37,7 +37,7 @@ func TestSandboxHasWhatTheCLINeeds(t *testing.T) {
 	require.Equal(t, []string{"/a"}, asked.Readable, "what was asked for stays as it is")
 }
 
-// TestSandboxOfALogin lets the CLI write where the login is.
+// TestSandboxOfALogin checks that the CLI may write the files of the login.
 func TestSandboxOfALogin(t *testing.T) {
 	t.Parallel()
 	home, err := filepath.EvalSymlinks(t.TempDir())

@@ -18,8 +18,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// TestAnAgentsProcessesEndWithIt covers a daemon that a tool call leaves behind, and that it can be
-// told whose it is.
+// TestAnAgentsProcessesEndWithIt covers a daemon that a tool call leaves behind. It must end with the invocation, and have the
+// session's id in its environment.
 func TestAnAgentsProcessesEndWithIt(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -46,7 +46,7 @@ func TestAnAgentsProcessesEndWithIt(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "the daemon lives on")
 }
 
-// TestEndSession covers what is left of a session whose worker and init are gone.
+// TestEndSession covers the processes of a session whose worker and init were killed.
 func TestEndSession(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -95,7 +95,7 @@ func TestNumbersAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzAccumulator feeds lines that no CLI would print. Whatever comes, the sums stay sums.
+// FuzzAccumulator reads lines that no CLI would print. The sums must stay valid.
 func FuzzAccumulator(f *testing.F) {
 	for _, version := range measured() {
 		streams, err := filepath.Glob(filepath.Join("testdata", "streams", version, "*.jsonl"))
@@ -154,7 +154,7 @@ func BenchmarkAccumulator(b *testing.B) {
 	}
 }
 
-// TestTheWindowIsTheMainThreads covers a subagent that speaks last: its messages fill a window of its own.
+// TestTheWindowIsTheMainThreads covers a subagent whose message is the last one. Subagents have a window of their own.
 func TestTheWindowIsTheMainThreads(t *testing.T) {
 	t.Parallel()
 	message := func(id, parent, tokens string) string {

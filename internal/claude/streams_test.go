@@ -19,15 +19,15 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // measured are the versions whose streams were recorded.
 func measured() []string { return []string{"2.1.197", "2.1.330"} }
 
-// recording is how a recorded run was made and ended, as far as its stream does not tell.
+// recording has the facts about a recorded run that its stream does not contain.
 type recording struct {
 	exit   process.Exit
 	schema string
 	stderr string
 }
 
-// recordings are the streams below testdata/streams, one of each per version. They come from the
-// real CLI on a scripted API, as takes says; paths and addresses were replaced.
+// recordings are the streams below testdata/streams, one of each per version. They were made with the real CLI on a scripted
+// API (see takes). Paths and addresses were replaced.
 func recordings() map[string]recording {
 	failed := process.Exit{Code: 1}
 	stopped := func(code int) process.Exit { return process.Exit{Code: code, StoppedBy: errIdle} }
@@ -59,7 +59,7 @@ func recordings() map[string]recording {
 	}
 }
 
-// replay puts a recorded stream through everything but the process.
+// replay runs everything but the process on a recorded stream.
 func replay(t testing.TB, version, name string, rec recording) *run {
 	t.Helper()
 	stream, err := os.ReadFile(filepath.Join("testdata", "streams", version, name+".jsonl"))
@@ -74,14 +74,14 @@ func replay(t testing.TB, version, name string, rec recording) *run {
 	}
 	_, _ = r.stderr.Write([]byte(rec.stderr))
 	lines := &lineWriter{handle: func(line []byte) { r.acc.line(line) }}
-	for chunk := range bytes.SplitAfterSeq(stream, []byte("e")) { // anywhere but at the ends of lines
+	for chunk := range bytes.SplitAfterSeq(stream, []byte("e")) { // not at the ends of lines
 		_, _ = lines.Write(chunk)
 	}
 	lines.flush()
 	return r
 }
 
-// TestRecordedStreams holds what is made of every recorded stream to a golden file.
+// TestRecordedStreams compares the outcome of every recorded stream with a golden file.
 func TestRecordedStreams(t *testing.T) {
 	t.Parallel()
 	for _, version := range measured() {
@@ -95,7 +95,7 @@ func TestRecordedStreams(t *testing.T) {
 				}{r.result(rec.exit), r.judge(rec.exit, nil)}
 				outcome.Result.Duration = 0
 				if outcome.Error != nil {
-					outcome.Error.Err = nil // an error of ours, which is no text
+					outcome.Error.Err = nil // it cannot be written as JSON
 				}
 				got, err := json.MarshalIndent(outcome, "", "  ")
 				require.NoError(t, err)
@@ -115,8 +115,8 @@ func requireGolden(t *testing.T, path string, got []byte) {
 	require.Equal(t, string(want), string(got))
 }
 
-// TestOwnCostOfAFamily adds up a conversation, its fork and its resumption: every call was
-// recorded with the same four token counts, so their costs are known to the last digit.
+// TestOwnCostOfAFamily adds up the costs of a conversation, its fork and its resumption. Every call was recorded with the
+// same four token counts, so the exact costs are known.
 func TestOwnCostOfAFamily(t *testing.T) {
 	t.Parallel()
 	call := usage{Input: 100, Output: 42, CacheRead: 1000, CacheCreation: 50}
@@ -144,8 +144,8 @@ func TestOwnCostOfAFamily(t *testing.T) {
 	}
 }
 
-// TestEstimateAgreesWithTheCLI checks the price table: without its results, a stream must come
-// to what the results said.
+// TestEstimateAgreesWithTheCLI checks the price lists. The estimate of a stream without its results must be equal to the
+// cost in its results.
 func TestEstimateAgreesWithTheCLI(t *testing.T) {
 	t.Parallel()
 	for _, version := range measured() {
@@ -163,7 +163,7 @@ func TestEstimateAgreesWithTheCLI(t *testing.T) {
 	}
 }
 
-// TestCallsAfterTheLastResultAreEstimated covers a CLI that is killed while it goes on after a result.
+// TestCallsAfterTheLastResultAreEstimated covers a CLI that is killed while it continues after a result.
 func TestCallsAfterTheLastResultAreEstimated(t *testing.T) {
 	t.Parallel()
 	for _, version := range measured() {
@@ -178,8 +178,8 @@ func TestCallsAfterTheLastResultAreEstimated(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedCallStaysInFlight covers what the CLI says after SIGINT: that the call was
-// rejected, though its command ran.
+// TestAnInterruptedCallStaysInFlight covers a CLI that gets SIGINT. It reports the running call as rejected, though its
+// command ran.
 func TestAnInterruptedCallStaysInFlight(t *testing.T) {
 	t.Parallel()
 	for _, version := range measured() {

@@ -30,7 +30,7 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-// TestProfileFor holds which measured version a version is driven like, and whether that takes a warning.
+// TestProfileFor checks the profile of a version, and its warning.
 func TestProfileFor(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[string]struct {
@@ -63,8 +63,8 @@ func TestProfileFor(t *testing.T) {
 	}
 }
 
-// TestAVersionBetweenTwoOfAProfileNeedsNoWarning covers versions that nobody measured, though an older and a
-// newer one that behave the same were.
+// TestAVersionBetweenTwoOfAProfileNeedsNoWarning covers versions that were not measured, between an older and a newer one
+// that were measured and have the same profile.
 func TestAVersionBetweenTwoOfAProfileNeedsNoWarning(t *testing.T) {
 	t.Parallel()
 	p := versionProfile{measured: []version{{2, 1, 329}, {2, 1, 400}, {2, 2, 1}}}
@@ -78,7 +78,7 @@ func TestAVersionBetweenTwoOfAProfileNeedsNoWarning(t *testing.T) {
 	}
 }
 
-// TestProfilesAreInOrder holds the table to what the choice of a profile takes for granted.
+// TestProfilesAreInOrder checks what the choice of a profile assumes about the table.
 func TestProfilesAreInOrder(t *testing.T) {
 	t.Parallel()
 	var all []version
@@ -90,8 +90,8 @@ func TestProfilesAreInOrder(t *testing.T) {
 	require.Len(t, slices.Compact(all), len(all))
 }
 
-// TestContractProfile holds the profile of each real CLI to that of the release that the tests take for the
-// nearest, and its flags to what the CLI says of itself.
+// TestContractProfile checks that each real CLI has the profile of the release that the tests use as the nearest, and that
+// the CLI's help names the profile's flags.
 func TestContractProfile(t *testing.T) {
 	t.Parallel()
 	for _, release := range simtest.Versions(t) {
@@ -149,8 +149,7 @@ func TestOwnCost(t *testing.T) {
 	}
 }
 
-// TestEstimate holds the price lists to what the CLI reported for a thousand tokens of each kind, in
-// tenths of a cent.
+// TestEstimate compares the price lists with the CLI's reports for a thousand tokens of each kind, in tenths of a cent.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	type measurement struct{ input, output, cacheRead, cacheCreation float64 }
@@ -193,7 +192,7 @@ func TestEstimateOfLongPromptsAndLongCaching(t *testing.T) {
 	require.InDelta(t, 6, oldPrices().estimate("claude-sonnet-5", oneHour), 1e-9)
 }
 
-// TestATotalAloneIsTheOwnCostOnlyWhereItDoesNotGoOn covers a result that lost its own report.
+// TestATotalAloneIsTheOwnCostOnlyWhereItDoesNotGoOn covers a result without model_usage_since_last_result.
 func TestATotalAloneIsTheOwnCostOnlyWhereItDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[string]bool{"2.1.197": true, "2.1.330": false} {
