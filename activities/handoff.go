@@ -49,9 +49,10 @@ type WriteHandoffResult struct {
 // An agent that leaves nothing, or nothing that can be used, is a result. The error is that of
 // RunTier.
 func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (WriteHandoffResult, error) {
-	report, err := t.supervise(ctx, input.SessionID, func(agent context.Context, past TierProgress, pulse *pulse) (AgentReport, error) {
-		return t.requestHandoff(agent, input, past, pulse)
-	})
+	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
+		return t.requestHandoff(agent, input, past, beats)
+	}
+	report, err := t.supervise(ctx, input.SessionID, work)
 	if err != nil {
 		return WriteHandoffResult{}, err
 	}
@@ -62,7 +63,7 @@ func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (Writ
 
 // requestHandoff asks for the handoff. A repeated attempt asks again: what the attempt before has
 // left, if it has, is gone.
-func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, past TierProgress, pulse *pulse) (AgentReport, error) {
+func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, past TierProgress, beats *heartbeater) (AgentReport, error) {
 	known, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
 	if err != nil {
 		return AgentReport{}, err
@@ -86,7 +87,7 @@ func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, pas
 	if !left {
 		return exhausted(past.Spent), nil
 	}
-	report, err := t.Agent.Run(ctx, run, pulse.observe)
+	report, err := t.Agent.Run(ctx, run, beats.observe)
 	report.Interrupted = known
 	return report, err
 }

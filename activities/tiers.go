@@ -96,9 +96,10 @@ const maxInFlight = 10
 // The error, of type ErrorTypeAgent, means that another attempt may do better; what the
 // attempts so far have spent is in its details.
 func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult, error) {
-	report, err := t.supervise(ctx, input.SessionID, func(agent context.Context, past TierProgress, pulse *pulse) (AgentReport, error) {
-		return t.attempt(agent, input, past, pulse)
-	})
+	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
+		return t.attempt(agent, input, past, beats)
+	}
+	report, err := t.supervise(ctx, input.SessionID, work)
 	return RunTierResult{Report: report.Report, InFlight: report.InFlight[max(0, len(report.InFlight)-maxInFlight):]}, err
 }
 
@@ -123,18 +124,18 @@ func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (
 	return FindTranscriptResult{Reachable: reachable}, nil
 }
 
-// supervise lets work run an agent for a session, under a pulse, and accounts for what this attempt
-// and those before came to. If the error is not nil, it has the spending in its details.
+// supervise runs work under heartbeats, and adds up what this attempt at the session and those before have spent. An error
+// has the spending in its details.
 func (t *Tiers) supervise(
-	ctx context.Context, sessionID string, work func(context.Context, TierProgress, *pulse) (AgentReport, error),
+	ctx context.Context, sessionID string, work func(context.Context, TierProgress, *heartbeater) (AgentReport, error),
 ) (AgentReport, error) {
 	past := pastAttempts(ctx)
-	agent, pulse := startPulse(ctx, t.Heartbeats, TierProgress{
+	agent, beats := startHeartbeater(ctx, t.Heartbeats, TierProgress{
 		SessionID: sessionID, Host: t.Host, WorkerPID: os.Getpid(), Attempt: int(activity.GetInfo(ctx).Attempt),
 		Spent: past.Spent, InFlight: past.InFlight, Failures: past.Failures,
 	})
-	report, err := work(agent, past, pulse)
-	if cause := context.Cause(agent); err == nil && report.Status == escalation.SessionStopped && errors.Is(cause, errFenced) {
+	report, err := work(agent, past, beats)
+	if cause := context.Cause(agent); err == nil && report.Status == escalation.SessionStopped && errors.Is(cause, errHeartbeatLost) {
 		err = cause
 	}
 	report.Report = past.Spent.Then(report.Report)
@@ -144,8 +145,8 @@ func (t *Tiers) supervise(
 	if err != nil && !handsOver(err) {
 		failures++
 	}
-	pulse.settle(report, failures)
-	pulse.stop(ctx, err != nil)
+	beats.settle(report, failures)
+	beats.stop(ctx, err != nil)
 	if err != nil {
 		return AgentReport{}, unjudged(err, report.Report, failures)
 	}
@@ -153,7 +154,7 @@ func (t *Tiers) supervise(
 }
 
 // attempt runs the agent, from where the attempt before left the conversation.
-func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgress, pulse *pulse) (AgentReport, error) {
+func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgress, beats *heartbeater) (AgentReport, error) {
 	known, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
 	if err != nil {
 		return AgentReport{}, err
@@ -168,7 +169,7 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	if !left {
 		return exhausted(past.Spent), nil
 	}
-	report, err := t.converse(ctx, launch, pulse)
+	report, err := t.converse(ctx, launch, beats)
 	report.Interrupted = known
 	return report, err
 }
@@ -187,8 +188,10 @@ func exhausted(spent escalation.Report) AgentReport {
 	}}
 }
 
-// handsOver reports whether an attempt ended because of its worker, and says nothing of the next.
-func handsOver(err error) bool { return errors.Is(err, ErrDraining) || errors.Is(err, errFenced) }
+// handsOver reports whether an attempt ended because of its worker, and not because of its agent.
+func handsOver(err error) bool {
+	return errors.Is(err, ErrDraining) || errors.Is(err, errHeartbeatLost)
+}
 
 // unjudged makes the error of an attempt that could not be judged. Another one may do better, except
 // where the prompt itself is at fault, or as many have failed as may.
@@ -297,8 +300,8 @@ func (t *Tiers) permissions(tier escalation.Tier, dryRun bool) string {
 
 // converse runs the agent and judges its verdict, with one repair turn for a verdict that
 // is missing or invalid. After that the verdict is VerdictFailed, with the reason.
-func (t *Tiers) converse(ctx context.Context, run AgentRun, pulse *pulse) (AgentReport, error) {
-	report, err := t.Agent.Run(ctx, run, pulse.observe)
+func (t *Tiers) converse(ctx context.Context, run AgentRun, beats *heartbeater) (AgentReport, error) {
+	report, err := t.Agent.Run(ctx, run, beats.observe)
 	if err != nil || report.Status != escalation.SessionCompleted {
 		return report, err
 	}
@@ -317,8 +320,8 @@ func (t *Tiers) converse(ctx context.Context, run AgentRun, pulse *pulse) (Agent
 	if run.Prompt, err = t.Prompts.Repair(problem.Error()); err != nil {
 		return report, fmt.Errorf("%w that asks %s for its verdict: %w", errPrompt, run.Tier, err)
 	}
-	pulse.add(report.Report)
-	repaired, err := t.Agent.Run(ctx, run, pulse.observe)
+	beats.add(report.Report)
+	repaired, err := t.Agent.Run(ctx, run, beats.observe)
 	repaired.Report = report.Then(repaired.Report)
 	if err != nil || repaired.Status == escalation.SessionStopped {
 		return repaired, err

@@ -90,9 +90,9 @@ func TestFaultTemporalKilled(t *testing.T) {
 		t.Skip("starts a Temporal server; not with -short")
 	}
 	for name, tt := range map[string]struct {
-		// fenced has the server stay away until the worker has ended its agent.
-		fenced bool
-		starts int
+		// pastDeadline keeps the server away until the worker has ended its agent.
+		pastDeadline bool
+		starts       int
 	}{
 		"while_the_agent_works":    {false, 2},
 		"until_the_agent_is_ended": {true, 3},
@@ -106,13 +106,13 @@ func TestFaultTemporalKilled(t *testing.T) {
 			f := newFaultSite(t, c, 1)
 			startWorker(t, f.environ, server.address)
 			id := "killed-" + name
-			if tt.fenced {
+			if tt.pastDeadline {
 				id = lingeringChain + id // it has acted, and must not do so again
 			}
 			end := f.begin(t, id)
 			require.Eventually(t, exists(filepath.Join(f.effects, id)), testTimeout, 5*time.Millisecond)
 			server.kill(t)
-			if tt.fenced {
+			if tt.pastDeadline {
 				requireGone(t, "CLAUDEOPS_CHAIN_ID="+id)
 			}
 			server.start(t)

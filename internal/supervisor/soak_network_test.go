@@ -17,9 +17,9 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// fencedBefore is the shortest allowed gap between the end of the cut-off agent and the start of the next. The
+// endedBefore is the shortest allowed gap between the end of the cut-off agent and the start of the next. The
 // heartbeat deadline leaves far more; killing an agent that is still there takes far less.
-const fencedBefore = 4 * time.Second
+const endedBefore = 4 * time.Second
 
 // cutSite is a chain whose worker is to be cut off from Temporal.
 type cutSite struct {
@@ -99,7 +99,7 @@ func (s *cutSite) requireHandedOver(t *testing.T) {
 	agents := seen.of(session)
 	require.Len(t, agents, 2)
 	gap := agents[1].First.Sub(agents[0].Last)
-	require.Greater(t, gap, fencedBefore, "the worker that is cut off must end its agent by itself")
+	require.Greater(t, gap, endedBefore, "the worker that is cut off must end its agent by itself")
 	require.Empty(t, seen.leftOver(t, "CLAUDEOPS_SESSION_ID="+session))
 	t.Logf("soak: network cut (%s): old_agent_ended=%s next_started=%s gap=%s chain_ended=%s attempts=%d agents_seen=%d at_once=0 "+
 		"processes_left=0 looks=%d longest_blind=%s",

@@ -41,16 +41,16 @@ func (f *fakeHeartbeats) last() TierProgress {
 	return f.told[len(f.told)-1]
 }
 
-// startTestPulse is startPulse without an activity around it.
-func startTestPulse(t *testing.T, heartbeats Heartbeats) (context.Context, *pulse) {
+// startTestHeartbeater is startHeartbeater without an activity around it.
+func startTestHeartbeater(t *testing.T, heartbeats Heartbeats) (context.Context, *heartbeater) {
 	t.Helper()
 	agent, end := context.WithCancelCause(t.Context())
-	p := &pulse{heartbeats: heartbeats, fence: 15 * time.Second, end: end, done: make(chan struct{})}
-	p.idle.Go(func() { p.beat(context.WithoutCancel(agent)) })
-	return agent, p
+	h := &heartbeater{heartbeats: heartbeats, deadline: 15 * time.Second, end: end, done: make(chan struct{})}
+	h.idle.Go(func() { h.run(context.WithoutCancel(agent)) })
+	return agent, h
 }
 
-func TestPulseEndsTheAgent(t *testing.T) {
+func TestHeartbeaterEndsTheAgent(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		answer func(ctx context.Context, call int) error
@@ -61,10 +61,10 @@ func TestPulseEndsTheAgent(t *testing.T) {
 			func(context.Context, int) error { return temporal.NewCanceledError() }, 0, errCancelled,
 		},
 		"no longer known": {
-			func(context.Context, int) error { return serviceerror.NewNotFound("gone") }, 0, errFenced,
+			func(context.Context, int) error { return serviceerror.NewNotFound("gone") }, 0, errHeartbeatLost,
 		},
 		"paused": {
-			func(context.Context, int) error { return activity.ErrActivityPaused }, 0, errFenced,
+			func(context.Context, int) error { return activity.ErrActivityPaused }, 0, errHeartbeatLost,
 		},
 		"refused from the third on": {
 			func(_ context.Context, call int) error {
@@ -72,10 +72,10 @@ func TestPulseEndsTheAgent(t *testing.T) {
 					return nil
 				}
 				return serviceerror.NewUnavailable("away")
-			}, 17 * time.Second, errFenced,
+			}, 17 * time.Second, errHeartbeatLost,
 		},
 		"swallowed by the network": {
-			func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }, 16 * time.Second, errFenced,
+			func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }, 16 * time.Second, errHeartbeatLost,
 		},
 	}
 	for name, tt := range tests {
@@ -83,18 +83,18 @@ func TestPulseEndsTheAgent(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				agent, p := startTestPulse(t, &fakeHeartbeats{answer: tt.answer})
+				agent, h := startTestHeartbeater(t, &fakeHeartbeats{answer: tt.answer})
 				<-agent.Done()
 				require.ErrorIs(t, context.Cause(agent), tt.want)
 				require.InDelta(t, tt.after, time.Since(began), float64(heartbeatCall+heartbeatInterval),
 					"the agent must be gone, grace and all, before the heartbeat timeout")
-				p.stop(t.Context(), false)
+				h.stop(t.Context(), false)
 			})
 		})
 	}
 }
 
-func TestPulseOutlastsAShortOutage(t *testing.T) {
+func TestHeartbeaterOutlastsAShortOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		heartbeats := &fakeHeartbeats{answer: func(_ context.Context, call int) error {
@@ -103,10 +103,10 @@ func TestPulseOutlastsAShortOutage(t *testing.T) {
 			}
 			return nil
 		}}
-		agent, p := startTestPulse(t, heartbeats)
+		agent, h := startTestHeartbeater(t, heartbeats)
 		time.Sleep(time.Minute)
 		require.NoError(t, agent.Err())
-		p.stop(t.Context(), false)
+		h.stop(t.Context(), false)
 		require.Greater(t, len(heartbeats.told), 50)
 	})
 }
@@ -122,23 +122,23 @@ func TestProgressKeepsWhatWasInFlight(t *testing.T) {
 	require.Empty(t, progress.with(AgentProgress{Turns: 1}).InFlight)
 }
 
-func TestPulseTellsProgress(t *testing.T) {
+func TestHeartbeaterTellsProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		heartbeats := &fakeHeartbeats{answer: func(context.Context, int) error { return nil }}
-		_, p := startTestPulse(t, heartbeats)
+		_, h := startTestHeartbeater(t, heartbeats)
 		running := ToolCall{Number: 2, Name: "Bash", Input: "docker restart jellyfin", State: ToolRunning}
-		p.observe(AgentProgress{Turns: 2, CostUSD: 0.5, InFlight: []ToolCall{running}})
+		h.observe(AgentProgress{Turns: 2, CostUSD: 0.5, InFlight: []ToolCall{running}})
 		time.Sleep(3 * heartbeatInterval)
 		last := heartbeats.last()
 		require.Equal(t, []ToolCall{running}, last.InFlight)
 		require.InDelta(t, 0.5, last.ended().Spent.CostUSD, 1e-9, "what is cut off now counts as an estimate")
 		require.True(t, last.ended().Spent.CostEstimated)
 
-		p.add(escalation.Report{CostUSD: 0.75})
-		require.InDelta(t, 0.75, p.progress().ended().Spent.CostUSD, 1e-9, "what has ended counts once")
-		p.settle(AgentReport{Report: escalation.Report{CostUSD: 2}, InFlight: []ToolCall{running}}, 3)
-		p.stop(t.Context(), true)
+		h.add(escalation.Report{CostUSD: 0.75})
+		require.InDelta(t, 0.75, h.progress().ended().Spent.CostUSD, 1e-9, "what has ended counts once")
+		h.settle(AgentReport{Report: escalation.Report{CostUSD: 2}, InFlight: []ToolCall{running}}, 3)
+		h.stop(t.Context(), true)
 		last = heartbeats.last()
 		require.InDelta(t, 2, last.Spent.CostUSD, 1e-9)
 		require.Equal(t, []ToolCall{running}, last.InFlight, "the next attempt has to know")

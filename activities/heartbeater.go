@@ -1,0 +1,149 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+const (
+	// heartbeatInterval is the time between two heartbeats. It does not depend on the agent's output: an agent that thinks
+	// is not a worker that died.
+	heartbeatInterval = time.Second
+	// heartbeatCall bounds one heartbeat, so that a network that swallows it is noticed in time.
+	heartbeatCall = 2 * time.Second
+)
+
+// Heartbeats tells Temporal that an activity is alive, and returns its answer. A Temporal
+// client is one. The activity's own RecordHeartbeat does not return the answer.
+type Heartbeats interface {
+	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
+}
+
+// errCancelled ends an agent whose chain was cancelled. Its tier is not tried again.
+var errCancelled = errors.New("the chain was cancelled")
+
+// errHeartbeatLost ends an agent whose heartbeats Temporal refuses, or has not accepted before the heartbeat deadline.
+// Temporal may then start the tier elsewhere, and two agents must never work on one conversation.
+var errHeartbeatLost = errors.New("heartbeats are not accepted")
+
+// heartbeater sends the heartbeats of an activity until it is stopped. It ends the agent's context when Temporal's answer,
+// or its silence, says that the agent must stop.
+type heartbeater struct {
+	heartbeats Heartbeats
+	taskToken  []byte
+	// deadline is the time without an accepted heartbeat after which the agent is ended; 0 is none. It is half the heartbeat
+	// timeout: the rest is for stopping the agent.
+	deadline time.Duration
+	end      context.CancelCauseFunc
+
+	done chan struct{}
+	idle sync.WaitGroup
+
+	mu   sync.Mutex
+	last TierProgress
+}
+
+// startHeartbeater sends a first heartbeat with that progress, and more at every interval. The context that it returns is
+// for the agent.
+func startHeartbeater(ctx context.Context, heartbeats Heartbeats, progress TierProgress) (context.Context, *heartbeater) {
+	info := activity.GetInfo(ctx)
+	agent, end := context.WithCancelCause(ctx)
+	h := &heartbeater{
+		heartbeats: heartbeats, taskToken: info.TaskToken, deadline: info.HeartbeatTimeout / 2,
+		end: end, done: make(chan struct{}), last: progress,
+	}
+	// The heartbeats outlive ctx: an agent that is being stopped is still alive.
+	h.idle.Go(func() { h.run(context.WithoutCancel(ctx)) })
+	return agent, h
+}
+
+// run sends heartbeats until the heartbeater is stopped.
+func (h *heartbeater) run(ctx context.Context) {
+	ticker := time.NewTicker(heartbeatInterval)
+	defer ticker.Stop()
+	accepted := time.Now()
+	for {
+		sent := time.Now()
+		switch err := h.send(ctx); {
+		case err == nil:
+			accepted = sent
+		case final(err) != nil:
+			h.end(final(err))
+		case h.deadline > 0 && time.Since(accepted) > h.deadline:
+			h.end(fmt.Errorf("%w for %s: %w", errHeartbeatLost, time.Since(accepted).Round(time.Second), err))
+		}
+		select {
+		case <-ticker.C:
+		case <-h.done:
+			return
+		}
+	}
+}
+
+// send sends one heartbeat with the latest progress and returns Temporal's answer.
+func (h *heartbeater) send(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatCall)
+	defer cancel()
+	return h.heartbeats.RecordActivityHeartbeat(ctx, h.taskToken, h.progress())
+}
+
+// final returns why an answer ends the agent at once; nil if another heartbeat may be accepted.
+func final(answer error) error {
+	if temporal.IsCanceledError(answer) {
+		return errCancelled
+	}
+	_, unknown := errors.AsType[*serviceerror.NotFound](answer)
+	if unknown || errors.Is(answer, activity.ErrActivityPaused) || errors.Is(answer, activity.ErrActivityReset) {
+		return fmt.Errorf("%w: %w", errHeartbeatLost, answer)
+	}
+	return nil
+}
+
+// observe updates the progress of the invocation that runs.
+func (h *heartbeater) observe(now AgentProgress) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last = h.last.with(now)
+}
+
+// add adds the spending of an invocation that has ended, before another one starts.
+func (h *heartbeater) add(ended escalation.Report) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last.Spent, h.last.Now, h.last.InFlight = h.last.Spent.Then(ended), AgentProgress{}, nil
+}
+
+// settle sets the total of all attempts, once no invocation runs any more.
+func (h *heartbeater) settle(all AgentReport, failures int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last.Spent, h.last.Now, h.last.InFlight = all.Report, AgentProgress{}, all.InFlight
+	h.last.Failures = failures
+}
+
+// progress returns the latest progress.
+func (h *heartbeater) progress() TierProgress {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last
+}
+
+// stop stops the heartbeats. With report it sends a last one, which tells the next attempt what was spent. If that fails,
+// the next attempt has an older figure.
+func (h *heartbeater) stop(ctx context.Context, report bool) {
+	close(h.done)
+	h.idle.Wait()
+	if report {
+		_ = h.send(context.WithoutCancel(ctx))
+	}
+	h.end(nil)
+}
