@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 
 	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/filelock"
 )
 
 // The directory of a `starter up` below its state directory, and what is in it. Agents must not read it.
@@ -69,14 +72,14 @@ func (s LocalServer) isAt(address string) bool {
 // given the token.
 func FindLocal(stateDir string) (LocalServer, error) {
 	dir := filepath.Join(stateDir, localDir)
-	unlock, err := lockDir(dir)
+	turn, err := filelock.Wait(context.Background(), dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return LocalServer{}, noLocal(stateDir)
 	}
 	if err != nil {
 		return LocalServer{}, fmt.Errorf("look for a `starter up`: %w", err)
 	}
-	defer unlock()
+	defer func() { _ = turn.Close() }()
 	server, err := readServer(filepath.Join(dir, serverName))
 	if errors.Is(err, ErrNoLocal) {
 		return LocalServer{}, noLocal(stateDir)
@@ -92,36 +95,35 @@ func FindLocal(stateDir string) (LocalServer, error) {
 
 func noLocal(stateDir string) error { return fmt.Errorf("%w: %s", ErrNoLocal, stateDir) }
 
-// readServer reads what a process has announced that lives.
+// readServer reads what a process has announced that still runs.
 func readServer(name string) (server LocalServer, err error) {
-	file, err := os.Open(name) //nolint:gosec // of our own directory
+	held, err := filelock.IsHeld(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return server, ErrNoLocal
 	}
 	if err != nil {
 		return server, err
 	}
-	defer func() { _ = file.Close() }() // which unlocks, too
-	err = flock(file, syscall.LOCK_SH|syscall.LOCK_NB)
-	if err == nil {
+	if !held {
 		return server, ErrNoLocal
 	}
-	if !errors.Is(err, syscall.EWOULDBLOCK) {
-		return server, fmt.Errorf("lock %s: %w", name, err)
+	content, err := os.ReadFile(name) //nolint:gosec // of our own directory
+	if err != nil {
+		return server, err
 	}
-	if json.NewDecoder(file).Decode(&server) != nil {
-		return server, ErrNoLocal // it is about to start
+	if json.Unmarshal(content, &server) != nil {
+		return LocalServer{}, ErrNoLocal // it is about to start
 	}
 	return server, nil
 }
 
-// LocalLock is the hold of one `starter up` on its state directory. The kernel drops it with the process.
+// LocalLock is the lock of one `starter up` on its state directory. The kernel releases it with the process.
 type LocalLock struct {
 	// Token is what the server must ask for. It was made at the first start on the state directory.
 	Token string
 
 	dir  string
-	file *os.File
+	lock *filelock.Lock
 }
 
 // LockLocal takes a state directory, which must exist, for this process. The error is ErrLocalInUse if another has it.
@@ -130,46 +132,47 @@ func LockLocal(stateDir string) (_ *LocalLock, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory for `starter up`: %w", err)
 	}
-	unlock, err := lockDir(dir)
+	turn, err := filelock.Wait(context.Background(), dir)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer func() { _ = turn.Close() }()
 	c := &LocalLock{dir: dir}
 	name := filepath.Join(dir, serverName)
-	if c.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600); err != nil { //nolint:gosec // of our own directory
+	if c.lock, err = filelock.Create(name); errors.Is(err, filelock.ErrHeld) {
+		return nil, ErrLocalInUse
+	} else if err != nil {
 		return nil, err
 	}
-	if err := flock(c.file, syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, errors.Join(ErrLocalInUse, c.file.Close())
-	} else if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), c.file.Close())
-	}
-	err = c.file.Truncate(0)
+	err = os.Truncate(name, 0)
 	if err == nil {
 		c.Token, err = keptToken(filepath.Join(dir, tokenName))
 	}
 	if err != nil {
-		return nil, errors.Join(err, c.file.Close())
+		return nil, errors.Join(err, c.lock.Close())
 	}
 	return c, nil
 }
 
 // Announce lets FindLocal find the server, which must listen by now and want the token of the lock.
 func (c *LocalLock) Announce(server LocalServer) error {
-	unlock, err := lockDir(c.dir)
+	turn, err := filelock.Wait(context.Background(), c.dir)
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	if err := json.NewEncoder(c.file).Encode(server); err != nil {
+	defer func() { _ = turn.Close() }()
+	content, err := json.Marshal(server)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, serverName), content, 0o600); err != nil {
 		return fmt.Errorf("write where `starter up` serves: %w", err)
 	}
 	return nil
 }
 
-// Close gives the state directory back.
-func (c *LocalLock) Close() error { return c.file.Close() }
+// Close releases the state directory.
+func (c *LocalLock) Close() error { return c.lock.Close() }
 
 // keptToken returns the token in the file of that name. It makes one if there is none, or if other users could read it.
 func keptToken(name string) (string, error) {
@@ -213,16 +216,4 @@ func writePrivate(name, content string) error {
 		return errors.Join(err, os.Remove(file.Name()))
 	}
 	return nil
-}
-
-// lockDir waits for its turn with a directory, which is short. The caller unlocks it.
-func lockDir(name string) (unlock func(), err error) {
-	dir, err := os.Open(name) //nolint:gosec // of our own directories
-	if err != nil {
-		return nil, err
-	}
-	if err := flock(dir, syscall.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), dir.Close())
-	}
-	return func() { _ = dir.Close() }, nil // closing unlocks
 }

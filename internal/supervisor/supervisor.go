@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/reconcile"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/transcripts"
@@ -40,14 +40,14 @@ const stickyTimeout = time.Second
 type Supervisor struct {
 	config config.Config
 	logger *slog.Logger
-	// sweepInterval is how often it settles what ended chains have left behind.
-	sweepInterval time.Duration
 
 	resources
 
-	claims   claims
-	settings activities.Settings
-	records  activities.Records
+	// sweepInterval is how often it closes the records that ended chains have left open; 0 is the usual interval.
+	sweepInterval time.Duration
+	leases        *reconcile.Leases
+	settings      activities.Settings
+	records       activities.Records
 	// notifications tell people what a chain came to.
 	notifications activities.Notifications
 	// interrupt ends the agents that run.
@@ -66,8 +66,8 @@ type Environment struct {
 	// Executable is the program that CLIs start to ask whether a call may be made: one with package agentshell in it.
 	// Empty is this process's own.
 	Executable string
-	// SweepInterval is how often sessions and services that ended chains have left behind are
-	// settled; 0 is once a minute.
+	// SweepInterval is how often sessions are closed and services released that ended chains have left behind;
+	// 0 is once a minute.
 	SweepInterval time.Duration
 }
 
@@ -105,7 +105,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, err
 	}
-	running, err := newClaims(cfg.State.Dir, env.Logger)
+	leases, err := reconcile.OpenLeases(cfg.State.Dir, env.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -124,13 +124,12 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		config: cfg,
 		logger: env.Logger,
 
-		sweepInterval: cmp.Or(env.SweepInterval, sweepInterval),
-
 		resources: opened,
 
-		claims:   running,
-		settings: activities.Settings{Policy: cfg.Policy(), Windows: opened.store},
-		records:  activities.Records{Store: recorder{records, mask}, IsPermanent: isPermanent, IsUnknown: isUnknown},
+		sweepInterval: env.SweepInterval,
+		leases:        leases,
+		settings:      activities.Settings{Policy: cfg.Policy(), Windows: opened.store},
+		records:       activities.Records{Store: recorder{records, mask}, IsPermanent: isPermanent, IsUnknown: isUnknown},
 		notifications: activities.Notifications{
 			Targets: maskTargets(mask, targets), Deliveries: records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},
@@ -259,12 +258,13 @@ func (s *Supervisor) KeepAgentsFrom(ports ...int) {
 // Run works until ctx ends or a worker fails for good. Then it drains: it takes nothing
 // new, lets running agents finish for the configured time, and interrupts the rest.
 func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
-	s.trySweep(ctx, c)
-	s.handBack(ctx, c)
+	sweeper := reconcile.Sweeper{Records: s.store, Temporal: c, Interval: s.sweepInterval, Logger: s.logger}
+	sweeper.Sweep(ctx)
+	s.leases.FailOrphaned(ctx, c)
 	failed := make(chan error, 2) // one for each worker, so that neither blocks
 	onFatal := func(err error) { failed <- err }
 
-	claim := []interceptor.WorkerInterceptor{&claiming{claims: s.claims}}
+	leasing := []interceptor.WorkerInterceptor{s.leases.Interceptor()}
 
 	refused := newAudit(s.records.Store.AppendEvents, s.logger)
 	stopAudit := inBackground(context.WithoutCancel(ctx), refused.run) // beyond the end of the chains' worker
@@ -274,7 +274,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	chains := worker.New(c, queue, worker.Options{
 		StickyScheduleToStartTimeout: stickyTimeout,
 		OnFatalError:                 onFatal,
-		Interceptors:                 append([]interceptor.WorkerInterceptor{&auditing{audit: refused}}, claim...),
+		Interceptors:                 append([]interceptor.WorkerInterceptor{&auditing{audit: refused}}, leasing...),
 	})
 	chains.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
 	chains.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
@@ -282,14 +282,14 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	chains.RegisterActivity(&s.records)
 	chains.RegisterActivity(&s.notifications)
 	chains.RegisterActivity(&activities.Schedules{Reader: scheduleReader{c}})
-	chains.RegisterActivity(&activities.Attempts{Reader: pendingReader{c}})
+	chains.RegisterActivity(&activities.Attempts{Reader: reconcile.PendingReader{Temporal: c}})
 
 	agents := worker.New(c, workflows.AgentsTaskQueue(queue), worker.Options{
 		DisableWorkflowWorker:              true,
 		MaxConcurrentActivityExecutionSize: s.config.Worker.MaxConcurrentAgents,
 		WorkerStopTimeout:                  s.config.Worker.DrainTimeout + s.config.Claude.StopGrace + reportTime,
 		OnFatalError:                       onFatal,
-		Interceptors:                       claim,
+		Interceptors:                       leasing,
 	})
 	s.tiers.Heartbeats = c
 	agents.RegisterActivity(&s.tiers)
@@ -301,7 +301,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 		chains.Stop()
 		return fmt.Errorf("start the worker on task queue %q: %w", workflows.AgentsTaskQueue(queue), err)
 	}
-	stopSweeping := inBackground(ctx, func(ctx context.Context) { s.keepSweeping(ctx, c) })
+	stopSweeping := inBackground(ctx, sweeper.Run)
 	defer stopSweeping()
 	s.logger.Info("working", "task_queue", queue, "agents_task_queue", workflows.AgentsTaskQueue(queue))
 	var err error

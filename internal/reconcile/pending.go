@@ -1,4 +1,4 @@
-package supervisor
+package reconcile
 
 import (
 	"context"
@@ -6,28 +6,26 @@ import (
 	"slices"
 
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/activities"
 )
 
-// pendingReader asks Temporal about activities that have not ended.
-type pendingReader struct{ client client.Client }
+// PendingReader reads from Temporal how far agents have come that have not ended.
+type PendingReader struct{ Temporal Describer }
 
-var _ activities.PendingReader = pendingReader{}
+var _ activities.PendingReader = PendingReader{}
 
 // PendingAgents implements activities.PendingReader.
-func (r pendingReader) PendingAgents(ctx context.Context, workflowID, runID string) ([]activities.PendingAgent, error) {
-	described, err := r.client.DescribeWorkflowExecution(ctx, workflowID, runID)
+func (r PendingReader) PendingAgents(ctx context.Context, workflowID, runID string) ([]activities.PendingAgent, error) {
+	described, err := r.Temporal.DescribeWorkflowExecution(ctx, workflowID, runID)
 	if err != nil {
 		return nil, fmt.Errorf("look at the agents of chain %s: %w", workflowID, err)
 	}
 	return pendingAgents(described.GetPendingActivities()), nil
 }
 
-// pendingAgents returns those of the activities that run agents. Those of a workflow that was terminated
-// are still listed.
+// pendingAgents returns the activities that run agents. Temporal still lists those of a terminated workflow.
 func pendingAgents(pending []*workflowpb.PendingActivityInfo) []activities.PendingAgent {
 	var agents []activities.PendingAgent
 	for _, one := range pending {

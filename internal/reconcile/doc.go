@@ -1,0 +1,12 @@
+// Package reconcile is what a worker does about workers and sessions that died.
+//
+//	Leases         a locked file for each activity that runs       leases.go
+//	FailOrphaned   fails the activities of workers that died, so
+//	               that Temporal retries them at once              orphans.go
+//	Sweeper        closes the sessions and releases the services
+//	               of chains that ended without doing so           sweep.go
+//	PendingReader  reads the last heartbeats of agents             pending.go
+//
+// The package ends no processes. Those that an agent has left behind on this host are ended before its session is started
+// again: see claude.EndSession.
+package reconcile

@@ -1,0 +1,174 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+
+	"github.com/claudeops/claudeops/internal/filelock"
+)
+
+// leaseLinger is how long a lease outlasts its activity. In that time the SDK reports the result. After it, Temporal refuses
+// to fail the activity.
+const leaseLinger = 5 * time.Second
+
+// leasePattern matches the names of the files, for filepath.Glob and os.CreateTemp.
+const leasePattern = "lease-*"
+
+// Leases are files, one for each activity that runs on a worker with this state directory. The worker's process holds a
+// lock on each. The kernel releases the locks of a process that dies, however it dies. So a worker that starts can tell
+// which activities nobody works on any more, and need not wait for a time-out.
+type Leases struct {
+	dir    string
+	logger *slog.Logger
+}
+
+// lease names an attempt at an activity.
+type lease struct {
+	WorkflowID string `json:"workflow_id"`
+	RunID      string `json:"run_id"`
+	ActivityID string `json:"activity_id"`
+	// Token is Temporal's for this attempt and no other.
+	Token []byte `json:"token"`
+}
+
+// OpenLeases makes the directory of leases below the state directory.
+func OpenLeases(stateDir string, logger *slog.Logger) (*Leases, error) {
+	dir := filepath.Join(stateDir, "running")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create the directory for leases: %w", err)
+	}
+	return &Leases{dir: dir, logger: logger}, nil
+}
+
+// hold writes a lease for an attempt, and returns the function that ends it. If the lease cannot be written, on a full disk
+// for instance, the activity runs without one.
+func (l *Leases) hold(info activity.Info) (release func()) {
+	held, err := l.create(lease{
+		WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID,
+		ActivityID: info.ActivityID, Token: info.TaskToken,
+	})
+	if err != nil {
+		l.logger.Warn("an activity runs without a lease; should this worker die, the activity waits for its time-out",
+			"activity", info.ActivityType.Name, "error", err)
+		return func() {}
+	}
+	return func() {
+		time.AfterFunc(leaseLinger, func() { _ = held.end() })
+	}
+}
+
+// heldLease is a lease of this process.
+type heldLease struct {
+	file string
+	lock *filelock.Lock
+}
+
+// end removes the lease.
+func (h heldLease) end() error { return errors.Join(os.Remove(h.file), h.lock.Close()) }
+
+// create writes a lease and locks it.
+func (l *Leases) create(attempt lease) (held heldLease, err error) {
+	unlock, err := l.lock()
+	if err != nil {
+		return heldLease{}, err
+	}
+	defer unlock()
+	file, err := os.CreateTemp(l.dir, leasePattern)
+	if err != nil {
+		return heldLease{}, err
+	}
+	held.file = file.Name()
+	err = errors.Join(json.NewEncoder(file).Encode(attempt), file.Close())
+	if err == nil {
+		held.lock, err = filelock.Try(held.file)
+	}
+	if err != nil {
+		return heldLease{}, errors.Join(err, os.Remove(held.file))
+	}
+	return held, nil
+}
+
+// takeOrphaned removes the leases of processes that have ended, and returns them.
+func (l *Leases) takeOrphaned() (orphaned []lease, err error) {
+	unlock, err := l.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	names, err := filepath.Glob(filepath.Join(l.dir, leasePattern))
+	for _, name := range names {
+		attempt, found, takeErr := takeOrphan(name)
+		err = errors.Join(err, takeErr)
+		if found {
+			orphaned = append(orphaned, attempt)
+		}
+	}
+	return orphaned, err
+}
+
+// takeOrphan removes a lease whose process has ended. It finds none if the process had not written it yet.
+func takeOrphan(name string) (attempt lease, found bool, err error) {
+	lock, err := filelock.Try(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, filelock.ErrHeld) {
+		return lease{}, false, nil // its activity has just ended, or still runs
+	}
+	if err != nil {
+		return lease{}, false, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	content, err := os.ReadFile(name) //nolint:gosec // of our own directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return lease{}, false, nil
+	}
+	if err != nil {
+		return lease{}, false, err
+	}
+	found = json.Unmarshal(content, &attempt) == nil
+	return attempt, found, os.Remove(name)
+}
+
+// lock keeps other processes from making and taking leases, so that nobody sees one that is not locked yet.
+func (l *Leases) lock() (unlock func(), err error) {
+	held, err := filelock.Wait(context.Background(), l.dir)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = held.Close() }, nil
+}
+
+// Interceptor has a worker hold a lease for each activity that it runs.
+func (l *Leases) Interceptor() interceptor.WorkerInterceptor { return &leasing{leases: l} }
+
+type leasing struct {
+	interceptor.WorkerInterceptorBase
+	leases *Leases
+}
+
+// InterceptActivity implements interceptor.WorkerInterceptor.
+func (l *leasing) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
+	return &leasedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}, l.leases}
+}
+
+type leasedActivity struct {
+	interceptor.ActivityInboundInterceptorBase
+	leases *Leases
+}
+
+// ExecuteActivity implements interceptor.ActivityInboundInterceptor.
+func (a *leasedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	release := a.leases.hold(activity.GetInfo(ctx))
+	defer release()
+	return a.Next.ExecuteActivity(ctx, in)
+}

@@ -1,0 +1,110 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// openRecords holds sessions and locks, and remembers what was settled and released.
+type openRecords struct {
+	sessions []escalation.Session
+	locks    []store.ServiceLock
+
+	settled  map[string]escalation.Report
+	released []string
+}
+
+var _ Records = (*openRecords)(nil)
+
+func (r *openRecords) Running(context.Context) ([]escalation.Session, error) { return r.sessions, nil }
+
+func (r *openRecords) ServiceLocks(context.Context) ([]store.ServiceLock, error) { return r.locks, nil }
+
+func (r *openRecords) SettleSession(_ context.Context, sessionID string, report escalation.Report, _ time.Time) (bool, error) {
+	r.settled[sessionID] = report
+	return true, nil
+}
+
+func (r *openRecords) ReleaseLock(_ context.Context, lock store.ServiceLock) (bool, error) {
+	r.released = append(r.released, lock.Service)
+	return true, nil
+}
+
+// fakeChains describes chains by their IDs. The one called "away" cannot be looked up.
+type fakeChains map[string]*workflowservice.DescribeWorkflowExecutionResponse
+
+func (c fakeChains) DescribeWorkflowExecution(
+	_ context.Context, workflowID, _ string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if described, known := c[workflowID]; known {
+		return described, nil
+	}
+	if workflowID == "away" {
+		return nil, errors.New("away")
+	}
+	return nil, serviceerror.NewNotFound("unknown")
+}
+
+// chainIn returns a chain with that status, whose pending activities are those of the agents.
+func chainIn(
+	t *testing.T, status enumspb.WorkflowExecutionStatus, agents ...activities.TierProgress,
+) *workflowservice.DescribeWorkflowExecutionResponse {
+	t.Helper()
+	described := &workflowservice.DescribeWorkflowExecutionResponse{
+		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status},
+	}
+	for _, agent := range agents {
+		details, err := converter.GetDefaultDataConverter().ToPayloads(agent)
+		require.NoError(t, err)
+		described.PendingActivities = append(described.PendingActivities, &workflowpb.PendingActivityInfo{
+			ActivityType: &commonpb.ActivityType{Name: activities.AgentActivities()[0]}, HeartbeatDetails: details,
+		})
+	}
+	return described
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	records := &openRecords{settled: map[string]escalation.Report{}}
+	for _, chain := range []string{"running", "terminated", "unknown", "away"} {
+		records.sessions = append(records.sessions, escalation.Session{ChainID: chain, SessionID: "s-" + chain})
+		records.locks = append(records.locks, store.ServiceLock{ChainID: chain, Service: chain})
+	}
+	sweeper := Sweeper{Records: records, Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{
+		"running": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
+		"terminated": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED,
+			activities.TierProgress{SessionID: "s-terminated", Now: activities.AgentProgress{CostUSD: 0.5}}),
+	}}
+	sweeper.Sweep(t.Context())
+
+	require.Equal(t, []string{"terminated", "unknown"}, records.released)
+	require.Len(t, records.settled, 2)
+	for sessionID, want := range map[string]struct {
+		cost float64
+		text string
+	}{
+		"s-terminated": {0.5, "its chain ended without closing it: terminated"},
+		"s-unknown":    {0, "its chain is unknown to Temporal"},
+	} {
+		report := records.settled[sessionID]
+		require.Equal(t, escalation.SessionFailed, report.Status)
+		require.InDelta(t, want.cost, report.CostUSD, 1e-9)
+		require.True(t, report.CostEstimated)
+		require.Equal(t, want.text, report.Error)
+	}
+}
