@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
 	processes "github.com/claudeops/claudeops/internal/process"
@@ -121,7 +122,7 @@ func checkNotifications(settings config.Notify) finding {
 
 func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 	const check = "claude"
-	cli, err := claude.Locate(ctx, supervisor.ClaudeOptions(cfg.Claude, a.environ))
+	cli, err := claude.Locate(ctx, agent.ClaudeOptions(cfg.Claude, a.environ))
 	if err != nil {
 		return failed(check, err)
 	}
@@ -136,13 +137,13 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 // them. Whether the model takes them shows at the first session: to try them costs money.
 func (a *app) checkCredentials(cfg config.Config) finding {
 	const check = "credentials"
-	options := supervisor.ClaudeOptions(cfg.Claude, a.environ)
+	options := agent.ClaudeOptions(cfg.Claude, a.environ)
 	where, found := claude.Credentials(options)
 	if !found {
 		return failed(check, fmt.Errorf("agents find none in this environment, and none in %s: set ANTHROPIC_API_KEY, "+
 			"or %sCLAUDE_CONFIG_DIR=login to use the login of this user", cfg.Claude.ConfigDir, config.Prefix))
 	}
-	_, withWorker, err := supervisor.APIUpstream(options)
+	_, withWorker, err := agent.APIUpstream(options)
 	if err != nil {
 		return failed(check, err)
 	}
@@ -166,7 +167,7 @@ func checkContainment(choice config.Containment) finding {
 // checkSandbox tries what the kernel would keep agents from here.
 func (a *app) checkSandbox(ctx context.Context, cfg config.Config) finding {
 	const check = "sandbox"
-	found, err := supervisor.SandboxFinding(ctx, cfg, a.environ)
+	found, err := agent.ProbeSandbox(ctx, cfg, a.environ)
 	if err != nil {
 		return failed(check, fmt.Errorf("%w; set %sSANDBOX=auto to run agents without one where there is none", err, config.Prefix))
 	}
@@ -176,7 +177,7 @@ func (a *app) checkSandbox(ctx context.Context, cfg config.Config) finding {
 // checkAgentUser tries whether agents can run as the user that is configured.
 func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) finding {
 	const check = "agents' user"
-	if err := supervisor.CheckAgentUser(ctx, cfg, a.environ); err != nil {
+	if err := agent.CheckUser(ctx, cfg, a.environ); err != nil {
 		return failed(check, err)
 	}
 	return passed(check, "agents run as "+cfg.Claude.AgentUser)

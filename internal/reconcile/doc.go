@@ -1,4 +1,4 @@
-// Package reconcile is what a worker does about workers and sessions that died.
+// Package reconcile cleans up after workers and sessions that died.
 //
 //	Leases         a locked file for each activity that runs       leases.go
 //	FailOrphaned   fails the activities of workers that died, so
@@ -8,5 +8,5 @@
 //	PendingReader  reads the last heartbeats of agents             pending.go
 //
 // The package ends no processes. Those that an agent has left behind on this host are ended before its session is started
-// again: see claude.EndSession.
+// again: see agent.Runner and claude.EndSession.
 package reconcile

@@ -5,4 +5,6 @@
 //	Connect           -> client            Temporal's own settings
 //	SetUpNamespace    -> search attributes
 //	New, Run          -> two workers       until the context ends, then drained
+//
+// Package agent runs the sessions, and package reconcile cleans up after those that died.
 package supervisor

@@ -152,7 +152,7 @@ func leftIn(t *testing.T, cfg config.Config) []string {
 	require.NoError(t, err)
 	var names []string
 	for _, entry := range entries {
-		if entry.Name() != ignoreFile {
+		if entry.Name() != ".gitignore" {
 			names = append(names, entry.Name())
 		}
 	}

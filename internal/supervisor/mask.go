@@ -15,9 +15,9 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// What an agent says is masked where it comes in: by package claude, and in agent.clear. What is here masks what
-// people say, who may start chains and answer gates by other programs than ours, and is the second lock for the
-// rest. IDs, times and words of ours stay as they are.
+// Secrets in the words of agents are masked where they come in: by package claude, and by package agent in the files that
+// agents leave. This file masks the words of people, who may start chains and answer gates with other programs than ours,
+// and masks the words of agents once more. IDs, times and our own words stay as they are.
 
 // maskedVerdict returns a verdict with masked words.
 func maskedVerdict(mask *redact.Redactor, verdict *escalation.Verdict) *escalation.Verdict {

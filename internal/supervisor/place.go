@@ -10,12 +10,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// AgentPlace is what a guard must know of one agent, beyond the configuration.
+// AgentPlace is what the guard must know of one session, beyond the configuration.
 type AgentPlace struct {
 	// Directory is where the agent works; empty is the configured one.
 	Directory string
@@ -27,18 +28,31 @@ type AgentPlace struct {
 	Asked []string
 }
 
-// GuardPlace returns where an agent's calls take place, for the guard: where it works, what it finds there, and what is
-// none of its business. Environ ("NAME=value") is that of the worker. It looks up where paths lead and changes nothing.
-func GuardPlace(cfg config.Config, environ []string, agent AgentPlace) (guard.Place, error) {
+// places returns the places of this worker's sessions, for their guards.
+type places struct {
+	config  config.Config
+	environ []string
+	// doors are ports of the worker that no setting names.
+	doors []guard.Door
+}
+
+// of returns where the calls of a session take place.
+func (p *places) of(directory string, variables map[string]string, asked []string) (guard.Place, error) {
+	return GuardPlace(p.config, p.environ, AgentPlace{Directory: directory, Variables: variables, Doors: p.doors, Asked: asked})
+}
+
+// GuardPlace returns where an agent's calls take place, for the guard: where it works, what it finds there, and which files
+// and addresses are the supervisor's own. Environ ("NAME=value") is that of the worker. It looks up where paths lead and changes nothing.
+func GuardPlace(cfg config.Config, environ []string, session AgentPlace) (guard.Place, error) {
 	doors, err := doorsOf(cfg, environ)
 	if err != nil {
 		return guard.Place{}, err
 	}
-	directory := agent.Directory
+	directory := session.Directory
 	if directory == "" {
 		directory = cfg.Claude.WorkDir
 	}
-	given := claude.Variables(ClaudeOptions(cfg.Claude, environ), agent.Variables)
+	given := claude.Variables(agent.ClaudeOptions(cfg.Claude, environ), session.Variables)
 	names := make(map[string]string, len(given)+len(shellVariables))
 	for name := range given { // without values: credentials are among them, and the guard asks for names
 		names[name] = ""
@@ -57,8 +71,8 @@ func GuardPlace(cfg config.Config, environ []string, agent AgentPlace) (guard.Pl
 		Path:      filepath.SplitList(given["PATH"]),
 		Variables: names,
 		Own:       bothNames(ownFiles(cfg, environ)),
-		Doors:     append(doors, agent.Doors...),
-		Asked:     agent.Asked,
+		Doors:     append(doors, session.Doors...),
+		Asked:     bothNames(session.Asked),
 	}, nil
 }
 
@@ -88,7 +102,7 @@ func ownFiles(cfg config.Config, environ []string) []string {
 	return slices.DeleteFunc(own, func(path string) bool { return path == "" })
 }
 
-// bothNames returns paths as they are called, and as they are without symbolic links.
+// bothNames returns paths as they are given, and with their symbolic links resolved.
 func bothNames(paths []string) []string {
 	var all []string
 	for _, path := range paths {

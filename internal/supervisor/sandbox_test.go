@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/config"
@@ -119,7 +120,7 @@ func TestSandboxRequired(t *testing.T) {
 	for _, launch := range simtest.Launches(t, claude) {
 		require.Contains(t, launch.Args, "--version", "no session was started")
 	}
-	_, err = supervisor.SandboxFinding(t.Context(), s.cfg, environ)
+	_, err = agent.ProbeSandbox(t.Context(), s.cfg, environ)
 	require.ErrorContains(t, err, "the agent's sandbox is required")
 }
 
@@ -235,7 +236,7 @@ func TestAgentUserThatCannotWork(t *testing.T) {
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	require.NoError(t, cfg.MakeDirs())
-	err = supervisor.CheckAgentUser(t.Context(), cfg, environ)
+	err = agent.CheckUser(t.Context(), cfg, environ)
 	require.ErrorContains(t, err, "CLAUDEOPS_AGENT_USER=daemon cannot get at a directory of the agents")
 }
 

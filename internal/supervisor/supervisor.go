@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -27,13 +27,9 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// reportTime is what an interrupted agent's activity needs, beyond the agent's own grace,
-// to tell Temporal what it came to.
-const reportTime = 10 * time.Second
-
 // stickyTimeout is how long the next step of a chain waits for the worker that has the chain in
 // memory, before any other may take it. It is short, because after a crash there is no such
-// worker, and because a chain's history is small: to read it anew costs next to nothing.
+// worker, and because a chain's history is small and quickly read again.
 const stickyTimeout = time.Second
 
 // Supervisor is a worker: it runs chains and their agents.
@@ -48,12 +44,8 @@ type Supervisor struct {
 	leases        *reconcile.Leases
 	settings      activities.Settings
 	records       activities.Records
-	// notifications tell people what a chain came to.
 	notifications activities.Notifications
-	// interrupt ends the agents that run.
-	interrupt context.CancelFunc
-	runner    *agent
-	tiers     activities.Tiers
+	tiers         activities.Tiers
 }
 
 // Environment is what a Supervisor takes from the process that it runs in.
@@ -94,10 +86,10 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, err
 	}
-	if err := CheckAgentUser(ctx, cfg, env.Environ); err != nil {
+	if err := agent.CheckUser(ctx, cfg, env.Environ); err != nil {
 		return nil, err
 	}
-	cli, err := locate(ctx, ClaudeOptions(cfg.Claude, env.Environ), env.Logger)
+	cli, err := locate(ctx, agent.ClaudeOptions(cfg.Claude, env.Environ), env.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -113,13 +105,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, err
 	}
-	records, archive, mask := opened.store, opened.archive, opened.mask
-	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
-	runner := &agent{
-		cli: cli, keys: opened.keys, settings: cfg.Claude, logger: env.Logger, mask: mask, draining: draining,
-		guards: opened.guards, conversations: conversations{cli, archive, env.Logger},
-		sandboxes: newSandboxes(cfg, policy, env.Environ, opened.guards.sockets),
-	}
+	records, mask := opened.store, opened.mask
 	return &Supervisor{
 		config: cfg,
 		logger: env.Logger,
@@ -128,23 +114,21 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 
 		sweepInterval: env.SweepInterval,
 		leases:        leases,
-		settings:      activities.Settings{Policy: cfg.Policy(), Windows: opened.store},
+		settings:      activities.Settings{Policy: cfg.Policy(), Windows: records},
 		records:       activities.Records{Store: recorder{records, mask}, IsPermanent: isPermanent, IsUnknown: isUnknown},
 		notifications: activities.Notifications{
 			Targets: maskTargets(mask, targets), Deliveries: records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},
-		interrupt: interrupt,
-		runner:    runner,
-		tiers:     activities.Tiers{Agent: runner, Prompts: texts, Briefs: briefs(policy), Host: env.Host},
+		tiers: activities.Tiers{Agent: opened.agents, Prompts: texts, Briefs: briefs(policy), Host: env.Host},
 	}, nil
 }
 
-// resources are what a Supervisor holds and Close releases.
+// resources holds what Close releases.
 type resources struct {
 	archive *transcripts.Archive
 	store   *store.Store
-	keys    apiKeys
-	guards  *guards
+	places  *places
+	agents  *agent.Runner
 	// mask masks the secrets of this process's environment.
 	mask *redact.Redactor
 }
@@ -158,27 +142,26 @@ func openResources(
 			err = errors.Join(err, r.close())
 		}
 	}()
-	r.mask = redact.New(env.Environ)
+	r.mask, r.places = redact.New(env.Environ), &places{config: cfg, environ: env.Environ}
 	if r.archive, err = OpenArchive(ctx, cfg); err != nil {
 		return r, err
 	}
 	if r.store, err = OpenStore(ctx, cfg); err != nil {
 		return r, err
 	}
-	if r.keys, err = openAPIKeys(ctx, cli, ClaudeOptions(cfg.Claude, env.Environ), env.Logger); err != nil {
-		return r, err
-	}
-	r.guards, err = newGuards(cfg, policy, env, recorder{r.store, r.mask})
+	r.agents, err = agent.New(ctx, agent.Options{
+		Config: cfg, Environ: env.Environ, CLI: cli, Policy: policy, Place: r.places.of, Archive: r.archive,
+		Records: recorder{r.store, r.mask}, Executable: env.Executable, Mask: r.mask, Logger: env.Logger,
+	})
 	return r, err
 }
 
 // close releases what was opened, the last first.
 func (r resources) close() error {
 	var errs []error
-	if r.guards != nil {
-		errs = append(errs, r.guards.close())
+	if r.agents != nil {
+		errs = append(errs, r.agents.Close())
 	}
-	errs = append(errs, r.keys.close())
 	if r.store != nil {
 		errs = append(errs, r.store.Close())
 	}
@@ -217,41 +200,15 @@ func OpenArchive(ctx context.Context, cfg config.Config) (*transcripts.Archive, 
 	return archive, nil
 }
 
-// ClaudeOptions are the driver's options for the configured CLI.
-func ClaudeOptions(settings config.Claude, environ []string) claude.Options {
-	options := claude.Options{
-		Path:       settings.Path,
-		Environ:    environ,
-		PassEnv:    settings.PassEnv,
-		ConfigDir:  settings.ConfigDir,
-		MaxRetries: settings.APIRetries,
+// Close interrupts agents that still run, revokes their keys, answers no call of theirs any more, and closes the records
+// and the archive.
+func (s *Supervisor) Close() error { return s.close() }
 
-		Containment: claude.Containment(settings.Containment),
-	}
-	if account := settings.Account; account != nil {
-		options.User = &claude.User{Name: account.Name, UID: account.UID, GID: account.GID, Groups: account.Groups}
-		options.SpoolDir = os.TempDir() // not where links of agents could lead it elsewhere
-	}
-	if settings.Login {
-		options.ConfigDir = "" // the driver then leaves the CLI where the environment leads it
-	}
-	if settings.APIRetries == 0 {
-		options.MaxRetries = -1 // zero is the driver's default
-	}
-	return options
-}
-
-// Close interrupts agents that still run, revokes their keys, answers no call of theirs any more, and closes the records and the archive.
-func (s *Supervisor) Close() error {
-	s.interrupt()
-	return s.resources.close()
-}
-
-// KeepAgentsFrom shuts ports of this host to agents, of this supervisor's own that no setting names. It is called before
+// KeepAgentsFrom denies agents ports of this host that are the supervisor's own and that no setting names. Call it before
 // Run.
 func (s *Supervisor) KeepAgentsFrom(ports ...int) {
 	for _, port := range ports {
-		s.guards.doors = append(s.guards.doors, guard.Door{Host: "127.0.0.1", Port: port})
+		s.places.doors = append(s.places.doors, guard.Door{Host: "127.0.0.1", Port: port})
 	}
 }
 
@@ -287,7 +244,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	agents := worker.New(c, workflows.AgentsTaskQueue(queue), worker.Options{
 		DisableWorkflowWorker:              true,
 		MaxConcurrentActivityExecutionSize: s.config.Worker.MaxConcurrentAgents,
-		WorkerStopTimeout:                  s.config.Worker.DrainTimeout + s.config.Claude.StopGrace + reportTime,
+		WorkerStopTimeout:                  s.config.Worker.DrainTimeout + s.config.Claude.StopGrace + agent.ReportTime,
 		OnFatalError:                       onFatal,
 		Interceptors:                       leasing,
 	})
@@ -313,7 +270,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	}
 	// Agents that outlast the limit are interrupted while the worker still waits for them, so
 	// that Temporal is told what they came to and gives them to another worker at once.
-	limit := time.AfterFunc(s.config.Worker.DrainTimeout, s.interrupt)
+	limit := time.AfterFunc(s.config.Worker.DrainTimeout, s.agents.Interrupt)
 	defer limit.Stop()
 	agents.Stop()
 	chains.Stop()

@@ -1,4 +1,4 @@
-package supervisor
+package agent
 
 import (
 	"context"
@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// saveInterval is how much of a conversation, in time, a lost host may take along.
+	// saveInterval is the time between two saves. What a conversation got since the last one is lost with its host.
 	saveInterval = 15 * time.Second
-	// restoreLimit bounds getting a transcript: some ten megabytes over a slow line.
+	// restoreLimit bounds the download of a transcript: some ten megabytes over a slow line.
 	restoreLimit = 2 * time.Minute
-	// lastSaveLimit bounds the save at the end of a run. The tier has its result then, and waits.
+	// lastSaveLimit bounds the save at the end of a run. The tier's result waits for it.
 	lastSaveLimit = 30 * time.Second
-	// drainSaveLimit takes its place when the worker stops. It is a part of reportTime.
-	drainSaveLimit = reportTime / 2
+	// drainSaveLimit takes its place when the worker stops. It is a part of ReportTime.
+	drainSaveLimit = ReportTime / 2
 )
 
-// conversations gets the transcripts that runs go on from, and keeps those that they write.
+// conversations restores the transcripts that runs resume, and archives those that they write.
 type conversations struct {
 	cli     *claude.CLI
 	archive *transcripts.Archive
@@ -43,8 +43,8 @@ func (c conversations) copyOf(directory, sessionID string) (*transcripts.Copy, e
 	return local, nil
 }
 
-// restore makes the newest transcript that there is the local one, and reports whether there
-// is any. An error means that this cannot be told now.
+// restore copies the transcript from the archive if this host has none or an older one, and reports whether there is any.
+// An error means that the archive cannot be read now.
 func (c conversations) restore(ctx context.Context, sessionID string, local *transcripts.Copy) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, restoreLimit)
 	defer cancel()
@@ -71,8 +71,8 @@ func (c conversations) restore(ctx context.Context, sessionID string, local *tra
 	return true, nil
 }
 
-// keep saves the conversation that a run writes, until the function that it returns is called,
-// and then once more. A save that fails is no reason to end a repair: it is logged.
+// keep archives the conversation that a run writes, every saveInterval until end is called, and then once more. A save that
+// fails is logged and does not end the run.
 func (c conversations) keep(ctx context.Context, sessionID string, local *transcripts.Copy) (end func(limit time.Duration)) {
 	failed := func(err error) {
 		c.logger.Warn("the conversation could not be archived", "session_id", sessionID, "error", err)

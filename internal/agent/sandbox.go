@@ -1,10 +1,8 @@
-package supervisor
+package agent
 
 import (
 	"bufio"
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// tierGrants is what a tier's policy grants that its sandbox must not withhold.
+// tierGrants lists what the policy of a tier grants, so that its sandbox must not deny it.
 type tierGrants struct {
 	// Sudo says that the agent may run programs that change the user.
 	Sudo bool
@@ -28,7 +26,7 @@ type tierGrants struct {
 	Readable, Writable []string
 }
 
-// grantsOf reads a tier's grants off the policy. What is hidden, the policy must name to grant it.
+// grantsOf reads the grants of a tier from the policy. A hidden path is granted only if the policy names it.
 func grantsOf(policy *guard.Policy, tier escalation.Tier, hidden []string) tierGrants {
 	limits := policy.Tiers[int(tier)]
 	grants := tierGrants{Sudo: policy.Runs(int(tier), "sudo"), Signals: limits.Anything || limits.Signals}
@@ -48,7 +46,7 @@ func grantsOf(policy *guard.Policy, tier escalation.Tier, hidden []string) tierG
 // sandboxes makes the sandboxes of sessions.
 type sandboxes struct {
 	choice config.Sandbox
-	// hidden is what no tier with a sandbox may read.
+	// hidden lists what no tier with a sandbox may read, unless the policy names it.
 	hidden []string
 	policy *guard.Policy
 }
@@ -59,9 +57,9 @@ func newSandboxes(cfg config.Config, policy *guard.Policy, environ []string, hid
 
 // of returns the sandbox of a session, or nil and why there is none.
 //
-// Tier 3 has none: it mounts, installs, looks into processes and writes wherever a repair takes it. Landlock grants
-// only, so to keep just the worker's files from it would keep it from making anything beside them, and from all
-// mounts. CLAUDEOPS_AGENT_USER is what keeps them from tier 3.
+// Tier 3 has none: it mounts, installs, inspects processes and writes wherever a repair needs it. Landlock can only grant,
+// so hiding just the worker's files would also deny mounts, and new files beside the hidden ones. To keep the worker's files
+// from Tier 3, set CLAUDEOPS_AGENT_USER.
 func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sandbox, why string) {
 	if s.choice == config.SandboxOff {
 		return nil, "off"
@@ -85,8 +83,8 @@ func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sa
 	return sandbox, ""
 }
 
-// hiddenPaths lists what is the worker's, or another user's: the state with the records in it, the archive, the homes,
-// and the files of credentials that its environment names.
+// hiddenPaths lists the paths of the worker and of other users: the state with the records, the archive, the homes, and
+// the files of credentials that the environment names.
 func hiddenPaths(cfg config.Config, environ []string) []string {
 	hidden := []string{cfg.State.Dir, cfg.AgentsDir(), "/etc/claudeops", sharedTempDir(os.Getuid())}
 	if account := cfg.Claude.Account; account != nil {
@@ -110,7 +108,8 @@ func hiddenPaths(cfg config.Config, environ []string) []string {
 	return hidden
 }
 
-// sharedTempDir is where the CLI keeps what commands print, of all sessions of a user that are in no sandbox.
+// sharedTempDir returns the directory in which the CLI keeps the output of commands, for all sessions of a user that have no
+// sandbox.
 func sharedTempDir(uid int) string { return filepath.Join("/tmp", "claude-"+strconv.Itoa(uid)) }
 
 // holds returns a function that reports whether a directory is path, or path lies below it.
@@ -121,7 +120,7 @@ func holds(path string) func(dir string) bool {
 	}
 }
 
-// secretNames are what holds keys in a home.
+// secretNames lists the files and directories of a home that hold keys.
 func secretNames() []string {
 	return []string{
 		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".local", ".netrc", ".git-credentials", ".pgpass",
@@ -129,7 +128,7 @@ func secretNames() []string {
 	}
 }
 
-// credentialFiles are the files that variables of this process name, of Temporal's and of the clouds.
+// credentialFiles lists the files that the variables of Temporal and of the clouds name.
 func credentialFiles(environ []string) []string {
 	var files []string
 	for _, variable := range environ {
@@ -143,10 +142,10 @@ func credentialFiles(environ []string) []string {
 	return files
 }
 
-// firstPerson is the number from which on users are people, on all usual systems.
+// firstPerson is the lowest user ID of people, on all usual systems.
 const firstPerson = 1000
 
-// homes are the home directories of people, root and this process's user.
+// homes lists the home directories of people, of root and of this process's user.
 func homes(environ []string) []string {
 	found := []string{"/home", "/root"}
 	for _, variable := range environ {
@@ -172,7 +171,7 @@ func homes(environ []string) []string {
 	return found
 }
 
-// resolved returns the real path of a directory that the operator named; none if it does not exist.
+// resolved returns the real path of a directory; none if it does not exist.
 func resolved(dir string) []string {
 	place, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -181,55 +180,8 @@ func resolved(dir string) []string {
 	return []string{place}
 }
 
-// SandboxFinding says which sandbox agents get here, and what is missing; it fails where the configuration cannot be
-// fulfilled. It tries with the grants of the tiers that have one.
-func SandboxFinding(ctx context.Context, cfg config.Config, environ []string) (string, error) {
-	policy, err := cfg.Guard.LoadPolicy()
-	if err != nil {
-		return "", err
-	}
-	boxes := newSandboxes(cfg, policy, environ)
-	var said []string
-	for _, tier := range []escalation.Tier{escalation.TierObserve, escalation.TierSafeRepair} {
-		sandbox, why := boxes.of(activities.AgentRun{
-			Tier: tier, Directory: cfg.Claude.WorkDir,
-		}, nil)
-		if sandbox != nil {
-			var err error
-			if why, err = claude.ProbeSandbox(ctx, ClaudeOptions(cfg.Claude, environ), sandbox); err != nil {
-				return "", err
-			}
-		}
-		said = append(said, fmt.Sprintf("%s: %s", tier, why))
-	}
-	return strings.Join(said, "; "), nil
-}
-
-// CheckAgentUser tries whether agents can run as the user that is configured, and get at their directories.
-func CheckAgentUser(ctx context.Context, cfg config.Config, environ []string) error {
-	account := cfg.Claude.Account
-	if account == nil {
-		return nil
-	}
-	options := ClaudeOptions(cfg.Claude, environ)
-	if _, err := claude.ProbeSandbox(ctx, options, nil); err != nil {
-		return fmt.Errorf("%sAGENT_USER=%s: %w; run the worker as root, or unset it", config.Prefix, account.Name, err)
-	}
-	for _, dir := range append([]string{cfg.Claude.ConfigDir, cfg.Claude.WorkDir}, cfg.Claude.Repositories...) {
-		err := claude.AsUser(options.User, func() error {
-			_, err := os.ReadDir(dir)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("%sAGENT_USER=%s cannot get at a directory of the agents: %w; give that user the rights to it and to "+
-				"pass through those above it, or name another directory", config.Prefix, account.Name, err)
-		}
-	}
-	return nil
-}
-
-// newTempDir makes an agent's own directory for temporary files, in that of the system: the CLI passes on to commands
-// only a path that is short enough for the names of sockets. What a killed worker leaves there is the system's to remove.
+// newTempDir makes an agent's own directory for temporary files, below the system's: the CLI passes it on to commands only
+// if its path is short enough for the names of sockets. The system removes what a killed worker leaves there.
 func newTempDir(owner *config.Account) (dir string, err error) {
 	parent, err := filepath.EvalSymlinks(os.TempDir())
 	if err != nil {

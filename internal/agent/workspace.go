@@ -1,4 +1,4 @@
-package supervisor
+package agent
 
 import (
 	"crypto/rand"
@@ -15,14 +15,12 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// desk is the directory in which the agent of a session gets and leaves files: one for each chain,
-// below the agents' working directory. It lasts as long as the session's process, because a chain
-// never runs two of them at a time.
+// workspace is the directory in which the agent of a session gets and leaves files: one for each chain, below the agents'
+// working directory. It lasts as long as the session's process, because a chain never runs two of them at a time.
 //
-// Agents may write there. So nothing in it is trusted: what is opened or removed is what is meant,
-// and never what a link leads to.
-type desk struct {
-	// all holds the desks, and own is this one.
+// Agents may write there, so nothing in it is trusted: no link is followed when a file is opened or removed.
+type workspace struct {
+	// all is the directory of all workspaces, and own is this one.
 	all, own *os.Root
 	name     string
 	// path is the absolute path of own.
@@ -35,9 +33,8 @@ const (
 	ignoreAll  = "*\n"
 )
 
-// openDesk sets up the desk of a chain, with the cooldowns on it and nothing else: what an earlier
-// process left there is removed.
-func openDesk(workDir, chainID string, cooldowns []escalation.ServiceState) (d *desk, err error) {
+// openWorkspace sets up the workspace of a chain with the file of cooldowns, and removes what an earlier process left there.
+func openWorkspace(workDir, chainID string, cooldowns []escalation.ServiceState) (w *workspace, err error) {
 	work, err := os.OpenRoot(workDir)
 	if err != nil {
 		return nil, err
@@ -48,34 +45,43 @@ func openDesk(workDir, chainID string, cooldowns []escalation.ServiceState) (d *
 		return nil, err
 	}
 	name := activities.ChainDirName(chainID)
-	d = &desk{all: all, name: name, path: filepath.Join(workDir, activities.ChainsDir, name)}
-	if err := d.setUp(cooldowns); err != nil {
-		return nil, errors.Join(fmt.Errorf("set up %s: %w", d.path, err), d.close())
+	w = &workspace{all: all, name: name, path: filepath.Join(workDir, activities.ChainsDir, name)}
+	if err := w.setUp(cooldowns); err != nil {
+		return nil, errors.Join(fmt.Errorf("set up %s: %w", w.path, err), w.close())
 	}
-	return d, nil
+	return w, nil
 }
 
-func (d *desk) setUp(cooldowns []escalation.ServiceState) error {
-	if err := replaceFile(d.all, ignoreFile, []byte(ignoreAll)); err != nil {
+// setUp removes what is in the workspace, and writes the file of cooldowns.
+func (w *workspace) setUp(cooldowns []escalation.ServiceState) error {
+	if err := replaceFile(w.all, ignoreFile, []byte(ignoreAll)); err != nil {
 		return err
 	}
-	if err := d.all.RemoveAll(d.name); err != nil {
+	if err := w.all.RemoveAll(w.name); err != nil {
 		return err
 	}
-	own, err := makeDir(d.all, d.name)
+	own, err := makeDir(w.all, w.name)
 	if err != nil {
 		return err
 	}
-	d.own = own
+	w.own = own
 	state, err := json.MarshalIndent(escalation.NewCooldownState(cooldowns), "", "  ")
 	if err != nil {
 		return err
 	}
-	return replaceFile(d.own, activities.CooldownFile, append(state, '\n'))
+	return replaceFile(w.own, activities.CooldownFile, append(state, '\n'))
 }
 
-// makeDir opens a directory of root, and makes it if need be. A file or a link of that name, which
-// only an agent can have put there, gives way.
+// asked returns the files that the run asks the agent to leave there.
+func (w *workspace) asked(run activities.AgentRun) []string {
+	if w == nil || !run.LeavesHandoff {
+		return nil
+	}
+	return []string{filepath.Join(w.path, activities.HandoffFile)}
+}
+
+// makeDir opens a directory of root, and makes it if need be. It removes a file or a link of that name, which only an agent
+// can have put there.
 func makeDir(root *os.Root, name string) (*os.Root, error) {
 	info, err := root.Lstat(name)
 	if err == nil && !info.IsDir() {
@@ -100,8 +106,7 @@ func makeDir(root *os.Root, name string) (*os.Root, error) {
 	return dir, nil
 }
 
-// isStill reports whether what root calls name, itself and not what it links to, is the directory
-// that dir has open.
+// isStill reports whether name in root is still the directory that dir has open, and no link to it.
 func isStill(root *os.Root, name string, dir *os.Root) (bool, error) {
 	found, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,8 +122,7 @@ func isStill(root *os.Root, name string, dir *os.Root) (bool, error) {
 	return os.SameFile(found, opened), nil
 }
 
-// replaceFile writes a file that is there with its whole content or not at all, in place of
-// whatever has its name.
+// replaceFile writes a file atomically, in place of whatever has its name.
 func replaceFile(root *os.Root, name string, content []byte) error {
 	draft := name + "." + rand.Text()
 	file, err := root.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -135,25 +139,23 @@ func replaceFile(root *os.Root, name string, content []byte) error {
 	return nil
 }
 
-// take reads and removes the file that the agent left, if it did. It reads no more than one byte
-// beyond longest.
-func (d *desk) take(name string, longest int64) activities.LeftFile {
-	// The name is taken away first, so that what is read is what is removed.
+// take reads and removes a file that the agent may have left. It reads at most one byte beyond longest.
+func (w *workspace) take(name string, longest int64) activities.LeftFile {
+	// It is renamed first, so that the file that is read is the one that is removed.
 	taken := name + "." + rand.Text()
-	if err := d.own.Rename(name, taken); errors.Is(err, fs.ErrNotExist) {
+	if err := w.own.Rename(name, taken); errors.Is(err, fs.ErrNotExist) {
 		return activities.LeftFile{}
 	} else if err != nil {
 		return activities.LeftFile{Problem: err.Error()}
 	}
-	content, err := readRegular(d.own, taken, longest)
-	if err := errors.Join(err, d.own.RemoveAll(taken)); err != nil {
+	content, err := readRegular(w.own, taken, longest)
+	if err := errors.Join(err, w.own.RemoveAll(taken)); err != nil {
 		return activities.LeftFile{Problem: err.Error()}
 	}
 	return activities.LeftFile{Content: content}
 }
 
-// readRegular reads up to one byte more than longest of a regular file. It follows no link and
-// waits for no pipe.
+// readRegular reads at most one byte beyond longest of a regular file. It follows no link and waits for no pipe.
 func readRegular(root *os.Root, name string, longest int64) (content []byte, err error) {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -177,15 +179,15 @@ func readRegular(root *os.Root, name string, longest int64) (content []byte, err
 	return io.ReadAll(io.LimitReader(file, longest+1)) // never nil: empty is not absent
 }
 
-// close removes the desk, unless another process of the chain has set up its own in the meantime.
-func (d *desk) close() error {
+// close removes the workspace, unless another process of the chain has set up its own in the meantime.
+func (w *workspace) close() error {
 	var err error
-	if d.own != nil {
+	if w.own != nil {
 		var same bool
-		if same, err = isStill(d.all, d.name, d.own); same {
-			err = errors.Join(err, d.all.RemoveAll(d.name))
+		if same, err = isStill(w.all, w.name, w.own); same {
+			err = errors.Join(err, w.all.RemoveAll(w.name))
 		}
-		err = errors.Join(err, d.own.Close())
+		err = errors.Join(err, w.own.Close())
 	}
-	return errors.Join(err, d.all.Close())
+	return errors.Join(err, w.all.Close())
 }

@@ -1,4 +1,4 @@
-package supervisor
+package agent
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // shelf keeps decisions, unless it is away.
 type shelf struct {
-	guardRecords
+	Records
 
 	away bool
 	kept []escalation.CallDecision
@@ -30,7 +30,7 @@ func (s *shelf) AppendDecisions(_ context.Context, decisions []escalation.CallDe
 	return nil
 }
 
-func newAuditOf(records guardRecords) *callAudit {
+func newAuditOf(records Records) *callAudit {
 	return &callAudit{
 		records: records, logger: slog.New(slog.DiscardHandler), chainID: "chain-1", executable: "/usr/bin/worker", known: map[string]bool{},
 	}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package supervisor
+package agent
 
 import (
 	"os"
@@ -22,7 +22,7 @@ func TestConversationsOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only the superuser changes users")
 	}
-	home, err := os.MkdirTemp("", "supervisor-test-") //nolint:usetesting // below t.TempDir another user sees nothing
+	home, err := os.MkdirTemp("", "agent-test-") //nolint:usetesting // below t.TempDir another user sees nothing
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(home)) })
 	require.NoError(t, os.Chmod(home, 0o755)) //nolint:gosec // for another user

@@ -1,4 +1,4 @@
-package supervisor
+package agent
 
 import (
 	"encoding/json"
@@ -23,14 +23,14 @@ func states(services ...string) []escalation.ServiceState {
 	return all
 }
 
-func mustOpenDesk(t *testing.T, workDir, chainID string, cooldowns ...escalation.ServiceState) *desk {
+func mustOpenWorkspace(t *testing.T, workDir, chainID string, cooldowns ...escalation.ServiceState) *workspace {
 	t.Helper()
-	d, err := openDesk(workDir, chainID, cooldowns)
+	w, err := openWorkspace(workDir, chainID, cooldowns)
 	require.NoError(t, err)
-	return d
+	return w
 }
 
-// outside is a directory that no desk may reach, with a file in it.
+// outside is a directory that no workspace may reach, with a file in it.
 func outside(t *testing.T) (dir, file string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -49,31 +49,31 @@ func requirePrecious(t *testing.T, file string) {
 	require.Len(t, entries, 1)
 }
 
-func TestDeskTellsCooldownsAndLeavesNothing(t *testing.T) {
+func TestWorkspaceTellsCooldownsAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
-	d := mustOpenDesk(t, work, "chain-1", states("web")...)
-	for _, dir := range []string{filepath.Join(work, activities.ChainsDir), d.path} {
+	w := mustOpenWorkspace(t, work, "chain-1", states("web")...)
+	for _, dir := range []string{filepath.Join(work, activities.ChainsDir), w.path} {
 		info, err := os.Stat(dir)
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 	}
-	content, err := os.ReadFile(filepath.Join(d.path, activities.CooldownFile))
+	content, err := os.ReadFile(filepath.Join(w.path, activities.CooldownFile))
 	require.NoError(t, err)
 	handoff, err := json.Marshal(escalation.NewHandoff(1, 2, nil, states("web")).Cooldowns)
 	require.NoError(t, err)
 	require.JSONEq(t, string(handoff), string(content), "the shape of a handoff's cooldown_state")
-	require.Equal(t, activities.LeftFile{}, d.take(activities.HandoffFile, 10), "nothing was left")
+	require.Equal(t, activities.LeftFile{}, w.take(activities.HandoffFile, 10), "nothing was left")
 
-	require.NoError(t, d.close())
-	require.NoDirExists(t, d.path)
+	require.NoError(t, w.close())
+	require.NoDirExists(t, w.path)
 	entries, err := os.ReadDir(filepath.Join(work, activities.ChainsDir))
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
 	require.Equal(t, ignoreFile, entries[0].Name())
 }
 
-func TestDeskKeepsARepositoryClean(t *testing.T) {
+func TestWorkspaceKeepsARepositoryClean(t *testing.T) {
 	t.Parallel()
 	_, err := exec.LookPath("git")
 	require.NoError(t, err, "the test needs git: install it")
@@ -86,13 +86,13 @@ func TestDeskKeepsARepositoryClean(t *testing.T) {
 		return string(output)
 	}
 	git("init")
-	d := mustOpenDesk(t, work, "chain-1")
+	w := mustOpenWorkspace(t, work, "chain-1")
 	require.Empty(t, git("status", "--porcelain", "--untracked-files=all"))
-	require.NoError(t, d.close())
+	require.NoError(t, w.close())
 	require.Empty(t, git("status", "--porcelain", "--untracked-files=all"))
 }
 
-func TestDeskOfAnyChain(t *testing.T) {
+func TestWorkspaceOfAnyChain(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
 	names := map[string]string{}
@@ -104,17 +104,17 @@ func TestDeskOfAnyChain(t *testing.T) {
 		require.Regexp(t, `^[A-Za-z0-9_][A-Za-z0-9_-]{0,50}$`, name, "%q", chainID)
 		require.Empty(t, names[strings.ToLower(name)], "%q shares its directory with %q", chainID, names[strings.ToLower(name)])
 		names[strings.ToLower(name)] = "it: " + chainID
-		d := mustOpenDesk(t, work, chainID)
-		require.Equal(t, filepath.Join(work, activities.ChainsDir), filepath.Dir(d.path))
-		require.FileExists(t, filepath.Join(d.path, activities.CooldownFile))
-		require.NoError(t, d.close())
+		w := mustOpenWorkspace(t, work, chainID)
+		require.Equal(t, filepath.Join(work, activities.ChainsDir), filepath.Dir(w.path))
+		require.FileExists(t, filepath.Join(w.path, activities.CooldownFile))
+		require.NoError(t, w.close())
 	}
 }
 
-func TestDesksOfTwoChains(t *testing.T) {
+func TestWorkspacesOfTwoChains(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
-	first, second := mustOpenDesk(t, work, "a/b", states("web")...), mustOpenDesk(t, work, "a-b")
+	first, second := mustOpenWorkspace(t, work, "a/b", states("web")...), mustOpenWorkspace(t, work, "a-b")
 	require.NoError(t, os.WriteFile(filepath.Join(first.path, activities.HandoffFile), []byte("first"), 0o600))
 	require.Nil(t, second.take(activities.HandoffFile, 10).Content)
 	require.NoError(t, second.close())
@@ -122,7 +122,7 @@ func TestDesksOfTwoChains(t *testing.T) {
 	require.NoError(t, first.close())
 }
 
-func TestDeskTakes(t *testing.T) {
+func TestWorkspaceTakes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		leave func(t *testing.T, path, precious string)
@@ -173,20 +173,20 @@ func TestDeskTakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, precious := outside(t)
-			d := mustOpenDesk(t, t.TempDir(), "chain-1")
-			tt.leave(t, filepath.Join(d.path, activities.HandoffFile), precious)
-			require.Equal(t, tt.want, d.take(activities.HandoffFile, 10))
-			entries, err := os.ReadDir(d.path)
+			w := mustOpenWorkspace(t, t.TempDir(), "chain-1")
+			tt.leave(t, filepath.Join(w.path, activities.HandoffFile), precious)
+			require.Equal(t, tt.want, w.take(activities.HandoffFile, 10))
+			entries, err := os.ReadDir(w.path)
 			require.NoError(t, err)
 			require.Len(t, entries, 1, "what was taken is gone")
-			require.NoError(t, d.close())
+			require.NoError(t, w.close())
 			requirePrecious(t, precious)
 		})
 	}
 }
 
-// What agents plant where a desk is to be must lead nowhere.
-func TestDeskFollowsNoLink(t *testing.T) {
+// What agents plant where a workspace is to be must lead nowhere.
+func TestWorkspaceFollowsNoLink(t *testing.T) {
 	t.Parallel()
 	chains, own := activities.ChainsDir, filepath.Join(activities.ChainsDir, activities.ChainDirName("chain-1"))
 	for name, plant := range map[string]func(t *testing.T, work, dir string){
@@ -229,17 +229,17 @@ func TestDeskFollowsNoLink(t *testing.T) {
 			work := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(work, "inside"), nil, 0o600))
 			plant(t, work, dir)
-			d := mustOpenDesk(t, work, "chain-1", states("web")...)
-			for _, path := range []string{filepath.Join(work, chains), d.path, filepath.Join(d.path, activities.CooldownFile), filepath.Join(work, chains, ignoreFile)} {
+			w := mustOpenWorkspace(t, work, "chain-1", states("web")...)
+			for _, path := range []string{filepath.Join(work, chains), w.path, filepath.Join(w.path, activities.CooldownFile), filepath.Join(work, chains, ignoreFile)} {
 				info, err := os.Lstat(path)
 				require.NoError(t, err)
 				require.Zero(t, info.Mode()&os.ModeSymlink, path)
 			}
 			// And once more, while the agent works.
-			require.NoError(t, os.Rename(d.path, d.path+"-moved"))
-			require.NoError(t, os.Symlink(dir, d.path))
-			require.Nil(t, d.take("precious", 10).Content)
-			require.NoError(t, d.close())
+			require.NoError(t, os.Rename(w.path, w.path+"-moved"))
+			require.NoError(t, os.Symlink(dir, w.path))
+			require.Nil(t, w.take("precious", 10).Content)
+			require.NoError(t, w.close())
 			requirePrecious(t, precious)
 			require.FileExists(t, filepath.Join(work, "inside"))
 		})
@@ -247,12 +247,12 @@ func TestDeskFollowsNoLink(t *testing.T) {
 }
 
 // A worker that is slow to notice that its attempt is over must not remove what the next has set up.
-func TestDeskLeavesItsSuccessorAlone(t *testing.T) {
+func TestWorkspaceLeavesItsSuccessorAlone(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
-	first := mustOpenDesk(t, work, "chain-1", states("web")...)
+	first := mustOpenWorkspace(t, work, "chain-1", states("web")...)
 	require.NoError(t, os.WriteFile(filepath.Join(first.path, activities.HandoffFile), []byte("stale"), 0o600))
-	second := mustOpenDesk(t, work, "chain-1", states("db")...)
+	second := mustOpenWorkspace(t, work, "chain-1", states("db")...)
 	require.Nil(t, second.take(activities.HandoffFile, 10).Content, "what an earlier process left is gone")
 	require.NoError(t, first.close())
 	content, err := os.ReadFile(filepath.Join(second.path, activities.CooldownFile))
@@ -262,16 +262,16 @@ func TestDeskLeavesItsSuccessorAlone(t *testing.T) {
 	require.NoDirExists(t, second.path)
 }
 
-func TestDeskInAReadOnlyDirectory(t *testing.T) {
+func TestWorkspaceInAReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {
 		work := filepath.Join(t.TempDir(), "missing") // root may write anywhere
-		_, err := openDesk(work, "chain-1", nil)
+		_, err := openWorkspace(work, "chain-1", nil)
 		require.ErrorIs(t, err, os.ErrNotExist)
 		return
 	}
 	work := t.TempDir()
 	require.NoError(t, os.Chmod(work, 0o500)) //nolint:gosec // a directory needs the x bit
-	_, err := openDesk(work, "chain-1", nil)
+	_, err := openWorkspace(work, "chain-1", nil)
 	require.ErrorIs(t, err, os.ErrPermission)
 }

@@ -1,0 +1,304 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/redact"
+)
+
+// ReportTime is how long an interrupted session needs, beyond the grace of its agent, to archive its conversation and to
+// tell Temporal how it ended.
+const ReportTime = 10 * time.Second
+
+// Runner runs sessions with the claude CLI.
+type Runner struct {
+	cli           *claude.CLI
+	keys          keys
+	settings      config.Claude
+	conversations conversations
+	sandboxes     sandboxes
+	guards        *guards
+	mask          *redact.Redactor
+	logger        *slog.Logger
+	// draining ends when interrupt is called: then the agents that still run are ended.
+	draining  context.Context
+	interrupt context.CancelFunc
+}
+
+var _ activities.Agent = (*Runner)(nil)
+
+// New returns a Runner. Close releases what it holds.
+func New(ctx context.Context, options Options) (*Runner, error) {
+	keys, err := openKeys(ctx, options.CLI, ClaudeOptions(options.Config.Claude, options.Environ), options.Logger)
+	if err != nil {
+		return nil, errors.Join(err, keys.close())
+	}
+	guards, err := newGuards(options)
+	if err != nil {
+		return nil, errors.Join(err, keys.close())
+	}
+	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
+	return &Runner{
+		cli:           options.CLI,
+		keys:          keys,
+		settings:      options.Config.Claude,
+		conversations: conversations{options.CLI, options.Archive, options.Logger},
+		sandboxes:     newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets),
+		guards:        guards,
+		mask:          options.Mask,
+		logger:        options.Logger,
+		draining:      draining,
+		interrupt:     interrupt,
+	}, nil
+}
+
+// Interrupt ends the agents that run, and every one that is started after it. Run then returns activities.ErrDraining.
+func (r *Runner) Interrupt() { r.interrupt() }
+
+// Close interrupts agents that still run, revokes their keys, and answers no call of theirs any more.
+func (r *Runner) Close() error {
+	r.interrupt()
+	return errors.Join(r.guards.close(), r.keys.close())
+}
+
+// Run implements activities.Agent.
+func (r *Runner) Run(
+	ctx context.Context, order activities.AgentRun, observe func(activities.AgentProgress),
+) (activities.AgentReport, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	unhook := context.AfterFunc(r.draining, func() { cancel(activities.ErrDraining) })
+	defer unhook()
+	// Processes of an earlier attempt may have outlived their worker. Two agents must never work on one conversation.
+	if _, err := claude.EndSession(order.SessionID); err != nil {
+		return notStarted(err)
+	}
+	run, err := r.inDirectory(order)
+	if err != nil {
+		return notStarted(err)
+	}
+	found, end, err := r.openConversation(ctx, run)
+	if err != nil {
+		return notStarted(err)
+	}
+	report, err := r.start(ctx, run, end, observe)
+	if err == nil {
+		return report, nil
+	}
+	report.Error = err.Error()
+	if errors.Is(context.Cause(ctx), activities.ErrDraining) {
+		report.Status = escalation.SessionStopped
+		return report, activities.ErrDraining
+	}
+	failure, ok := errors.AsType[*claude.Error](err)
+	if !ok {
+		report.Status = escalation.SessionFailed
+		return report, err
+	}
+	report.Status = statusOf(failure.Kind, run.Resume != "")
+	if report.Status == escalation.SessionResumeFailed && !found {
+		report.Status = escalation.SessionTranscriptLost
+		report.Error += "; it is neither on this host nor in the archive"
+	}
+	if failure.Retryable() {
+		return report, err
+	}
+	return report, nil
+}
+
+// HasConversation implements activities.Agent. It copies a conversation that is only in the archive to this host.
+func (r *Runner) HasConversation(ctx context.Context, directory, sessionID string) (bool, error) {
+	run, err := r.inDirectory(activities.AgentRun{Directory: directory})
+	if err != nil {
+		return false, err
+	}
+	local, err := r.conversations.copyOf(run.Directory, sessionID)
+	if err != nil {
+		return false, err
+	}
+	if _, err := r.conversations.restore(ctx, sessionID, local); err != nil && ctx.Err() == nil {
+		return false, err
+	}
+	return r.cli.HasTranscript(run.Directory, sessionID)
+}
+
+// start runs the CLI for a session whose conversation is open, and cleans up. If the guard was not asked about a call, the
+// session has failed.
+func (r *Runner) start(
+	ctx context.Context, run activities.AgentRun, end func(), observe func(activities.AgentProgress),
+) (activities.AgentReport, error) {
+	workspace := r.openWorkspace(run)
+	key := r.keys.open(run)
+	invocation := r.invocation(run, workspace)
+	invocation.API = key.endpoint()
+	without, free := r.confine(&invocation, run, workspace)
+	watch, err := r.guards.open(run, &invocation, workspace.asked(run))
+	var result claude.Result
+	if err == nil {
+		result, err = r.cli.Run(ctx, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })
+	}
+	count := key.end() // first of all: processes that the agent has left behind can no longer ask the model
+	unguarded := watch.close(ctx, result.Made, endedByItself(err))
+	end()
+	free()
+	report := r.report(run, result, count)
+	report.Sandbox = r.describeSandbox(result, without)
+	report.Handoff = r.closeWorkspace(workspace, run)
+	switch {
+	case unguarded != nil:
+		report.Status, report.Error = escalation.SessionFailed, unguarded.Error()
+		err = nil // another attempt would end in the same way
+	case err == nil:
+		report.Status = escalation.SessionCompleted
+	}
+	return report, explained(err, count)
+}
+
+// inDirectory returns run with the directory that it works in. A chain names the directory, but the configuration of this
+// host decides whether agents may work there: another worker may allow what this one does not.
+func (r *Runner) inDirectory(run activities.AgentRun) (activities.AgentRun, error) {
+	if run.Directory == "" {
+		run.Directory = r.settings.WorkDir
+	} else if !slices.Contains(r.settings.Repositories, run.Directory) {
+		return run, fmt.Errorf("%s is not in %sREPOSITORIES of this worker", run.Directory, config.Prefix)
+	}
+	return run, nil
+}
+
+// openConversation restores the conversation that the run starts from, and reports whether there is one. It archives the
+// conversation that the run writes until end is called.
+//
+// A conversation that is not found is no error, because the CLI looks in more places.
+func (r *Runner) openConversation(ctx context.Context, run activities.AgentRun) (found bool, end func(), err error) {
+	own, err := r.conversations.copyOf(run.Directory, run.SessionID)
+	if err != nil {
+		return false, nil, err
+	}
+	origin := own
+	if run.Resume != "" && run.Resume != run.SessionID {
+		if origin, err = r.conversations.copyOf(run.Directory, run.Resume); err != nil {
+			return false, nil, err
+		}
+	}
+	if run.Resume != "" {
+		found, err = r.conversations.restore(ctx, run.Resume, origin)
+	}
+	if err != nil && ctx.Err() == nil { // else the run ends before it begins, with the right status
+		return false, nil, err
+	}
+	endSaving := r.conversations.keep(ctx, run.SessionID, own)
+	return found, func() {
+		limit := lastSaveLimit
+		if r.draining.Err() != nil {
+			limit = drainSaveLimit
+		}
+		endSaving(limit)
+	}, nil
+}
+
+// openWorkspace sets up the workspace of a session; nil if that cannot be done, for example in a working directory that is
+// read-only. An agent can look and repair without one.
+func (r *Runner) openWorkspace(run activities.AgentRun) *workspace {
+	var opened *workspace
+	err := r.cli.AsUser(func() (err error) {
+		opened, err = openWorkspace(run.Directory, run.ChainID, run.Cooldowns)
+		return err
+	})
+	if err != nil {
+		r.logger.Warn("the agent gets no file of cooldowns", "chain_id", run.ChainID, "session_id", run.SessionID, "error", err)
+		return nil
+	}
+	return opened
+}
+
+// closeWorkspace returns the file that the agent was asked to leave, with its secrets masked, and removes the workspace.
+func (r *Runner) closeWorkspace(opened *workspace, run activities.AgentRun) (left activities.LeftFile) {
+	if opened == nil {
+		left.Problem = "there was no directory to leave it in"
+		return left
+	}
+	err := r.cli.AsUser(func() error {
+		if run.LeavesHandoff {
+			left = opened.take(activities.HandoffFile, escalation.MaxHandoffBytes)
+			left.Content, left.Problem = r.mask.JSON(left.Content), r.mask.Text(left.Problem)
+		}
+		return opened.close()
+	})
+	if err != nil {
+		r.logger.Warn("the chain's directory could not be removed", "chain_id", run.ChainID, "error", err)
+	}
+	return left
+}
+
+// confine adds a sandbox to the invocation, or returns why the session gets none. It also gives the session a directory
+// for temporary files, which free removes.
+func (r *Runner) confine(
+	invocation *claude.Invocation, run activities.AgentRun, opened *workspace,
+) (without string, free func()) {
+	free = func() {}
+	var own []string
+	for _, directory := range resolved(run.Directory) {
+		if opened != nil {
+			own = append(own, filepath.Join(directory, activities.ChainsDir, opened.name))
+		}
+	}
+	invocation.Sandbox, without = r.sandboxes.of(run, own)
+	temporary, err := newTempDir(r.settings.Account)
+	if err != nil {
+		r.logger.Warn("the agent gets no directory for temporary files", "session_id", run.SessionID, "error", err)
+		return without, free
+	}
+	if invocation.Sandbox != nil {
+		invocation.Sandbox.Writable = append(invocation.Sandbox.Writable, temporary)
+	}
+	invocation.Env["TMPDIR"], invocation.Env["CLAUDE_CODE_TMPDIR"] = temporary, temporary
+	return without, func() {
+		if err := os.RemoveAll(temporary); err != nil {
+			r.logger.Warn("an agent's temporary files could not be removed", "session_id", run.SessionID, "error", err)
+		}
+	}
+}
+
+// invocation translates a run for the driver.
+func (r *Runner) invocation(run activities.AgentRun, opened *workspace) claude.Invocation {
+	// With the driver's own variable, programs that the agent starts can tell to which chain and session they belong.
+	env := map[string]string{
+		"CLAUDEOPS_CHAIN_ID": run.ChainID,
+		"CLAUDEOPS_TIER":     fmt.Sprint(int(run.Tier)),
+	}
+	if opened != nil {
+		env["CLAUDEOPS_CHAIN_DIR"] = opened.path
+	}
+	return claude.Invocation{
+		SessionID:       run.SessionID,
+		Resume:          run.Resume,
+		Prompt:          run.Prompt,
+		Model:           run.Policy.Model,
+		SystemPrompt:    r.settings.Environment,
+		Schema:          run.Schema,
+		Tools:           run.Policy.Tools,
+		AllowedTools:    run.Policy.AllowedTools,
+		DisallowedTools: run.Policy.DisallowedTools,
+		MaxTurns:        run.Policy.MaxTurns,
+		MaxBudgetUSD:    run.Policy.BudgetUSD,
+		Limits: claude.Limits{
+			Wall:      run.Policy.Timeout.Std(),
+			FirstByte: r.settings.FirstByteTimeout,
+			Idle:      r.settings.IdleTimeout,
+			Grace:     r.settings.StopGrace,
+		},
+		Dir: run.Directory,
+		Env: env,
+	}
+}

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/hook"
+)
+
+// errUnguarded is the error of a session that made calls on which the guard did not decide.
+var errUnguarded = errors.New("the guard was not asked about the agent's calls")
+
+// callAudit records the decisions on the calls of a session, and compares them with the calls that were made.
+type callAudit struct {
+	records Records
+	logger  *slog.Logger
+	chainID string
+	// executable is the program that asks.
+	executable string
+
+	mutex sync.Mutex
+	// pending are not in the records yet.
+	pending []escalation.CallDecision
+	// known are the calls that were decided on.
+	known map[string]bool
+}
+
+// auditLimit is how long an agent waits until its call is recorded. If the records are away, the call is recorded together
+// with a later one.
+const auditLimit = 5 * time.Second
+
+// record records a decision, before the agent is answered.
+func (a *callAudit) record(entry hook.Entry) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if entry.Decision.Rule != hook.RuleUnasked {
+		a.known[entry.Call] = true
+	}
+	a.pending = append(a.pending, escalation.CallDecision{
+		ChainID: a.chainID, SessionID: entry.Session, Tier: escalation.Tier(entry.Tier), At: entry.At, Call: entry.Call,
+		Tool: entry.Tool, Input: string(entry.Input), Allowed: entry.Decision.Allowed, Rule: entry.Decision.Rule,
+		Reason: entry.Decision.Reason, Actions: actionsOf(entry.Decision.Actions),
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), auditLimit)
+	defer cancel()
+	a.write(ctx)
+}
+
+// flush writes what is not in the records yet.
+func (a *callAudit) flush(ctx context.Context) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.write(ctx)
+}
+
+// write writes pending decisions; the caller holds the mutex.
+func (a *callAudit) write(ctx context.Context) {
+	if len(a.pending) == 0 {
+		return
+	}
+	if err := a.records.AppendDecisions(ctx, a.pending); err != nil {
+		a.logger.Warn("decisions on an agent's calls are not in the records yet", "chain_id", a.chainID,
+			"session_id", a.pending[0].SessionID, "decisions", len(a.pending), "error", err)
+		return
+	}
+	a.pending = nil
+}
+
+// check compares the calls that the CLI reports with those that the guard was asked about.
+func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	refused := 0
+	for _, call := range made {
+		switch {
+		case a.known[call.ID] || slices.Contains(unasked, call.Tool):
+		case !call.Failed:
+			return fmt.Errorf("%w: the CLI made its call %s of %s on its own; do not trust this version, and look at what the session did",
+				errUnguarded, call.ID, call.Tool)
+		default: // refused by the CLI itself, for a wrong input for example
+			refused++
+		}
+	}
+	if refused > 0 && len(a.known) == 0 && byItself {
+		return fmt.Errorf("%w: it got none of them, and they were refused (%d); see that agents can run %s",
+			errUnguarded, refused, a.executable)
+	}
+	return nil
+}
+
+// unasked lists the tools that have no effect outside of the conversation.
+var unasked = []string{"StructuredOutput", "TodoWrite"}

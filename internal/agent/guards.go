@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/hook"
+)
+
+// guards have the CLI ask before every call of an agent, and answer by the policy.
+type guards struct {
+	policy *guard.Policy
+	// place returns where the calls of a session take place.
+	place func(directory string, variables map[string]string, asked []string) (guard.Place, error)
+	// executable is this program, which the CLI starts to ask.
+	executable string
+	// sockets is the directory in which sessions have their sockets.
+	sockets string
+	records Records
+	logger  *slog.Logger
+}
+
+// Records keeps the decisions on calls, and counts repairs.
+type Records interface {
+	// AppendDecisions records decisions on calls, with their secrets masked.
+	AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error
+	// Charge enters what a call does into the ledger, or returns why the call is refused.
+	Charge(ctx context.Context, charge escalation.Charge) (*escalation.ChargeRefusal, error)
+	// ReturnCharge takes back the charge of a call that was not made.
+	ReturnCharge(ctx context.Context, sessionID, call string) error
+}
+
+// newGuards makes the directory of the sockets, which close removes.
+func newGuards(options Options) (*guards, error) {
+	executable := options.Executable
+	if executable == "" {
+		var err error
+		if executable, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("find this program, which guards the agents' calls: %w", err)
+		}
+	}
+	if account := options.Config.Claude.Account; account != nil {
+		if err := claude.MayRun(ClaudeOptions(options.Config.Claude, options.Environ).User, executable); err != nil {
+			return nil, fmt.Errorf("%sAGENT_USER=%s cannot be guarded: the worker's program asks about its calls, and that user cannot "+
+				"%w; put it where every user may run it, such as /usr/local/bin", config.Prefix, account.Name, err)
+		}
+	}
+	// A path below the state directory would be too long for a socket.
+	sockets, err := os.MkdirTemp("", "claudeops-guard-")
+	if err != nil {
+		return nil, fmt.Errorf("make the directory of the guard's sockets: %w", err)
+	}
+	if err := passThrough(sockets); err != nil {
+		return nil, errors.Join(err, os.Remove(sockets))
+	}
+	return &guards{
+		policy: options.Policy, place: options.Place, executable: executable, sockets: sockets, records: options.Records,
+		logger: options.Logger,
+	}, nil
+}
+
+// passThrough lets every user pass through a directory, because agents may run as another user. Only its owner may list it.
+func passThrough(dir string) error { return os.Chmod(dir, 0o711) } //nolint:gosec // see above
+
+// close removes the directory of the sockets.
+func (g *guards) close() error { return os.RemoveAll(g.sockets) }
+
+// watch answers the questions of one session.
+type watch struct {
+	post   *hook.Post
+	audit  *callAudit
+	logger *slog.Logger
+}
+
+// open starts to answer for a session, and has its invocation ask. asked are files that the agent is to write.
+func (g *guards) open(run activities.AgentRun, invocation *claude.Invocation, asked []string) (*watch, error) {
+	place, err := g.place(run.Directory, invocation.Env, asked)
+	if err != nil {
+		return nil, err
+	}
+	place.Own = slices.Concat(place.Own, []string{g.sockets}, resolved(g.sockets))
+	tier := tierOf(run)
+	audit := &callAudit{
+		records: g.records, logger: g.logger, chainID: run.ChainID, executable: g.executable, known: map[string]bool{},
+	}
+	post, err := hook.Open(g.sockets, guard.New(g.policy, guard.Host{}), hook.Session{
+		ID: run.SessionID, Tier: int(tier), Place: place, Narrowed: len(run.Policy.AllowedTools) > 0,
+	}, charges{g.records, run}, audit.record)
+	if err != nil {
+		return nil, err
+	}
+	invocation.Guard = &claude.Guard{Settings: hook.Settings(), Env: post.Environment(g.executable)}
+	return &watch{post, audit, g.logger}, nil
+}
+
+// tierOf returns the tier whose permissions a run has: in a dry run those of Tier 1.
+func tierOf(run activities.AgentRun) escalation.Tier {
+	if run.DryRun {
+		return escalation.TierObserve
+	}
+	return run.Tier
+}
+
+// settleLimit bounds the work of a session's guard after the session's end.
+const settleLimit = 10 * time.Second
+
+// close stops answering, and returns the charges of calls that were not made. It returns an error if the CLI made calls
+// without asking, or if no call was asked about although the CLI ended by itself.
+func (w *watch) close(ctx context.Context, made []claude.MadeCall, byItself bool) error {
+	if w == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
+	defer cancel()
+	if err := w.post.Close(ctx); err != nil {
+		w.logger.Warn("what an agent was booked for and did not do may still count as done", "error", err)
+	}
+	w.audit.flush(ctx)
+	return w.audit.check(made, byItself)
+}
+
+// charges enters the repairs of one run into the records.
+type charges struct {
+	records Records
+	run     activities.AgentRun
+}
+
+var _ hook.Ledger = charges{}
+
+// Charge implements hook.Ledger.
+func (c charges) Charge(ctx context.Context, call string, actions []guard.Action) (refusal string, err error) {
+	refused, err := c.records.Charge(ctx, escalation.Charge{
+		ChainID: c.run.ChainID, SessionID: c.run.SessionID, Call: call, At: time.Now(),
+		Actions: actionsOf(actions), Cooldowns: c.run.Limits,
+	})
+	if err != nil || refused == nil {
+		return "", err
+	}
+	return refused.Reason(), nil
+}
+
+// actionsOf translates the actions that the guard found in a call.
+func actionsOf(found []guard.Action) []escalation.CallAction {
+	var actions []escalation.CallAction
+	for _, action := range found {
+		actions = append(actions, escalation.CallAction{Kind: escalation.ActionKind(action.Kind), Service: action.Service})
+	}
+	return actions
+}
+
+// Return implements hook.Ledger.
+func (c charges) Return(ctx context.Context, call string) error {
+	return c.records.ReturnCharge(ctx, c.run.SessionID, call)
+}

@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/apiproxy"
+	"github.com/claudeops/claudeops/internal/claude"
+)
+
+// keys gives each session a key of its own for the model's API, in place of the worker's credentials.
+type keys struct {
+	cli *claude.CLI
+	// proxy is nil where the CLI has to hold the credentials itself: those of a login, or of a cloud.
+	proxy *apiproxy.Proxy
+}
+
+// openKeys starts the proxy that takes the keys, unless agents hold the credentials themselves.
+func openKeys(ctx context.Context, cli *claude.CLI, options claude.Options, logger *slog.Logger) (keys, error) {
+	upstream, found, err := APIUpstream(options)
+	if err != nil || !found {
+		return keys{cli: cli}, err
+	}
+	upstream.Logger = logger
+	proxy, err := apiproxy.Start(ctx, upstream)
+	return keys{cli: cli, proxy: proxy}, err
+}
+
+// sessionKey is the key of a session; the zero value is none.
+type sessionKey struct {
+	*apiproxy.Lease
+
+	url string
+}
+
+// open returns a key for a run, or none where agents hold the credentials themselves.
+func (k keys) open(run activities.AgentRun) sessionKey {
+	if k.proxy == nil {
+		return sessionKey{}
+	}
+	return sessionKey{url: k.proxy.URL(), Lease: k.proxy.Open(apiproxy.Session{
+		ID:        run.SessionID,
+		Permits:   func(asked string) bool { return k.cli.Permits(run.Policy.Model, asked) },
+		Price:     k.price,
+		BudgetUSD: run.Policy.BudgetUSD,
+	})}
+}
+
+// price returns what a call costs, in US dollars.
+func (k keys) price(model string, used apiproxy.Usage) float64 {
+	return k.cli.Price(model, claude.CallUsage{
+		Tokens: claude.Tokens{
+			Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheCreation: used.CacheCreation,
+		},
+		OneHour:     used.Creation.OneHour,
+		WebSearches: used.ServerTools.WebSearches,
+	})
+}
+
+// close stops the proxy.
+func (k keys) close() error {
+	if k.proxy == nil {
+		return nil
+	}
+	return k.proxy.Close()
+}
+
+// endpoint returns where the CLI finds the API, and with which key; nil without a key.
+func (s sessionKey) endpoint() *claude.Endpoint {
+	if s.Lease == nil {
+		return nil
+	}
+	return &claude.Endpoint{URL: s.url, Key: s.Key()}
+}
+
+// count returns what the session has used so far.
+func (s sessionKey) count() apiproxy.Count {
+	if s.Lease == nil {
+		return apiproxy.Count{}
+	}
+	return s.Count()
+}
+
+// end revokes the key, and returns what the session has used.
+func (s sessionKey) end() apiproxy.Count {
+	if s.Lease == nil {
+		return apiproxy.Count{}
+	}
+	return s.Close()
+}

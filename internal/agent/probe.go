@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// ProbeSandbox starts a process in the sandbox of each tier that has one, and describes what the kernel can keep agents
+// from on this host. It fails if the configuration requires more.
+func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (string, error) {
+	policy, err := cfg.Guard.LoadPolicy()
+	if err != nil {
+		return "", err
+	}
+	boxes := newSandboxes(cfg, policy, environ)
+	var said []string
+	for _, tier := range []escalation.Tier{escalation.TierObserve, escalation.TierSafeRepair} {
+		sandbox, why := boxes.of(activities.AgentRun{
+			Tier: tier, Directory: cfg.Claude.WorkDir,
+		}, nil)
+		if sandbox != nil {
+			var err error
+			if why, err = claude.ProbeSandbox(ctx, ClaudeOptions(cfg.Claude, environ), sandbox); err != nil {
+				return "", err
+			}
+		}
+		said = append(said, fmt.Sprintf("%s: %s", tier, why))
+	}
+	return strings.Join(said, "; "), nil
+}
+
+// CheckUser returns why agents cannot run as the configured user, or cannot read their directories.
+func CheckUser(ctx context.Context, cfg config.Config, environ []string) error {
+	account := cfg.Claude.Account
+	if account == nil {
+		return nil
+	}
+	options := ClaudeOptions(cfg.Claude, environ)
+	if _, err := claude.ProbeSandbox(ctx, options, nil); err != nil {
+		return fmt.Errorf("%sAGENT_USER=%s: %w; run the worker as root, or unset it", config.Prefix, account.Name, err)
+	}
+	for _, dir := range append([]string{cfg.Claude.ConfigDir, cfg.Claude.WorkDir}, cfg.Claude.Repositories...) {
+		err := claude.AsUser(options.User, func() error {
+			_, err := os.ReadDir(dir)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%sAGENT_USER=%s cannot get at a directory of the agents: %w; give that user the rights to it and to "+
+				"pass through those above it, or name another directory", config.Prefix, account.Name, err)
+		}
+	}
+	return nil
+}

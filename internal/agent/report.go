@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/apiproxy"
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// notStarted returns the report and the error of a run whose CLI was not started. Another attempt may do better.
+func notStarted(err error) (activities.AgentReport, error) {
+	return activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed, Error: err.Error()}}, err
+}
+
+// report translates the result of a run, and warns of processes that it has left behind.
+func (r *Runner) report(run activities.AgentRun, result claude.Result, count apiproxy.Count) activities.AgentReport {
+	report := reportOf(result)
+	r.settleCost(&report, run, count)
+	if report.Survivors > 0 {
+		r.logger.Warn("processes of an agent could not be ended and may still be at work: look for them by their environment",
+			"session_id", run.SessionID, "processes", report.Survivors, "variable", claude.SessionVariable)
+	}
+	return report
+}
+
+// describeSandbox says for the records what the kernel kept an agent from.
+func (r *Runner) describeSandbox(result claude.Result, without string) string {
+	text := cmp.Or(result.Sandbox, without)
+	if text != "" && r.settings.AgentUser != "" {
+		text += ", as user " + r.settings.AgentUser
+	}
+	return text
+}
+
+// endedByItself reports whether the CLI ended because its agent had finished or used up its limits, and was not stopped.
+func endedByItself(err error) bool {
+	failure, ok := errors.AsType[*claude.Error](err)
+	if !ok {
+		return err == nil
+	}
+	ends := []claude.ErrorKind{claude.KindNoStructuredOutput, claude.KindSchemaNotMet, claude.KindMaxTurns, claude.KindBudget}
+	return slices.Contains(ends, failure.Kind)
+}
+
+// statusOf returns the status of a session whose CLI failed so.
+func statusOf(kind claude.ErrorKind, resumed bool) escalation.SessionStatus {
+	switch kind {
+	case claude.KindNoStructuredOutput, claude.KindSchemaNotMet:
+		// The agent has finished. The activity judges that it gave no verdict.
+		return escalation.SessionCompleted
+	case claude.KindNoConversation, claude.KindPromptTooLong:
+		if resumed {
+			return escalation.SessionResumeFailed
+		}
+		return escalation.SessionFailed
+	case claude.KindTimedOut:
+		return escalation.SessionTimedOut
+	case claude.KindMaxTurns, claude.KindBudget:
+		return escalation.SessionBudgetExhausted
+	case claude.KindStopped:
+		return escalation.SessionStopped
+	case claude.KindInvalid, claude.KindUsage, claude.KindSessionInUse, claude.KindAuth, claude.KindRefused,
+		claude.KindNotStarted, claude.KindUnavailable, claude.KindStalled, claude.KindMalformed, claude.KindFailed,
+		claude.KindDiskFull, claude.KindOutputTooLong:
+		return escalation.SessionFailed
+	}
+	return escalation.SessionFailed
+}
+
+// reportOf translates what the driver tells of a run.
+func reportOf(result claude.Result) activities.AgentReport {
+	report := activities.AgentReport{
+		Report: escalation.Report{
+			CostUSD:           result.CostUSD,
+			CostEstimated:     result.CostEstimated,
+			ReportedTotalUSD:  result.ReportedTotalUSD,
+			Tokens:            escalation.TokenUsage(result.Tokens),
+			ContextTokens:     result.ContextTokens,
+			ContextWindow:     result.ContextWindow,
+			Turns:             result.Turns,
+			DurationMS:        result.Duration.Milliseconds(),
+			ReportedSessionID: result.SessionID,
+			CLIVersion:        result.CLIVersion,
+			Containment:       string(result.Containment),
+			Survivors:         result.Survivors,
+		},
+		Output: result.Structured,
+	}
+	report.InFlight = inFlightOf(result.InFlight)
+	return report
+}
+
+// inFlightOf translates the calls that have no result.
+func inFlightOf(calls []claude.ToolCall) []activities.ToolCall {
+	var all []activities.ToolCall
+	for i, call := range calls {
+		all = append(all, activities.ToolCall{
+			Number: i + 1, Name: call.Tool, Input: string(call.Input), State: activities.ToolRunning,
+		})
+	}
+	return all
+}
+
+// progressOf translates the driver's progress. The cost is the proxy's count where there is one, because that includes
+// calls that the CLI does not report.
+func progressOf(p claude.Progress, count apiproxy.Count) activities.AgentProgress {
+	progress := activities.AgentProgress{
+		PID:      p.PID,
+		Turns:    p.Turns,
+		Tokens:   escalation.TokenUsage(p.Tokens),
+		CostUSD:  p.CostUSD,
+		InFlight: inFlightOf(p.InFlight),
+	}
+	if count.Calls > 0 {
+		progress.CostUSD = count.CostUSD
+	}
+	for _, call := range p.Recent {
+		progress.Tools = append(progress.Tools, activities.ToolCall{
+			Number: call.Sequence, Name: call.Tool, Input: call.Preview, State: toolState(call.Status),
+		})
+	}
+	return progress
+}
+
+func toolState(status claude.ToolStatus) activities.ToolState {
+	switch status {
+	case claude.ToolRunning:
+		return activities.ToolRunning
+	case claude.ToolDone:
+		return activities.ToolDone
+	case claude.ToolFailed:
+		return activities.ToolFailed
+	}
+	return activities.ToolRunning
+}
