@@ -70,7 +70,7 @@ func setUpCycle(ctx workflow.Context, input ChainInput) (*cycleRun, error) {
 		err = errors.New("a cycle has a conversation of its own: resume_from is not for schedules")
 	}
 	if err == nil && input.Carried != nil {
-		err = errors.New("carried is not for people: a chain gives it to itself when it goes on in a new run")
+		err = errCarried
 	}
 	if err != nil {
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), ErrorTypeInput, nil)
@@ -161,10 +161,8 @@ func (c *cycleRun) reportOmitted(ctx workflow.Context) {
 
 // notifyOmitted tells people while the chain runs.
 func (c *cycleRun) notifyOmitted(ctx workflow.Context, schedule string, omitted activities.OmittedCycles) {
-	var settings *activities.Settings
-	var loaded activities.LoadPolicyResult
-	err := workflow.ExecuteActivity(withRecords(ctx, "policy snapshot"), settings.LoadPolicy).Get(ctx, &loaded)
-	if err != nil || !loaded.Policy.Notify {
+	policy, err := loadPolicy(ctx)
+	if err != nil || !policy.Notify {
 		return
 	}
 	own := workflow.GetInfo(ctx).WorkflowExecution.ID

@@ -4,31 +4,37 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// WaitingSignal tells whoever started a chain that it waits for long, and need not be waited for.
+// WaitingSignal tells the workflow that started a chain that the chain waits for long, and need not be waited for.
 const WaitingSignal = "waiting"
 
-// detach lets whoever started the chain go on without it: call it before a wait for a person,
-// or for anything else that can take longer than a cycle of a schedule. Without it a chain
-// that waits for days would have every later cycle skipped. It is told once; a chain that
-// nobody started, or whose starter is gone, has nobody to tell.
-func (c *chainRun) detach(ctx workflow.Context) {
-	starter := workflow.GetInfo(ctx).ParentWorkflowExecution
-	if starter == nil || c.detached {
+// parentLink connects a chain with the workflow that started it.
+type parentLink struct {
+	chainID string
+	// detached says that the parent knows that it need not wait.
+	detached bool
+}
+
+// detach lets the parent end without waiting for this workflow. Call it before a wait for a person, or for anything else that
+// can take longer than a cycle of a schedule: otherwise every later cycle would be skipped. It signals once, and does nothing
+// where there is no parent.
+func (p *parentLink) detach(ctx workflow.Context) {
+	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
+	if parent == nil || p.detached {
 		return
 	}
-	c.detached = true
+	p.detached = true
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	err := workflow.SignalExternalWorkflow(disconnected, starter.ID, starter.RunID, WaitingSignal, c.state.ID).Get(disconnected, nil)
+	err := workflow.SignalExternalWorkflow(disconnected, parent.ID, parent.RunID, WaitingSignal, p.chainID).Get(disconnected, nil)
 	if err != nil {
-		workflow.GetLogger(ctx).Info("nobody waits for this chain", "starter", starter.ID, "error", err)
+		workflow.GetLogger(ctx).Info("nobody waits for this chain", "parent", parent.ID, "error", err)
 	}
 }
 
-// relayWaiting detaches the chain when a chain that it has started itself waits for long.
-func (c *chainRun) relayWaiting(ctx workflow.Context) {
+// relay detaches this workflow as soon as one that it has started itself signals that it waits for long.
+func (p *parentLink) relay(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		workflow.GetSignalChannel(ctx, WaitingSignal).Receive(ctx, nil)
-		c.detach(ctx)
+		p.detach(ctx)
 	})
 }

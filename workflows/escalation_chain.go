@@ -25,59 +25,19 @@ const (
 	ErrorTypeInput = "InvalidInput"
 )
 
-// Changes of the workflow's shape since its first one, as workflow.GetVersion names them. A history
-// that was recorded before a change replays without it.
-const (
-	// changeLookUp looks up the record of the conversation that a chain starts from.
-	changeLookUp = "look-up-resumed-session"
-	// changeAskForHandoff asks the tier before for a handoff where its verdict does not do.
-	changeAskForHandoff = "ask-for-handoff"
-	// changeReviewCancelled records the end of a chain that is cancelled while it asks for admission.
-	changeReviewCancelled = "review-cancelled"
-	// changeIssueAttributes brings the search attributes up to date whenever an issue has ended.
-	changeIssueAttributes = "issues-in-search-attributes"
-	// changeBlockedIssues gives an issue whose repair the policy blocks a chain, too, where there are gates.
-	changeBlockedIssues = "blocked-issues-have-gates"
-	// changeCancelledIssue takes an issue for aborted, and not for failed, whose chain was cancelled.
-	changeCancelledIssue = "cancelled-issue-is-aborted"
-	// changeRefusalsAreTold lists chains that are refused with their outcome, and tells people of those
-	// that the policy refuses while nobody looks on.
-	changeRefusalsAreTold = "refusals-are-told"
-	// changeRefusedOrders holds the order of a tier that was not admitted to who may answer at its gate.
-	changeRefusedOrders = "orders-of-refused-tiers"
-	// changeSpentBeforeCancel looks up what an agent has spent before it is cancelled.
-	changeSpentBeforeCancel = "spent-before-cancel"
-	// changeUnknownCostAtGates offers at a gate only what the budget leaves where a cost is unknown.
-	changeUnknownCostAtGates = "unknown-cost-at-gates"
-)
-
 // ChainResult is the chain as it ended.
 type ChainResult = escalation.Chain
 
-// chainRun is one chain while it runs.
+// chainRun is one chain while it runs: the parts that it is made of, and what only a chain has.
 type chainRun struct {
-	input  ChainInput
-	policy escalation.Policy
-	// directory is where the agents work; empty for the usual one.
-	directory string
-	// state is what people see.
-	state escalation.Chain
-	// unrecorded are the events that the next record takes along.
-	unrecorded []escalation.Event
-	// notifications are those that people are being sent, or were since settleNotifications.
-	notifications []pendingNotification
-	// notified counts those of this run.
-	notified int
-	// toldBefore are the kinds of those that earlier runs of the chain have sent.
-	toldBefore []escalation.NotificationKind
-	// detached says that whoever started the chain does not wait for it any more.
-	detached bool
-	// order is the tier that a person asks for; nil if nobody does.
-	order *EscalateSignal
-	// inFlight are the tool calls that the session which ran last left without a result.
-	inFlight []activities.ToolCall
-	// reminded counts the reminders of the open gate that were due.
-	reminded int
+	input    ChainInput
+	policy   *escalation.Policy
+	log      *eventLog
+	sessions *sessions
+	gates    *gates
+	people   *notifier
+	requests *escalationRequests
+	parent   *parentLink
 	// waitingSince is when the chain first waited to be admitted; zero if it never did.
 	waitingSince time.Time
 }
@@ -88,23 +48,23 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 	if err != nil {
 		return ChainResult{}, err
 	}
-	_, err = chain.run(ctx)
+	err = chain.run(ctx)
 	if !workflow.IsContinueAsNewError(err) {
 		chain.announce(ctx, err)
-		chain.refuseLateReplies(ctx)
+		chain.gates.refuseLateReplies(ctx)
 	}
 	if temporal.IsCanceledError(err) {
-		err = cancelled(chain.state)
+		err = cancelled(chain.log.chain)
 	}
-	return chain.state, err
+	return chain.log.chain, err
 }
 
 // setUpChain registers the handlers, checks the input and takes the snapshot of the policy.
 func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	chain := newChainRun(ctx, input)
-	err := workflow.SetQueryHandler(ctx, ChainQuery, chain.query)
+	err := workflow.SetQueryHandler(ctx, ChainQuery, chain.log.query)
 	if err == nil {
-		err = chain.handleGate(ctx)
+		err = chain.gates.handle(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -113,59 +73,72 @@ func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 		chain.forgetUnchecked()
 		return nil, chain.refuse(ctx, err)
 	}
-	chain.relayWaiting(ctx)
+	chain.parent.relay(ctx)
 	if input.Carried != nil {
 		return chain, nil
 	}
-	var settings *activities.Settings
-	var loaded activities.LoadPolicyResult
-	policyCtx := withRecords(ctx, "policy snapshot")
-	if err := workflow.ExecuteActivity(policyCtx, settings.LoadPolicy).Get(ctx, &loaded); err != nil {
-		if ctx.Err() != nil && endsWhenCancelled(ctx) {
-			chain.abort(ctx, "the chain was cancelled before it began")
-			return nil, cmp.Or(chain.publish(ctx), ctx.Err())
-		}
-		return nil, err
-	}
-	chain.policy = narrow(loaded.Policy, input)
-	chain.state.DryRun, chain.state.MaxTier = chain.policy.DryRun, chain.policy.MaxTier
-	if chain.directory, err = findRepository(chain.policy.Repositories, input.Repository); err == nil {
-		err = checkStart(chain.policy, input)
-	}
-	if err != nil {
-		return nil, chain.refuseByPolicy(ctx, err)
-	}
-	return chain, nil
+	return chain, chain.loadPolicy(ctx)
 }
 
-// checkInput reports what is wrong with the input, before anything is known of the policy. What a run
-// was handed by the one before, and cannot be read here, a worker of another release can: so the panic
-// leaves the workflow task, and with it the chain, to that one.
+// loadPolicy takes the snapshot of the policy, and applies the limits of the input to it.
+func (c *chainRun) loadPolicy(ctx workflow.Context) error {
+	policy, err := loadPolicy(ctx)
+	if err != nil && ctx.Err() != nil {
+		return c.abort(ctx, "the chain was cancelled before it began")
+	}
+	if err != nil {
+		return err
+	}
+	*c.policy = applyLimits(policy, c.input)
+	c.log.chain.DryRun, c.log.chain.MaxTier = c.policy.DryRun, c.policy.MaxTier
+	if c.sessions.directory, err = findRepository(c.policy.Repositories, c.input.Repository); err == nil {
+		err = checkStart(*c.policy, c.input)
+	}
+	if err != nil {
+		return c.refuseByPolicy(ctx, err)
+	}
+	return nil
+}
+
+// loadPolicy returns the policy of the worker's configuration.
+func loadPolicy(ctx workflow.Context) (escalation.Policy, error) {
+	var settings *activities.Settings
+	var loaded activities.LoadPolicyResult
+	err := callRecords(withRecords(ctx, "policy snapshot"), settings.LoadPolicy, nil, &loaded)
+	return loaded.Policy, err
+}
+
+// checkInput returns what is wrong with the input, before anything is known of the policy. State that an earlier run has
+// handed over and that this worker cannot read, a worker of another release can: so checkInput panics, which fails the
+// workflow task and leaves the chain to that worker.
 func (c *chainRun) checkInput(ctx workflow.Context) error {
-	if c.input.problem != nil && goesOn(ctx) {
+	if c.input.problem != nil && isContinued(ctx) {
 		panic(fmt.Sprintf("what the run before has handed over cannot be read: %v", c.input.problem))
 	}
 	if err := c.input.Validate(); err != nil {
 		return err
 	}
-	if c.input.Carried != nil && !goesOn(ctx) {
-		return errors.New("carried is not for people: a chain gives it to itself when it goes on in a new run")
+	if c.input.Carried != nil && !isContinued(ctx) {
+		return errCarried
 	}
 	return nil
 }
 
-// goesOn reports whether this run goes on with an earlier run of the chain. One that cron starts, or
-// that tries a failed one again, has a run before it, too, and the input that somebody else has given.
-func goesOn(ctx workflow.Context) bool {
+// errCarried refuses an input that only a chain gives, to itself.
+var errCarried = errors.New("carried is not for people: a chain gives it to itself when it goes on in a new run")
+
+// isContinued reports whether this run continues an earlier run of the chain. One that cron starts, or that retries a
+// failed one, has a run before it, too, but somebody else's input.
+func isContinued(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.ContinuedExecutionRunID != "" && info.CronSchedule == "" && info.Attempt == 1
 }
 
 func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
-	if input.Carried != nil && goesOn(ctx) {
+	if input.Carried != nil && isContinued(ctx) {
 		return input.Carried.chainRun(input)
 	}
-	return &chainRun{input: input, state: escalation.Chain{
+	return composeChain(input, escalation.Chain{
 		ID:        workflow.GetInfo(ctx).WorkflowExecution.ID,
 		Trigger:   cmp.Or(input.Trigger, escalation.TriggerManual),
 		Services:  input.Services,
@@ -173,121 +146,146 @@ func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
 		MaxTier:   input.MaxTier,
 		StartedAt: workflow.Now(ctx),
 		Actor:     input.Actor,
-	}}
+	})
 }
 
-func (c *chainRun) query() (escalation.Chain, error) { return c.state, nil }
+// composeChain puts the parts of a chain together. The policy is still empty.
+func composeChain(input ChainInput, chain escalation.Chain) *chainRun {
+	policy, log := new(escalation.Policy), &eventLog{view: newView(chain)}
+	c := &chainRun{
+		input: input, policy: policy, log: log,
+		sessions: &sessions{log: log, policy: policy},
+		people:   &notifier{log: log, policy: policy},
+		requests: &escalationRequests{log: log, policy: policy},
+		parent:   &parentLink{chainID: chain.ID},
+	}
+	c.gates = &gates{log: log, policy: policy, sessions: c.sessions, people: c.people, requests: c.requests}
+	return c
+}
 
-// forgetUnchecked forgets what an input that is wrong says and search attributes would show.
+// forgetUnchecked removes from the visible state what a wrong input would put into search attributes.
 func (c *chainRun) forgetUnchecked() {
-	c.state.Services = nil
-	if !triggerPattern.MatchString(string(c.state.Trigger)) {
-		c.state.Trigger = escalation.TriggerManual
+	c.log.chain.Services = nil
+	if !triggerPattern.MatchString(string(c.log.chain.Trigger)) {
+		c.log.chain.Trigger = escalation.TriggerManual
 	}
 }
 
-// refuse ends the chain because of its input, before anything was recorded or run.
+// refuse ends the chain because of its input, before anything was recorded or run. It returns the error to end with.
 func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
-	c.state.Outcome, c.state.Reason, c.state.EndedAt = escalation.OutcomeFailed, problem.Error(), workflow.Now(ctx)
+	chain := &c.log.chain
+	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeFailed, problem.Error(), workflow.Now(ctx)
 	refusal := temporal.NewNonRetryableApplicationError(problem.Error(), ErrorTypeInput, nil)
-	if !refusalsAreTold(ctx) {
-		return refusal
-	}
-	return cmp.Or(c.publish(ctx), refusal)
+	return cmp.Or(c.log.publish(ctx), refusal)
 }
 
-// refusalsAreTold reports whether a chain that is refused is listed with its outcome, and people may be
-// told of it.
-func refusalsAreTold(ctx workflow.Context) bool {
-	return workflow.GetVersion(ctx, changeRefusalsAreTold, workflow.DefaultVersion, 1) != workflow.DefaultVersion
-}
-
-// refuseByPolicy is refuse, where the input has become impossible because the configuration changed.
-// Somebody who types it sees that, and the chain of an issue tells the one that started it. Of others,
-// a schedule's among them, nobody would hear: so they are recorded, and people are told.
+// refuseByPolicy is refuse for an input that the configuration makes impossible. Whoever types the input sees the error, and
+// the chain of an issue returns it to its parent. For others, such as a schedule's, the refusal is recorded and people are
+// notified.
 func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
 	refusal := c.refuse(ctx, problem)
-	seen := c.state.Trigger == escalation.TriggerManual || c.state.Trigger == escalation.TriggerIssue
-	if seen || !refusalsAreTold(ctx) {
+	chain := c.log.chain
+	if chain.Trigger == escalation.TriggerManual || chain.Trigger == escalation.TriggerIssue {
 		return refusal
 	}
-	c.note(ctx, escalation.Event{
+	c.log.add(ctx, escalation.Event{
 		Kind: escalation.EventChainEnded, Severity: escalation.SeverityCritical,
-		Message: describeOutcome(c.state) + ": " + c.state.Reason,
+		Message: describeOutcome(chain) + ": " + chain.Reason,
 	})
 	c.announce(ctx, nil)
-	c.recordRest(ctx)
+	c.log.recordRest(ctx)
 	return refusal
 }
 
-// endsWhenCancelled reports whether the chain ends at once when it is cancelled while no session is
-// open. Chains of before that change wait for their database.
-func endsWhenCancelled(ctx workflow.Context) bool {
-	return workflow.GetVersion(ctx, "ends-when-cancelled", workflow.DefaultVersion, 1) != workflow.DefaultVersion
+// abort ends the chain because it was cancelled while no session was open. It returns the error to end with.
+func (c *chainRun) abort(ctx workflow.Context, reason string) error {
+	chain := &c.log.chain
+	chain.Wait = nil
+	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeAborted, reason, workflow.Now(ctx)
+	c.log.add(ctx, escalation.Event{Kind: escalation.EventChainEnded, Message: describeOutcome(*chain) + ": " + reason})
+	return cmp.Or(c.log.recordEnd(ctx), ctx.Err())
 }
 
-// abort ends the chain because it was cancelled while no session was open.
-func (c *chainRun) abort(ctx workflow.Context, reason string) {
-	c.state.Outcome, c.state.Reason, c.state.EndedAt = escalation.OutcomeAborted, reason, workflow.Now(ctx)
-	c.note(ctx, escalation.Event{Kind: escalation.EventChainEnded, Message: describeOutcome(c.state) + ": " + reason})
+// abortIfCancelled returns err, unless the chain was cancelled: then it aborts the chain.
+func (c *chainRun) abortIfCancelled(ctx workflow.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return c.abort(ctx, cancelledBeforeSession)
 }
 
-// run is the story of a chain.
-func (c *chainRun) run(ctx workflow.Context) (ChainResult, error) {
-	next, going, err := c.begin(ctx)
-	if err != nil {
-		return c.state, err
-	}
-	for going {
-		session, decision, err := c.runStep(ctx, &next)
-		if err != nil {
-			return c.state, err
-		}
-		switch decision.Action {
-		case escalation.DecisionComplete:
-			going = false
-		case escalation.DecisionEscalate:
-			next = next.escalate(session, decision.Tier, c.takeOrder())
-		case escalation.DecisionHandoff:
-			next = next.handOff(session, c.inFlight)
-		case escalation.DecisionWait:
-			next, going, err = c.wait(ctx, next, decision)
-		case escalation.DecisionSplit:
-			going, err = false, c.split(ctx, session)
-		case escalation.DecisionGate:
-			next, going, err = c.holdGate(ctx, next, decision)
-		}
-		if err != nil {
-			return c.state, err
+// run takes one step after the other until the chain ends.
+func (c *chainRun) run(ctx workflow.Context) error {
+	next, err := c.begin(ctx)
+	for err == nil && next.action != stepEnd {
+		switch next.action {
+		case stepEnd:
+		case stepSession:
+			next, err = c.runSession(ctx, next)
+		case stepWait:
+			next, err = c.wait(ctx, next)
+		case stepOpenGate:
+			next, err = c.openGate(ctx, next)
+		case stepGate:
+			next, err = c.waitAtGate(ctx, next)
 		}
 	}
-	if c.state.Outcome == escalation.OutcomeAborted {
-		return c.state, ctx.Err() // nil unless the chain was cancelled
+	if err == nil && c.log.chain.Outcome == escalation.OutcomeAborted {
+		return ctx.Err() // nil unless the chain was cancelled
 	}
-	return c.state, nil
+	return err
 }
 
-// begin returns the step to begin with: the first, or what follows the gate at which an earlier run
-// of the chain was. It returns false if the chain has ended there.
-func (c *chainRun) begin(ctx workflow.Context) (step, bool, error) {
+// begin returns the first step. A chain that continues as new begins at its gate.
+func (c *chainRun) begin(ctx workflow.Context) (step, error) {
 	if c.input.Carried != nil {
-		c.show(ctx)
-		return c.attendGate(ctx, c.input.Carried.Step.step())
+		c.log.show(ctx)
+		return c.input.Carried.Step.step(), nil
 	}
 	first, err := c.firstStep(ctx)
 	if err != nil {
-		return first, false, err
+		return step{}, err
 	}
-	c.note(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describeStart(c.state)})
+	c.log.add(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describeStart(c.log.chain)})
 	if first.tier > c.policy.MaxTier {
 		return c.beginBlocked(ctx, first)
 	}
-	return first, true, nil
+	return first, nil
 }
 
-// narrow applies what the input asks for, which can only be less than the policy allows; a
-// model is a choice among what costs money, and the budgets stay.
-func narrow(policy escalation.Policy, input ChainInput) escalation.Policy {
+// announce notifies people of how the chain ended, if that concerns them, and waits until all notifications are sent or
+// given up. problem is the error that the chain ends with; nil if there is none.
+func (c *chainRun) announce(ctx workflow.Context, problem error) {
+	switch {
+	case problem != nil && c.log.chain.Outcome == "" && !temporal.IsCanceledError(problem):
+		c.people.notify(ctx, escalation.NotifyFailed, "the chain broke off: "+rootMessage(problem))
+	case problem == nil:
+		if kind, notify := c.ending(); notify {
+			c.people.notify(ctx, kind, c.log.chain.Reason)
+		}
+	}
+	c.people.await(ctx, c.parent.detach)
+}
+
+// ending returns the notification that the chain's outcome calls for; false for none. People who were notified that an
+// escalation is blocked, or that a budget is spent, know already that they are needed.
+func (c *chainRun) ending() (kind escalation.NotificationKind, notify bool) {
+	switch c.log.chain.Outcome {
+	case escalation.OutcomeNeedsHuman:
+		return needsHuman(c.log.chain), !c.people.notified(escalation.NotifyBlocked) && !c.people.notified(escalation.NotifyBudgetSpent)
+	case escalation.OutcomeFailed:
+		return escalation.NotifyFailed, true
+	case escalation.OutcomeResolved:
+		return escalation.NotifyResolved, c.log.chain.Tier() >= escalation.TierSafeRepair
+	case escalation.OutcomeHealthy, escalation.OutcomeSuppressed, escalation.OutcomeOverridden, escalation.OutcomeAborted:
+		return "", false
+	}
+	return "", false
+}
+
+// applyLimits applies the limits of the input, which only lower what the policy allows. A model is a choice of what to pay
+// for, and the budgets stay.
+func applyLimits(policy escalation.Policy, input ChainInput) escalation.Policy {
 	policy.DryRun = policy.DryRun || input.DryRun
 	if input.MaxTier != 0 {
 		policy.MaxTier = min(policy.MaxTier, input.MaxTier)
@@ -305,8 +303,8 @@ func narrow(policy escalation.Policy, input ChainInput) escalation.Policy {
 	return policy
 }
 
-// findRepository returns the one of the repositories that agents may run in which has that
-// path, or that last part of it; "" for the usual directory.
+// findRepository returns the repository that has that path, or whose path ends with that name, among those that agents may
+// run in; "" for the usual directory.
 func findRepository(allowed []string, name string) (string, error) {
 	if name == "" {
 		return "", nil

@@ -1,12 +1,13 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -22,217 +23,286 @@ const (
 	gateClosed = "closed"
 )
 
-// holdGate opens a gate for the step at, which ended or was refused by decision. It returns the step
-// that was chosen there, or false if the chain has ended.
-func (c *chainRun) holdGate(ctx workflow.Context, at step, decision escalation.Decision) (step, bool, error) {
-	gate := c.openGate(ctx, at, decision)
-	if gate == nil {
-		return at, false, c.concludeRefusal(ctx, escalation.Cancelled())
-	}
-	c.note(ctx, escalation.Event{
-		Kind: escalation.EventGateOpened, SessionID: gate.SessionID, Severity: decision.Severity(), Message: describeGate(*gate),
-	})
-	// It can be answered from here on, also while the records are away.
-	if err := c.publish(ctx); err != nil {
-		return at, false, err
-	}
-	kind, blocked := blockedBy(decision.Rule)
-	if !blocked {
-		kind = c.needsHuman()
-	}
-	c.notify(ctx, kind, decision.Reason)
-	if err := c.storeEvents(ctx, "record "+gate.ID, false); err != nil {
-		return at, false, err
-	}
-	c.detach(ctx)
-	return c.attendGate(ctx, at)
+// gates opens the gates of a workflow, one after the other, and waits at each until it is closed.
+type gates struct {
+	log      *eventLog
+	policy   *escalation.Policy
+	sessions *sessions
+	people   *notifier
+	requests *escalationRequests
+	// reminded counts the reminders of the open gate that were due.
+	reminded int
 }
 
-// openGate adds a gate to the state. An answer counts only if it arrives after that, so the signals that are
-// there by then are refused. It returns nil if the chain was cancelled before the gate opened.
-func (c *chainRun) openGate(ctx workflow.Context, at step, decision escalation.Decision) *escalation.Gate {
-	opening := escalation.GateOpening{
-		Number: c.state.Earlier.Gates + len(c.state.Gates) + 1, Before: c.state.Gates,
-		Decision: decision, Tier: at.tier, Refused: at.refused,
-		Last: c.state.Last(), Transcript: escalation.TranscriptReachable,
-		SpentUSD: c.state.CostUSD, SpentAtMostUSD: c.spentAtMost(ctx), Tried: c.tried(),
+// gateRequest asks for a gate.
+type gateRequest struct {
+	// decision is what would have ended the workflow.
+	decision escalation.Decision
+	// tier is that of the session that ran, or that was refused.
+	tier    escalation.Tier
+	refused bool
+}
+
+// handle registers the query and the update by which people see and answer gates.
+func (g *gates) handle(ctx workflow.Context) error {
+	err := workflow.SetQueryHandler(ctx, GateQuery, func() (*escalation.Gate, error) { return g.log.chain.OpenGate(), nil })
+	if err != nil {
+		return err
 	}
-	if possible, _ := escalation.ContinuationOf(c.policy, opening); possible != nil {
-		opening.Transcript = c.lookForTranscript(ctx, possible.SessionID)
+	return workflow.SetUpdateHandlerWithOptions(ctx, ResolveGate, g.resolve, workflow.UpdateHandlerOptions{
+		Validator:   func(_ workflow.Context, reply GateReply) error { return g.check(reply) },
+		Description: "answers the open gate: continue_session, fix, override or abort",
+	})
+}
+
+// open opens a gate, publishes and records it, and notifies people. It reports whether it did: a workflow that is cancelled
+// opens none.
+func (g *gates) open(ctx workflow.Context, request gateRequest) (bool, error) {
+	gate := g.newGate(ctx, request)
+	if gate == nil {
+		return false, nil
+	}
+	g.log.add(ctx, escalation.Event{
+		Kind: escalation.EventGateOpened, SessionID: gate.SessionID, Severity: request.decision.Severity(), Message: describeGate(*gate),
+	})
+	// It can be answered from here on, also while the records are away.
+	if err := g.log.publish(ctx); err != nil {
+		return false, err
+	}
+	kind, blocked := blockedBy(request.decision.Rule)
+	if !blocked {
+		kind = needsHuman(g.log.chain)
+	}
+	g.people.notify(ctx, kind, request.decision.Reason)
+	return true, g.log.store(ctx, "record "+gate.ID, false)
+}
+
+// newGate adds a gate to the visible state. An answer counts only if it arrives after that: signals that have arrived before
+// are refused. It returns nil if the workflow is cancelled.
+func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.Gate {
+	chain := &g.log.chain
+	opening := escalation.GateOpening{
+		Number: chain.Earlier.Gates + len(chain.Gates) + 1, Before: chain.Gates,
+		Decision: request.decision, Tier: request.tier, Refused: request.refused,
+		Last: chain.Last(), Transcript: escalation.TranscriptReachable,
+		SpentUSD: chain.CostUSD, SpentAtMostUSD: chain.SpentAtMostUSD(), Tried: tried(*chain),
+	}
+	if possible, _ := escalation.ContinuationOf(*g.policy, opening); possible != nil {
+		opening.Transcript = g.sessions.transcript(ctx, possible.SessionID)
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
-	c.receiveReplies(ctx)
+	g.receiveReplies(ctx)
 	opening.At = workflow.Now(ctx)
-	shortenGates(c.state.Gates)
-	c.state.Gates = append(c.state.Gates, escalation.NewGate(c.policy, opening))
-	c.reminded = 0
-	return c.gate()
+	shortenGates(chain.Gates)
+	chain.Gates = append(chain.Gates, escalation.NewGate(*g.policy, opening))
+	g.reminded = 0
+	return g.latest()
 }
 
-// spentAtMost is what counts for the budget of the chain at a gate, in US dollars.
-func (c *chainRun) spentAtMost(ctx workflow.Context) float64 {
-	most := c.state.SpentAtMostUSD()
-	if most > c.state.CostUSD &&
-		workflow.GetVersion(ctx, changeUnknownCostAtGates, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return c.state.CostUSD
-	}
-	return most
-}
+// latest returns the gate that was opened last.
+func (g *gates) latest() *escalation.Gate { return &g.log.chain.Gates[len(g.log.chain.Gates)-1] }
 
-// gate returns the gate that was opened last.
-func (c *chainRun) gate() *escalation.Gate { return &c.state.Gates[len(c.state.Gates)-1] }
-
-// lookForTranscript asks the agents' workers whether one of them can go on with a conversation.
-func (c *chainRun) lookForTranscript(ctx workflow.Context, sessionID string) escalation.TranscriptState {
-	var tiers *activities.Tiers
-	var found activities.FindTranscriptResult
-	err := workflow.ExecuteActivity(withTranscript(ctx, "is the conversation still there?"), tiers.FindTranscript,
-		activities.FindTranscriptInput{SessionID: sessionID, Directory: c.directory}).Get(ctx, &found)
-	switch {
-	case err != nil:
-		workflow.GetLogger(ctx).Warn("nobody can tell whether a transcript is there", "session_id", sessionID, "error", err)
-		return escalation.TranscriptUnknown
-	case found.Reachable:
-		return escalation.TranscriptReachable
-	default:
-		return escalation.TranscriptGone
-	}
-}
-
-// attendGate waits at the open gate until it is closed: by an answer, by the order of a tier, by its
-// expiry, or because the chain is cancelled. It returns what holdGate does.
-func (c *chainRun) attendGate(ctx workflow.Context, at step) (step, bool, error) {
-	gate := c.gate()
-	bell := c.setAlarm(ctx, gate)
-	defer func() { bell.stop() }()
+// wait waits at the latest gate until it is closed: by an answer, by a request for a tier above last, by its expiry, or
+// because the workflow is cancelled. It reports false if the gate is not left because the history is long: then the
+// caller continues as new, and nothing is lost that has arrived.
+func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, err error) {
+	gate := g.latest()
+	due := g.startTimer(ctx, gate)
+	defer func() { due.stop() }()
 	for {
-		c.receiveAtGate(ctx, at, gate)
-		// An answer may come faster than the wait begins, every time: so a gate that is answered is taken
-		// along into a new run, too, unless the chain ends.
-		anew := ctx.Err() == nil && c.mayGoOnAnew(ctx) && !gate.Ends()
-		if anew {
-			c.settleNotifications(ctx, errGivenUp)
+		g.receive(ctx, gate, last)
+		// An answer may come faster than the wait begins, every time: so a gate that is answered continues as new, too,
+		// unless the answer ends the workflow.
+		long := ctx.Err() == nil && !gate.Ends() && g.mayContinueAsNew(ctx)
+		if long {
+			g.people.settle(ctx, errGivenUp)
 		}
-		if len(c.unrecorded) > 0 && (anew || gate.Answer == nil) {
-			if err := c.storeEvents(ctx, "record what came to "+gate.ID, false); err != nil {
-				return at, false, err
+		if len(g.log.unrecorded) > 0 && (long || gate.Answer == nil) {
+			if err := g.log.store(ctx, "record what came to "+gate.ID, false); err != nil {
+				return false, err
 			}
 			continue // something may have come meanwhile
 		}
-		if anew {
-			return at, false, c.goOnAnew(ctx, at)
+		if long {
+			return false, nil
 		}
 		if gate.Answer != nil {
-			return c.leaveGate(ctx, at, gate)
+			g.log.add(ctx, escalation.Event{
+				Kind: escalation.EventGateClosed, SessionID: gate.SessionID, Message: describeClosing(*gate),
+			})
+			return true, nil
 		}
 		err := workflow.Await(ctx, func() bool {
-			return gate.Answer != nil || bell.timer.IsReady() || c.hasSignals(ctx) || c.mayGoOnAnew(ctx)
+			return gate.Answer != nil || due.timer.IsReady() || g.signalled(ctx) || g.mayContinueAsNew(ctx)
 		})
 		switch {
 		case gate.Answer != nil:
-		case err != nil || ctx.Err() != nil: // the alarm of a cancelled chain goes off, too
+		case err != nil || ctx.Err() != nil: // the timer of a cancelled workflow is ready, too
 			gate.Answer = &escalation.GateClosing{Action: escalation.GateAbort, Cancelled: true, At: workflow.Now(ctx)}
-		case c.hasSignals(ctx): // an answer in the moment of the expiry counts
-		case bell.timer.IsReady():
-			c.ring(ctx, gate)
-			bell = c.setAlarm(ctx, gate)
+		case g.signalled(ctx): // an answer in the moment of the expiry counts
+		case due.timer.IsReady():
+			g.remindOrExpire(ctx, gate)
+			due = g.startTimer(ctx, gate)
 		}
 	}
 }
 
-// alarm is the next moment at which something is due at a gate.
-type alarm struct {
+// gateTimer fires when the next reminder of a gate, or its expiry, is due.
+type gateTimer struct {
 	timer workflow.Future
 	stop  func()
 }
 
-// setAlarm sets the alarm for the next reminder, or for the expiry.
-func (c *chainRun) setAlarm(ctx workflow.Context, gate *escalation.Gate) alarm {
+// startTimer starts the timer of an open gate.
+func (g *gates) startTimer(ctx workflow.Context, gate *escalation.Gate) gateTimer {
 	due, what := gate.ExpiresAt, fmt.Sprintf("%s expires: %s", gate.ID, gate.OnTimeout)
-	if reminders := c.policy.Gate.Remind; c.reminded < len(reminders) {
-		if at := gate.OpenedAt.Add(reminders[c.reminded].Std()); at.Before(due) {
-			due, what = at, fmt.Sprintf("%s: reminder %d of %d", gate.ID, c.reminded+1, len(reminders))
+	if reminders := g.policy.Gate.Remind; g.reminded < len(reminders) {
+		if at := gate.OpenedAt.Add(reminders[g.reminded].Std()); at.Before(due) {
+			due, what = at, fmt.Sprintf("%s: reminder %d of %d", gate.ID, g.reminded+1, len(reminders))
 		}
 	}
 	waiting, stop := workflow.WithCancel(ctx)
 	timer := workflow.NewTimerWithOptions(waiting, due.Sub(workflow.Now(ctx)), workflow.TimerOptions{Summary: what})
-	return alarm{timer: timer, stop: stop}
+	return gateTimer{timer: timer, stop: stop}
 }
 
-// ring does what is due: it reminds people, once however many reminders have been missed while no
-// worker was there, or closes a gate that nobody has answered.
-func (c *chainRun) ring(ctx workflow.Context, gate *escalation.Gate) {
+// remindOrExpire closes a gate that nobody has answered in time. Before that it reminds people: once, however many
+// reminders were missed while no worker ran.
+func (g *gates) remindOrExpire(ctx workflow.Context, gate *escalation.Gate) {
 	now := workflow.Now(ctx)
 	age := now.Sub(gate.OpenedAt).Round(time.Second)
 	if !now.Before(gate.ExpiresAt) {
 		gate.Answer = &escalation.GateClosing{Action: gate.OnTimeout, At: now}
-		c.notify(ctx, escalation.NotifyNeedsHuman, fmt.Sprintf("nobody has answered %s in %s: %s",
+		g.people.notify(ctx, escalation.NotifyNeedsHuman, fmt.Sprintf("nobody has answered %s in %s: %s",
 			gate.ID, escalation.ShortDuration(age), gate.Next(*gate.Answer)))
 		return
 	}
-	for c.reminded < len(c.policy.Gate.Remind) && !now.Before(gate.OpenedAt.Add(c.policy.Gate.Remind[c.reminded].Std())) {
-		c.reminded++
+	reminders := g.policy.Gate.Remind
+	for g.reminded < len(reminders) && !now.Before(gate.OpenedAt.Add(reminders[g.reminded].Std())) {
+		g.reminded++
 	}
 	text := fmt.Sprintf("%s has been open for %s: %s", gate.ID, escalation.ShortDuration(age), gate.Reason)
-	c.note(ctx, escalation.Event{
+	g.log.add(ctx, escalation.Event{
 		Kind: escalation.EventGateReminder, SessionID: gate.SessionID, Severity: escalation.SeverityWarning, Message: text,
 	})
-	c.notify(ctx, escalation.NotifyNeedsHuman, text)
+	g.people.notify(ctx, escalation.NotifyNeedsHuman, text)
 }
 
-// leaveGate goes on as the gate was answered. Whether the next session may start is asked anew.
-func (c *chainRun) leaveGate(ctx workflow.Context, at step, gate *escalation.Gate) (step, bool, error) {
-	closing := *gate.Answer
-	c.waitingSince = time.Time{} // a person's decision is worth the patience of a new chain
-	c.note(ctx, escalation.Event{
-		Kind: escalation.EventGateClosed, SessionID: gate.SessionID, Message: describeClosing(*gate),
-	})
-	if decision, ends := gate.Ending(closing); ends {
-		return at, false, c.concludeRefusal(ctx, decision)
+// check returns in one sentence why a reply does not count; nil if it closes the open gate.
+func (g *gates) check(reply GateReply) error {
+	if reply.problem != nil {
+		return reply.problem
 	}
-	return c.stepFrom(at, gate, closing), true, c.publish(ctx)
-}
-
-// stepFrom is the step that follows when the gate of the step at is closed so.
-func (c *chainRun) stepFrom(at step, gate *escalation.Gate, closing escalation.GateClosing) step {
-	if at.hasRun(c.state.Last()) {
-		at.passesCooldown, at.passesLimit = false, false
-		if closing.ToTier != 0 {
-			return at.escalate(*c.state.Last(), closing.ToTier, c.takeOrder())
+	if err := reply.Validate(); err != nil {
+		return err
+	}
+	chain := &g.log.chain
+	gate := chain.OpenGate()
+	for i := range chain.Gates {
+		if chain.Gates[i].ID == reply.GateID {
+			gate = &chain.Gates[i]
 		}
 	}
-	at.refused = false
-	if closing.ToTier != 0 {
-		return at.ordered(c.takeOrder())
+	if gate == nil {
+		return errors.New("the chain is at no gate")
 	}
-	at.continues, at.order = nil, nil
-	if gate.Fresh {
-		at.parent = nil
+	if err := gate.Check(reply.GateAnswer); err != nil {
+		return err
 	}
-	if closing.Actor != "" {
-		at.order = &EscalateSignal{ToTier: at.tier, Guidance: closing.Guidance}
-		// That person has read what refused the step, and passes just that.
-		at.passesCooldown = at.passesCooldown || gate.Rule == escalation.RuleCooldown
-		at.passesLimit = at.passesLimit || gate.Rule == escalation.RuleEscalationLimit
-	}
-	if closing.Action == escalation.GateContinue {
-		last := *c.state.Last()
-		at.continues = &last
-	}
-	return at
+	return g.policy.Gate.CheckMayAnswer(reply.Actor, chain.Actor)
 }
 
-// maxTried is how many sessions a gate tells about: more than a chain without gates can have.
+// resolve handles the update. Of several that pass the validator the first closes the gate.
+func (g *gates) resolve(ctx workflow.Context, reply GateReply) (escalation.GateResolution, error) {
+	if err := g.check(reply); err != nil {
+		return escalation.GateResolution{}, err
+	}
+	return g.accept(ctx, reply), nil
+}
+
+// accept closes the open gate with a reply that counts.
+func (g *gates) accept(ctx workflow.Context, reply GateReply) escalation.GateResolution {
+	gate := g.latest()
+	gate.Answer = &escalation.GateClosing{
+		Action: reply.Action, Guidance: strings.TrimSpace(reply.Guidance), Actor: strings.TrimSpace(reply.Actor),
+		At: workflow.Now(ctx),
+	}
+	return escalation.GateResolution{GateID: gate.ID, Action: reply.Action, Next: gate.Next(*gate.Answer)}
+}
+
+// receive takes in the signals that have arrived at an open gate, in whatever order they came: first the answers, then the
+// requests for a tier above last. Those that do not count leave an event.
+func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escalation.Tier) {
+	g.receiveReplies(ctx)
+	if gate.Answer != nil {
+		return
+	}
+	if g.policy.Gate.Restricts() {
+		g.requests.refuseAll(ctx)
+	}
+	g.requests.receive(ctx, last)
+	if request := g.requests.pending; request != nil {
+		gate.Answer = &escalation.GateClosing{ToTier: request.ToTier, Guidance: request.Guidance, At: workflow.Now(ctx)}
+	}
+}
+
+// receiveReplies takes in the answers that came as signals. Nobody replies to the sender of a signal, so each that does not
+// count leaves an event.
+//
+// A signal waits in its channel until this is called. newGate calls it just before a gate opens, so what is taken in at the
+// open gate has arrived while it was open. Updates need no such care: the SDK validates and runs them in the workflow
+// task that delivers them.
+func (g *gates) receiveReplies(ctx workflow.Context) {
+	channel := workflow.GetSignalChannel(ctx, ResolveGate)
+	for {
+		var reply GateReply
+		if !channel.ReceiveAsync(&reply) {
+			return
+		}
+		if err := g.check(reply); err != nil {
+			g.log.add(ctx, escalation.Event{
+				Kind: escalation.EventGateRefused, Severity: escalation.SeverityWarning,
+				Message: "signal " + DescribeRefusedReply(reply, err),
+			})
+			continue
+		}
+		g.accept(ctx, reply)
+	}
+}
+
+// refuseLateReplies leaves an event for each answer that came as a signal while the workflow ended.
+func (g *gates) refuseLateReplies(ctx workflow.Context) {
+	if workflow.GetSignalChannel(ctx, ResolveGate).Len() == 0 {
+		return
+	}
+	g.receiveReplies(ctx)
+	g.log.recordRest(ctx)
+}
+
+// signalled reports whether a signal has arrived that a gate takes in.
+func (g *gates) signalled(ctx workflow.Context) bool {
+	return workflow.GetSignalChannel(ctx, ResolveGate).Len() > 0 || g.requests.arrived(ctx)
+}
+
+// maxTried is how many sessions a gate lists: more than a chain without gates can have.
 const maxTried = 10
 
-// tried tells what the agents did, oldest first.
-func (c *chainRun) tried() []string {
-	latest := c.state.Sessions[max(0, len(c.state.Sessions)-maxTried):]
-	tried := make([]string, 0, len(latest))
+// tried describes the latest sessions, oldest first.
+func tried(chain escalation.Chain) []string {
+	latest := chain.Sessions[max(0, len(chain.Sessions)-maxTried):]
+	described := make([]string, 0, len(latest))
 	for i := range latest {
-		tried = append(tried, describeTry(latest[i]))
+		described = append(described, describeTry(latest[i]))
 	}
-	return tried
+	return described
+}
+
+// needsHuman returns the notification that says that people are needed after the last session.
+func needsHuman(chain escalation.Chain) escalation.NotificationKind {
+	if last := chain.Last(); last != nil && last.Status == escalation.SessionBudgetExhausted {
+		return escalation.NotifyBudgetSpent
+	}
+	return escalation.NotifyNeedsHuman
 }

@@ -10,82 +10,76 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// missingFromHandoff returns the fields that the tier before is asked for, because next starts from a
-// handoff and the verdict does not fill them; none if it is not asked. Only a conversation that is
-// still there can be asked, within the highest tier, and not in a dry run, which writes nothing. A
-// recheck is told what to look at, and is meant to be cheap.
-func (c *chainRun) missingFromHandoff(ctx workflow.Context, next step) []string {
-	choice := c.continuity(next)
+// missingFromHandoff returns the fields that the tier before is asked for, because s starts from a handoff and the verdict
+// does not fill them; none if it is not asked. Only a conversation that is still there can be asked, within the highest
+// tier, and not in a dry run, which writes nothing. A recheck needs no handoff: it is meant to be cheap.
+func (c *chainRun) missingFromHandoff(s step) []string {
+	choice := c.continuity(s)
 	reachable := choice.Reason == escalation.ReasonConfigured || choice.Reason == escalation.ReasonContextPressure
 	switch {
-	case next.asked, next.continues != nil, next.purpose != escalation.PurposeTier:
+	case s.asked, s.continues != nil, s.purpose != escalation.PurposeTier:
 		return nil
 	case choice.Continuity != escalation.ContinuityHandoff, !reachable:
 		return nil
-	case next.parent.ReportedSessionID == "", next.resumeFailed, next.transcriptLost:
+	case s.parent.ReportedSessionID == "", s.resumeFailed, s.transcriptLost:
 		return nil
-	case c.policy.DryRun, !next.parent.Tier.Valid(), next.parent.Tier > c.policy.MaxTier:
-		return nil
-	}
-	missing := escalation.MissingFields(next.parent.Tier, next.parent.Verdict)
-	if len(missing) == 0 || workflow.GetVersion(ctx, changeAskForHandoff, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+	case c.policy.DryRun, !s.parent.Tier.Valid(), s.parent.Tier > c.policy.MaxTier:
 		return nil
 	}
-	return missing
+	return escalation.MissingFields(s.parent.Tier, s.parent.Verdict)
 }
 
-// runFromHandoff runs next after the tier before has been asked for the handoff, in a session of its
-// own. It is not asked for a step that would not be admitted.
-func (c *chainRun) runFromHandoff(
-	ctx workflow.Context, next *step, missing []string,
-) (escalation.Session, escalation.Decision, error) {
-	admission, err := c.review(ctx, *next)
+// askForHandoff asks the tier before for the handoff to s, in a session of its own, and returns what follows: s, from what was
+// written. It does not ask for a step that would not be admitted.
+func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string) (step, error) {
+	admission, err := c.sessions.review(ctx, c.request(s))
 	if err != nil {
-		return escalation.Session{}, escalation.Decision{}, err
+		return step{}, c.abortIfCancelled(ctx, err)
 	}
 	if !admission.Granted {
-		return c.refused(ctx, next, admission)
+		return c.refused(ctx, s, admission)
 	}
-	opening, err := c.open(ctx, step{tier: next.parent.Tier, purpose: escalation.PurposeHandoff, parent: next.parent})
+	opening, err := c.sessions.open(ctx, c.request(step{tier: s.parent.Tier, purpose: escalation.PurposeHandoff, parent: s.parent}))
 	if err != nil {
-		return escalation.Session{}, escalation.Decision{}, err
+		return step{}, c.abortIfCancelled(ctx, err)
 	}
 	if opening.Refusal != nil {
-		return c.refused(ctx, next, *opening.Refusal)
+		return c.refused(ctx, s, *opening.Refusal)
 	}
-	session, written := c.askForHandoff(ctx, *next, opening, missing)
-	decision := escalation.Gated(c.policy, c.decideHandoff(ctx, *next, session, written.Problem))
-	// Whoever takes the step after a handoff that cannot be used has it start from the verdict.
-	next.asked, next.handoff = true, written.Handoff
-	if err := c.conclude(ctx, session, decision); err != nil || decision.Action == escalation.DecisionComplete {
-		return session, decision, err
+	session, written := c.writeHandoff(ctx, s, opening, missing)
+	decision := escalation.Gated(*c.policy, c.decideHandoff(ctx, s, session, written.Problem))
+	// A step that a person lets pass a handoff that cannot be used starts from the verdict.
+	s.asked, s.handoff = true, written.Handoff
+	if err := c.conclude(ctx, session, decision); err != nil {
+		return step{}, err
 	}
-	if decision.Action == escalation.DecisionGate {
-		next.refused = true
-		return session, decision, nil
+	switch request := c.requests.pending; {
+	case decision.Action == escalation.DecisionComplete:
+		return step{}, nil
+	case decision.Action == escalation.DecisionGate:
+		s.refused = true
+		return s.gated(decision), nil
+	case request != nil:
+		return s.ordered(c.requests.take()), nil
 	}
-	if c.order != nil {
-		*next = next.ordered(c.takeOrder())
-	}
-	return c.runStep(ctx, next)
+	return s, nil
 }
 
-// askForHandoff has the tier before write the handoff to next, and returns that session as it ended.
-func (c *chainRun) askForHandoff(
-	ctx workflow.Context, next step, opening escalation.Opening, missing []string,
+// writeHandoff has the tier before write the handoff to s, and returns that session as it ended.
+func (c *chainRun) writeHandoff(
+	ctx workflow.Context, s step, opening escalation.Opening, missing []string,
 ) (escalation.Session, activities.WriteHandoffResult) {
 	session := opening.Session
 	var tiers *activities.Tiers
 	var written activities.WriteHandoffResult
-	agent := withTier(ctx, c.policy.For(session.Tier), summarize(session))
-	unjudged := callAgent(agent, session.SessionID, tiers.WriteHandoff, activities.WriteHandoffInput{
-		ChainID:         c.state.ID,
+	unjudged := c.sessions.run(ctx, session, tiers.WriteHandoff, activities.WriteHandoffInput{
+		ChainID:         session.ChainID,
 		SessionID:       session.SessionID,
-		ParentSessionID: next.parent.SessionID,
+		ParentSessionID: s.parent.SessionID,
 		Tier:            session.Tier,
-		Next:            next.tier,
-		Policy:          c.policy,
-		Directory:       c.directory,
+		Next:            s.tier,
+		Policy:          *c.policy,
+		Directory:       c.sessions.directory,
 		Missing:         missing,
 		Cooldowns:       opening.Services,
 		BudgetUSD:       session.BudgetUSD,
@@ -99,15 +93,15 @@ func (c *chainRun) askForHandoff(
 	return session, written
 }
 
-// decideHandoff says what follows the session that was to write the handoff to next. A person's order
-// counts up to this moment: the tier starts from the verdict then, if the handoff cannot be used.
-func (c *chainRun) decideHandoff(ctx workflow.Context, next step, session escalation.Session, problem string) escalation.Decision {
-	c.receiveOrders(ctx, next.tier-1)
+// decideHandoff returns the decision on the session that was to write the handoff to s. A person's request counts up to this
+// moment: then the tier starts from the verdict, if the handoff cannot be used.
+func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalation.Session, problem string) escalation.Decision {
+	c.requests.receive(ctx, s.tier-1)
 	var order escalation.Tier
-	if c.order != nil && c.mayOrder(ctx, escalation.DecideHandoff(session, problem, next.tier, 0)) {
-		order = c.order.ToTier
+	if c.requests.counts(ctx, escalation.DecideHandoff(session, problem, s.tier, 0)) {
+		order = c.requests.pending.ToTier
 	}
-	decision := escalation.DecideHandoff(session, problem, next.tier, order)
+	decision := escalation.DecideHandoff(session, problem, s.tier, order)
 	if problem == "" || session.Status == escalation.SessionStopped {
 		return decision
 	}
@@ -115,11 +109,11 @@ func (c *chainRun) decideHandoff(ctx workflow.Context, next step, session escala
 	if decision.Rule == escalation.RuleResumeFailed || decision.Rule == escalation.RuleTranscriptLost {
 		severity = escalation.SeverityWarning // there is nothing that could be wrong
 	}
-	c.note(ctx, escalation.Event{Kind: escalation.EventHandoff, Severity: severity, SessionID: session.SessionID, Message: problem})
+	c.log.add(ctx, escalation.Event{Kind: escalation.EventHandoff, Severity: severity, SessionID: session.SessionID, Message: problem})
 	return decision
 }
 
-// describeCalls is tool calls, each in a line.
+// describeCalls describes tool calls, each in a line.
 func describeCalls(calls []activities.ToolCall) []string {
 	lines := make([]string, 0, len(calls))
 	for _, call := range calls {
@@ -128,22 +122,22 @@ func describeCalls(calls []activities.ToolCall) []string {
 	return lines
 }
 
-// handoff is what next starts from: what the tier before has written, or else its verdict. What does
-// not fit is left out, and an event says so.
-func (c *chainRun) handoff(ctx workflow.Context, next step, opening escalation.Opening) *escalation.Handoff {
+// handoff returns the handoff to s: what the tier before has written, or else its verdict. What does not fit is left out, and
+// an event says so.
+func (c *chainRun) handoff(ctx workflow.Context, s step, opening escalation.Opening) *escalation.Handoff {
 	var handoff escalation.Handoff
-	if next.handoff != nil {
-		handoff = *next.handoff
-		handoff.RecommendedTier, handoff.Cooldowns = next.tier, escalation.NewCooldownState(opening.Services)
+	if s.handoff != nil {
+		handoff = *s.handoff
+		handoff.RecommendedTier, handoff.Cooldowns = s.tier, escalation.NewCooldownState(opening.Services)
 	} else {
-		handoff = escalation.NewHandoff(next.parent.Tier, next.tier, next.parent.Verdict, opening.Services)
+		handoff = escalation.NewHandoff(s.parent.Tier, s.tier, s.parent.Verdict, opening.Services)
 	}
-	if next.cutOff != nil {
-		handoff = handoff.After(*next.cutOff, describeCalls(next.left))
+	if s.cutOff != nil {
+		handoff = handoff.After(*s.cutOff, describeCalls(s.left))
 	}
 	handoff, dropped := handoff.Fit()
 	if dropped != "" {
-		c.note(ctx, escalation.Event{
+		c.log.add(ctx, escalation.Event{
 			Kind: escalation.EventHandoff, Severity: escalation.SeverityWarning, SessionID: opening.Session.SessionID, Message: dropped,
 		})
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// split gives each issue that observer found a chain of its own, which forks the observer's
-// conversation, and ends when they have ended. A few run at a time.
+// split starts a chain for each issue that observer found, which forks the observer's conversation, and waits until all have
+// ended. A few run at a time.
 func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) error {
 	issues := observer.Verdict.Issues
-	c.state.Issues = make([]escalation.IssueChain, len(issues))
+	c.log.chain.Issues = make([]escalation.IssueChain, len(issues))
 	for i, issue := range issues {
-		c.state.Issues[i] = escalation.IssueChain{Services: issue.Services, Summary: clip(issue.Summary)}
+		c.log.chain.Issues[i] = escalation.IssueChain{Services: issue.Services, Summary: clip(issue.Summary)}
 	}
 	slots := workflow.NewSemaphore(ctx, int64(max(1, c.policy.MaxParallelIssues)))
 	all := workflow.NewWaitGroup(ctx)
@@ -33,27 +33,27 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 			c.endIssue(ctx, i, escalation.OutcomeAborted, "the chain was cancelled before its turn", 0)
 		})
 	}
-	// A cancelled chain waits, too: its issues end with it, and what they came to is told.
+	// A cancelled chain waits, too: its issues end with it, and their outcomes are recorded.
 	waiting, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	all.Wait(waiting)
-	return c.concludeRefusal(ctx, escalation.DecideIssues(c.state.Issues))
+	return c.record(ctx, escalation.DecideIssues(c.log.chain.Issues))
 }
 
 // runIssue runs the chain of one issue.
 func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, at int) {
 	issue := observer.Verdict.Issues[at]
-	if blocked := c.blocked(ctx, issue.FirstTier(observer.Tier)); blocked != nil {
+	if blocked := c.blocked(issue.FirstTier(observer.Tier)); blocked != nil {
 		c.endIssue(ctx, at, blocked.Outcome, blocked.Reason, 0)
 		return
 	}
-	mine := &c.state.Issues[at]
-	mine.ChainID = fmt.Sprintf("%s-issue-%d", c.state.ID, at+1)
-	c.note(ctx, escalation.Event{
+	mine := &c.log.chain.Issues[at]
+	mine.ChainID = fmt.Sprintf("%s-issue-%d", c.log.chain.ID, at+1)
+	c.log.add(ctx, escalation.Event{
 		Kind: escalation.EventIssueStarted, SessionID: observer.SessionID, Severity: issue.Severity,
-		Message: fmt.Sprintf("issue %d of %d goes to chain %s: %s", at+1, len(c.state.Issues), mine.ChainID, issue.Summary),
+		Message: fmt.Sprintf("issue %d of %d goes to chain %s: %s", at+1, len(c.log.chain.Issues), mine.ChainID, issue.Summary),
 	})
-	if err := c.publish(ctx); err != nil {
+	if err := c.log.publish(ctx); err != nil {
 		c.endIssue(ctx, at, escalation.OutcomeFailed, rootMessage(err), 0)
 		return
 	}
@@ -71,19 +71,17 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 		c.endIssue(ctx, at, ended.Outcome, ended.Reason, ended.CostUSD)
 	case ctx.Err() != nil:
 		c.endIssue(ctx, at, escalation.OutcomeAborted, "the chain was cancelled", cancelledChain(err).CostUSD)
-	case temporal.IsCanceledError(err) &&
-		workflow.GetVersion(ctx, changeCancelledIssue, workflow.DefaultVersion, 1) != workflow.DefaultVersion:
+	case temporal.IsCanceledError(err):
 		c.endIssue(ctx, at, escalation.OutcomeAborted, "the chain of this issue was cancelled", cancelledChain(err).CostUSD)
 	default:
 		c.endIssue(ctx, at, escalation.OutcomeFailed, rootMessage(err), 0)
 	}
 }
 
-// cancelled is the error with which a chain ends that was cancelled. Whoever has started it can read
-// from it what the chain came to.
+// cancelled returns the error with which a cancelled chain ends. Its details are the chain.
 func cancelled(chain escalation.Chain) error { return temporal.NewCanceledError(chain) }
 
-// cancelledChain is what a chain came to that ended with err; zero if it did not say.
+// cancelledChain returns the chain from the details of the error with which it ended; zero if there are none.
 func cancelledChain(err error) (chain escalation.Chain) {
 	if end, ok := errors.AsType[*temporal.CanceledError](err); ok && end.HasDetails() && end.Details(&chain) != nil {
 		return escalation.Chain{}
@@ -91,39 +89,35 @@ func cancelledChain(err error) (chain escalation.Chain) {
 	return chain
 }
 
-// blocked is how an issue ends whose repair would begin with first, because that is higher than
-// allowed; nil if it has a chain. With gates it has one all the same, which begins at a gate.
-func (c *chainRun) blocked(ctx workflow.Context, first escalation.Tier) *escalation.Decision {
+// blocked returns the decision that ends an issue whose first tier exceeds the highest one; nil if it gets a child chain. With
+// gates it always does, and that chain begins at a gate.
+func (c *chainRun) blocked(first escalation.Tier) *escalation.Decision {
 	if first <= c.policy.MaxTier {
 		return nil
 	}
-	decision := escalation.DecideBlockedIssue(c.policy, first)
-	gated := escalation.Gated(c.policy, decision).Action == escalation.DecisionGate
-	if gated && workflow.GetVersion(ctx, changeBlockedIssues, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+	decision := escalation.DecideBlockedIssue(*c.policy, first)
+	if escalation.Gated(*c.policy, decision).Action == escalation.DecisionGate {
 		return nil
 	}
 	return &decision
 }
 
-// beginBlocked begins the chain of an issue that asks for more than is allowed: at a gate, where a
+// beginBlocked returns the first step of the chain of an issue that asks for a higher tier than is allowed: a gate, where a
 // person may choose the highest tier that is.
-func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, bool, error) {
-	decision := escalation.Gated(c.policy, escalation.DecideBlockedIssue(c.policy, first.tier))
+func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, error) {
+	decision := escalation.Gated(*c.policy, escalation.DecideBlockedIssue(*c.policy, first.tier))
 	first.tier = c.policy.MaxTier
-	if err := c.concludeRefusal(ctx, decision); err != nil || decision.Action != escalation.DecisionGate {
-		return first, false, err
-	}
-	return c.holdGate(ctx, first, decision)
+	return c.stop(ctx, first, decision)
 }
 
-// issueInput starts the chain of an issue, with all limits of this one and its share of the money.
+// issueInput returns the input of an issue's chain, with all limits of this one and its share of the budget.
 func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issue) ChainInput {
 	input := ChainInput{
 		Trigger:    escalation.TriggerIssue,
 		StartTier:  issue.FirstTier(observer.Tier),
 		Prompt:     c.input.Prompt,
 		Services:   issue.Services,
-		Repository: c.directory, // where the conversation is that it forks
+		Repository: c.sessions.directory, // where the conversation is that it forks
 		Models:     c.input.Models,
 		DryRun:     c.policy.DryRun,
 		MaxTier:    c.policy.MaxTier,
@@ -131,23 +125,20 @@ func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issu
 		Actor:      c.input.Actor,
 	}
 	if c.policy.ChainBudgetUSD > 0 {
-		rest := max(0.01, c.policy.ChainBudgetUSD-c.state.SpentAtMostUSD()) // zero would be no limit
-		input.BudgetUSD = rest / float64(len(c.state.Issues))
+		rest := max(0.01, c.policy.ChainBudgetUSD-c.log.chain.SpentAtMostUSD()) // zero would be no limit
+		input.BudgetUSD = rest / float64(len(c.log.chain.Issues))
 	}
 	return input
 }
 
 func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Outcome, reason string, costUSD float64) {
-	issue := &c.state.Issues[at]
+	issue := &c.log.chain.Issues[at]
 	issue.Outcome, issue.Reason, issue.CostUSD = outcome, reason, costUSD
-	c.note(ctx, escalation.Event{
+	c.log.add(ctx, escalation.Event{
 		Kind: escalation.EventIssueEnded, Severity: escalation.Decision{Outcome: outcome}.Severity(),
-		Message: fmt.Sprintf("issue %d of %d ended %s for $%.4f: %s", at+1, len(c.state.Issues), outcome, costUSD, reason),
+		Message: fmt.Sprintf("issue %d of %d ended %s for $%.4f: %s", at+1, len(c.log.chain.Issues), outcome, costUSD, reason),
 	})
-	if workflow.GetVersion(ctx, changeIssueAttributes, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return
-	}
-	if err := c.publish(ctx); err != nil {
+	if err := c.log.publish(ctx); err != nil {
 		workflow.GetLogger(ctx).Error("the search attributes do not show what the issue cost", "issue", at+1, "error", err)
 	}
 }

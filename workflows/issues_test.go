@@ -104,8 +104,12 @@ func TestSplitChainIsListedWithItsIssues(t *testing.T) {
 	start := s.env.Now()
 	s.env.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
 		attributes, _ := args.Get(0).(temporal.SearchAttributes)
-		costs[s.env.Now().Sub(start).Round(time.Hour)], _ = attributes.GetFloat64(workflows.CostAttribute)
-		services, _ = attributes.GetKeywordList(workflows.ServicesAttribute)
+		if cost, changed := attributes.GetFloat64(workflows.CostAttribute); changed {
+			costs[s.env.Now().Sub(start).Round(time.Hour)] = cost
+		}
+		if listed, changed := attributes.GetKeywordList(workflows.ServicesAttribute); changed {
+			services = listed
+		}
 	}).Return(nil)
 	result, err := s.run(t, workflows.ChainInput{})
 	require.NoError(t, err)

@@ -16,32 +16,44 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// pendingNotification is a notification on its way.
+// notifier notifies people of what happens in a workflow. The workflow goes on meanwhile, and waits for the notifications
+// at its end.
+type notifier struct {
+	log    *eventLog
+	policy *escalation.Policy
+	// pending are the notifications since settle.
+	pending []pendingNotification
+	// sent counts those of this run.
+	sent int
+	// before are the kinds of those that were settled, in this run and in earlier ones.
+	before []escalation.NotificationKind
+}
+
+// pendingNotification is a notification that is being sent.
 type pendingNotification struct {
 	kind escalation.NotificationKind
 	sent workflow.Future
 }
 
-// notify tells people something about the chain, if there is anybody to tell. It does not
-// wait: the chain goes on while the notification is tried again for as long as it may take, and
-// waits for it at its end, in announce.
-func (c *chainRun) notify(ctx workflow.Context, kind escalation.NotificationKind, message string) {
-	if !c.policy.Notify {
+// notify starts to send a notification, if there is anybody to notify. It does not wait: see await.
+func (n *notifier) notify(ctx workflow.Context, kind escalation.NotificationKind, message string) {
+	if !n.policy.Notify {
 		return
 	}
-	c.notified++
+	n.sent++
+	chain := n.log.chain
 	sent := sendNotification(ctx, escalation.Notification{
-		// The run's id is in the key because a reset runs a part of the chain again.
-		Key:     fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, c.notified),
+		// The run's ID is in the key because a reset runs a part of the workflow again.
+		Key:     fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, n.sent),
 		Kind:    kind,
-		ChainID: c.state.ID,
-		Title:   titleOf(kind, c.state.Services),
-		Text:    describeForPeople(c.state, message),
+		ChainID: chain.ID,
+		Title:   titleOf(kind, chain.Services),
+		Text:    describeForPeople(chain, message),
 	})
-	c.notifications = append(c.notifications, pendingNotification{kind, sent})
+	n.pending = append(n.pending, pendingNotification{kind, sent})
 }
 
-// sendNotification has a notification sent, also when ctx is cancelled.
+// sendNotification starts the activity that sends a notification. Cancelling ctx does not stop it.
 func sendNotification(ctx workflow.Context, notification escalation.Notification) workflow.Future {
 	notification.Severity = notification.Kind.Severity()
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
@@ -50,98 +62,66 @@ func sendNotification(ctx workflow.Context, notification escalation.Notification
 		notifications.Notify, activities.NotifyInput{Notification: notification})
 }
 
-// announce tells people how the chain ended, if that is for them, and waits until all that the
-// chain had to tell is told or given up. problem is what broke the chain off; nil if nothing did.
-func (c *chainRun) announce(ctx workflow.Context, problem error) {
-	switch {
-	case problem != nil && c.state.Outcome == "" && !temporal.IsCanceledError(problem):
-		c.notify(ctx, escalation.NotifyFailed, "the chain broke off: "+rootMessage(problem))
-	case problem == nil:
-		if kind, tell := c.ending(); tell {
-			c.notify(ctx, kind, c.state.Reason)
-		}
-	}
-	c.awaitNotifications(ctx)
+// notified reports whether people were notified of that kind, in this run or in an earlier one.
+func (n *notifier) notified(kind escalation.NotificationKind) bool {
+	return slices.Contains(n.before, kind) ||
+		slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return pending.kind == kind })
 }
 
-// ending is the notification that the chain's outcome calls for. Whoever was told that an
-// escalation was blocked or a budget is spent knows already that a person is needed.
-func (c *chainRun) ending() (kind escalation.NotificationKind, tell bool) {
-	switch c.state.Outcome {
-	case escalation.OutcomeNeedsHuman:
-		return c.needsHuman(), !c.told(escalation.NotifyBlocked) && !c.told(escalation.NotifyBudgetSpent)
-	case escalation.OutcomeFailed:
-		return escalation.NotifyFailed, true
-	case escalation.OutcomeResolved:
-		return escalation.NotifyResolved, c.state.Tier() >= escalation.TierSafeRepair
-	case escalation.OutcomeHealthy, escalation.OutcomeSuppressed, escalation.OutcomeOverridden, escalation.OutcomeAborted:
-		return "", false
-	}
-	return "", false
+// allSent reports whether no notification is being sent any more.
+func (n *notifier) allSent() bool {
+	return !slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return !pending.sent.IsReady() })
 }
 
-// needsHuman is how people are told that they are needed after the session that ran last.
-func (c *chainRun) needsHuman() escalation.NotificationKind {
-	if last := c.state.Last(); last != nil && last.Status == escalation.SessionBudgetExhausted {
-		return escalation.NotifyBudgetSpent
-	}
-	return escalation.NotifyNeedsHuman
-}
-
-func (c *chainRun) told(kind escalation.NotificationKind) bool {
-	return slices.Contains(c.toldBefore, kind) ||
-		slices.ContainsFunc(c.notifications, func(pending pendingNotification) bool { return pending.kind == kind })
-}
-
-// notifyPatience is how long a chain that has ended waits for its notifications before it
-// lets the next cycle of its schedule begin.
+// notifyPatience is how long a chain that has ended waits for its notifications before it lets the next cycle of its
+// schedule begin.
 const notifyPatience = time.Minute
 
-// awaitNotifications waits for what is on its way. The outcome is recorded and published by
-// then, so a service that is away keeps only the workflow open, and not for ever; whoever
-// cancels the chain ends the wait.
-func (c *chainRun) awaitNotifications(ctx workflow.Context) {
-	if len(c.notifications) == 0 {
+// await waits until all notifications are sent or given up. The outcome is recorded and published by then: a service that is
+// away only keeps the workflow open, for an hour at most, and cancelling the workflow ends the wait. After notifyPatience
+// it calls slow.
+func (n *notifier) await(ctx workflow.Context, slow func(workflow.Context)) {
+	if len(n.pending) == 0 {
 		return
 	}
 	waiting, stop := workflow.WithCancel(ctx)
 	defer stop() // the timer, which is not needed any more
 	prompt, err := workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
-		Timeout: notifyPatience, TimerOptions: workflow.TimerOptions{Summary: "notifications on their way"},
-	}, c.allTold)
+		Timeout: notifyPatience, TimerOptions: workflow.TimerOptions{Summary: "waiting for notifications"},
+	}, n.allSent)
 	if err == nil && !prompt {
-		c.detach(ctx)
-		err = workflow.Await(ctx, c.allTold)
+		slow(ctx)
+		err = workflow.Await(ctx, n.allSent)
 	}
-	recording, cancel := workflow.NewDisconnectedContext(ctx)
+	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	c.settleNotifications(recording, err)
-	c.recordRest(recording)
+	n.settle(disconnected, err)
+	n.log.recordRest(disconnected)
 }
 
-// settleNotifications notes which notifications were not sent to everybody, and forgets them all.
-// unknown is why those are given up of which nothing is known.
-func (c *chainRun) settleNotifications(ctx workflow.Context, unknown error) {
-	for _, pending := range c.notifications {
+// settle adds an event for each notification that was not sent to everybody, and forgets them all. unknown is the error of
+// those that are still being sent.
+func (n *notifier) settle(ctx workflow.Context, unknown error) {
+	for _, pending := range n.pending {
 		err := unknown
 		if pending.sent.IsReady() {
 			err = pending.sent.Get(ctx, nil)
 		}
 		if err != nil {
-			c.note(ctx, escalation.Event{
+			n.log.add(ctx, escalation.Event{
 				Kind: escalation.EventNotNotified, Severity: escalation.SeverityWarning,
 				Message: fmt.Sprintf("not everybody was told that %s: %s", pending.kind.Headline(), notificationProblem(err)),
 			})
 		}
-		if !slices.Contains(c.toldBefore, pending.kind) {
-			c.toldBefore = append(c.toldBefore, pending.kind)
+		if !slices.Contains(n.before, pending.kind) {
+			n.before = append(n.before, pending.kind)
 		}
 	}
-	c.notifications = nil
+	n.pending = nil
 }
 
-// blockedBy is the notification that people get when a rule of the policy ends a chain that would
-// have gone on.
+// blockedBy returns the notification that people get when a rule of the policy ends a chain that would have gone on; false
+// if the rule is none of those.
 func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell bool) {
 	switch rule {
 	case escalation.RuleMaxTier, escalation.RuleCooldown, escalation.RuleServiceBusy, escalation.RuleEscalationLimit,
@@ -157,23 +137,7 @@ func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell boo
 	return "", false
 }
 
-// allTold reports whether nothing is on its way any more.
-func (c *chainRun) allTold() bool {
-	return !slices.ContainsFunc(c.notifications, func(pending pendingNotification) bool { return !pending.sent.IsReady() })
-}
-
-// recordRest stores the events that no record took along. A chain that has ended does not fail
-// for them: what they say is in its result, too.
-func (c *chainRun) recordRest(ctx workflow.Context) {
-	if len(c.unrecorded) == 0 {
-		return
-	}
-	if err := c.recordEvents(ctx, "record events", false); err != nil {
-		workflow.GetLogger(ctx).Error("events were not recorded", "error", err)
-	}
-}
-
-// notificationProblem is the sentence at the bottom of an error of sendNotification.
+// notificationProblem returns the sentence at the bottom of an error of sendNotification.
 func notificationProblem(err error) string {
 	if temporal.IsCanceledError(err) {
 		return "the chain was cancelled before it was told"
@@ -187,7 +151,7 @@ func notificationProblem(err error) string {
 	return rootMessage(err)
 }
 
-// titleOf is what a notification is about in a line.
+// titleOf returns the title of a notification.
 func titleOf(kind escalation.NotificationKind, services []string) string {
 	title := "Claude Ops: " + kind.Headline()
 	if len(services) > 0 {
@@ -196,7 +160,8 @@ func titleOf(kind escalation.NotificationKind, services []string) string {
 	return title
 }
 
-// describeForPeople says what happened to whom, what was tried, what it cost and where to look.
+// describeForPeople returns the text of a notification: what happened, to which services, what was tried, what it cost and
+// where to look.
 func describeForPeople(chain escalation.Chain, message string) string {
 	lines := []string{plain(message)}
 	if len(chain.Services) > 0 {
@@ -214,7 +179,7 @@ func describeForPeople(chain escalation.Chain, message string) string {
 	return strings.Join(lines, "\n")
 }
 
-// describeTry is one session in a line. What its agent said of it is quoted.
+// describeTry describes a session in a line, and quotes its agent.
 func describeTry(session escalation.Session) string {
 	line := fmt.Sprintf("%s (%s): %s, $%.2f", session.Tier, session.Model, session.Status, session.CostUSD)
 	if session.Verdict != nil {
@@ -223,12 +188,12 @@ func describeTry(session escalation.Session) string {
 	return line
 }
 
-// ordinaryID is an ID that a shell takes as it is.
+// ordinaryID matches IDs that need no quotes in a shell.
 var ordinaryID = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
 
 func lookAt(chainID string) string { return "Look at it with: starter chain " + Operand(chainID) }
 
-// listForPeople lists the first services.
+// listForPeople lists at most that many services.
 func listForPeople(services []string, most int) string {
 	if len(services) > most {
 		return fmt.Sprintf("%s and %d more", plain(strings.Join(services[:most], ", ")), len(services)-most)
@@ -236,11 +201,11 @@ func listForPeople(services []string, most int) string {
 	return plain(strings.Join(services, ", "))
 }
 
-// harmless takes from a text what chat services make links, markup or calls for attention of.
+// harmless replaces what chat services turn into links, markup or mentions.
 var harmless = strings.NewReplacer("://", ": //", "[", "(", "]", ")", "<", "(", ">", ")", "@", "(at)",
 	"`", "'", "*", "·", "|", "/", "#", "No. ", "\\", "/")
 
-// plain makes agents' words one line that is text and nothing else, wherever it is shown.
+// plain returns an agent's words as one line of printable text without markup.
 func plain(text string) string {
 	printable := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

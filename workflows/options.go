@@ -17,9 +17,15 @@ const agentsQueueSuffix = "-agents"
 // workflows' task queue.
 func AgentsTaskQueue(taskQueue string) string { return taskQueue + agentsQueueSuffix }
 
-// withRecords is for what reads or writes records. It is retried for as long as it takes:
-// a database that is away delays a chain, and nothing that was paid for is forgotten.
+// withRecords is for reading or writing records: first as a local activity, which callRecords tries once, and then as an
+// ordinary one, which Temporal retries for as long as it takes. A database that is away delays a chain, and nothing that was
+// paid for is forgotten.
 func withRecords(ctx workflow.Context, summary string) workflow.Context {
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: 5 * time.Second, // half of a workflow task; a lock that is held for longer is no local matter
+		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
+		Summary:                summary,
+	})
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 30 * time.Second, // a few rows; longer than the driver waits for a lock
 		RetryPolicy: &temporal.RetryPolicy{
@@ -35,11 +41,6 @@ func withRecords(ctx workflow.Context, summary string) workflow.Context {
 // no further try is made, and the one under way is waited for: it may have opened the record.
 func withOpening(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithWaitForCancellation(withRecords(ctx, summary), true)
-}
-
-// withOneTry is for what the next start of a worker settles if it cannot be done now.
-func withOneTry(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithRetryPolicy(withRecords(ctx, summary), temporal.RetryPolicy{MaximumAttempts: 1})
 }
 
 // withTranscript is for asking the agents' workers about a conversation. A gate waits for the answer

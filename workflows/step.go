@@ -11,8 +11,24 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// step is one session to run, and where its context comes from.
+// stepAction is what a step does.
+type stepAction int
+
+// The actions.
+const (
+	stepEnd      stepAction = iota // nothing: the chain has ended
+	stepSession                    // run a session
+	stepWait                       // wait until a session that was refused may run
+	stepOpenGate                   // open a gate
+	stepGate                       // wait at the open gate
+)
+
+// step is one step of a chain: a session to run, and where its context comes from, or a wait for what keeps it from running.
 type step struct {
+	action stepAction
+	// decision is why the chain waits, or opens a gate.
+	decision escalation.Decision
+
 	tier    escalation.Tier
 	purpose escalation.Purpose
 	// parent is the session whose context the tier continues; nil if none.
@@ -42,9 +58,9 @@ type step struct {
 	passesCooldown, passesLimit bool
 }
 
-// firstStep is where the input says to begin.
+// firstStep returns the step with which the input says to begin.
 func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
-	first := step{tier: max(c.input.StartTier, escalation.TierObserve)}
+	first := step{action: stepSession, tier: max(c.input.StartTier, escalation.TierObserve)}
 	if c.input.Force {
 		first.order = &EscalateSignal{ToTier: first.tier, Force: true}
 	}
@@ -52,7 +68,7 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	if from == nil {
 		return first, nil
 	}
-	known, err := c.findSession(ctx, from.SessionID)
+	known, err := c.sessions.find(ctx, from.SessionID)
 	switch {
 	case err != nil:
 		return first, err
@@ -62,24 +78,13 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	case known.Found:
 		first.parent = &known.Session
 	default:
-		// It has no record to link to, and nothing is known of it but its id.
+		// It has no record to link to, and only its ID is known.
 		first.parent = &escalation.Session{
 			SessionID: from.SessionID,
 			Report:    escalation.Report{ReportedSessionID: from.SessionID},
 		}
 	}
 	return first, nil
-}
-
-// findSession looks up what is recorded about a conversation.
-func (c *chainRun) findSession(ctx workflow.Context, sessionID string) (activities.FindSessionResult, error) {
-	var known activities.FindSessionResult
-	if workflow.GetVersion(ctx, changeLookUp, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return known, nil
-	}
-	var records *activities.Records
-	err := workflow.ExecuteActivity(withRecords(ctx, "look up the conversation to resume"), records.FindSession, sessionID).Get(ctx, &known)
-	return known, err
 }
 
 // checkStart refuses a chain that its policy forbids to start.
@@ -98,44 +103,57 @@ func checkStart(policy escalation.Policy, input ChainInput) error {
 	return nil
 }
 
-// escalate is the step after session, to a higher tier.
+// escalate returns the step that follows session, at a higher tier.
 func (s step) escalate(session escalation.Session, tier escalation.Tier, order *EscalateSignal) step {
-	return step{tier: tier, parent: &session, order: order}
+	return step{action: stepSession, tier: tier, parent: &session, order: order}
 }
 
-// handOff is the same step again, without the conversation that failed session was to go on from.
+// handOff returns the same step without the conversation that the failed session could not resume.
 func (s step) handOff(failed escalation.Session, left []activities.ToolCall) step {
 	lost := failed.Status == escalation.SessionTranscriptLost
 	s.resumeFailed, s.transcriptLost = !lost, lost
-	if failed.BeganWork() { // it was its own conversation that did not go on
+	if failed.BeganWork() { // it is its own conversation that cannot be resumed
 		s.cutOff, s.left = &failed, left
 	}
 	return s
 }
 
-// lookAgain is the step that finds out, cheaply, whether s is still needed after a wait. What a
-// person asked for is needed, and so is what continues nothing.
+// lookAgain returns the step that follows a wait: a recheck, which finds out cheaply whether s is still needed. It returns s
+// itself if a person asked for it, or if it follows no session.
 func (s step) lookAgain() step {
 	if s.parent == nil || s.order != nil {
+		s.action = stepSession
 		return s
 	}
-	return step{tier: escalation.TierObserve, purpose: escalation.PurposeRecheck, parent: s.parent, floor: s.tier}
+	return step{action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck, parent: s.parent, floor: s.tier}
 }
 
-// ordered is the step as a person asks for it.
+// ordered returns the step as a person asks for it.
 func (s step) ordered(order *EscalateSignal) step {
-	if s.continues != nil && order.ToTier > s.tier { // no other tier goes on with that session
+	if s.continues != nil && order.ToTier > s.tier { // no other tier continues that session
 		return s.escalate(*s.continues, order.ToTier, order)
 	}
-	s.tier, s.order = max(s.tier, order.ToTier), order
+	s.action, s.tier, s.order = stepSession, max(s.tier, order.ToTier), order
 	return s
 }
 
 // forced reports whether a person passed the cooldowns for this step.
 func (s step) forced() bool { return s.passesCooldown || s.order != nil && s.order.Force }
 
-// origin is the session whose conversation, or whose handoff, the step begins with; nil if none.
+// waiting returns the step that waits as the decision says.
+func (s step) waiting(decision escalation.Decision) step {
+	s.action, s.decision = stepWait, decision
+	return s
+}
+
+// gated returns the step that opens a gate, because of the decision.
+func (s step) gated(decision escalation.Decision) step {
+	s.action, s.decision = stepOpenGate, decision
+	return s
+}
+
+// origin returns the session whose conversation, or whose handoff, the step starts from; nil if none.
 func (s step) origin() *escalation.Session { return cmp.Or(s.continues, s.parent) }
 
-// hasRun reports whether last, the session that ran last, is one of this step.
+// hasRun reports whether the session that ran last is one of this step.
 func (s step) hasRun(last *escalation.Session) bool { return !s.refused && last != nil }

@@ -3,8 +3,8 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"time"
 
-	"github.com/google/uuid"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -12,238 +12,255 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// runStep runs a session, unless it is not admitted, and decides what follows. All of that is
-// recorded when it returns.
-func (c *chainRun) runStep(ctx workflow.Context, next *step) (escalation.Session, escalation.Decision, error) {
-	if missing := c.missingFromHandoff(ctx, *next); len(missing) > 0 {
-		return c.runFromHandoff(ctx, next, missing)
+// runSession runs the session of a step, if it is admitted, and returns the step that follows.
+func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
+	if missing := c.missingFromHandoff(s); len(missing) > 0 {
+		return c.askForHandoff(ctx, s, missing)
 	}
-	opening, err := c.open(ctx, *next)
+	opening, err := c.sessions.open(ctx, c.request(s))
 	if err != nil {
-		return escalation.Session{}, escalation.Decision{}, err
+		return step{}, c.abortIfCancelled(ctx, err)
 	}
 	if opening.Refusal != nil {
-		return c.refused(ctx, next, *opening.Refusal)
+		return c.refused(ctx, s, *opening.Refusal)
 	}
-	next.refused = false
-	session := c.runTier(ctx, *next, opening)
-	decision := escalation.Gated(c.policy, c.decide(ctx, *next, session))
-	return session, decision, c.conclude(ctx, session, decision)
+	s.refused = false
+	session := c.runTier(ctx, s, opening)
+	decision := escalation.Gated(*c.policy, c.decide(ctx, s, session))
+	if err := c.conclude(ctx, session, decision); err != nil {
+		return step{}, err
+	}
+	switch decision.Action {
+	case escalation.DecisionComplete:
+		return step{}, nil
+	case escalation.DecisionEscalate:
+		return s.escalate(session, decision.Tier, c.requests.take()), nil
+	case escalation.DecisionHandoff:
+		return s.handOff(session, c.sessions.inFlight), nil
+	case escalation.DecisionWait:
+		return s.waiting(decision), nil
+	case escalation.DecisionSplit:
+		return step{}, c.split(ctx, session)
+	case escalation.DecisionGate:
+		return s.gated(decision), nil
+	}
+	return step{}, nil
 }
 
-// refused decides what follows a step that was not admitted.
-func (c *chainRun) refused(
-	ctx workflow.Context, next *step, refusal escalation.Admission,
-) (escalation.Session, escalation.Decision, error) {
-	// What is refused has not run: a person may ask for just that tier, and pass what refused it.
-	c.receiveOrders(ctx, next.tier-1)
-	decision := escalation.Gated(c.policy, escalation.DecideRefused(refusal))
-	if c.order != nil && c.mayOrderRefused(ctx, decision) {
-		*next = next.ordered(c.takeOrder())
-		return c.runStep(ctx, next)
+// refused returns what follows a step that was not admitted.
+func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admission) (step, error) {
+	// The step has not run: a person may ask for just that tier, and pass what refused it.
+	c.requests.receive(ctx, s.tier-1)
+	decision := escalation.Gated(*c.policy, escalation.DecideRefused(refusal))
+	if c.requests.counts(ctx, decision) {
+		return s.ordered(c.requests.take()), nil
 	}
-	next.refused = true
+	s.refused = true
+	return c.stop(ctx, s, decision)
+}
+
+// stop returns what follows a decision on a step that has not run: a wait, a gate, or the end of the chain. It records the last two.
+func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decision) (step, error) {
 	if decision.Action == escalation.DecisionWait {
-		return escalation.Session{}, decision, nil
+		return s.waiting(decision), nil
 	}
-	return escalation.Session{}, decision, c.concludeRefusal(ctx, decision)
+	if err := c.record(ctx, decision); err != nil || decision.Action != escalation.DecisionGate {
+		return step{}, err
+	}
+	return s.gated(decision), nil
 }
 
-// runTier runs the agent of a session and returns the session as it ended.
-func (c *chainRun) runTier(ctx workflow.Context, next step, opening escalation.Opening) escalation.Session {
-	session := opening.Session
-	input := activities.RunTierInput{
-		ChainID:    c.state.ID,
-		SessionID:  session.SessionID,
-		Tier:       next.tier,
-		Policy:     c.policy,
-		Services:   c.input.Services, // the operator's limit, which no verdict moves
-		Request:    c.input.Prompt,
-		Continuity: session.Continuity,
-		Directory:  c.directory,
-		Cooldowns:  opening.Services,
-		BudgetUSD:  session.BudgetUSD,
+// request returns the request for the session of a step.
+func (c *chainRun) request(s step) sessionRequest {
+	return sessionRequest{
+		tier: s.tier, purpose: s.purpose, context: c.continuity(s), origin: s.origin(), continues: s.continues != nil,
+		force: s.forced(), approved: s.passesLimit, waitingSince: c.waitingSince,
 	}
-	if next.purpose == escalation.PurposeRecheck && next.continues == nil {
-		input.Recheck, input.Services = true, c.state.Services
-	}
-	if next.order != nil {
-		input.Guidance = next.order.Guidance
-	}
-	if origin := next.origin(); origin != nil {
-		input.ParentTier, input.ParentSessionID = origin.Tier, origin.SessionID
-	}
-	if next.continues != nil {
-		input.Continues, input.InFlight = true, c.inFlight
-	}
-	if session.Continuity == escalation.ContinuityHandoff {
-		input.Handoff = c.handoff(ctx, next, opening)
-	}
-	session.Report = c.runAgent(withTier(ctx, c.policy.For(next.tier), summarize(session)), input)
-	session.EndedAt = workflow.Now(ctx)
-	return session
 }
 
-// decide says what follows a session that has ended. A person's order counts up to this moment.
-func (c *chainRun) decide(ctx workflow.Context, next step, session escalation.Session) escalation.Decision {
-	c.receiveOrders(ctx, session.Tier)
-	standing := escalation.Standing{
-		Floor: next.floor,
-		Whole: c.state.Trigger == escalation.TriggerIssue || next.purpose == escalation.PurposeRecheck,
-	}
-	if c.order != nil && c.mayOrder(ctx, escalation.Decide(c.policy, session, standing)) {
-		standing.Order = c.order.ToTier
-	}
-	return escalation.Decide(c.policy, session, standing)
-}
-
-// continuity is how a step gets its context.
-func (c *chainRun) continuity(next step) escalation.ContinuityChoice {
-	if next.purpose == escalation.PurposeHandoff { // only the conversation itself can be asked
+// continuity returns how a step gets its context.
+func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
+	if s.purpose == escalation.PurposeHandoff { // only the conversation itself can be asked
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession}
 	}
 	return escalation.ChooseContinuity(escalation.Situation{
-		Parent:         next.parent,
-		ResumeFailed:   next.resumeFailed,
-		TranscriptLost: next.transcriptLost,
-		Window:         c.windowOf(c.policy.For(next.tier)),
+		Parent:         s.parent,
+		ResumeFailed:   s.resumeFailed,
+		TranscriptLost: s.transcriptLost,
+		Window:         c.sessions.window(c.policy.For(s.tier)),
 		Threshold:      c.policy.ResumeThreshold,
 		MaxTokens:      c.policy.ResumeMaxTokens,
 		Mode:           c.policy.Continuity,
 	})
 }
 
-func (c *chainRun) newSession(ctx workflow.Context, next step) escalation.Session {
-	choice := c.continuity(next)
-	session := escalation.Session{
-		ChainID:          c.state.ID,
-		SessionID:        newSessionID(ctx),
-		Tier:             next.tier,
-		Model:            c.policy.For(next.tier).Model,
-		Trigger:          c.state.Trigger,
-		Continuity:       choice.Continuity,
-		ContinuityReason: choice.Reason,
-		Purpose:          next.purpose,
-		StartedAt:        workflow.Now(ctx),
-		Report:           escalation.Report{Status: escalation.SessionRunning},
+// runTier runs the agent of a session and returns the session as it ended. An agent that could not be judged after all
+// retries has failed; one that was cancelled was stopped.
+func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Opening) escalation.Session {
+	session := opening.Session
+	input := activities.RunTierInput{
+		ChainID:    session.ChainID,
+		SessionID:  session.SessionID,
+		Tier:       s.tier,
+		Policy:     *c.policy,
+		Services:   c.input.Services, // the operator's limit, which no verdict moves
+		Request:    c.input.Prompt,
+		Continuity: session.Continuity,
+		Directory:  c.sessions.directory,
+		Cooldowns:  opening.Services,
+		BudgetUSD:  session.BudgetUSD,
 	}
-	if next.continues != nil {
-		session.Purpose = escalation.PurposeContinuation
-		session.Continuity, session.ContinuityReason = escalation.ContinuityResume, escalation.ReasonContinued
+	if s.purpose == escalation.PurposeRecheck && s.continues == nil {
+		input.Recheck, input.Services = true, c.log.chain.Services
 	}
-	if origin := next.origin(); origin != nil {
-		session.ParentID = origin.ID
+	if s.order != nil {
+		input.Guidance = s.order.Guidance
 	}
+	if origin := s.origin(); origin != nil {
+		input.ParentTier, input.ParentSessionID = origin.Tier, origin.SessionID
+	}
+	if s.continues != nil {
+		input.Continues, input.InFlight = true, c.sessions.inFlight
+	}
+	if session.Continuity == escalation.ContinuityHandoff {
+		input.Handoff = c.handoff(ctx, s, opening)
+	}
+	var tiers *activities.Tiers
+	var result activities.RunTierResult
+	unjudged := c.sessions.run(ctx, session, tiers.RunTier, input, &result)
+	session.Report, c.sessions.inFlight = result.Report, result.InFlight
+	if unjudged != nil {
+		session.Report = *unjudged
+	}
+	session.EndedAt = workflow.Now(ctx)
 	return session
 }
 
-// admissionRequest is what the admission of a step depends on.
-func (c *chainRun) admissionRequest(ctx workflow.Context, next step) escalation.AdmissionRequest {
-	return escalation.AdmissionRequest{
-		ChainID:       c.state.ID,
-		Tier:          next.tier,
-		Purpose:       next.purpose,
-		At:            workflow.Now(ctx),
-		Services:      c.state.Services,
-		ChainSpentUSD: c.state.SpentAtMostUSD(),
-		Force:         next.forced(),
-		Approved:      next.passesLimit,
-		WaitingSince:  c.waitingSince,
+// decide returns the decision on a session that has ended. A person's request counts up to this moment.
+func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Session) escalation.Decision {
+	c.requests.receive(ctx, session.Tier)
+	standing := escalation.Standing{
+		Floor: s.floor,
+		Whole: c.log.chain.Trigger == escalation.TriggerIssue || s.purpose == escalation.PurposeRecheck,
+	}
+	if c.requests.counts(ctx, escalation.Decide(*c.policy, session, standing)) {
+		standing.Order = c.requests.pending.ToTier
+	}
+	return escalation.Decide(*c.policy, session, standing)
+}
+
+// conclude records how a session ended and what was decided on it.
+func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, decision escalation.Decision) error {
+	c.sessions.ended(ctx, session)
+	c.decided(ctx, decision)
+	if err := c.sessions.close(ctx, session, releases(decision)); err != nil {
+		return err
+	}
+	if decision.Action == escalation.DecisionEscalate || decision.Action == escalation.DecisionHandoff {
+		return nil // the next session publishes
+	}
+	return c.log.publish(ctx)
+}
+
+// record records a decision that follows no session.
+func (c *chainRun) record(ctx workflow.Context, decision escalation.Decision) error {
+	c.decided(ctx, decision)
+	return c.log.record(ctx, "record the decision", releases(decision))
+}
+
+// releases reports whether the chain repairs nothing any more after decision, for now or for good.
+func releases(decision escalation.Decision) bool {
+	return decision.Action == escalation.DecisionComplete || decision.Action == escalation.DecisionGate
+}
+
+// decided updates the visible state with a decision, and notifies people if it blocks the chain.
+func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
+	if decision.Action == escalation.DecisionComplete {
+		c.gates.receiveReplies(ctx) // those for a gate that never opened
+	}
+	chain := &c.log.chain
+	event := escalation.Event{Kind: escalation.EventDecision, Severity: decision.Severity(), Message: describeDecision(decision)}
+	if last := chain.Last(); last != nil {
+		event.SessionID = last.SessionID
+	}
+	chain.Reason = decision.Reason
+	c.log.add(ctx, event)
+	if kind, blocked := blockedBy(decision.Rule); blocked && decision.Outcome == escalation.OutcomeNeedsHuman {
+		c.people.notify(ctx, kind, decision.Reason)
+	}
+	if decision.Action == escalation.DecisionComplete {
+		chain.Outcome, chain.EndedAt = decision.Outcome, workflow.Now(ctx)
+		c.log.add(ctx, escalation.Event{
+			Kind: escalation.EventChainEnded, Severity: decision.Severity(), Message: describeOutcome(*chain),
+		})
 	}
 }
 
-// runAgent runs the agent. It always gives a report: an agent that could not be judged
-// after all retries has failed, one that was cancelled was stopped.
-func (c *chainRun) runAgent(ctx workflow.Context, input activities.RunTierInput) escalation.Report {
-	var tiers *activities.Tiers
-	var result activities.RunTierResult
-	unjudged := callAgent(ctx, input.SessionID, tiers.RunTier, input, &result)
-	c.inFlight = result.InFlight
-	if unjudged != nil {
-		return *unjudged
-	}
-	return result.Report
-}
-
-// callAgent has activity run the agent of a session, and decodes what came of it into result. It returns
-// the report of an agent that could not be judged; nil if it could.
-//
-// When the chain is cancelled, the agent is stopped and tells what it has spent. One that waits to be
-// started again is given up by Temporal without a word on the attempts before: so that is looked up first.
-func callAgent(ctx workflow.Context, sessionID string, activity, input, result any) (unjudged *escalation.Report) {
-	if ctx.Err() != nil && spentBeforeCancel(ctx) {
-		return stopped(escalation.Report{})
-	}
-	agent, stop := workflow.NewDisconnectedContext(ctx)
-	defer stop()
-	running := workflow.ExecuteActivity(agent, activity, input)
-	spent := escalation.Report{CostEstimated: true} // unknown, if somebody else cancels it
-	workflow.NewSelector(ctx).
-		AddFuture(running, func(workflow.Future) {}).
-		AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {
-			spent = spentSoFar(ctx, sessionID)
-			stop()
-		}).
-		Select(ctx)
-	switch err := running.Get(agent, result); {
-	case err == nil:
-		return nil
-	case temporal.IsCanceledError(err):
-		return stopped(spent)
-	default:
-		report := activities.SpentBefore(err)
-		report.Status, report.Error = escalation.SessionFailed, rootMessage(err)
-		return &report
-	}
-}
-
-// spentBeforeCancel reports whether the chain looks at what an agent has spent before it is cancelled.
-func spentBeforeCancel(ctx workflow.Context) bool {
-	return workflow.GetVersion(ctx, changeSpentBeforeCancel, workflow.DefaultVersion, 1) != workflow.DefaultVersion
-}
-
-// stopped is the report of an agent that was not at work when the chain was cancelled.
-func stopped(spent escalation.Report) *escalation.Report {
-	spent.Status, spent.Error = escalation.SessionStopped, "the chain was cancelled"
-	return &spent
-}
-
-// spentSoFar looks up what the attempts at a session have spent. If that cannot be told, it is unknown.
-func spentSoFar(ctx workflow.Context, sessionID string) escalation.Report {
-	if !spentBeforeCancel(ctx) {
-		return escalation.Report{}
-	}
-	looking, cancel := workflow.NewDisconnectedContext(ctx)
-	defer cancel()
-	var attempts *activities.Attempts
-	var spent escalation.Report
-	err := workflow.ExecuteActivity(withSpending(looking, "what the agent has spent"), attempts.SpentSoFar,
-		activities.SpentSoFarInput{SessionID: sessionID}).Get(looking, &spent)
+// openGate opens a gate for a step that ended, or was refused, by its decision.
+func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
+	opened, err := c.gates.open(ctx, gateRequest{decision: s.decision, tier: s.tier, refused: s.refused})
 	if err != nil {
-		workflow.GetLogger(ctx).Warn("nobody can tell what a session has spent", "session_id", sessionID, "error", err)
-		return escalation.Report{CostEstimated: true}
+		return step{}, err
 	}
-	return spent
+	if !opened {
+		return step{}, c.record(ctx, escalation.Cancelled())
+	}
+	c.parent.detach(ctx)
+	s.action = stepGate
+	return s, nil
 }
 
-// windowOf returns the context window of a tier's model: as the CLI reported it last in
-// this chain, else as configured.
-func (c *chainRun) windowOf(policy escalation.TierPolicy) int {
-	window := policy.ContextWindow
-	for i := range c.state.Sessions {
-		if session := &c.state.Sessions[i]; session.Model == policy.Model && session.ContextWindow > 0 {
-			window = session.ContextWindow
+// waitAtGate waits at the open gate of a step, and returns the step that was chosen there. Whether that may run is decided
+// anew.
+func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
+	last := s.tier
+	if !s.hasRun(c.log.chain.Last()) {
+		last-- // the step has not run: a person may ask for just that tier
+	}
+	closed, err := c.gates.wait(ctx, last)
+	if err != nil {
+		return step{}, err
+	}
+	if !closed {
+		return step{}, c.continueAsNew(ctx, s)
+	}
+	c.waitingSince = time.Time{} // after a person's decision the full maximum applies again
+	gate := c.gates.latest()
+	if decision, ends := gate.Ending(*gate.Answer); ends {
+		return step{}, c.record(ctx, decision)
+	}
+	return c.stepFrom(s, gate), c.log.publish(ctx)
+}
+
+// stepFrom returns the step that follows from how the gate of s was closed.
+func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
+	closing, last := *gate.Answer, c.log.chain.Last()
+	s.action = stepSession
+	if s.hasRun(last) {
+		s.passesCooldown, s.passesLimit = false, false
+		if closing.ToTier != 0 {
+			return s.escalate(*last, closing.ToTier, c.requests.take())
 		}
 	}
-	return window
-}
-
-// newSessionID chooses a conversation's id. It is drawn once and read from the history ever after.
-func newSessionID(ctx workflow.Context) string {
-	var id string
-	// A UUID's string always encodes, so decoding it cannot fail.
-	_ = workflow.SideEffect(ctx, func(workflow.Context) any { return uuid.NewString() }).Get(&id)
-	return id
+	s.refused = false
+	if closing.ToTier != 0 {
+		return s.ordered(c.requests.take())
+	}
+	s.continues, s.order = nil, nil
+	if gate.Fresh {
+		s.parent = nil
+	}
+	if closing.Actor != "" {
+		s.order = &EscalateSignal{ToTier: s.tier, Guidance: closing.Guidance}
+		// That person has read what refused the step, and passes just that.
+		s.passesCooldown = s.passesCooldown || gate.Rule == escalation.RuleCooldown
+		s.passesLimit = s.passesLimit || gate.Rule == escalation.RuleEscalationLimit
+	}
+	if closing.Action == escalation.GateContinue {
+		continued := *last
+		s.continues = &continued
+	}
+	return s
 }
 
 // rootMessage returns the sentence at the bottom of an activity's error.

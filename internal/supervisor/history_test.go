@@ -15,15 +15,11 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// update records the histories that package workflows replays. A history of a shape that
-// was released is never replaced: record another one beside it.
+// update records the histories that package workflows replays: see `make histories`.
 var update = flag.Bool("update", false, "record histories into workflows/testdata")
 
-// shape begins the names of the histories of the present shape. Those of earlier ones stay as they are.
-const shape = "v4_"
-
-// recordHistory keeps the history of a run under that name, when asked to.
-func recordHistory(t *testing.T, s *site, run client.WorkflowRun, name string) {
+// recordHistory stores the history of a run under the name of a branch of the chain, when asked to.
+func recordHistory(t *testing.T, s *site, run client.WorkflowRun, branch string) {
 	t.Helper()
 	if !*update {
 		return
@@ -37,7 +33,7 @@ func recordHistory(t *testing.T, s *site, run client.WorkflowRun, name string) {
 	}
 	encoded, err := protojson.MarshalOptions{Multiline: true, Indent: " "}.Marshal(&history)
 	require.NoError(t, err)
-	file := filepath.Join(simtest.ModuleRoot(t), "workflows", "testdata", shape+name+".json")
+	file := filepath.Join(simtest.ModuleRoot(t), "workflows", "testdata", branch+".json")
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	require.NoError(t, os.WriteFile(file, append(encoded, '\n'), 0o600))
 }

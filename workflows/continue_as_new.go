@@ -11,20 +11,19 @@ import (
 )
 
 const (
-	// maxHistory is how many events the history of a run has, about, before the chain goes on in a
-	// new one, at a gate. A session and its gate take some forty; Temporal's own limit is 51,200.
+	// maxHistory is how many events the history of a run has, about, before the chain continues as new, at a gate. A session
+	// and its gate take some thirty; Temporal's own limit is 51,200.
 	maxHistory = 2_000
-	// longestHistory is how many it has before what is on its way to people is given up for that.
+	// longestHistory is how many it has before notifications that are being sent are given up for that.
 	longestHistory = 10_000
-	// maxCarried is how many sessions, and how many gates, a chain takes along into a new run. The
-	// others are in the records.
+	// maxCarried is how many sessions, and how many gates, a chain hands to its next run. The others are in the records.
 	maxCarried = 20
 	// maxCarriedEvents is the same for events, of which a session and its gate make half a dozen.
 	maxCarriedEvents = 100
 )
 
-// Carried is a chain that waits at a gate, as it hands itself to a new run. It is no input for
-// people, and is bounded: see trimmed and shortenGates.
+// Carried is the state that a chain at a gate hands to its next run. It is no input for people, and is bounded: see
+// trimmed and shortenGates.
 type Carried struct {
 	Policy escalation.Policy `json:"policy"`
 	// Directory is where the agents work; empty for the usual one.
@@ -38,13 +37,12 @@ type Carried struct {
 	Detached bool `json:"detached,omitempty"`
 	// Order is the tier that a person asked for at the gate, if somebody did.
 	Order *EscalateSignal `json:"order,omitempty"`
-	// Told are the kinds of what people were told.
+	// Told are the kinds of the notifications that people got.
 	Told []escalation.NotificationKind `json:"told,omitempty"`
 }
 
-// UnmarshalJSON reads what a run has handed over. While workers of two releases run, it may have been
-// written by the newer one and be read by the older: what only that one knows is left out, where in
-// a person's input it would be refused.
+// UnmarshalJSON reads the state leniently. While workers of two releases run, the newer one may have written it and the older
+// one read it: unknown fields are ignored, where a person's input would be refused.
 func (c *Carried) UnmarshalJSON(data []byte) error {
 	type plain Carried // without methods, so that decoding does not come back here
 	return json.Unmarshal(data, (*plain)(c))
@@ -67,9 +65,8 @@ type CarriedStep struct {
 	PassesLimit    bool                  `json:"passes_limit,omitempty"`
 }
 
-// carry returns what a new run needs of a step that a gate holds. What a person said when asking for
-// it, and the session that it went on with, are of the past: the gate decides on both anew, as it
-// does on the patience for waits.
+// carry returns what the next run needs of a step at a gate. The request that led to the step, and the session that it
+// continued, are left out: the gate decides on both anew.
 func (s step) carry() CarriedStep {
 	return CarriedStep{
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
@@ -79,55 +76,57 @@ func (s step) carry() CarriedStep {
 	}
 }
 
+// step returns the step that waits at the open gate.
 func (s CarriedStep) step() step {
 	return step{
-		tier: s.Tier, purpose: s.Purpose, parent: s.Parent, resumeFailed: s.ResumeFailed,
+		action: stepGate,
+		tier:   s.Tier, purpose: s.Purpose, parent: s.Parent, resumeFailed: s.ResumeFailed,
 		transcriptLost: s.TranscriptLost, cutOff: s.CutOff, left: s.Left, handoff: s.Handoff,
 		asked: s.Asked, floor: s.Floor, refused: s.Refused,
 		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit,
 	}
 }
 
-// errGivenUp is why a notification was given up that was still on its way.
+// errGivenUp is the error of a notification that was still being sent when the chain continued as new.
 var errGivenUp = errors.New("the chain went on in a new run before everybody could be told")
 
-// mayGoOnAnew reports whether the history is long enough for a new run, and nothing of this one would
-// be lost: no order waits for the next decision, no update is being answered, and no notification is
-// on its way, unless that would keep the history growing.
-func (c *chainRun) mayGoOnAnew(ctx workflow.Context) bool {
+// mayContinueAsNew reports whether the history is long enough for a new run, and nothing of this one would be lost: no
+// request for a tier has arrived unread, no update is being answered, and no notification is being sent, unless waiting
+// for that would let the history grow without end.
+func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	if info.CronSchedule != "" {
 		return false // its new run could not be told from one that cron starts
 	}
 	length := info.GetCurrentHistoryLength()
 	long := info.GetContinueAsNewSuggested() || length >= maxHistory
-	ordered := workflow.GetSignalChannel(ctx, EscalateSignalName).Len() > 0
-	return long && !ordered && (c.allTold() || length >= longestHistory) && workflow.AllHandlersFinished(ctx)
+	return long && !g.requests.arrived(ctx) && (g.people.allSent() || length >= longestHistory) && workflow.AllHandlersFinished(ctx)
 }
 
-// goOnAnew returns the error that makes Temporal start a new run of the chain, at the same gate. It
-// waits for nothing, so that every signal has been taken in: one that comes at this moment makes
-// Temporal repeat the step with it.
-func (c *chainRun) goOnAnew(ctx workflow.Context, at step) error {
+// continueAsNew returns the error that makes Temporal start a new run of the chain, at the same gate. It does not block, so
+// every signal has been taken in: if one arrives at this moment, Temporal repeats the workflow task with it.
+func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	input := c.input
 	input.Carried = &Carried{
-		Policy: c.policy, Directory: c.directory, State: trimmed(c.state), Step: at.carry(), InFlight: c.inFlight,
-		Reminded: c.reminded, Detached: c.detached, Order: c.order, Told: c.toldBefore,
+		Policy: *c.policy, Directory: c.sessions.directory, State: trimmed(c.log.chain), Step: at.carry(), InFlight: c.sessions.inFlight,
+		Reminded: c.gates.reminded, Detached: c.parent.detached, Order: c.requests.pending, Told: c.people.before,
 	}
-	workflow.GetLogger(ctx).Info("the history is long: the chain goes on in a new run", "gate", c.gate().ID)
+	workflow.GetLogger(ctx).Info("the history is long: the chain continues as new", "gate", c.gates.latest().ID)
 	return workflow.NewContinueAsNewError(ctx, ChainWorkflow, input)
 }
 
-// chainRun is the chain as it goes on.
+// chainRun returns the chain as it continues.
 func (c *Carried) chainRun(input ChainInput) *chainRun {
-	return &chainRun{
-		input: input, policy: c.Policy, directory: c.Directory, state: c.State, inFlight: c.InFlight,
-		reminded: c.Reminded, detached: c.Detached, order: c.Order, toldBefore: c.Told,
-	}
+	chain := composeChain(input, c.State)
+	*chain.policy = c.Policy
+	chain.sessions.directory, chain.sessions.inFlight = c.Directory, c.InFlight
+	chain.gates.reminded, chain.parent.detached = c.Reminded, c.Detached
+	chain.requests.pending, chain.people.before = c.Order, c.Told
+	return chain
 }
 
-// trimmed returns chain with the latest of its lists, and the rest counted. Of the sessions that are
-// left only the last keeps its verdict in full.
+// trimmed returns chain with the latest entries of its lists, and counts the rest. Only the last session keeps its verdict in
+// full.
 func trimmed(chain escalation.Chain) escalation.Chain {
 	if left := len(chain.Sessions) - maxCarried; left > 0 {
 		chain.Earlier.Sessions += left
@@ -157,8 +156,8 @@ func trimmed(chain escalation.Chain) escalation.Chain {
 	return chain
 }
 
-// shortenGates cuts what gates hold that the chain has left behind: what was said at them is in the
-// records in full, and what had been tried the sessions tell. So nothing piles up from gate to gate.
+// shortenGates shortens gates that the chain has left, so that nothing piles up from gate to gate. The records have what was
+// said at them in full, and the sessions what had been tried.
 func shortenGates(gates []escalation.Gate) {
 	for i := range gates {
 		gate := &gates[i]

@@ -30,36 +30,58 @@ func SearchAttributes() []temporal.SearchAttributeKey {
 	}
 }
 
-// show brings the current details up to date with the state. They are the memory of a run alone: a
-// new one begins without any.
-func (c *chainRun) show(ctx workflow.Context) {
-	shown := details(c.state)
-	if gate := c.state.OpenGate(); gate != nil {
-		shown += gateDetails(*gate, c.state.ID)
+// view is what people see of a workflow while it runs: the answer to queries, the search attributes and, in the Web UI,
+// the current details.
+type view struct {
+	chain escalation.Chain
+	// published are the search attributes, by name, as this run published them last.
+	published map[string]string
+}
+
+func newView(chain escalation.Chain) *view {
+	return &view{chain: chain, published: make(map[string]string)}
+}
+
+func (v *view) query() (escalation.Chain, error) { return v.chain, nil }
+
+// show updates the current details. They belong to one run: a new one begins without any.
+func (v *view) show(ctx workflow.Context) {
+	shown := details(v.chain)
+	if gate := v.chain.OpenGate(); gate != nil {
+		shown += gateDetails(*gate, v.chain.ID)
 	}
 	workflow.SetCurrentDetails(ctx, shown)
 }
 
-// publish brings the search attributes and the current details up to date with the state.
-func (c *chainRun) publish(ctx workflow.Context) error {
-	c.show(ctx)
-	gate := c.state.OpenGate()
-	updates := []temporal.SearchAttributeUpdate{
-		TriggerAttribute.ValueSet(string(c.state.Trigger)),
-		TierAttribute.ValueSet(int64(c.state.Tier())),
-		CostAttribute.ValueSet(c.state.CostWithIssuesUSD()),
+// publish updates the current details, and those search attributes that have changed.
+func (v *view) publish(ctx workflow.Context) error {
+	v.show(ctx)
+	var updates []temporal.SearchAttributeUpdate
+	set := func(name string, value any, update temporal.SearchAttributeUpdate) {
+		if text := fmt.Sprintf("%#v", value); v.published[name] != text {
+			v.published[name] = text
+			updates = append(updates, update)
+		}
 	}
-	if services := listed(c.state.AllServices()); len(services) > 0 {
-		updates = append(updates, ServicesAttribute.ValueSet(services))
+	trigger, tier, cost := string(v.chain.Trigger), int64(v.chain.Tier()), v.chain.CostWithIssuesUSD()
+	set(TriggerAttribute.GetName(), trigger, TriggerAttribute.ValueSet(trigger))
+	set(TierAttribute.GetName(), tier, TierAttribute.ValueSet(tier))
+	set(CostAttribute.GetName(), cost, CostAttribute.ValueSet(cost))
+	if services := listed(v.chain.AllServices()); len(services) > 0 {
+		set(ServicesAttribute.GetName(), services, ServicesAttribute.ValueSet(services))
 	}
-	switch {
-	case gate != nil:
-		updates = append(updates, GateAttribute.ValueSet(gateOpen))
-	case len(c.state.Gates) > 0:
-		updates = append(updates, GateAttribute.ValueSet(gateClosed))
+	if len(v.chain.Gates) > 0 {
+		gate := gateClosed
+		if v.chain.OpenGate() != nil {
+			gate = gateOpen
+		}
+		set(GateAttribute.GetName(), gate, GateAttribute.ValueSet(gate))
 	}
-	if c.state.Outcome != "" {
-		updates = append(updates, OutcomeAttribute.ValueSet(string(c.state.Outcome)))
+	if outcome := string(v.chain.Outcome); outcome != "" {
+		set(OutcomeAttribute.GetName(), outcome, OutcomeAttribute.ValueSet(outcome))
+	}
+	if len(updates) == 0 {
+		return nil
 	}
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
 }
@@ -80,33 +102,7 @@ func listed(services []string) []string {
 	return services
 }
 
-// note adds an event to the visible state and to what the next record takes along. It
-// fills in the key, the chain, the time and, if none is given, the severity. What is said at a gate is
-// recorded in full; the state, which is handed from run to run, keeps its beginning.
-func (c *chainRun) note(ctx workflow.Context, event escalation.Event) {
-	// The run's id is in the key because a reset runs a part of the chain again: its
-	// events are new ones.
-	event.Key = fmt.Sprintf("%s/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, len(c.state.Events)+1)
-	event.ChainID = c.state.ID
-	event.Message = clipTo(event.Message, longestMessage(event.Kind))
-	event.At = workflow.Now(ctx)
-	if event.Severity == "" {
-		event.Severity = escalation.SeverityInfo
-	}
-	c.unrecorded = append(c.unrecorded, event)
-	event.Message = clip(event.Message)
-	c.state.Events = append(c.state.Events, event)
-	workflow.GetLogger(ctx).Info(event.Message, "kind", event.Kind, "session_id", event.SessionID)
-}
-
-// takeEvents returns the events that are not recorded yet and forgets them.
-func (c *chainRun) takeEvents() []escalation.Event {
-	events := c.unrecorded
-	c.unrecorded = nil
-	return events
-}
-
-// details is the chain as a table, for the Web UI, which renders Markdown.
+// details returns the chain as a table for the Web UI, which renders Markdown.
 func details(chain escalation.Chain) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**", inline(headline(chain)))
@@ -133,12 +129,11 @@ func details(chain escalation.Chain) string {
 	return b.String()
 }
 
-// markdown escapes what Markdown would obey. Agents' words and services' names are shown to
-// people, and may have been written by someone else.
+// markdown escapes the syntax of Markdown. Agents' words and services' names may have been written by an attacker.
 var markdown = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "[", "\\[", "]", "\\]",
 	"<", "&lt;", ">", "&gt;", "|", "\\|", "!", "\\!", "#", "\\#")
 
-// inline makes text one plain line of Markdown.
+// inline returns text as one plain line of Markdown.
 func inline(text string) string {
 	return markdown.Replace(clip(strings.Join(strings.Fields(text), " ")))
 }
@@ -189,7 +184,7 @@ func summarize(session escalation.Session) string {
 	return fmt.Sprintf("%s, %s, %s", session.Tier, session.Model, contextOf(session))
 }
 
-// contextOf says what a session is for, if that is not its tier's work, and where its context is from.
+// contextOf returns how a session gets its context and, if it is not for its tier's work, its purpose.
 func contextOf(session escalation.Session) string {
 	if session.Purpose == escalation.PurposeTier {
 		return string(session.Continuity)
@@ -205,10 +200,10 @@ func describeStart(chain escalation.Chain) string {
 	return text
 }
 
-func describeSession(session escalation.Session, continues *escalation.Session) string {
-	if continues != nil {
+func describeSession(session escalation.Session, request sessionRequest) string {
+	if request.continues {
 		return fmt.Sprintf("%s goes on with session %s, in a copy of its conversation, on %s (%s)",
-			session.Tier, continues.SessionID, session.Model, session.ContinuityReason)
+			session.Tier, request.origin.SessionID, session.Model, session.ContinuityReason)
 	}
 	return fmt.Sprintf("%s starts on %s, context: %s (%s)", session.Tier, session.Model, contextOf(session), session.ContinuityReason)
 }

@@ -1,0 +1,108 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// escalationRequests takes in the signals by which people ask for a higher tier.
+type escalationRequests struct {
+	log    *eventLog
+	policy *escalation.Policy
+	// pending is the request that the next decision heeds; nil if there is none.
+	pending *EscalateSignal
+}
+
+// receive takes in the signals that have arrived. Of several, the latest counts that is possible after a session of the tier
+// last; an impossible one leaves an event.
+func (r *escalationRequests) receive(ctx workflow.Context, last escalation.Tier) {
+	channel := workflow.GetSignalChannel(ctx, EscalateSignalName)
+	for {
+		var signal EscalateSignal
+		if !channel.ReceiveAsync(&signal) {
+			return
+		}
+		r.accept(ctx, signal, last)
+	}
+}
+
+// accept is receive for one signal.
+func (r *escalationRequests) accept(ctx workflow.Context, signal EscalateSignal, last escalation.Tier) {
+	err := signal.Validate()
+	if err == nil {
+		err = escalation.CheckOrder(*r.policy, last, signal.ToTier)
+	}
+	if err == nil && signal.Force && r.policy.Gate.Restricts() {
+		err = errNameless
+	}
+	if err != nil {
+		r.refuse(ctx, err)
+		return
+	}
+	r.pending = &signal
+	r.log.add(ctx, escalation.Event{Kind: escalation.EventSignal, Message: describeRequest(signal)})
+}
+
+// errNameless refuses a request where only some people may decide what it asks for.
+var errNameless = errors.New("it names nobody, and not everybody may answer at the gates of this chain; send " + ResolveGate + " there")
+
+// refuse leaves an event for a request that does not count.
+func (r *escalationRequests) refuse(ctx workflow.Context, why error) {
+	r.log.add(ctx, escalation.Event{
+		Kind: escalation.EventSignal, Severity: escalation.SeverityWarning,
+		Message: fmt.Sprintf("signal %s is refused: %s", EscalateSignalName, why),
+	})
+}
+
+// refuseAll refuses every signal that has arrived: at a gate at which not everybody may answer, it names nobody.
+func (r *escalationRequests) refuseAll(ctx workflow.Context) {
+	channel := workflow.GetSignalChannel(ctx, EscalateSignalName)
+	for channel.ReceiveAsync(nil) {
+		r.refuse(ctx, errNameless)
+	}
+}
+
+// counts reports whether there is a request that may take the place of what would follow otherwise. A request must not
+// pass a gate at which not everybody may answer: it is refused and dropped there.
+func (r *escalationRequests) counts(ctx workflow.Context, otherwise escalation.Decision) bool {
+	if r.pending == nil {
+		return false
+	}
+	gated := escalation.Gated(*r.policy, otherwise).Action == escalation.DecisionGate
+	if !gated || !r.policy.Gate.Restricts() {
+		return true
+	}
+	r.pending = nil
+	r.refuse(ctx, errNameless)
+	return false
+}
+
+// take returns the pending request, and forgets it; nil if there is none.
+func (r *escalationRequests) take() *EscalateSignal {
+	request := r.pending
+	r.pending = nil
+	return request
+}
+
+// await waits until the timer fires or a request is pending. What waits has not run: so a request may name that very tier.
+func (r *escalationRequests) await(ctx workflow.Context, timer workflow.Future, waiting escalation.Tier) {
+	for over := false; !over && r.pending == nil; {
+		selector := workflow.NewSelector(ctx)
+		selector.AddFuture(timer, func(workflow.Future) { over = true })
+		selector.AddReceive(workflow.GetSignalChannel(ctx, EscalateSignalName), func(channel workflow.ReceiveChannel, _ bool) {
+			var signal EscalateSignal
+			channel.Receive(ctx, &signal)
+			r.accept(ctx, signal, waiting-1)
+		})
+		selector.Select(ctx)
+	}
+}
+
+// arrived reports whether a signal has arrived that receive would take in.
+func (r *escalationRequests) arrived(ctx workflow.Context) bool {
+	return workflow.GetSignalChannel(ctx, EscalateSignalName).Len() > 0
+}

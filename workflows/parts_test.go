@@ -1,0 +1,170 @@
+package workflows
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// relay is a small workflow that is made of the parts of a chain: one agent works, another one checks that with the
+// conversation of the first, and a person decides at a gate whether the result counts.
+func relay(ctx workflow.Context, request string) (escalation.Chain, error) {
+	policy, err := loadPolicy(ctx)
+	if err != nil {
+		return escalation.Chain{}, err
+	}
+	log := &eventLog{view: newView(escalation.Chain{ID: workflow.GetInfo(ctx).WorkflowExecution.ID, StartedAt: workflow.Now(ctx)})}
+	agents, people := &sessions{log: log, policy: &policy}, &notifier{log: log, policy: &policy}
+	requests := &escalationRequests{log: log, policy: &policy}
+	gate := &gates{log: log, policy: &policy, sessions: agents, people: people, requests: requests}
+	if err := gate.handle(ctx); err != nil {
+		return log.chain, err
+	}
+	var before *escalation.Session
+	for _, tier := range []escalation.Tier{escalation.TierSafeRepair, escalation.TierObserve} {
+		session, err := relayTo(ctx, agents, tier, before, request)
+		if err != nil {
+			return log.chain, err
+		}
+		before = &session
+	}
+	decision := escalation.Decision{Action: escalation.DecisionGate, Rule: escalation.RuleVerdict, Reason: "is that what you wanted?"}
+	if opened, err := gate.open(ctx, gateRequest{decision: decision, tier: before.Tier}); err != nil || !opened {
+		return log.chain, err
+	}
+	if _, err := gate.wait(ctx, before.Tier); err != nil {
+		return log.chain, err
+	}
+	log.chain.Outcome, log.chain.EndedAt = escalation.OutcomeAborted, workflow.Now(ctx)
+	if gate.latest().Answer.Action == escalation.GateOverride {
+		log.chain.Outcome = escalation.OutcomeOverridden
+	}
+	people.await(ctx, func(workflow.Context) {})
+	return log.chain, log.record(ctx, "record the end", true)
+}
+
+// relayTo runs the session of one agent.
+func relayTo(
+	ctx workflow.Context, agents *sessions, tier escalation.Tier, before *escalation.Session, request string,
+) (escalation.Session, error) {
+	wanted := sessionRequest{tier: tier, context: escalation.ChooseContinuity(escalation.Situation{Parent: before}), origin: before}
+	opening, err := agents.open(ctx, wanted)
+	if err != nil {
+		return escalation.Session{}, err
+	}
+	session := opening.Session
+	input := activities.RunTierInput{
+		ChainID: session.ChainID, SessionID: session.SessionID, Tier: tier, Policy: *agents.policy, Request: request,
+		Continuity: session.Continuity, Cooldowns: opening.Services,
+	}
+	if before != nil {
+		input.ParentTier, input.ParentSessionID = before.Tier, before.SessionID
+	}
+	var tiers *activities.Tiers
+	var result activities.RunTierResult
+	unjudged := agents.run(ctx, session, tiers.RunTier, input, &result)
+	session.Report, session.EndedAt = result.Report, workflow.Now(ctx)
+	if unjudged != nil {
+		session.Report = *unjudged
+	}
+	agents.ended(ctx, session)
+	return *agents.log.chain.Last(), agents.close(ctx, session, false)
+}
+
+// keeper keeps records, and admits every session.
+type keeper struct {
+	opened []escalation.Session
+	closed []string
+	events []escalation.Event
+}
+
+func (k *keeper) OpenSession(
+	_ context.Context, session escalation.Session, _ escalation.AdmissionRequest, _ escalation.Policy,
+) (escalation.Opening, error) {
+	session.ID = int64(len(k.opened) + 1)
+	k.opened = append(k.opened, session)
+	return escalation.Opening{Session: session}, nil
+}
+
+func (k *keeper) Review(context.Context, escalation.AdmissionRequest, escalation.Policy) (escalation.Admission, error) {
+	return escalation.Admission{Granted: true}, nil
+}
+
+func (k *keeper) ReleaseServices(context.Context, string) error { return nil }
+
+func (k *keeper) FindSession(context.Context, string) (escalation.Session, bool, error) {
+	return escalation.Session{}, false, nil
+}
+
+func (k *keeper) CloseSession(_ context.Context, sessionID string, _ escalation.Report, _ time.Time) error {
+	k.closed = append(k.closed, sessionID)
+	return nil
+}
+
+func (k *keeper) AppendEvents(_ context.Context, events []escalation.Event) error {
+	k.events = append(k.events, events...)
+	return nil
+}
+
+func (k *keeper) ContextWindow(context.Context, string) (int, error) { return 0, nil }
+
+var (
+	_ activities.Recorder     = (*keeper)(nil)
+	_ activities.WindowReader = (*keeper)(nil)
+)
+
+// TestPartsMakeAnotherWorkflow runs relay: two agents in turn, one gate.
+func TestPartsMakeAnotherWorkflow(t *testing.T) {
+	t.Parallel()
+	policy := escalation.Policy{
+		Tiers: []escalation.TierPolicy{{Model: "haiku"}, {Model: "sonnet"}, {Model: "opus"}}, MaxTier: escalation.TierFullRepair,
+		Gate: escalation.GatePolicy{Timeout: escalation.Duration(time.Hour), OnTimeout: escalation.GateAbort},
+	}
+	records := &keeper{}
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.RegisterWorkflow(relay)
+	env.RegisterActivity(&activities.Settings{Policy: policy, Windows: records})
+	env.RegisterActivity(&activities.Records{Store: records})
+	var ran []activities.RunTierInput
+	tiers := &activities.Tiers{}
+	env.RegisterActivity(tiers)
+	env.OnActivity(tiers.RunTier, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, input activities.RunTierInput) (activities.RunTierResult, error) {
+			ran = append(ran, input)
+			return activities.RunTierResult{Report: escalation.Report{
+				Status: escalation.SessionCompleted, ReportedSessionID: input.SessionID, CostUSD: 0.25,
+				Verdict: &escalation.Verdict{Status: escalation.VerdictResolved, Summary: "done"},
+			}}, nil
+		})
+	var open *escalation.Gate
+	env.RegisterDelayedCallback(func() {
+		answer, err := env.QueryWorkflow(GateQuery)
+		require.NoError(t, err)
+		require.NoError(t, answer.Get(&open))
+		env.SignalWorkflow(ResolveGate, escalation.GateAnswer{GateID: open.ID, Action: escalation.GateOverride, Actor: "ada"})
+	}, time.Minute)
+
+	env.ExecuteWorkflow(relay, "tidy up")
+
+	require.NoError(t, env.GetWorkflowError())
+	var result escalation.Chain
+	require.NoError(t, env.GetWorkflowResult(&result))
+	require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
+	require.Equal(t, "is that what you wanted?", open.Reason)
+	require.InDelta(t, 0.5, result.CostUSD, 1e-9)
+	require.Len(t, ran, 2)
+	require.Equal(t, escalation.ContinuityResume, ran[1].Continuity)
+	require.Equal(t, ran[0].SessionID, ran[1].ParentSessionID)
+	require.Equal(t, records.opened[0].ID, records.opened[1].ParentID)
+	require.Equal(t, []string{ran[0].SessionID, ran[1].SessionID}, records.closed)
+	require.Equal(t, result.Events, records.events)
+}
