@@ -19,13 +19,13 @@ import (
 // maxPromptBytes keeps an input well below Temporal's limit of 2 MB for one payload.
 const maxPromptBytes = 100_000
 
-// triggerPattern is what a trigger may look like: it becomes a search attribute.
+// triggerPattern matches a valid trigger. A trigger becomes a search attribute.
 var triggerPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
 // ChainInput starts a chain. People type it as JSON; every field is optional, and no
 // input at all means a normal cycle.
 type ChainInput struct {
-	// Trigger says what started the chain; "manual" if empty.
+	// Trigger names what started the chain; "manual" if empty.
 	Trigger escalation.Trigger `json:"trigger,omitempty"`
 	// StartTier is the tier to begin with; 1 if 0.
 	StartTier escalation.Tier `json:"start_tier,omitempty"`
@@ -40,7 +40,7 @@ type ChainInput struct {
 	MaxTier escalation.Tier `json:"max_tier,omitempty"`
 	// ResumeFrom is a conversation to start from.
 	ResumeFrom *ResumeFrom `json:"resume_from,omitempty"`
-	// Models takes the place of the configured models of some tiers: {"2":"sonnet"}.
+	// Models replaces the configured models of some tiers: {"2":"sonnet"}.
 	Models map[escalation.Tier]string `json:"models,omitempty"`
 	// Repository is the directory in which the agents work: one that the workers' configuration
 	// lists, by its path or by the last part of it; the usual one if empty.
@@ -49,14 +49,13 @@ type ChainInput struct {
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 	// Force passes the cooldowns for the first tier.
 	Force bool `json:"force,omitempty"`
-	// Actor is who starts the chain, as that person, or program, says.
+	// Actor is the person, or program, that starts the chain. Nobody verifies it.
 	Actor string `json:"actor,omitempty"`
-	// Carried is what a chain hands to itself when it goes on in a new run. It is refused from
-	// anybody else.
+	// Carried is the state that a chain hands to its next run when it continues as new. From anybody else it is refused.
 	Carried *Carried `json:"carried,omitempty"`
 
-	// problem is what is wrong with the JSON that this was read from. A decoding error
-	// would be retried by Temporal for ever; a problem fails the chain once, in Validate.
+	// problem is the error of decoding the JSON. Temporal would retry a decoding error for ever; as a problem it fails
+	// the chain once, in Validate.
 	problem error
 }
 
@@ -66,7 +65,7 @@ type ResumeFrom struct {
 	SessionID string `json:"session_id"`
 }
 
-// UnmarshalJSON reads the input strictly. It returns no error: what is wrong is told by Validate.
+// UnmarshalJSON reads the input strictly. It returns no error: Validate reports what is wrong.
 func (in *ChainInput) UnmarshalJSON(data []byte) error {
 	decoded, problem := decodeInput(data)
 	*in = decoded
@@ -80,7 +79,7 @@ func decodeInput(data []byte) (ChainInput, error) {
 	if err := decodeStrictly(data, &decoded); err != nil {
 		return ChainInput{}, err
 	}
-	// Only a missing tier is 0: one that was written out must be one.
+	// Only a tier that is left out may be 0.
 	var written struct {
 		StartTier *escalation.Tier `json:"start_tier"`
 		MaxTier   *escalation.Tier `json:"max_tier"`
@@ -91,7 +90,7 @@ func decodeInput(data []byte) (ChainInput, error) {
 	return ChainInput(decoded), cmp.Or(checkWritten("start_tier", written.StartTier), checkWritten("max_tier", written.MaxTier))
 }
 
-// Validate reports the first thing that is wrong with the input, in one sentence.
+// Validate returns the first thing that is wrong with the input, in one sentence; nil if the input is valid.
 func (in ChainInput) Validate() error {
 	switch {
 	case in.problem != nil:
@@ -112,7 +111,7 @@ func (in ChainInput) Validate() error {
 			return err
 		}
 	}
-	// What counts is its length in the history: JSON writes some characters as six bytes.
+	// The limit is for its length in the history: JSON encodes some characters as six bytes.
 	if encoded, err := json.Marshal(in.Prompt); err != nil || len(encoded) > maxPromptBytes {
 		return fmt.Errorf("prompt has %d bytes as JSON, and at most %d are allowed", len(encoded), maxPromptBytes)
 	}
@@ -122,7 +121,7 @@ func (in ChainInput) Validate() error {
 	return cmp.Or(in.validateModels(), in.validateRepository(), in.validateResume())
 }
 
-// maxModelBytes is far more than any model's name has.
+// maxModelBytes bounds the name of a model. Real names are far shorter.
 const maxModelBytes = 200
 
 func (in ChainInput) validateModels() error {
@@ -160,7 +159,7 @@ func (in ChainInput) validateResume() error {
 	if in.ResumeFrom == nil {
 		return nil
 	}
-	// The length rules out the other spellings that uuid.Parse knows and the CLI does not.
+	// The length excludes spellings that uuid.Parse accepts and the CLI does not.
 	if _, err := uuid.Parse(in.ResumeFrom.SessionID); err != nil || len(in.ResumeFrom.SessionID) != 36 {
 		return fmt.Errorf("resume_from.session_id %q is not a UUID", in.ResumeFrom.SessionID)
 	}
@@ -178,8 +177,7 @@ func tierProblem(field string, tier escalation.Tier) error {
 	return fmt.Errorf("%s %d is not a tier: it must be 1, 2 or 3", field, int(tier))
 }
 
-// decodeStrictly decodes one JSON object into target and says in plain words what is
-// wrong with it.
+// decodeStrictly decodes one JSON object into target. Its errors are for people.
 func decodeStrictly(data []byte, target any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -199,7 +197,7 @@ func decodeStrictly(data []byte, target any) error {
 	return nil
 }
 
-// withArticle is a kind of JSON value as a sentence names it: an array, a string.
+// withArticle returns the name of a kind of JSON value with its article: an array, a string.
 func withArticle(kind string) string {
 	if strings.HasPrefix(kind, "array") || strings.HasPrefix(kind, "object") {
 		return "an " + kind

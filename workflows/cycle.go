@@ -31,15 +31,15 @@ const (
 // CycleWorkflowID is the ID under which a schedule starts its cycles. Temporal appends the time.
 func CycleWorkflowID(scheduleID string) string { return cyclePrefix + scheduleID }
 
-// CycleResult is what a cycle came to. The next cycle of the schedule reads it.
+// CycleResult is the result of a cycle. The next cycle of the schedule reads it.
 type CycleResult struct {
 	ChainID string `json:"chain_id"`
-	// Outcome is empty if the chain goes on.
+	// Outcome is empty if the chain still runs.
 	Outcome escalation.Outcome `json:"outcome,omitempty"`
 	CostUSD float64            `json:"cost_usd,omitempty"`
-	// Waiting says that the chain goes on by itself, because it waits for long.
+	// Waiting says that the chain waits for long and runs on without its cycle.
 	Waiting bool `json:"waiting,omitempty"`
-	// Omitted is what the schedule had left out when the cycle began.
+	// Omitted counts the cycles that the schedule had left out when this one began.
 	Omitted activities.OmittedCycles `json:"omitted"`
 }
 
@@ -47,14 +47,13 @@ type CycleResult struct {
 type cycleRun struct {
 	input  ChainInput
 	result CycleResult
-	// told is the notification of what was left out since counted; nil if nothing was.
+	// told is the notification of the cycles that were left out since counted; nil if there are none.
 	told    workflow.Future
 	counted activities.OmittedCycles
 }
 
-// Cycle runs one chain for a schedule: it ends when the chain has ended, or when the chain
-// says that it waits for long, so that later cycles are not held up. It fails if the chain
-// failed, and with that can pause its schedule. It is cancelled together with its chain.
+// Cycle runs one chain for a schedule. It ends with the chain, or as soon as the chain signals that it waits for long, so that
+// later cycles are not skipped. It fails if the chain failed, which can pause the schedule. Cancelling it cancels the chain.
 func Cycle(ctx workflow.Context, input ChainInput) (CycleResult, error) {
 	cycle, err := setUpCycle(ctx, input)
 	if err != nil {
@@ -63,7 +62,7 @@ func Cycle(ctx workflow.Context, input ChainInput) (CycleResult, error) {
 	return cycle.run(ctx)
 }
 
-// setUpCycle checks the input and names the chain.
+// setUpCycle checks the input and chooses the ID of the chain.
 func setUpCycle(ctx workflow.Context, input ChainInput) (*cycleRun, error) {
 	err := input.Validate()
 	if err == nil && input.ResumeFrom != nil {
@@ -80,7 +79,7 @@ func setUpCycle(ctx workflow.Context, input ChainInput) (*cycleRun, error) {
 	return &cycleRun{input: input, result: CycleResult{ChainID: chainPrefix + strings.TrimPrefix(own, cyclePrefix)}}, nil
 }
 
-// run is the story of a cycle.
+// run runs the chain and returns the result of the cycle.
 func (c *cycleRun) run(ctx workflow.Context) (CycleResult, error) {
 	c.reportOmitted(ctx)
 	chain := workflow.ExecuteChildWorkflow(withCycleChain(ctx, c.result.ChainID), ChainWorkflow, c.input)
@@ -98,8 +97,8 @@ func (c *cycleRun) run(ctx workflow.Context) (CycleResult, error) {
 	return c.result, failure
 }
 
-// withCycleChain is for the chain of a cycle: it outlives the cycle when that need not wait for
-// it, and is cancelled with it otherwise.
+// withCycleChain is for the chain of a cycle. The chain outlives a cycle that need not wait for it. While the cycle waits, it is
+// cancelled with it.
 func withCycleChain(ctx workflow.Context, id string) workflow.Context {
 	return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:          id,
@@ -109,7 +108,7 @@ func withCycleChain(ctx workflow.Context, id string) workflow.Context {
 	})
 }
 
-// conclude takes over what the chain came to.
+// conclude copies the chain's outcome and cost into the result. It returns an error if the chain failed or was cancelled.
 func (c *cycleRun) conclude(ctx workflow.Context, ended workflow.Future) error {
 	var chain ChainResult
 	if err := ended.Get(ctx, &chain); err != nil {
@@ -129,11 +128,11 @@ func chainFailed(id, why string) error {
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("chain %s failed: %s", id, why), ErrorTypeChainFailed, nil)
 }
 
-// scheduleAttribute is given by Temporal to what a schedule starts: the schedule's ID.
+// scheduleAttribute is the ID of the schedule. Temporal sets it on each workflow that a schedule starts.
 var scheduleAttribute = temporal.NewSearchAttributeKeyKeyword("TemporalScheduledById")
 
-// reportOmitted notifies people of cycles that did not take place since the last one that
-// ended well. A schedule that cannot be asked keeps no cycle from running.
+// reportOmitted notifies people of cycles that were left out since the last one that ended well. If the schedule cannot be
+// asked, the cycle runs all the same.
 func (c *cycleRun) reportOmitted(ctx workflow.Context) {
 	schedule, scheduled := workflow.GetTypedSearchAttributes(ctx).GetKeyword(scheduleAttribute)
 	if !scheduled {
@@ -159,7 +158,7 @@ func (c *cycleRun) reportOmitted(ctx workflow.Context) {
 	}
 }
 
-// notifyOmitted tells people while the chain runs.
+// notifyOmitted starts the notification, which is sent while the chain runs.
 func (c *cycleRun) notifyOmitted(ctx workflow.Context, schedule string, omitted activities.OmittedCycles) {
 	policy, err := loadPolicy(ctx)
 	if err != nil || !policy.Notify {

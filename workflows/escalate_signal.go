@@ -20,13 +20,12 @@ type EscalateSignal struct {
 	ToTier escalation.Tier `json:"to_tier"`
 	// Reason says why, for the record.
 	Reason string `json:"reason,omitempty"`
-	// Guidance is told to the tier.
+	// Guidance goes into the prompt of the tier.
 	Guidance string `json:"guidance,omitempty"`
 	// Force passes the cooldowns. The highest tier and a dry run hold all the same.
 	Force bool `json:"force,omitempty"`
 
-	// problem is what is wrong with the JSON that this was read from. A decoding error would
-	// drop the signal without a trace.
+	// problem is the error of decoding the JSON. The SDK would drop the signal without a trace.
 	problem error
 }
 
@@ -40,7 +39,7 @@ func (e *EscalateSignal) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Validate reports the first thing that is wrong with the payload, in one sentence.
+// Validate returns the first thing that is wrong with the payload, in one sentence; nil if it is valid.
 func (e EscalateSignal) Validate() error {
 	if e.problem != nil {
 		return e.problem

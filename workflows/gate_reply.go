@@ -10,8 +10,7 @@ import (
 type GateReply struct {
 	escalation.GateAnswer
 
-	// problem is what is wrong with the JSON that this was read from. A decoding error would drop
-	// the reply without a trace.
+	// problem is the error of decoding the JSON. The SDK would drop a signal without a trace.
 	problem error
 }
 

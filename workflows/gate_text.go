@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// describeGate tells in a line all that a person has to know of an open gate.
+// describeGate describes an open gate in a line.
 func describeGate(gate escalation.Gate) string {
 	reason := clipTo(gate.Reason, 150) // so that the rest is not cut off where the line is short
 	goOn := "no session can be continued: " + gate.NoContinuation
@@ -44,7 +44,7 @@ func listOptions(gate escalation.Gate) string {
 	return strings.Join(words, ", ")
 }
 
-// gateDetails is an open gate for the Web UI, with the exact commands that answer it.
+// gateDetails describes an open gate for the Web UI, with the exact commands that answer it.
 func gateDetails(gate escalation.Gate, chainID string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n**%s is open** (%s, %s, since %s, $%.2f so far): %s\n\n", inline(gate.ID), gate.Tier, inline(string(gate.Source)),
@@ -60,7 +60,7 @@ func gateDetails(gate escalation.Gate, chainID string) string {
 	return b.String()
 }
 
-// suggested is the first option, as an example that works.
+// suggested returns the first option of a gate, for an example that works.
 func suggested(gate escalation.Gate) escalation.GateAction {
 	return append(slices.Clip(gate.Options), escalation.GateAbort)[0]
 }
@@ -76,8 +76,8 @@ func temporalCommand(gate escalation.Gate, chainID string) string {
 		shellWord(chainID), ResolveGate, shellWord(string(answer)))
 }
 
-// Operand is an ID as the last word of a command line, whatever is in it: quoted for the shell, and no
-// flag to the program. Workflow IDs may hold any character.
+// Operand quotes an ID as the last word of a command line, so that neither the shell nor the program takes it for something
+// else. Workflow IDs may hold any character.
 func Operand(id string) string {
 	if strings.HasPrefix(id, "-") {
 		return "-- " + shellWord(id)
@@ -85,7 +85,7 @@ func Operand(id string) string {
 	return shellWord(id)
 }
 
-// shellWord quotes text so that a shell takes it as one word.
+// shellWord quotes text as one word for a shell.
 func shellWord(text string) string {
 	if ordinaryID.MatchString(text) {
 		return text

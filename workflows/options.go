@@ -9,12 +9,10 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// agentsQueueSuffix follows the workflows' task queue in the name of the agents' one, so
-// that renaming the first renames the second.
+// agentsQueueSuffix is appended to the name of the workflows' task queue, so that renaming it renames the agents' one, too.
 const agentsQueueSuffix = "-agents"
 
-// AgentsTaskQueue returns the task queue of agents' processes that goes with a
-// workflows' task queue.
+// AgentsTaskQueue returns the task queue of the agents' processes for the task queue of the workflows.
 func AgentsTaskQueue(taskQueue string) string { return taskQueue + agentsQueueSuffix }
 
 // withRecords is for reading or writing records: first as a local activity, which callRecords tries once, and then as an
@@ -37,14 +35,14 @@ func withRecords(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withOpening is for the record of a session that is about to start. When the chain is cancelled,
-// no further try is made, and the one under way is waited for: it may have opened the record.
+// withOpening is withRecords for the record of a session that is about to start. When the chain is cancelled, it waits for the
+// attempt that is under way, which may have opened the record, and makes no further one.
 func withOpening(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithWaitForCancellation(withRecords(ctx, summary), true)
 }
 
-// withTranscript is for asking the agents' workers about a conversation. A gate waits for the answer
-// before it opens, and opens without it when nobody could tell.
+// withTranscript is for asking the agents' workers about a conversation. A gate waits for the answer before it opens. If none
+// comes it opens without.
 func withTranscript(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              AgentsTaskQueue(workflow.GetInfo(ctx).TaskQueueName),
@@ -55,8 +53,8 @@ func withTranscript(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withSpending is for looking up what an agent has spent before it is stopped. People who cancel a
-// chain wait for that, and its agent works on meanwhile.
+// withSpending is for looking up what an agent has spent before it is stopped. It takes little time, because the person who
+// cancels the chain waits, and the agent still works.
 func withSpending(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              workflow.GetInfo(ctx).TaskQueueName, // not the agents', which ctx may be for
@@ -67,8 +65,7 @@ func withSpending(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withSchedule is for asking Temporal about a schedule, which is worth little time: a cycle
-// does without the answer.
+// withSchedule is for asking Temporal about a schedule. It gives up soon, because a cycle can do without the answer.
 func withSchedule(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    10 * time.Second, // one call of Temporal's own service
@@ -78,9 +75,8 @@ func withSchedule(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withNotification is for telling people. A service that is away is tried again for an hour,
-// because a network that is down is what people are told about; after that the message is
-// no news any more, and the chain must end.
+// withNotification is for notifying people. It retries for an hour, because the network may be down that the notification is
+// about. After that the message is old, and the chain must end.
 func withNotification(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    time.Minute, // all services at once, each has some seconds
@@ -99,20 +95,18 @@ const (
 	// tierOverhead is what an attempt needs beyond the agent's own limit: start, the
 	// repair turn for a missing verdict, and stopping the process tree.
 	tierOverhead = 5 * time.Minute
-	// tierHeartbeatTimeout is how long a dead worker goes unnoticed. Heartbeats come
-	// every second; this tolerates a slow network, not a lost host.
+	// tierHeartbeatTimeout is the time after which Temporal takes a worker for dead. Heartbeats come every second: so it
+	// tolerates a slow network, not a lost host.
 	tierHeartbeatTimeout = 30 * time.Second
-	// tierAttempts bounds a tier that takes its worker along every time, by using up the
-	// memory for instance. On a model that is not reachable the activity itself gives up sooner,
-	// and says how long to wait, so workers that are drained or lost count for neither.
+	// tierAttempts bounds a tier that kills its worker every time, for example by using up the memory. The activity itself gives
+	// up sooner on a model that is not reachable. It counts those failures alone, not workers that were drained or lost.
 	tierAttempts = 30
-	// tierRetryInterval is the pause after a time-out. A worker that was cut off has it, too, to
-	// make sure that its agent is gone. It does not grow: the next worker may be a good one.
+	// tierRetryInterval is the pause after a time-out. In it a worker that was cut off ends its agent. It does not grow,
+	// because the next worker may be a good one.
 	tierRetryInterval = 10 * time.Second
 )
 
-// withTier is for running an agent: long, watched by heartbeats, and cancelled only
-// together with its process.
+// withTier is for running an agent. Heartbeats watch it, and its cancellation waits for the end of its process.
 func withTier(ctx workflow.Context, policy escalation.TierPolicy, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           AgentsTaskQueue(workflow.GetInfo(ctx).TaskQueueName),

@@ -31,30 +31,27 @@ type step struct {
 
 	tier    escalation.Tier
 	purpose escalation.Purpose
-	// parent is the session whose context the tier continues; nil if none.
+	// parent is the session whose conversation or handoff the tier starts from; nil if none.
 	parent *escalation.Session
-	// resumeFailed and transcriptLost say why the parent's conversation is not tried again: it
-	// could not be loaded, or it is gone.
+	// resumeFailed and transcriptLost say why the parent's conversation is not resumed: the CLI could not load it, or it is gone.
 	resumeFailed, transcriptLost bool
-	// cutOff is a session of this very tier that had begun its work and cannot go on; nil if none.
+	// cutOff is an earlier session of this step that had begun its work and cannot be resumed; nil if none.
 	cutOff *escalation.Session
 	// left are the tool calls that cutOff left without a result.
 	left []activities.ToolCall
-	// handoff is what the tier before has written for this one; nil if it was not asked.
+	// handoff is the document that the tier before has written for this one; nil if it was not asked.
 	handoff *escalation.Handoff
-	// asked says that the tier before was asked for its handoff.
+	// asked says that the tier before was asked for a handoff.
 	asked bool
-	// floor is the tier that was to run before the chain waited and looks again; 0 if it did not.
+	// floor is the tier that this recheck stands in for, after a wait; 0 if it is no recheck.
 	floor escalation.Tier
-	// order is what a person said when asking for this step; nil if nobody did.
+	// order is the person's request that led to this step; nil if none did.
 	order *EscalateSignal
-	// continues is the interrupted session of this very step that it goes on with; nil if none.
+	// continues is the interrupted session of this step that a person chose to continue; nil if none.
 	continues *escalation.Session
-	// refused says that the step has not run: it was not admitted, or the handoff to it cannot be
-	// used.
+	// refused says that the step has not run, because it was not admitted or its handoff cannot be used.
 	refused bool
-	// passesCooldown and passesLimit say that a person has decided at a gate to take the step although
-	// a cooldown, or the limit of escalations, objects.
+	// passesCooldown and passesLimit say that a person has let the step pass a cooldown, or the limit of escalations, at a gate.
 	passesCooldown, passesLimit bool
 }
 
@@ -87,7 +84,7 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	return first, nil
 }
 
-// checkStart refuses a chain that its policy forbids to start.
+// checkStart returns why the policy forbids the chain to start; nil if it may.
 func checkStart(policy escalation.Policy, input ChainInput) error {
 	if policy.Gate.FourEyes && policy.Gate.Timeout > 0 && input.Actor == "" {
 		return errors.New("actor is empty: say who starts the chain, because CLAUDEOPS_GATE_FOUR_EYES " +
@@ -137,7 +134,7 @@ func (s step) ordered(order *EscalateSignal) step {
 	return s
 }
 
-// forced reports whether a person passed the cooldowns for this step.
+// forced reports whether a person let the step pass the cooldowns.
 func (s step) forced() bool { return s.passesCooldown || s.order != nil && s.order.Force }
 
 // waiting returns the step that waits as the decision says.

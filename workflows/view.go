@@ -86,11 +86,11 @@ func (v *view) publish(ctx workflow.Context) error {
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
 }
 
-// maxListedBytes keeps the services below Temporal's limit for the value of one search
-// attribute, which is 2 KB as JSON. Beyond it the server ends the workflow.
+// maxListedBytes keeps the services below Temporal's limit for one search attribute, 2 KB as JSON. Beyond it the server ends
+// the workflow.
 const maxListedBytes = 1_900
 
-// listed returns the first services, as many as fit into a search attribute.
+// listed returns as many of the services as fit into a search attribute.
 func listed(services []string) []string {
 	size := len("[]")
 	for i, service := range services {
@@ -154,11 +154,9 @@ func roundedDuration(milliseconds int64) time.Duration {
 }
 
 const (
-	// maxMessage is the length of an event's message in characters. An agent's own words are in
-	// it; in full they are in the session's record.
+	// maxMessage bounds an event's message, in characters. An agent's words are in full in the session's record.
 	maxMessage = 500
-	// maxGateMessage is the same for the opening and the closing of a gate: what a person has said
-	// is recorded nowhere else.
+	// maxGateMessage bounds the message of the opening and the closing of a gate. A person's words are recorded nowhere else.
 	maxGateMessage = escalation.MaxGuidance + 1_000
 )
 
@@ -169,10 +167,10 @@ func longestMessage(kind escalation.EventKind) int {
 	return maxMessage
 }
 
-// clip cuts text that is too long for a message.
+// clip shortens text to the length of a message.
 func clip(text string) string { return clipTo(text, maxMessage) }
 
-// clipTo returns at most that many characters of text, the last of them a mark if that is not all.
+// clipTo returns at most that many characters of text. If it leaves some out, the last one is an ellipsis.
 func clipTo(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-1]) + "…"

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// quickCLI is a claude that answers at once, or after $1 seconds: it prints what the real CLI prints, and takes some
+// milliseconds where that takes hundreds. The verdict follows from the model: haiku and sonnet escalate, opus has resolved the
+// problem.
+const quickCLI = `#!/bin/sh
+while [ $# -gt 0 ]; do
+	case $1 in
+	--version) echo '%[1]s (Claude Code)'; exit ;;
+	--session-id) id=$2; shift ;;
+	--model) model=$2; shift ;;
+	esac
+	shift
+done
+cat >/dev/null
+[ %[2]d = 0 ] || sleep %[2]d
+verdict='%[3]s'
+[ "$model" = opus ] && verdict='%[4]s'
+verdict="{\"services_affected\":[\"web-$id\"],${verdict#?}" # of its own: no chain waits for another one
+usage='"usage":{"input_tokens":100,"cache_creation_input_tokens":50,"cache_read_input_tokens":1000,"output_tokens":42}'
+echo '{"type":"system","subtype":"init","session_id":"'$id'","tools":["Bash","StructuredOutput"],"model":"'$model'","permissionMode":"dontAsk","claude_code_version":"%[1]s"}'
+echo '{"type":"assistant","message":{"id":"msg_1","type":"message","role":"assistant","model":"'$model'","content":[{"type":"text","text":"done"}],'$usage'},"session_id":"'$id'"}'
+echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"duration_api_ms":5,"session_id":"'$id'","total_cost_usd":0.01,'$usage',"modelUsage":{"'$model'":{"inputTokens":100,"outputTokens":42,"cacheReadInputTokens":1000,"cacheCreationInputTokens":50,"costUSD":0.01,"contextWindow":200000}},"permission_denials":[],"terminal_reason":"completed","result":"done","structured_output":'"$verdict"'}'
+`
+
+const (
+	// tiers is the number of sessions of a chain.
+	tiers = 3
+	// manyChains is how many run at once.
+	manyChains = 200
+)
+
+// plant is a worker process on a Temporal server in the benchmark's own process, and the CLI that its agents are.
+type plant struct {
+	b      *testing.B
+	client client.Client
+	worker *exec.Cmd
+	cli    string
+}
+
+// startPlant builds and starts the worker. Its CLI takes that many seconds.
+func startPlant(b *testing.B, seconds int, environ ...string) *plant {
+	b.Helper()
+	dir := b.TempDir()
+	program, cli := filepath.Join(dir, "worker"), filepath.Join(dir, "claude")
+	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, ".")
+	output, err := build.CombinedOutput()
+	require.NoError(b, err, string(output))
+	encoded := func(status escalation.VerdictStatus) string {
+		verdict, err := json.Marshal(escalation.Verdict{Status: status, Summary: "the web server does not answer"})
+		require.NoError(b, err)
+		return string(verdict)
+	}
+	script := fmt.Sprintf(quickCLI, claudesim.VersionNew, seconds, encoded(escalation.VerdictEscalate), encoded(escalation.VerdictResolved))
+	require.NoError(b, process.WriteProgram(cli, []byte(script)))
+	logger := slog.New(slog.DiscardHandler)
+	server, err := embedded.Start(b.Context(), embedded.Options{NoUI: true, Logger: logger})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, server.Stop()) })
+	c, err := client.DialContext(b.Context(), client.Options{HostPort: server.Address(), Logger: log.NewStructuredLogger(logger)})
+	require.NoError(b, err)
+	b.Cleanup(c.Close)
+	p := &plant{b: b, client: c, worker: exec.CommandContext(b.Context(), program), cli: cli}
+	p.worker.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CLAUDEOPS_STATE_DIR=" + filepath.Join(dir, "state"), "CLAUDEOPS_WORK_DIR=" + b.TempDir(),
+		"CLAUDEOPS_CLAUDE=" + cli, "TEMPORAL_ADDRESS=" + server.Address(), "CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(b),
+		"CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=" + strconv.Itoa(manyChains),
+	}, environ...)
+	p.worker.Stderr = b.Output()
+	require.NoError(b, p.worker.Start())
+	b.Cleanup(func() {
+		require.NoError(b, p.worker.Process.Signal(os.Interrupt))
+		require.NoError(b, p.worker.Wait())
+	})
+	p.chain() // the worker polls, and everything is in memory
+	return p
+}
+
+// chain runs a chain and returns its run.
+func (p *plant) chain() client.WorkflowRun {
+	p.b.Helper()
+	run, err := p.client.ExecuteWorkflow(p.b.Context(), client.StartWorkflowOptions{TaskQueue: "claudeops"}, workflows.ChainWorkflow)
+	require.NoError(p.b, err)
+	var chain workflows.ChainResult
+	require.NoError(p.b, run.Get(p.b.Context(), &chain))
+	require.Equal(p.b, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+	require.Len(p.b, chain.Sessions, tiers)
+	return run
+}
+
+// loop runs the CLI three times, as a chain does.
+func (p *plant) loop() error {
+	for _, model := range []string{"haiku", "sonnet", "opus"} {
+		command := exec.CommandContext(p.b.Context(), p.cli, "-p", "--output-format", "stream-json", "--verbose",
+			"--model", model, "--session-id", uuid.NewString())
+		command.Stdin, command.Stdout = strings.NewReader("look"), io.Discard
+		if err := command.Run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cpu returns the CPU time that the worker, and the processes that it has waited for, have taken.
+func (p *plant) cpu() time.Duration {
+	p.b.Helper()
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.worker.Process.Pid))
+	require.NoError(p.b, err)
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
+	var ticks int
+	for _, field := range fields[11:15] { // utime, stime, cutime, cstime
+		count, err := strconv.Atoi(string(field))
+		require.NoError(p.b, err)
+		ticks += count
+	}
+	return time.Duration(ticks) * time.Second / 100 // the kernel's USER_HZ
+}
+
+// BenchmarkTier compares chains with the same CLI runs in a loop, for a CLI that takes no time and one that takes a second.
+func BenchmarkTier(b *testing.B) {
+	for _, seconds := range []int{0, 1} {
+		b.Run(fmt.Sprintf("%ds", seconds), func(b *testing.B) {
+			p := startPlant(b, seconds)
+			var chains, loops, work time.Duration
+			var run client.WorkflowRun
+			for b.Loop() {
+				began := time.Now()
+				require.NoError(b, p.loop())
+				loops += time.Since(began)
+				before := p.cpu()
+				began = time.Now()
+				run = p.chain()
+				chains += time.Since(began)
+				work += p.cpu() - before
+			}
+			n := float64(b.N)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric((chains-loops).Seconds()*1000/n/tiers, "ms-over-the-cli/tier")
+			b.ReportMetric(chains.Seconds()/loops.Seconds(), "chain/loop")
+			b.ReportMetric(work.Seconds()*1000/n/tiers, "ms-cpu/tier")
+			described, err := p.client.DescribeWorkflowExecution(b.Context(), run.GetID(), run.GetRunID())
+			require.NoError(b, err)
+			info := described.GetWorkflowExecutionInfo()
+			b.ReportMetric(float64(info.GetHistoryLength()), "events/chain")
+			b.ReportMetric(float64(info.GetHistorySizeBytes())/1024, "KB/chain")
+		})
+	}
+}
+
+// BenchmarkManyChains runs many chains at once on one worker, and as many loops at once. Each tier takes 2 s.
+func BenchmarkManyChains(b *testing.B) {
+	p := startPlant(b, 2)
+	atOnce := func(run func() error) time.Duration {
+		began := time.Now()
+		var all errgroup.Group
+		for range manyChains {
+			all.Go(run)
+		}
+		require.NoError(b, all.Wait())
+		return time.Since(began)
+	}
+	var chains, loops time.Duration
+	for b.Loop() {
+		loops += atOnce(p.loop)
+		chains += atOnce(func() error { p.chain(); return nil })
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(loops.Seconds()/float64(b.N), "s-loops")
+	b.ReportMetric(chains.Seconds()/float64(b.N), "s-chains")
+	b.ReportMetric(chains.Seconds()/loops.Seconds(), "chains/loops")
+}
