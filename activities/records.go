@@ -47,11 +47,18 @@ type OpenSessionInput struct {
 	Request escalation.AdmissionRequest `json:"request"`
 	Policy  escalation.Policy           `json:"policy"`
 	Events  []escalation.Event          `json:"events,omitempty"`
+	// Closing is the end of the session before; nil if that is recorded.
+	Closing *CloseSessionInput `json:"closing,omitempty"`
 }
 
-// OpenSession admits a session and stores it, before its process starts. The events are stored
-// whether it is admitted or not.
+// OpenSession admits a session and stores it, before its process starts. Before that it closes the session before, if there
+// is one to close. The events are stored whether the session is admitted or not.
 func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (escalation.Opening, error) {
+	if input.Closing != nil {
+		if err := r.CloseSession(ctx, *input.Closing); err != nil {
+			return escalation.Opening{}, err
+		}
+	}
 	opening, err := r.Store.OpenSession(ctx, input.Session, input.Request, input.Policy)
 	if err != nil {
 		return escalation.Opening{}, r.translate(fmt.Errorf("open the record of session %s: %w", input.Session.SessionID, err))

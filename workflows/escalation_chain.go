@@ -104,7 +104,7 @@ func (c *chainRun) loadPolicy(ctx workflow.Context) error {
 func loadPolicy(ctx workflow.Context) (escalation.Policy, error) {
 	var settings *activities.Settings
 	var loaded activities.LoadPolicyResult
-	err := callRecords(withRecords(ctx, "policy snapshot"), settings.LoadPolicy, nil, &loaded)
+	err := readRecords(withRecords(ctx, "policy snapshot"), settings.LoadPolicy, nil, &loaded)
 	return loaded.Policy, err
 }
 

@@ -73,6 +73,17 @@ type world struct {
 	events    []escalation.Event
 }
 
+// close stands in for the records that close a session. The caller has the lock.
+func (w *world) close(input activities.CloseSessionInput) error {
+	if w.failClose > 0 {
+		w.failClose--
+		return errAway
+	}
+	w.closed = append(w.closed, input)
+	w.events = append(w.events, input.Events...)
+	return nil
+}
+
 // admit decides as the store does.
 func (w *world) admit(request escalation.AdmissionRequest, policy escalation.Policy) escalation.Admission {
 	w.requests = append(w.requests, request)
@@ -143,6 +154,11 @@ func (w *world) answer(t *testing.T) {
 			if w.failOpen {
 				return escalation.Opening{}, errAway
 			}
+			if input.Closing != nil {
+				if err := w.close(*input.Closing); err != nil {
+					return escalation.Opening{}, err
+				}
+			}
 			w.events = append(w.events, input.Events...)
 			admission := w.admit(input.Request, input.Policy)
 			if !admission.Granted {
@@ -199,13 +215,7 @@ func (w *world) answer(t *testing.T) {
 	w.env.OnActivity("CloseSession", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.CloseSessionInput) error {
 			defer w.alone()()
-			if w.failClose > 0 {
-				w.failClose--
-				return errAway
-			}
-			w.closed = append(w.closed, input)
-			w.events = append(w.events, input.Events...)
-			return nil
+			return w.close(input)
 		})
 	w.env.OnActivity("WithdrawSession", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.CloseSessionInput) error {

@@ -57,7 +57,7 @@ func (l *eventLog) store(ctx workflow.Context, summary string, release bool) err
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	var records *activities.Records
-	return callRecords(withRecords(disconnected, summary), records.RecordEvents, l.input(release), nil)
+	return workflow.ExecuteActivity(withRecords(disconnected, summary), records.RecordEvents, l.input(release)).Get(disconnected, nil)
 }
 
 // recordEnd is record for the end of a cancelled workflow: it tries once, because a database that is away is not worth
@@ -66,7 +66,8 @@ func (l *eventLog) recordEnd(ctx workflow.Context) error {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	var records *activities.Records
-	if err := tryRecords(withRecords(disconnected, "record the end"), records.RecordEvents, l.input(true), nil); err != nil {
+	recording := withOneTry(disconnected, "record the end")
+	if err := workflow.ExecuteActivity(recording, records.RecordEvents, l.input(true)).Get(recording, nil); err != nil {
 		workflow.GetLogger(ctx).Warn("the end of the chain could not be recorded", "error", err)
 	}
 	return l.publish(ctx)
@@ -86,28 +87,23 @@ func (l *eventLog) input(release bool) activities.RecordEventsInput {
 	return activities.RecordEventsInput{ChainID: l.chain.ID, Events: l.take(), Release: release}
 }
 
-// callRecords runs an activity that reads or writes a few rows. It tries once as a local activity, which takes neither a
-// round trip nor events of the history. If that fails it runs an ordinary activity, which people see in the Web UI and
-// Temporal retries for as long as it takes. The first try may have taken effect: so these activities are idempotent.
+// readRecords runs an activity that reads a few rows and changes nothing. It tries once as a local activity, which takes
+// neither a round trip nor events of the history. If that fails it runs an ordinary activity, which people see in the Web UI
+// and Temporal retries for as long as it takes.
 //
-// ctx has the options of withRecords. Cancelling it ends the retries, not the first try, which is over in seconds.
-func callRecords(ctx workflow.Context, activity, input, result any) error {
+// What writes is an ordinary activity from the beginning: the history holds what is written before it is. A workflow task that
+// is repeated, after a crash or because a signal arrived at its end, could decide otherwise than what a local one had
+// written.
+func readRecords(ctx workflow.Context, activity, input, result any) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	err := tryRecords(ctx, activity, input, result)
+	err := workflow.ExecuteLocalActivity(ctx, activity, arguments(input)...).Get(ctx, result)
 	if err == nil || ctx.Err() != nil || permanent(err) {
 		return err
 	}
-	workflow.GetLogger(ctx).Warn("the records do not answer: the call is repeated as an activity", "error", err)
+	workflow.GetLogger(ctx).Warn("the records do not answer: they are asked again by an ordinary activity", "error", err)
 	return workflow.ExecuteActivity(ctx, activity, arguments(input)...).Get(ctx, result)
-}
-
-// tryRecords is callRecords with the first try alone.
-func tryRecords(ctx workflow.Context, activity, input, result any) error {
-	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
-	defer cancel()
-	return workflow.ExecuteLocalActivity(disconnected, activity, arguments(input)...).Get(disconnected, result)
 }
 
 // arguments returns the arguments of an activity that takes one input, or none if it is nil.

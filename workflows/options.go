@@ -15,9 +15,8 @@ const agentsQueueSuffix = "-agents"
 // AgentsTaskQueue returns the task queue of the agents' processes for the task queue of the workflows.
 func AgentsTaskQueue(taskQueue string) string { return taskQueue + agentsQueueSuffix }
 
-// withRecords is for reading or writing records: first as a local activity, which callRecords tries once, and then as an
-// ordinary one, which Temporal retries for as long as it takes. A database that is away delays a chain, and nothing that was
-// paid for is forgotten.
+// withRecords is for reading or writing records. Temporal retries it for as long as it takes: a database that is away delays a
+// chain, and nothing that was paid for is forgotten. readRecords first tries once as a local activity.
 func withRecords(ctx workflow.Context, summary string) workflow.Context {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 5 * time.Second, // half of a workflow task; a lock that is held for longer is no local matter
@@ -39,6 +38,11 @@ func withRecords(ctx workflow.Context, summary string) workflow.Context {
 // attempt that is under way, which may have opened the record, and makes no further one.
 func withOpening(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithWaitForCancellation(withRecords(ctx, summary), true)
+}
+
+// withOneTry is withRecords for what the workers' sweep does later, if it cannot be done now.
+func withOneTry(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithRetryPolicy(withRecords(ctx, summary), temporal.RetryPolicy{MaximumAttempts: 1})
 }
 
 // withTranscript is for asking the agents' workers about a conversation. A gate waits for the answer before it opens. If none

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -21,6 +22,8 @@ type sessions struct {
 	directory string
 	// inFlight are the tool calls that the last session left without a result.
 	inFlight []activities.ToolCall
+	// closing is the end of the last session, which the next record takes along; nil if it is recorded.
+	closing *activities.CloseSessionInput
 	// opened counts the sessions that this run has asked for.
 	opened int
 }
@@ -42,27 +45,33 @@ type sessionRequest struct {
 }
 
 // open has a session admitted and stores its record, so that it has an ID before it has a process. The result says why, if
-// it is refused. If the workflow is cancelled before the session is open, open withdraws the record and returns the
-// error of ctx: no agent has run.
+// it is refused. The record of the session before is closed with it, if that is still to be done.
+//
+// If the workflow is cancelled before the session is open, open withdraws the record and returns the error of ctx: no agent has
+// run.
 func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalation.Opening, error) {
 	if ctx.Err() != nil {
-		return escalation.Opening{}, ctx.Err()
+		return escalation.Opening{}, cmp.Or(s.flush(ctx), ctx.Err())
 	}
 	session := s.newSession(ctx, request)
 	recording := withOpening(ctx, "open record: "+summarize(session))
 	events := s.log.take()
 	var records *activities.Records
 	var opening escalation.Opening
-	err := callRecords(recording, records.OpenSession, activities.OpenSessionInput{
-		Session: session, Request: s.admission(ctx, request), Policy: *s.policy, Events: events,
-	}, &opening)
+	err := workflow.ExecuteActivity(recording, records.OpenSession, activities.OpenSessionInput{
+		Session: session, Request: s.admission(ctx, request), Policy: *s.policy, Events: events, Closing: s.closing,
+	}).Get(recording, &opening)
 	if err != nil && ctx.Err() != nil {
 		s.log.unrecorded = events // those of them that are recorded are known by their keys
 		s.withdraw(ctx, session)
-		return opening, ctx.Err()
+		return opening, cmp.Or(s.flush(ctx), ctx.Err())
 	}
-	if err != nil || opening.Refusal != nil {
+	if err != nil {
 		return opening, err
+	}
+	s.closing = nil
+	if opening.Refusal != nil {
+		return opening, nil
 	}
 	kind := escalation.EventSessionStarted
 	if request.continues {
@@ -99,8 +108,8 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 	return session
 }
 
-// newSessionID returns the ID of the next conversation. It follows from the run and the number of the session, so that a
-// repeated workflow task opens the same record again. A reset makes a new run, and so new IDs.
+// newSessionID returns the ID of the next conversation. It follows from the run and the number of the session, which takes no
+// event of the history. A reset makes a new run, and so new IDs.
 func (s *sessions) newSessionID(ctx workflow.Context) string {
 	s.opened++
 	execution := workflow.GetInfo(ctx).WorkflowExecution
@@ -112,9 +121,12 @@ var sessionNamespace = uuid.MustParse("0c5d4f3e-8c0b-4d0e-9a53-5f0c4f6a7d21")
 
 // review reports whether the session would be admitted now.
 func (s *sessions) review(ctx workflow.Context, request sessionRequest) (escalation.Admission, error) {
+	if err := s.flush(ctx); err != nil {
+		return escalation.Admission{}, err
+	}
 	var records *activities.Records
 	var admission escalation.Admission
-	err := callRecords(withRecords(ctx, "may "+request.tier.String()+" start now?"), records.Review, activities.ReviewInput{
+	err := readRecords(withRecords(ctx, "may "+request.tier.String()+" start now?"), records.Review, activities.ReviewInput{
 		Request: s.admission(ctx, request), Policy: *s.policy,
 	}, &admission)
 	return admission, err
@@ -141,14 +153,14 @@ func (s *sessions) withdraw(ctx workflow.Context, session escalation.Session) {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	var records *activities.Records
-	err := tryRecords(withRecords(disconnected, "withdraw record: "+summarize(session)), records.WithdrawSession,
-		activities.CloseSessionInput{
-			ChainID:   session.ChainID,
-			SessionID: session.SessionID,
-			EndedAt:   workflow.Now(ctx),
-			Report:    escalation.Report{Status: escalation.SessionStopped, Error: cancelledBeforeSession},
-			Release:   true,
-		}, nil)
+	recording := withOneTry(disconnected, "withdraw record: "+summarize(session))
+	err := workflow.ExecuteActivity(recording, records.WithdrawSession, activities.CloseSessionInput{
+		ChainID:   session.ChainID,
+		SessionID: session.SessionID,
+		EndedAt:   workflow.Now(ctx),
+		Report:    escalation.Report{Status: escalation.SessionStopped, Error: cancelledBeforeSession},
+		Release:   true,
+	}).Get(recording, nil)
 	if err != nil {
 		workflow.GetLogger(ctx).Warn("the record could not be withdrawn", "session_id", session.SessionID, "error", err)
 	}
@@ -227,25 +239,44 @@ func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 // close records how a session ended, together with the events that explain what follows. With release other chains may
 // repair the services of this one. It works when ctx is cancelled, too.
 func (s *sessions) close(ctx workflow.Context, session escalation.Session, release bool) error {
+	s.closeWithNext(session)
+	s.closing.Release = release
+	return s.flush(ctx)
+}
+
+// closeWithNext is close for a session that another one follows: the record of that takes the end along, so that both take one
+// activity.
+func (s *sessions) closeWithNext(session escalation.Session) {
+	s.closing = &activities.CloseSessionInput{
+		ChainID:   session.ChainID,
+		SessionID: session.SessionID,
+		EndedAt:   session.EndedAt,
+		Report:    session.Report,
+		Events:    s.log.take(),
+	}
+}
+
+// flush records the end of the last session, if that is still to be done. It works when ctx is cancelled, too.
+func (s *sessions) flush(ctx workflow.Context) error {
+	if s.closing == nil {
+		return nil
+	}
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
+	recording := withRecords(disconnected, "close record: "+s.closing.SessionID)
 	var records *activities.Records
-	return callRecords(withRecords(disconnected, "close record: "+summarize(session)), records.CloseSession,
-		activities.CloseSessionInput{
-			ChainID:   session.ChainID,
-			SessionID: session.SessionID,
-			EndedAt:   session.EndedAt,
-			Report:    session.Report,
-			Events:    s.log.take(),
-			Release:   release,
-		}, nil)
+	if err := workflow.ExecuteActivity(recording, records.CloseSession, *s.closing).Get(recording, nil); err != nil {
+		return err
+	}
+	s.closing = nil
+	return nil
 }
 
 // find returns what is recorded about a conversation.
 func (s *sessions) find(ctx workflow.Context, sessionID string) (activities.FindSessionResult, error) {
 	var records *activities.Records
 	var known activities.FindSessionResult
-	err := callRecords(withRecords(ctx, "look up the conversation to resume"), records.FindSession, sessionID, &known)
+	err := readRecords(withRecords(ctx, "look up the conversation to resume"), records.FindSession, sessionID, &known)
 	return known, err
 }
 

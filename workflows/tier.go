@@ -149,15 +149,17 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 	return escalation.Decide(*c.policy, session, standing)
 }
 
-// conclude records how a session ended and what was decided on it.
+// conclude records how a session ended and what was decided on it. If another session follows, that is recorded together with
+// its opening.
 func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, decision escalation.Decision) error {
 	c.sessions.ended(ctx, session)
 	c.decided(ctx, decision)
+	if decision.Action == escalation.DecisionEscalate || decision.Action == escalation.DecisionHandoff {
+		c.sessions.closeWithNext(session) // which publishes, too
+		return nil
+	}
 	if err := c.sessions.close(ctx, session, releases(decision)); err != nil {
 		return err
-	}
-	if decision.Action == escalation.DecisionEscalate || decision.Action == escalation.DecisionHandoff {
-		return nil // the next session publishes
 	}
 	return c.log.publish(ctx)
 }

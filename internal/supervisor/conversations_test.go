@@ -44,12 +44,8 @@ func exists(path string) func() bool {
 	return func() bool { _, err := os.Stat(path); return err == nil }
 }
 
-// leavingBeforeTier2 refuses to open the record of Tier 2 on this host, which is lost then: neither as a local activity nor as
-// an ordinary one.
-func leavingBeforeTier2(file string) []*faultAt {
-	before := point{"OpenSession", false, 2}
-	return []*faultAt{leaving(before, file), leaving(before, file)} // the second one does not see what the first one refuses
-}
+// beforeTier2 is where a host is lost between the tiers.
+var beforeTier2 = point{"OpenSession", false, 2}
 
 // TestHostLostBetweenTiers runs Tier 1 at a host that is gone before Tier 2 begins.
 func TestHostLostBetweenTiers(t *testing.T) {
@@ -98,7 +94,7 @@ func TestHostLostBetweenTiers(t *testing.T) {
 				concluding("sonnet", resolved())))
 			here := newHost(t, claude, tt.archive(t))
 			queue := "CLAUDEOPS_TASK_QUEUE=lost_between_" + name
-			first := startSite(t, connect(t, address, leavingBeforeTier2(leaves)...), here.environ(t, queue))
+			first := startSite(t, connect(t, address, leaving(beforeTier2, leaves)), here.environ(t, queue))
 			run := first.start(nil)
 			require.Eventually(t, exists(leaves), testTimeout, 20*time.Millisecond)
 			require.NoError(t, first.stop())

@@ -90,7 +90,7 @@ func TestFaultRealCLIHostLostBetweenTiers(t *testing.T) {
 		c, address := startTemporalAt(t)
 		here := newHost(t, cli, "file://"+t.TempDir())
 		keys := []string{"ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key"}
-		first := startSite(t, connect(t, address, leavingBeforeTier2(leaves)...), here.environ(t, keys...))
+		first := startSite(t, connect(t, address, leaving(beforeTier2, leaves)), here.environ(t, keys...))
 		run := first.start(nil)
 		require.Eventually(t, exists(leaves), testTimeout, 20*time.Millisecond)
 		require.NoError(t, first.stop())
