@@ -168,7 +168,11 @@ type leasedActivity struct {
 
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor.
 func (a *leasedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	release := a.leases.hold(activity.GetInfo(ctx))
+	info := activity.GetInfo(ctx)
+	if info.IsLocalActivity { // it has no task that could be failed: Temporal repeats the workflow task
+		return a.Next.ExecuteActivity(ctx, in)
+	}
+	release := a.leases.hold(info)
 	defer release()
 	return a.Next.ExecuteActivity(ctx, in)
 }
