@@ -8,81 +8,83 @@ import (
 	"time"
 )
 
-// AdmissionRequest is a session that wants to start.
+// AdmissionRequest asks whether a session may start.
 type AdmissionRequest struct {
 	ChainID string  `json:"chain_id"`
 	Tier    Tier    `json:"tier"`
 	Purpose Purpose `json:"purpose,omitempty"`
-	// At is when it wants to start, by the clock of the chain.
+	// At is the time of the request, by the workflow's clock.
 	At time.Time `json:"at"`
-	// Services are those that the session is about; empty is not known.
+	// Services are the services to be repaired; empty if they are not known.
 	Services []string `json:"services,omitempty"`
-	// ChainSpentUSD is what the chain has spent so far, in US dollars.
+	// ChainSpentUSD is the chain's spending so far, in US dollars.
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
-	// Force passes the cooldowns, because a person said so.
+	// Force overrides the cooldowns. Only an operator sets it.
 	Force bool `json:"force,omitempty"`
-	// Approved passes the limit of escalations as well, because a person decided so at a gate.
+	// Approved overrides the escalation limit, too. It is set after an operator's answer at a gate.
 	Approved bool `json:"approved,omitempty"`
-	// WaitingSince is when the chain began to wait for admission; zero if it has not.
+	// WaitingSince is the time at which the chain began to wait for admission; zero if it does not wait.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 }
 
-// Repairs reports whether the session may change something under policy. What only looks or
-// writes is held by the budgets alone.
+// Repairs reports whether the session may change services under policy. All other sessions (dry runs, rechecks,
+// handoffs, Tier 1) are subject to the budgets only.
 func (r AdmissionRequest) Repairs(policy Policy) bool {
 	return r.Tier >= TierSafeRepair && (r.Purpose == PurposeTier || r.Purpose == PurposeContinuation) && !policy.DryRun
 }
 
-// AdmissionFacts is what an admission depends on beyond the chain itself, all seen at one moment.
+// AdmissionFacts holds the state outside of the chain that an admission depends on. It is read in one
+// transaction.
 type AdmissionFacts struct {
-	// DaySpentUSD is what all sessions of this day (UTC) have cost, and for those that run, or whose
-	// cost nobody knows, what is reserved for them.
+	// DaySpentUSD is the cost of all sessions of this day (UTC). Sessions that run, or whose cost is unknown,
+	// count with their reservation.
 	DaySpentUSD float64 `json:"day_spent_usd"`
-	// Services holds the cooldowns of the services of the request, and of all others that
-	// were repaired lately.
+	// Services holds the cooldowns of the requested services and of all other services that were repaired
+	// recently.
 	Services []ServiceState `json:"services,omitempty"`
-	// Escalations counts the other chains that have repaired within the window of the limit.
+	// Escalations counts the other chains that have repaired a service within the window of the escalation
+	// limit.
 	Escalations int `json:"escalations"`
-	// Escalated says that this chain has repaired already, and so counts already.
+	// Escalated reports whether this chain has repaired a service before. It is then counted already.
 	Escalated bool `json:"escalated,omitempty"`
-	// Busy are the services of the request that other chains are repairing.
+	// Busy lists the requested services that other chains are repairing.
 	Busy []BusyService `json:"busy,omitempty"`
 }
 
-// BusyService is a service that a chain is repairing.
+// BusyService names a service and the chain that is repairing it.
 type BusyService struct {
 	Service string `json:"service"`
 	ChainID string `json:"chain_id"`
 }
 
-// Admission is whether a session may start, and with what.
+// Admission is the answer to an AdmissionRequest.
 type Admission struct {
 	Granted bool `json:"granted"`
-	// BudgetUSD is what the session may spend, in US dollars; 0 is no cap.
+	// BudgetUSD is the session's budget in US dollars; 0 sets no cap.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// Forced says that a cooldown, or the limit of escalations, objects, and that a person passed it.
+	// Forced reports whether an operator's override of a cooldown, or of the escalation limit, was needed.
 	Forced bool `json:"forced,omitempty"`
-	// Rule is the one that refused; RuleAdmitted if none did.
+	// Rule is the rule that refused the request; RuleAdmitted if none did.
 	Rule Rule `json:"rule"`
 	// Reason explains the refusal in a sentence.
 	Reason string `json:"reason,omitempty"`
-	// WaitUntil is when to ask again; zero if that is no use.
+	// WaitUntil is the time at which to ask again; zero if waiting does not help.
 	WaitUntil time.Time `json:"wait_until,omitzero"`
 }
 
-// Opening is what came of a session that asked to start.
+// Opening is the result of opening a session: its record, or the refusal.
 type Opening struct {
-	// Session is the session as it is recorded; zero if it was refused.
+	// Session is the session as recorded; zero if it was refused.
 	Session Session `json:"session,omitzero"`
-	// Refusal says why the session may not start; nil if it may.
+	// Refusal is the refusal; nil if the session may start.
 	Refusal *Admission `json:"refusal,omitempty"`
-	// Services holds the cooldowns of the services of the request, and of all others that were
-	// repaired lately, by name.
+	// Services holds the cooldowns of the requested services and of all other services that were repaired
+	// recently, sorted by name.
 	Services []ServiceState `json:"services,omitempty"`
 }
 
-// Admit decides on request, in this order: the chain's budget, the day's, cooldowns, other chains
-// at work on the same services, chains per window.
+// Admit grants or refuses request. It checks, in this order: the chain's budget, the day's budget, cooldowns,
+// services that another chain is repairing, and the escalation limit.
 func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admission {
 	budget, refusal := admitSpending(policy, request, facts)
 	if refusal != nil {
@@ -106,11 +108,11 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 	return granted
 }
 
-// leastBudgetUSD is less than any call costs. A session that gets no more would only fail, and
-// what is left over may be the dust of adding floats.
+// leastBudgetUSD is the smallest budget with which a session is started, less than any API call costs. Smaller
+// remainders are often rounding errors of float addition.
 const leastBudgetUSD = 0.001
 
-// admitSpending returns the least of the limits that are set, or the refusal of the one that is used up.
+// admitSpending returns the smallest of the budgets that are set, or a refusal if one of them is used up.
 func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts) (budget float64, refusal *Admission) {
 	budget = policy.For(request.Tier).BudgetUSD
 	for _, limit := range []struct {
@@ -134,8 +136,8 @@ func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts
 	return budget, nil
 }
 
-// admitCooldown refuses a repair when none of the services may be repaired now. One that may is
-// reason enough: the agent is told about the others.
+// admitCooldown refuses a repair if none of the requested services may be repaired now. One free service is
+// enough: the agent learns the cooldowns of the others from its prompt.
 func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
 	if len(request.Services) == 0 {
 		return nil
@@ -160,14 +162,15 @@ func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts
 }
 
 const (
-	// busyPoll is the shortest time after which a chain asks again for a service that another
-	// one repairs; a repair takes minutes.
+	// busyPoll is the shortest interval at which a chain asks again for a service that another chain is
+	// repairing. A repair takes minutes.
 	busyPoll = time.Minute
-	// busyPollMax keeps a chain that has waited for hours from noticing too late.
+	// busyPollMax is the longest such interval, so that a chain that has waited for hours still starts soon
+	// after the service is free.
 	busyPollMax = 15 * time.Minute
 )
 
-// admitExclusion refuses to repair a service that another chain is repairing.
+// admitExclusion refuses the repair of a service that another chain is repairing.
 func admitExclusion(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
 	if len(facts.Busy) == 0 {
 		return nil
@@ -185,7 +188,7 @@ func admitExclusion(policy Policy, request AdmissionRequest, facts AdmissionFact
 	return refusal
 }
 
-// admitEscalation refuses the first repair of a chain when too many chains have repaired lately.
+// admitEscalation refuses the first repair of a chain if the escalation limit is reached.
 func admitEscalation(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
 	limit := policy.EscalationLimit
 	if !limit.IsSet() || facts.Escalated || facts.Escalations < limit.Max {
@@ -196,7 +199,7 @@ func admitEscalation(policy Policy, request AdmissionRequest, facts AdmissionFac
 		facts.Escalations, ShortDuration(limit.Window.Std()), limit.Max)}
 }
 
-// deadline is until when the request may wait.
+// deadline returns the time at which the request may wait no longer.
 func (r AdmissionRequest) deadline(policy Policy) time.Time {
 	since := r.WaitingSince
 	if since.IsZero() {

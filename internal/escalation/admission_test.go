@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// lawful is a policy with every limit set.
+// lawful returns a policy with every limit set.
 func lawful() escalation.Policy {
 	return escalation.Policy{
 		Tiers:          []escalation.TierPolicy{{BudgetUSD: 0.5}, {BudgetUSD: 2.5}, {BudgetUSD: 10}},
@@ -110,7 +110,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// forbidden is the state of a service that must never be repaired.
+// forbidden returns the state of a service that must never be repaired.
 func forbidden(service string) []escalation.ServiceState {
 	never := escalation.Cooldowns{Restarts: limit("0/1h"), Redeployments: limit("0/1h")}
 	return never.States(nil, []string{service}, noon)
@@ -136,7 +136,8 @@ func free(service string) []escalation.ServiceState {
 	return usual().States(nil, []string{service}, noon)
 }
 
-// TestAdmissionKeepsEveryLimit holds whatever is granted to all the limits, over random policies and facts.
+// TestAdmissionKeepsEveryLimit checks every granted admission against all limits, over random policies and
+// facts.
 func TestAdmissionKeepsEveryLimit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -202,7 +203,7 @@ func requireLawful(t *rapid.T, policy escalation.Policy, request escalation.Admi
 	require.True(t, !got.Forced || request.Force)
 }
 
-// anyOpen reports whether the tier of request may do something about any of its services.
+// anyOpen reports whether the cooldowns leave the requested tier an action on any of the requested services.
 func anyOpen(request escalation.AdmissionRequest, facts escalation.AdmissionFacts) bool {
 	for _, state := range facts.Services {
 		for _, service := range request.Services {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Chain is an escalation chain as people see it: the answer to the `chain` query while
-// it runs, and the workflow's result once it has ended.
+// Chain is the state of an escalation chain. The `chain` query returns it while the chain runs; the workflow
+// returns it as its result.
 type Chain struct {
 	// ID is the Temporal workflow ID.
 	ID       string   `json:"id"`
@@ -16,39 +16,38 @@ type Chain struct {
 	MaxTier  Tier     `json:"max_tier"`
 	// Outcome is empty until the chain has ended.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Reason explains the latest decision in a sentence; once the chain has ended, its outcome.
+	// Reason explains the latest decision in a sentence. Once the chain has ended, it explains the outcome.
 	Reason    string    `json:"reason,omitempty"`
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
-	// CostUSD is the sum over Sessions.
+	// CostUSD is the sum over Sessions and Earlier, in US dollars.
 	CostUSD float64 `json:"cost_usd"`
-	// Sessions are in the order in which they ran; the last may still be running.
+	// Sessions lists the sessions in the order in which they ran. The last one may still be running.
 	Sessions []Session `json:"sessions"`
 	Events   []Event   `json:"events"`
-	// Wait is what the chain waits for; nil if it does not.
+	// Wait describes the current wait; nil if the chain does not wait.
 	Wait *Wait `json:"wait,omitempty"`
-	// Issues are the chains into which this one has split, one for each independent problem.
+	// Issues lists the chains into which this one was split, one for each independent problem.
 	Issues []IssueChain `json:"issues,omitempty"`
-	// Actor is who started the chain, as far as its input says.
+	// Actor names the person who started the chain, if its input does.
 	Actor string `json:"actor,omitempty"`
-	// Gates are the places where the chain waited for a person, in order; the last may be open.
+	// Gates lists the chain's gates in order. The last one may be open.
 	Gates []Gate `json:"gates,omitempty"`
-	// Earlier is what a chain that has gone on for very long has left out of these lists; it is in
-	// the records.
+	// Earlier counts the entries that a long chain has dropped from these lists. The records still have them.
 	Earlier Earlier `json:"earlier,omitzero"`
 }
 
-// Earlier counts what is left out of a chain's lists.
+// Earlier counts the entries dropped from a chain's lists.
 type Earlier struct {
 	Sessions int     `json:"sessions,omitempty"`
 	Events   int     `json:"events,omitempty"`
 	Gates    int     `json:"gates,omitempty"`
-	CostUSD  float64 `json:"cost_usd,omitempty"` // of these sessions, in US dollars
-	// UnknownUSD is what these sessions count with beyond that, because what they cost is unknown.
+	CostUSD  float64 `json:"cost_usd,omitempty"` // cost of the dropped sessions
+	// UnknownUSD is the part of their reservations that counts in addition because their cost is unknown.
 	UnknownUSD float64 `json:"unknown_usd,omitempty"`
 }
 
-// OpenGate returns the gate at which the chain waits; nil if it does not.
+// OpenGate returns the open gate; nil if there is none.
 func (c *Chain) OpenGate() *Gate {
 	if len(c.Gates) == 0 || c.Gates[len(c.Gates)-1].Answer != nil {
 		return nil
@@ -56,18 +55,18 @@ func (c *Chain) OpenGate() *Gate {
 	return &c.Gates[len(c.Gates)-1]
 }
 
-// Wait is a pause of a chain.
+// Wait describes a pause of a chain.
 type Wait struct {
 	Rule   Rule   `json:"rule"`
 	Reason string `json:"reason"`
-	// Since is when the chain began to wait, and Until when it looks again.
+	// Since is the beginning of the wait, Until the time of the next attempt.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 }
 
-// IssueChain is a chain that repairs one of several issues, as the chain that found it sees it.
+// IssueChain describes the chain of one issue. The parent chain that found the issue keeps it.
 type IssueChain struct {
-	// ChainID is the Temporal workflow ID; empty if the issue never got a chain.
+	// ChainID is the Temporal workflow ID; empty if no chain was started for the issue.
 	ChainID  string   `json:"chain_id,omitempty"`
 	Services []string `json:"services"`
 	Summary  string   `json:"summary"`
@@ -77,7 +76,7 @@ type IssueChain struct {
 	CostUSD float64 `json:"cost_usd"`
 }
 
-// Last returns the session that runs, or ran last; nil before the first.
+// Last returns the running session or, if none runs, the latest; nil before the first.
 func (c *Chain) Last() *Session {
 	if len(c.Sessions) == 0 {
 		return nil
@@ -93,13 +92,13 @@ func (c *Chain) Tier() Tier {
 	return 0
 }
 
-// SpentAtMostUSD is what counts for the chain's budget: what its sessions cost, and what was reserved
-// for those whose cost is unknown, in US dollars.
+// SpentAtMostUSD returns the amount that counts against the chain's budget, in US dollars: the cost of its
+// sessions, and the reservation of sessions whose cost is unknown.
 func (c *Chain) SpentAtMostUSD() float64 {
 	return c.CostUSD + c.Earlier.UnknownUSD + UnknownUSD(c.Sessions)
 }
 
-// CostWithIssuesUSD is what the chain and the chains of its issues cost, in US dollars.
+// CostWithIssuesUSD returns the cost of the chain and of its issues' chains, in US dollars.
 func (c *Chain) CostWithIssuesUSD() float64 {
 	total := c.CostUSD
 	for _, issue := range c.Issues {
@@ -108,7 +107,7 @@ func (c *Chain) CostWithIssuesUSD() float64 {
 	return total
 }
 
-// AllServices are the services of the chain and of its issues, each once.
+// AllServices returns the services of the chain and of its issues without duplicates.
 func (c *Chain) AllServices() []string {
 	all := c.Services
 	for _, issue := range c.Issues {
@@ -121,7 +120,8 @@ func (c *Chain) AllServices() []string {
 	return all
 }
 
-// UnknownUSD sums what sessions count with beyond their cost, because that is unknown, in US dollars.
+// UnknownUSD sums the reservations that count in addition to the cost of sessions whose cost is unknown, in US
+// dollars.
 func UnknownUSD(sessions []Session) float64 {
 	var total float64
 	for i := range sessions {
@@ -130,7 +130,7 @@ func UnknownUSD(sessions []Session) float64 {
 	return total
 }
 
-// TotalCostUSD sums what the sessions cost, in US dollars.
+// TotalCostUSD sums the cost of sessions, in US dollars.
 func TotalCostUSD(sessions []Session) float64 {
 	var total float64
 	for i := range sessions {

@@ -6,40 +6,41 @@ import (
 	"time"
 )
 
-// CallAction is what a call of an agent does to a service.
+// CallAction is the effect of an agent's tool call on a service.
 type CallAction struct {
 	Kind ActionKind `json:"kind"`
-	// Service is the service as the call names it.
+	// Service is the service's name as the call gives it.
 	Service string `json:"service"`
 }
 
-// Charge asks the ledger to book what a call of an agent is about to do.
+// Charge asks the ledger to book the actions of a tool call before the call runs.
 type Charge struct {
 	ChainID   string `json:"chain_id"`
 	SessionID string `json:"session_id"`
-	// Call is the CLI's id of the call.
+	// Call is the CLI's ID of the call.
 	Call string    `json:"call"`
 	At   time.Time `json:"at"`
-	// Actions are all that the call does. An action that it does twice is there twice.
+	// Actions lists the call's actions. An action that the call does twice is listed twice.
 	Actions []CallAction `json:"actions"`
-	// Cooldowns are the limits that hold: those of the chain's policy.
+	// Cooldowns are the limits of the chain's policy.
 	Cooldowns Cooldowns `json:"cooldowns"`
 }
 
-// ChargeRefusal says why a call may not be made now.
+// ChargeRefusal explains why a call may not run now.
 type ChargeRefusal struct {
 	Service string     `json:"service"`
 	Kind    ActionKind `json:"kind"`
-	// Wanted counts how often the call does that.
+	// Wanted counts how often the call does the refused action.
 	Wanted int `json:"wanted"`
-	// Use is how far the limit is used up without the call. FreeAt is when the whole call will be allowed.
+	// Use is the use of the limit without this call. Its FreeAt is the time at which the whole call will be
+	// allowed.
 	Use Use `json:"use"`
 	// At is the time of the call.
 	At time.Time `json:"at"`
 }
 
-// Refuse returns why a call may not do actions at now, after what entries say; nil if it may. A call does all
-// of its actions, or none.
+// Refuse checks actions at now against the cooldowns, given the ledger's entries. It returns nil if all of them
+// are allowed, otherwise the refusal of the first that is not. A call does all of its actions or none.
 func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.Time) *ChargeRefusal {
 	for _, action := range actions {
 		wanted := 0
@@ -48,7 +49,7 @@ func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.
 				wanted++
 			}
 		}
-		// The last of them is judged as if the others had been done.
+		// Judge the last repetition of the action as if the others had been done.
 		done := LedgerEntry{Service: action.Service, Kind: action.Kind, At: now}
 		use := c.use(slices.Concat(entries, slices.Repeat([]LedgerEntry{done}, wanted-1)), action, now)
 		if use.Free {
@@ -63,7 +64,7 @@ func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.
 	return nil
 }
 
-// use returns how far the limit on an action is used up. An action without a cooldown is always free.
+// use returns the use of the limit on action. An action without a cooldown is always free.
 func (c Cooldowns) use(entries []LedgerEntry, action CallAction, now time.Time) Use {
 	for _, state := range c.States(entries, []string{action.Service}, now) {
 		switch {
@@ -77,7 +78,7 @@ func (c Cooldowns) use(entries []LedgerEntry, action CallAction, now time.Time) 
 	return Use{Free: true}
 }
 
-// Reason explains the refusal to the agent and to people in a sentence.
+// Reason explains the refusal in a sentence. The agent and the operator read it.
 func (r *ChargeRefusal) Reason() string {
 	what, slot := fmt.Sprintf("a %s", r.Kind), "the next one is"
 	if r.Wanted > 1 {
@@ -90,7 +91,7 @@ func (r *ChargeRefusal) Reason() string {
 	case r.Use.FreeAt.IsZero():
 		return fmt.Sprintf("the cooldown of %s never allows %s: the limit is %s", r.Service, what, limit)
 	}
-	// Rounded up: whoever tries at that second is not refused once more.
+	// Round up, so that a call at the named second is allowed.
 	at := r.Use.FreeAt.Add(time.Second - time.Nanosecond).Truncate(time.Second)
 	wait := (at.Sub(r.At) + time.Second - time.Nanosecond).Truncate(time.Second)
 	return fmt.Sprintf("the cooldown of %s does not allow %s now: the limit over all chains is %s, and the ledger has %d; "+

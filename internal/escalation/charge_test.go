@@ -65,7 +65,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestRefuseRoundsUp names a second at which the call is allowed.
+// TestRefuseRoundsUp checks that the call is allowed at the second that the refusal names.
 func TestRefuseRoundsUp(t *testing.T) {
 	t.Parallel()
 	now := noon.Add(1700 * time.Millisecond)
@@ -74,7 +74,8 @@ func TestRefuseRoundsUp(t *testing.T) {
 	require.Contains(t, usual().Refuse(entries, restarts("nginx", 1), now).Reason(), "at 2026-03-01T15:00:01Z, in 3h")
 }
 
-// TestRefuseNamesTheTime does what is refused when the refusal says, and holds a row of admitted calls to the limit.
+// TestRefuseNamesTheTime repeats each refused call at the time named by its refusal, and checks that a series
+// of admitted calls keeps the limit.
 func TestRefuseNamesTheTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,16 +1,16 @@
 package escalation
 
-// Continuity is how a session got the context of the one before.
+// Continuity names how a session gets the context of the session before it.
 type Continuity string
 
 // The continuities.
 const (
-	ContinuityFresh   Continuity = "fresh"   // it got none
-	ContinuityResume  Continuity = "resume"  // the conversation itself, forked
-	ContinuityHandoff Continuity = "handoff" // a summary of it
+	ContinuityFresh   Continuity = "fresh"   // no context
+	ContinuityResume  Continuity = "resume"  // a fork of the conversation
+	ContinuityHandoff Continuity = "handoff" // a summary of the conversation
 )
 
-// ContinuityReason says why a continuity was chosen.
+// ContinuityReason names the reason for a continuity.
 type ContinuityReason string
 
 // The reasons.
@@ -23,46 +23,46 @@ const (
 	ReasonTranscriptLost   ContinuityReason = "transcript_lost"
 	ReasonConfigured       ContinuityReason = "configured"
 	ReasonInterrupted      ContinuityReason = "interrupted"
-	ReasonContinued        ContinuityReason = "continued" // a person chose to go on with an interrupted session
+	ReasonContinued        ContinuityReason = "continued" // an operator chose to continue an interrupted session
 )
 
-// ContinuityMode is the configured preference.
+// ContinuityMode is the configured preference between resuming and handing off.
 type ContinuityMode string
 
 // The modes.
 const (
-	ContinuityAuto        ContinuityMode = "auto"    // resume where possible
+	ContinuityAuto        ContinuityMode = "auto"    // resume if possible
 	ContinuityHandoffOnly ContinuityMode = "handoff" // never resume
 )
 
-// Situation is all that the choice of a continuity depends on.
+// Situation is the input of ChooseContinuity.
 type Situation struct {
-	// Interrupted says that a process of this very session died and left a transcript.
+	// Interrupted reports whether an earlier process of the same session died and left a transcript.
 	Interrupted bool
-	// Parent is the session whose context the next one needs; nil if it needs none.
+	// Parent is the session whose context is needed; nil if none is needed.
 	Parent *Session
-	// ResumeFailed says that resuming Parent was tried for this tier and failed.
+	// ResumeFailed reports whether resuming Parent has already failed for this tier.
 	ResumeFailed bool
-	// TranscriptLost says that Parent's transcript is known to be gone.
+	// TranscriptLost reports whether Parent's transcript is known to be lost.
 	TranscriptLost bool
-	// Window is the context window of the next model, in tokens; 0 is unknown.
+	// Window is the context window of the next model in tokens; 0 if unknown.
 	Window int
-	// Threshold is the share of Window that may be full, 0 to 1.
+	// Threshold is the share of Window that a resumed conversation may fill, 0 to 1.
 	Threshold float64
-	// MaxTokens is how many tokens the conversation may hold, whatever the window; 0 is no cap.
+	// MaxTokens caps the size of a resumed conversation in tokens, whatever the window; 0 sets no cap.
 	MaxTokens int
 	Mode      ContinuityMode
 }
 
-// ContinuityChoice is a continuity and the reason for it.
+// ContinuityChoice is a continuity with its reason.
 type ContinuityChoice struct {
 	Continuity Continuity       `json:"continuity"`
 	Reason     ContinuityReason `json:"reason"`
 }
 
-// ChooseContinuity decides how the next session gets its context. It never resumes a
-// conversation that has no id. A parent without a verdict, such as a conversation that a
-// person named, has nothing to hand off, so the configured preference does not apply to it.
+// ChooseContinuity returns how the next session gets its context. A conversation without an ID is never
+// resumed. The configured preference for handoffs applies only if the parent has a verdict: a conversation that
+// an operator named has none, so there is nothing to build a handoff from.
 func ChooseContinuity(s Situation) ContinuityChoice {
 	switch {
 	case s.Interrupted:
@@ -84,9 +84,8 @@ func ChooseContinuity(s Situation) ContinuityChoice {
 	}
 }
 
-// underPressure reports whether the parent's conversation holds more than the cap, or fills more of
-// the next model's window than the threshold allows. An unknown window is no pressure: the CLI then
-// says for itself that the prompt is too long.
+// underPressure reports whether the parent's conversation exceeds the cap, or the threshold of the next model's
+// window. If the window is unknown, it is not checked: the CLI then reports a prompt that is too long.
 func underPressure(s Situation) bool {
 	if s.MaxTokens > 0 && s.Parent.ContextTokens > s.MaxTokens {
 		return true

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Cooldowns limit how often a service may be repaired, over all chains.
+// Cooldowns limit how often a service may be repaired. They count the repairs of all chains.
 type Cooldowns struct {
 	Restarts      Limit `json:"restarts"`
 	Redeployments Limit `json:"redeployments"`
-	// Services holds what differs for one service, by its name.
+	// Services holds the limits that differ for single services, by service name.
 	Services map[string]ServiceCooldowns `json:"services,omitempty"`
-	// MaxWait is how long a chain may wait, altogether, until it may go on; 0 is not at all.
+	// MaxWait caps how long a chain waits for admission in total; 0 forbids waiting.
 	MaxWait Duration `json:"max_wait"`
 }
 
-// ServiceCooldowns are the limits of one service; nil keeps the general one.
+// ServiceCooldowns overrides the limits for one service. A nil limit keeps the general one.
 type ServiceCooldowns struct {
 	Restarts      *Limit `json:"restarts,omitempty"`
 	Redeployments *Limit `json:"redeployments,omitempty"`
 }
 
-// Limits returns the limits on restarts and redeployments of a service.
+// Limits returns the limits on restarts and redeployments of service.
 func (c Cooldowns) Limits(service string) (restarts, redeployments Limit) {
 	restarts, redeployments = c.Restarts, c.Redeployments
 	own := c.Services[service]
@@ -35,7 +35,7 @@ func (c Cooldowns) Limits(service string) (restarts, redeployments Limit) {
 	return restarts, redeployments
 }
 
-// Window is the longest span that any of the limits looks back on.
+// Window returns the longest window of all limits.
 func (c Cooldowns) Window() time.Duration {
 	longest := max(c.Restarts.Window, c.Redeployments.Window)
 	for _, own := range c.Services {
@@ -48,32 +48,31 @@ func (c Cooldowns) Window() time.Duration {
 	return longest.Std()
 }
 
-// HasCooldown reports whether actions of kind k are limited, and so kept in the ledger.
+// HasCooldown reports whether actions of kind k are limited. Only these are kept in the ledger.
 func (k ActionKind) HasCooldown() bool { return k == ActionRestart || k == ActionRedeployment }
 
-// LedgerEntry is one action of an agent as the ledger keeps it. An action that failed counts, too:
-// what it did to the service is not known.
+// LedgerEntry is one action of an agent in the ledger. Failed actions count, too, because their effect on the
+// service is unknown.
 type LedgerEntry struct {
 	Service   string     `json:"service"`
 	Kind      ActionKind `json:"kind"`
 	At        time.Time  `json:"at"`
 	ChainID   string     `json:"chain_id"`
 	SessionID string     `json:"session_id"`
-	// Call is the CLI's id of the call that was charged; empty for what only a verdict tells.
+	// Call is the CLI's ID of the charged call; empty if only a verdict reported the action.
 	Call string `json:"call,omitempty"`
-	// Succeeded is what the session's verdict says; false until it does.
+	// Succeeded is the verdict's statement; false until there is a verdict.
 	Succeeded bool `json:"succeeded"`
 }
 
-// ServiceState is how far the cooldowns of one service are used up.
+// ServiceState is the use of one service's cooldowns.
 type ServiceState struct {
 	Service       string `json:"service"`
 	Restarts      Use    `json:"restarts"`
 	Redeployments Use    `json:"redeployments"`
 }
 
-// States returns the state at now of the services that are named and of all that have an entry,
-// by name.
+// States returns the state at now of the named services and of all services with an entry, sorted by name.
 func (c Cooldowns) States(entries []LedgerEntry, services []string, now time.Time) []ServiceState {
 	actions := map[string]map[ActionKind][]time.Time{}
 	for _, service := range services {
@@ -98,8 +97,8 @@ func (c Cooldowns) States(entries []LedgerEntry, services []string, now time.Tim
 	return states
 }
 
-// openFor reports whether tier may still do something about the service, and if not, when: zero is
-// never. Tier 2 restarts; Tier 3 restarts and redeploys.
+// openFor reports whether tier has an action left that the cooldowns allow. If not, at is the time when it
+// will; zero means never. Tier 2 restarts; Tier 3 restarts and redeploys.
 func (s ServiceState) openFor(tier Tier) (open bool, at time.Time) {
 	uses := []Use{s.Restarts}
 	if tier >= TierFullRepair {
@@ -114,7 +113,7 @@ func (s ServiceState) openFor(tier Tier) (open bool, at time.Time) {
 	return false, at
 }
 
-// earlier returns the earlier of two times, of which zero stands for never.
+// earlier returns the earlier of two times. A zero time means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

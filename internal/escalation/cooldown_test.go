@@ -20,7 +20,7 @@ func limit(text string) escalation.Limit {
 	return parsed
 }
 
-// usual are cooldowns with exceptions for two services.
+// usual returns cooldowns with exceptions for two services.
 func usual() escalation.Cooldowns {
 	often, never, unlimited := limit("4/30h"), limit("0/24h"), escalation.Limit{}
 	return escalation.Cooldowns{
@@ -32,7 +32,7 @@ func usual() escalation.Cooldowns {
 	}
 }
 
-// entry is an action on a service, some hours before noon.
+// entry returns an action on a service, some hours before noon.
 func entry(service string, kind escalation.ActionKind, hours float64) escalation.LedgerEntry {
 	return escalation.LedgerEntry{Service: service, Kind: kind, At: noon.Add(-time.Duration(hours * float64(time.Hour)))}
 }
@@ -73,8 +73,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestWindowIsFarEnoughBack leaves out what lies before the window: no state may change by it but
-// for what is told of the last time.
+// TestWindowIsFarEnoughBack drops the entries before the window and checks that the states stay the same,
+// except for the time of the last event.
 func TestWindowIsFarEnoughBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,60 +5,60 @@ import (
 	"time"
 )
 
-// Decision is what the supervisor does after a session has ended, or was refused.
+// Decision is the next step of a chain after a session has ended or was refused.
 type Decision struct {
 	Action DecisionAction `json:"action"`
 	// Tier is the tier to run next; 0 if none follows at once.
 	Tier Tier `json:"tier,omitempty"`
-	// Outcome is how the chain ends; empty unless Action is DecisionComplete.
+	// Outcome is the chain's outcome; empty unless Action is DecisionComplete.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Until is when to look again, with DecisionWait.
+	// Until is the time of the next attempt if Action is DecisionWait.
 	Until time.Time `json:"until,omitzero"`
-	// Rule is the rule that decided.
+	// Rule names the rule that decided.
 	Rule Rule `json:"rule"`
 	// Reason explains the decision in a sentence.
 	Reason string `json:"reason"`
 }
 
-// DecisionAction is the kind of step that follows.
+// DecisionAction classifies decisions by the step that follows.
 type DecisionAction string
 
 // The actions.
 const (
 	DecisionComplete DecisionAction = "complete" // end the chain
 	DecisionEscalate DecisionAction = "escalate" // run a higher tier
-	DecisionHandoff  DecisionAction = "handoff"  // run the same tier again, from a handoff
-	DecisionWait     DecisionAction = "wait"     // look again later
-	DecisionSplit    DecisionAction = "split"    // give each issue a chain of its own
-	DecisionGate     DecisionAction = "gate"     // wait for a person
+	DecisionHandoff  DecisionAction = "handoff"  // run the same tier again from a handoff
+	DecisionWait     DecisionAction = "wait"     // try again later
+	DecisionSplit    DecisionAction = "split"    // start a chain for each issue
+	DecisionGate     DecisionAction = "gate"     // wait at a gate for an operator
 )
 
-// Rule names the rule of the policy that a decision rests on.
+// Rule names the policy rule behind a decision.
 type Rule string
 
 // The rules.
 const (
-	RuleVerdict        Rule = "verdict"         // the tier concluded, and nothing objects
-	RuleNoVerdict      Rule = "no_verdict"      // the session ended without a conclusion
+	RuleVerdict        Rule = "verdict"         // the tier's verdict decides; no other rule objects
+	RuleNoVerdict      Rule = "no_verdict"      // the session ended without a verdict
 	RuleResumeFailed   Rule = "resume_failed"   // the conversation could not be loaded
-	RuleTranscriptLost Rule = "transcript_lost" // the conversation is gone: its host is lost, and it was not archived
-	RuleDryRun         Rule = "dry_run"         // a dry run escalates nothing
+	RuleTranscriptLost Rule = "transcript_lost" // the conversation is lost: its host is gone, and it was not archived
+	RuleDryRun         Rule = "dry_run"         // a dry run never escalates
 	RuleMaxTier        Rule = "max_tier"        // the next tier is higher than allowed
-	RuleOperator       Rule = "operator"        // a person asked for it
-	RuleCancelled      Rule = "cancelled"       // a person cancelled the chain
-	RuleIssues         Rule = "issues"          // the chain ends as its issues did
+	RuleOperator       Rule = "operator"        // an operator asked for it
+	RuleCancelled      Rule = "cancelled"       // an operator cancelled the chain
+	RuleIssues         Rule = "issues"          // the chain ends with the worst outcome of its issues
 
-	RuleAdmitted        Rule = "admitted"         // nothing objects to the start of a session
-	RuleChainBudget     Rule = "chain_budget"     // the chain has spent what it may
-	RuleDayBudget       Rule = "day_budget"       // all chains together have spent what they may on this day
-	RuleCooldown        Rule = "cooldown"         // the services were repaired too often lately
-	RuleServiceBusy     Rule = "service_busy"     // another chain repairs one of the services
-	RuleEscalationLimit Rule = "escalation_limit" // too many chains have escalated lately
-	RuleHandoffInvalid  Rule = "handoff_invalid"  // the tier before wrote a handoff that cannot be used
+	RuleAdmitted        Rule = "admitted"         // the session may start
+	RuleChainBudget     Rule = "chain_budget"     // the chain's budget is used up
+	RuleDayBudget       Rule = "day_budget"       // the budget of all chains for this day is used up
+	RuleCooldown        Rule = "cooldown"         // the services were repaired too often recently
+	RuleServiceBusy     Rule = "service_busy"     // another chain is repairing one of the services
+	RuleEscalationLimit Rule = "escalation_limit" // too many chains have escalated recently
+	RuleHandoffInvalid  Rule = "handoff_invalid"  // the handoff written by the previous tier cannot be used
 	RuleGateExpired     Rule = "gate_expired"     // nobody answered at the gate
 )
 
-// Severity ranks the event that a decision leaves behind.
+// Severity returns the severity of the event that records the decision.
 func (d Decision) Severity() Severity {
 	switch d.Outcome {
 	case OutcomeFailed:
@@ -74,18 +74,18 @@ func (d Decision) Severity() Severity {
 	return SeverityInfo
 }
 
-// Standing is what a decision rests on beside the session that has ended.
+// Standing is the input of Decide beside the ended session.
 type Standing struct {
-	// Floor is the tier that was asked for before the session looked again; 0 if none was.
+	// Floor is the tier requested before a recheck; 0 if there was no recheck.
 	Floor Tier
-	// Order is the tier that a person asks for; 0 if nobody does.
+	// Order is the tier that an operator requested; 0 if none did.
 	Order Tier
-	// Whole says that the chain must not split into its issues.
+	// Whole forbids splitting the chain by issue.
 	Whole bool
 }
 
-// Decide says what follows session, the one that ended last, under policy. It never
-// escalates past policy.MaxTier, never in a dry run, and never sideways or down.
+// Decide returns the step that follows session, the latest to end, under policy. It never escalates past
+// policy.MaxTier, never in a dry run, and only to a higher tier.
 func Decide(policy Policy, session Session, standing Standing) Decision {
 	if standing.Order != 0 && session.Status != SessionStopped && CheckOrder(policy, session.Tier, standing.Order) == nil {
 		return Decision{
@@ -113,10 +113,10 @@ func Decide(policy Policy, session Session, standing Standing) Decision {
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier, session.Status))
 }
 
-// DecideHandoff says what follows session, which was to write the handoff to next. problem says
-// what is wrong with what it left; "" if nothing is. A conversation that is gone leaves the handoff to
-// what the verdict says; what was left and cannot be used ends the chain, unless order, the tier that
-// a person asks for, is not 0.
+// DecideHandoff returns the step after session, which was to write the handoff to tier next. problem describes
+// what is wrong with the handoff that it left; "" if nothing is. If the session's conversation was lost, the
+// handoff is built from the verdict. If the file cannot be used, the chain ends, unless an operator has
+// requested a tier (order is not 0).
 func DecideHandoff(session Session, problem string, next, order Tier) Decision {
 	onward := Decision{Action: DecisionEscalate, Tier: max(next, order), Rule: RuleVerdict}
 	switch {
@@ -139,8 +139,8 @@ func DecideHandoff(session Session, problem string, next, order Tier) Decision {
 	return onward
 }
 
-// CheckOrder says in a sentence why a person cannot have tier after the tier that ran last, 0 if
-// none did; nil if it is possible. A person cannot pass the dry run or the highest tier.
+// CheckOrder returns nil if an operator may request tier, otherwise an error that says why not in a sentence.
+// last is the tier that ran last, 0 if none did. An operator cannot override a dry run or the highest tier.
 func CheckOrder(policy Policy, last, tier Tier) error {
 	switch {
 	case !tier.Valid():
@@ -156,7 +156,7 @@ func CheckOrder(policy Policy, last, tier Tier) error {
 	}
 }
 
-// DecideRefused says what follows when a session is not admitted.
+// DecideRefused returns the step that follows a refused admission.
 func DecideRefused(refused Admission) Decision {
 	if refused.WaitUntil.IsZero() {
 		return complete(OutcomeNeedsHuman, refused.Rule, refused.Reason)
@@ -164,7 +164,7 @@ func DecideRefused(refused Admission) Decision {
 	return Decision{Action: DecisionWait, Until: refused.WaitUntil, Rule: refused.Rule, Reason: refused.Reason}
 }
 
-// Cancelled ends a chain that was cancelled while no session ran.
+// Cancelled returns the decision that ends a chain cancelled between two sessions.
 func Cancelled() Decision {
 	return complete(OutcomeAborted, RuleCancelled, "the chain was cancelled")
 }
@@ -185,8 +185,7 @@ func decideVerdict(policy Policy, tier Tier, verdict Verdict, standing Standing)
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s gave the unknown verdict %q", tier, verdict.Status))
 }
 
-// decideEscalation applies the policy to an escalation that tier asks for: dry run
-// first, then the highest tier.
+// decideEscalation applies the policy to an escalation requested by tier: dry run first, then the highest tier.
 func decideEscalation(policy Policy, tier Tier, verdict Verdict, standing Standing) Decision {
 	next := max(verdict.RecommendedTier, tier+1, standing.Floor)
 	switch {
@@ -210,9 +209,9 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, standing Standi
 	}
 }
 
-// decideNoConversation starts the same tier once more, from a handoff. A session that was
-// no resume has no conversation to lose, so the rule cannot repeat itself. Nor has one that went on
-// with its own tier's session because a person said so: what instead is for that person to say.
+// decideNoConversation retries the tier from a handoff if session resumed its parent's conversation. It happens
+// at most once, because the retry does not resume. All other sessions fail; a continuation does, because an
+// operator chose it and has to choose again.
 func decideNoConversation(session Session, rule Rule, what string) Decision {
 	if session.Continuity != ContinuityResume || session.ParentID == 0 || session.Purpose == PurposeContinuation {
 		return complete(OutcomeFailed, rule, withoutVerdict(session))

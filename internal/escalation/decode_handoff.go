@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// ErrInvalidHandoff is in every error of DecodeHandoff.
+// ErrInvalidHandoff is wrapped by every error of DecodeHandoff.
 var ErrInvalidHandoff = errors.New("invalid handoff")
 
-// MaxHandoffBytes is how large a handoff may be as JSON. It leaves room for what Fit drops, and
-// keeps well inside what Temporal takes as one payload (2 MB).
+// MaxHandoffBytes limits a handoff as JSON. It leaves room for the parts that Fit drops, and is well below
+// Temporal's limit for one payload (2 MB).
 const MaxHandoffBytes = 256 << 10
 
-// handoffFile is a handoff as an agent writes it. What is required is a pointer, so that an absent
-// field can be told from an empty one; cooldowns are the supervisor's, whatever stands there.
+// handoffFile is the document that an agent writes. Required fields are pointers, which distinguishes absent
+// from empty. Cooldowns are ignored: only the supervisor sets them.
 type handoffFile struct {
 	SchemaVersion   *int            `json:"schema_version"`
 	FromTier        Tier            `json:"from_tier"`
@@ -32,10 +32,9 @@ type handoffFile struct {
 	Cooldowns       json.RawMessage `json:"cooldown_state"`
 }
 
-// DecodeHandoff reads the handoff that an agent of tier from wrote: one JSON object of schema
-// version 1. The result is for next, whatever tier the agent recommends, and without cooldowns,
-// which are not the agent's to tell. Its error wraps ErrInvalidHandoff and lists everything that is
-// wrong.
+// DecodeHandoff reads the handoff written by an agent of tier from: one JSON object of schema version 1. The
+// result is addressed to next, whatever tier the agent recommends, and has no cooldowns, because only the
+// supervisor knows them. Errors wrap ErrInvalidHandoff and list every problem.
 func DecodeHandoff(raw []byte, from, next Tier) (Handoff, error) {
 	if len(raw) > MaxHandoffBytes {
 		return Handoff{}, invalidHandoff("more than %d bytes", MaxHandoffBytes)
@@ -57,7 +56,7 @@ func DecodeHandoff(raw []byte, from, next Tier) (Handoff, error) {
 	if problems := slices.Concat(unknown, file.problems(handoff)); len(problems) > 0 {
 		return Handoff{}, invalidHandoff("%s", strings.Join(problems, "; "))
 	}
-	// Encoded again it can be longer: Go writes <, > and & as six bytes each.
+	// The re-encoded document can be longer: Go writes each of <, > and & as six bytes.
 	if encoded, err := json.Marshal(handoff); err != nil || len(encoded) > MaxHandoffBytes {
 		return Handoff{}, invalidHandoff("more than %d bytes as JSON", MaxHandoffBytes)
 	}
@@ -68,8 +67,8 @@ func invalidHandoff(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalidHandoff, fmt.Sprintf(format, args...))
 }
 
-// decodeObject reads one JSON object into file and returns a problem for each of its fields that
-// file does not have.
+// decodeObject reads one JSON object into file. unknown has one problem for each field that the format does not
+// have.
 func decodeObject(raw []byte, file *handoffFile) (unknown []string, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if err := decoder.Decode(file); err != nil {
@@ -95,7 +94,7 @@ func (f handoffFile) handoff(from, next Tier) Handoff {
 	}
 }
 
-// problems lists what is wrong with the file, from which handoff was made.
+// problems lists the defects of the file. handoff is the result of converting it.
 func (f handoffFile) problems(handoff Handoff) []string {
 	var absent []string
 	if f.SchemaVersion == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// writtenHandoff is a complete handoff of Tier 2, as an agent writes it.
+// writtenHandoff is a complete handoff as an agent of Tier 2 writes it.
 const writtenHandoff = `{
   "schema_version": 1, "from_tier": 1, "recommended_tier": 3, "summary": "web answers 502",
   "services_affected": ["web"],
@@ -35,7 +35,7 @@ func TestDecodeHandoff(t *testing.T) {
 	}, nil), handoff, "from_tier and cooldown_state are not the agent's to tell")
 }
 
-// written returns the complete handoff with each of these pairs of old and new replaced.
+// written returns the complete handoff after replacing pairs of old and new text.
 func written(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(writtenHandoff) }
 
 func TestDecodeHandoffFromTier1NeedsLess(t *testing.T) {
@@ -99,7 +99,7 @@ func TestDecodeHandoffRejects(t *testing.T) {
 	}
 }
 
-// Whatever the supervisor writes as a complete handoff, it reads again.
+// TestHandoffRoundTrip checks that the supervisor can read every complete handoff that it writes.
 func TestHandoffRoundTrip(t *testing.T) {
 	t.Parallel()
 	text := rapid.StringMatching(`[^\p{C}\p{Z}][^\p{Cs}]{0,200}`)
@@ -124,8 +124,8 @@ func TestHandoffRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzDecodeHandoff holds DecodeHandoff to what its callers rely on: it does not panic, what it
-// accepts is complete and can be passed on, and its error fits into an event.
+// FuzzDecodeHandoff checks the promises to callers: no panic, accepted handoffs are complete and can be passed
+// on, and errors fit into an event.
 func FuzzDecodeHandoff(f *testing.F) {
 	for _, seed := range []string{
 		writtenHandoff, `{}`, `null`, `{"schema_version":1}`, `{"schema_version":2,"new":true}`, `{"schema_version":1e0}`,

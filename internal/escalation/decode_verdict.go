@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// ErrInvalidVerdict is in every error of DecodeVerdict.
+// ErrInvalidVerdict is wrapped by every error of DecodeVerdict.
 var ErrInvalidVerdict = errors.New("invalid verdict")
 
-// maxVerdictBytes keeps a verdict, as JSON, well inside what Temporal takes as one payload
-// (2 MB), together with the other verdicts of its chain.
+// maxVerdictBytes limits a verdict as JSON. All verdicts of a chain together stay well below Temporal's limit
+// for one payload (2 MB).
 const maxVerdictBytes = 64 << 10
 
-// DecodeVerdict reads a verdict as an agent gives it: one JSON object of VerdictSchema's
-// shape. Its error wraps ErrInvalidVerdict and lists everything that is wrong, in words
-// that the agent can be asked to act on.
+// DecodeVerdict reads an agent's verdict: one JSON object that conforms to VerdictSchema. Errors wrap
+// ErrInvalidVerdict and list every problem, in words that the agent can act on.
 func DecodeVerdict(raw []byte) (Verdict, error) {
 	if len(raw) > maxVerdictBytes {
 		return Verdict{}, fmt.Errorf("%w: %d bytes, and at most %d are allowed", ErrInvalidVerdict, len(raw), maxVerdictBytes)
@@ -35,14 +34,14 @@ func DecodeVerdict(raw []byte) (Verdict, error) {
 	if problems := verdict.problems(); len(problems) > 0 {
 		return Verdict{}, fmt.Errorf("%w: %s", ErrInvalidVerdict, strings.Join(problems, "; "))
 	}
-	// Encoded again it can be longer: Go writes <, > and & as six bytes each.
+	// The re-encoded document can be longer: Go writes each of <, > and & as six bytes.
 	if encoded, err := json.Marshal(verdict); err != nil || len(encoded) > maxVerdictBytes {
 		return Verdict{}, fmt.Errorf("%w: %d bytes as JSON, and at most %d are allowed", ErrInvalidVerdict, len(encoded), maxVerdictBytes)
 	}
 	return verdict, nil
 }
 
-// problems lists what is wrong with v, in the order of its fields.
+// problems lists the defects of v in the order of its fields.
 func (v Verdict) problems() []string {
 	var found problemList
 	must := found.must
@@ -51,7 +50,7 @@ func (v Verdict) problems() []string {
 	if err := CheckServices(v.Services); err != nil {
 		must(false, "services_affected: %s", err)
 	}
-	// Escalation is decided per service: cooldowns and limits cannot be looked up without one.
+	// Admission looks up cooldowns and limits by service.
 	must(v.Status != VerdictEscalate || len(v.Services) > 0, "services_affected is empty, and status escalate needs at least one service")
 	found = append(found, checkProblems(v.Checks)...)
 	must(v.RecommendedTier == 0 || v.RecommendedTier.Valid(),
@@ -70,7 +69,7 @@ func (v Verdict) problems() []string {
 	return append(found, actionProblems(v.Actions)...)
 }
 
-// checkProblems lists what is wrong with the checks of a verdict or of a handoff.
+// checkProblems lists the defects of the checks in a verdict or handoff.
 func checkProblems(checks []CheckResult) []string {
 	var found problemList
 	for i, check := range checks {
@@ -82,8 +81,8 @@ func checkProblems(checks []CheckResult) []string {
 	return found
 }
 
-// actionProblems lists what is wrong with the actions of a verdict or of a handoff. Their services go
-// into the ledger, by whose names cooldowns are looked up.
+// actionProblems lists the defects of the actions in a verdict or handoff. The ledger keeps their services, and
+// cooldowns are looked up by these names.
 func actionProblems(actions []Action) []string {
 	var found problemList
 	for i, action := range actions {
@@ -94,7 +93,7 @@ func actionProblems(actions []Action) []string {
 	return found
 }
 
-// problemList collects what is wrong with a document.
+// problemList collects the defects of a document.
 type problemList []string
 
 func (l *problemList) must(ok bool, format string, args ...any) {

@@ -44,7 +44,7 @@ func TestDecodeVerdictTakesTheLeast(t *testing.T) {
 	}
 }
 
-// actionOn is a verdict of one restart of a service.
+// actionOn returns a verdict with one restart of service.
 func actionOn(service string) string {
 	return `{"status":"healthy","summary":"x","actions":[{"kind":"restart","service":"` + service + `","succeeded":true}]}`
 }
@@ -89,8 +89,8 @@ func TestDecodeVerdictSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// FuzzDecodeVerdict holds DecodeVerdict to what its callers rely on: it does not panic,
-// what it accepts is valid, and writing that down and reading it again changes nothing.
+// FuzzDecodeVerdict checks the promises to callers: no panic, accepted verdicts are valid, and encoding and
+// decoding them again changes nothing.
 func FuzzDecodeVerdict(f *testing.F) {
 	for _, seed := range []string{
 		fullVerdict, `{}`, `null`, `{"status":"healthy","summary":"x"}`,

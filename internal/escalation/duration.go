@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Duration is a time.Duration that is written as text ("30m0s") in JSON, so that a
-// person who reads a policy in the Temporal Web UI need not count nanoseconds.
+// Duration is a time.Duration that is encoded in JSON as text ("30m0s"), so that people can read it in the
+// Temporal Web UI.
 type Duration time.Duration
 
 // Std returns d as a time.Duration.
@@ -19,7 +19,7 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // MarshalText implements encoding.TextMarshaler.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler. It accepts what time.ParseDuration does.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts the format of time.ParseDuration.
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -29,8 +29,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ShortDuration spells d without the zero units that Duration.String adds: "15m", not "15m0s".
-// It still reads back as d.
+// ShortDuration formats d without the trailing zero units of Duration.String: "15m", not "15m0s".
+// time.ParseDuration reads it back as d.
 func ShortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -12,21 +12,21 @@ const (
 	SeverityCritical Severity = "critical"
 )
 
-// Event is something that a chain did or decided, kept so that someone can later ask why.
+// Event records an action or decision of a chain, so that its reason can be looked up later.
 type Event struct {
-	// Key identifies the event: recording one key twice keeps one event.
+	// Key identifies the event. Recording the same key twice keeps one event.
 	Key     string `json:"key"`
 	ChainID string `json:"chain_id"`
-	// SessionID is the conversation that the event is about; empty when it is about the chain.
+	// SessionID is the conversation that the event is about; empty if it is about the whole chain.
 	SessionID string    `json:"session_id,omitempty"`
 	Kind      EventKind `json:"kind"`
 	Severity  Severity  `json:"severity"`
-	// Message is one sentence for a person.
+	// Message describes the event in one sentence.
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
 }
 
-// EventKind says what an event is about.
+// EventKind classifies events.
 type EventKind string
 
 // The kinds.
@@ -41,11 +41,11 @@ const (
 	EventWaitEnded      EventKind = "wait_ended"
 	EventIssueStarted   EventKind = "issue_started"
 	EventIssueEnded     EventKind = "issue_ended"
-	EventSignal         EventKind = "signal"         // a person intervened
-	EventHandoff        EventKind = "handoff"        // what became of a handoff document
-	EventSessionReused  EventKind = "session_reused" // in place of session_started: an interrupted one goes on
+	EventSignal         EventKind = "signal"         // an operator intervened
+	EventHandoff        EventKind = "handoff"        // a handoff was built, written or rejected
+	EventSessionReused  EventKind = "session_reused" // replaces session_started when an interrupted session is continued
 	EventGateOpened     EventKind = "gate_opened"
 	EventGateReminder   EventKind = "gate_reminder"
 	EventGateClosed     EventKind = "gate_closed"
-	EventGateRefused    EventKind = "gate_refused" // an answer that did not count
+	EventGateRefused    EventKind = "gate_refused" // an answer was rejected
 )

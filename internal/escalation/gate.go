@@ -2,119 +2,119 @@ package escalation
 
 import "time"
 
-// Gate is the place where a chain waits for a person. It is the answer to the `gate` query while it
-// is open, and part of the chain ever after.
+// Gate is a place where a chain waits for an operator. The `gate` query returns it while it is open. The chain
+// keeps it afterwards.
 type Gate struct {
-	// ID names the gate within its chain: "gate-1" is the first.
+	// ID identifies the gate within its chain, beginning with "gate-1".
 	ID     string     `json:"id"`
 	Source GateSource `json:"source"`
-	// Tier is the tier that `fix` runs again: the one that ran last, or the one that was refused.
+	// Tier is the tier that `fix` runs again: the tier that ran last, or the tier that was refused.
 	Tier Tier `json:"tier"`
-	// SessionID is the conversation of the session that led to the gate; empty if none did.
+	// SessionID is the conversation of the session that led to the gate; empty if there was none.
 	SessionID string `json:"session_id,omitempty"`
-	// Rule is the rule of the policy that would have ended the chain, and Reason says why in a sentence.
+	// Rule names the policy rule that would have ended the chain. Reason explains it in a sentence.
 	Rule   Rule   `json:"rule"`
 	Reason string `json:"reason"`
-	// Tried is what the agents did, in order, one sentence each.
+	// Tried lists the agents' actions in order, one sentence each.
 	Tried []string `json:"tried,omitempty"`
-	// CostUSD is what the chain had spent when the gate opened, in US dollars.
+	// CostUSD is the chain's spending before the gate, in US dollars.
 	CostUSD  float64   `json:"cost_usd"`
 	OpenedAt time.Time `json:"opened_at"`
-	// ExpiresAt is when the chain goes on without an answer, as OnTimeout says.
+	// ExpiresAt is the time at which an unanswered gate closes as GatePolicy.OnTimeout says.
 	ExpiresAt time.Time  `json:"expires_at"`
 	OnTimeout GateAction `json:"on_timeout"`
-	// Options are the actions that may be chosen, in the order in which people are shown them.
+	// Options lists the permitted actions in the order in which they are shown.
 	Options []GateAction `json:"options"`
-	// Continuation is the session that continue_session goes on with. The option exists only with it:
-	// nothing infers it.
+	// Continuation is the session that continue_session would continue. The option is offered only if this is
+	// set.
 	Continuation *Continuation `json:"continuation,omitempty"`
-	// NoContinuation says in a sentence why there is none.
+	// NoContinuation explains in a sentence why Continuation is nil.
 	NoContinuation string `json:"no_continuation,omitempty"`
-	// Fresh says that a fix starts without the conversation that the chain was to start from: it could
-	// not be loaded, and nothing else is known of it.
+	// Fresh reports whether `fix` starts without earlier context. It is set if the conversation that the chain
+	// was to start from could not be loaded and no record describes it.
 	Fresh bool `json:"fresh,omitempty"`
-	// Answer is how the gate was closed; nil while it is open.
+	// Answer describes how the gate was closed; nil while it is open.
 	Answer *GateClosing `json:"answer,omitempty"`
 }
 
-// GateSource is what a gate was opened for.
+// GateSource names the kind of event that opened a gate.
 type GateSource string
 
 // The sources.
 const (
-	GateNeedsHuman GateSource = "needs_human"      // the tier asks for a person
+	GateNeedsHuman GateSource = "needs_human"      // the tier asks for an operator
 	GateFailed     GateSource = "failed"           // the tier could not do its work
-	GateTimedOut   GateSource = "timed_out"        // a time limit ended the tier
-	GateBudget     GateSource = "budget_exhausted" // the session's own budget or turns ran out
+	GateTimedOut   GateSource = "timed_out"        // a time limit stopped the tier
+	GateBudget     GateSource = "budget_exhausted" // the session's own budget or turns were used up
 	GateBlocked    GateSource = "blocked"          // the policy blocked an escalation
 	GateUnresolved GateSource = "unresolved"       // the highest tier could not resolve the problem
 )
 
-// Continuation is an interrupted session that can be gone on with.
+// Continuation is an interrupted session that can be continued.
 type Continuation struct {
 	SessionID string `json:"session_id"`
-	// Role is the tier of the session, and of the one that goes on with it.
+	// Role is the tier of the interrupted session, and of its continuation.
 	Role Tier `json:"role"`
-	// State is how the session ended.
+	// State is the status with which the session ended.
 	State SessionStatus `json:"state"`
 }
 
-// GateAction is what a person chooses at a gate.
+// GateAction is an operator's choice at a gate.
 type GateAction string
 
 // The actions.
 const (
-	GateContinue GateAction = "continue_session" // go on with the interrupted session
+	GateContinue GateAction = "continue_session" // continue the interrupted session
 	GateFix      GateAction = "fix"              // run the tier again in a new session
-	GateOverride GateAction = "override"         // accept the state, end as overridden
+	GateOverride GateAction = "override"         // accept the state; end as overridden
 	GateAbort    GateAction = "abort"            // end as aborted
 )
 
-// GateAnswer is what a person answers: the payload of the update, and of the signal, `resolve-gate`.
+// GateAnswer is an operator's answer: the payload of the update, and of the signal, `resolve-gate`.
 type GateAnswer struct {
 	GateID string     `json:"gate_id"`
 	Action GateAction `json:"action"`
-	// Guidance is told to the agent; at most MaxGuidance characters.
+	// Guidance is passed to the agent. It has at most MaxGuidance characters.
 	Guidance string `json:"guidance,omitempty"`
-	// Actor is who answers. It is recorded as given.
+	// Actor names the person who answers. The name is recorded as given and not verified.
 	Actor string `json:"actor"`
 }
 
-// MaxGuidance is how many characters of guidance a person may give: it goes into prompts and histories.
+// MaxGuidance limits an operator's guidance, in characters, because prompts and histories contain it.
 const MaxGuidance = 10_000
 
-// GateClosing is an answer that was accepted, or the lack of one.
+// GateClosing records an accepted answer, the expiry of a gate, or its cancellation.
 type GateClosing struct {
 	Action   GateAction `json:"action"`
 	Guidance string     `json:"guidance,omitempty"`
-	// Actor is who answered; empty if nobody did until the gate expired.
+	// Actor names the person who closed the gate; empty if it expired.
 	Actor string    `json:"actor,omitempty"`
 	At    time.Time `json:"at"`
-	// ToTier is the tier that a person asked for by the signal escalate instead; 0 if nobody did.
+	// ToTier is the tier requested by the signal escalate; 0 if the gate was closed otherwise.
 	ToTier Tier `json:"to_tier,omitempty"`
-	// Cancelled says that the chain was cancelled at the gate.
+	// Cancelled reports whether the chain was cancelled at the gate.
 	Cancelled bool `json:"cancelled,omitempty"`
 }
 
-// GateResolution is the result of the update: what happens next.
+// GateResolution is the result of the update resolve-gate.
 type GateResolution struct {
 	GateID string     `json:"gate_id"`
 	Action GateAction `json:"action"`
-	// Next is a sentence.
+	// Next describes the next step in a sentence.
 	Next string `json:"next"`
 }
 
-// GatePolicy is how a chain waits for people.
+// GatePolicy holds the rules for gates.
 type GatePolicy struct {
-	// Timeout is how long a gate stays open; 0 opens none, and the chain ends instead. Chains from
-	// before there were gates have it 0 in their snapshot.
+	// Timeout limits how long a gate stays open. With 0 no gate opens, and the chain ends instead. Chains from
+	// before there were gates have 0 in their snapshot.
 	Timeout Duration `json:"timeout,omitempty"`
-	// OnTimeout is what an expired gate does: GateAbort or GateFix.
+	// OnTimeout is the action taken when a gate expires: GateAbort or GateFix.
 	OnTimeout GateAction `json:"on_timeout,omitempty"`
-	// Remind is when people are reminded, counted from the opening, in rising order.
+	// Remind lists the reminder times, counted from the opening, in ascending order.
 	Remind []Duration `json:"remind,omitempty"`
-	// Approvers may answer; nobody else may. Everybody may if it is empty.
+	// Approvers lists the people who may answer. If it is empty, everybody may.
 	Approvers []string `json:"approvers,omitempty"`
-	// FourEyes forbids whoever started the chain to answer.
+	// FourEyes forbids the person who started the chain to answer.
 	FourEyes bool `json:"four_eyes,omitempty"`
 }

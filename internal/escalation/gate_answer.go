@@ -11,10 +11,10 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// MaxActor is how many characters the name of whoever answers may have.
+// MaxActor limits the name of the person who answers, in characters.
 const MaxActor = 200
 
-// gateWords is how people spell the actions, in the order in which they are shown.
+// gateWords holds the spellings of the actions, in the order in which they are shown.
 var gateWords = []struct {
 	action GateAction
 	words  []string
@@ -25,9 +25,9 @@ var gateWords = []struct {
 	{GateAbort, []string{"q", "abort"}},
 }
 
-// ParseGateReply reads what a person types at gate: the letter or the name of an action and, after a
-// colon, guidance. The answer still lacks its actor. An action that the gate does not offer is an
-// error that says why.
+// ParseGateReply parses an operator's input at gate: the letter or name of an action, optionally followed by a
+// colon and guidance. The returned answer has no Actor. If the gate does not offer the action, the error says
+// why.
 func ParseGateReply(gate Gate, text string) (GateAnswer, error) {
 	word, guidance, _ := strings.Cut(strings.TrimSpace(text), ":")
 	word = strings.ToLower(strings.TrimSpace(word))
@@ -49,7 +49,7 @@ func ParseGateReply(gate Gate, text string) (GateAnswer, error) {
 	return answer, nil
 }
 
-// Letter is the one key by which people choose the action; empty if a is none.
+// Letter returns the key that chooses the action; empty if a is not a valid action.
 func (a GateAction) Letter() string {
 	for _, known := range gateWords {
 		if known.action == a {
@@ -59,7 +59,7 @@ func (a GateAction) Letter() string {
 	return ""
 }
 
-// Validate reports the first thing that is wrong with the answer by itself, in one sentence.
+// Validate checks the answer's fields on their own. The error is one sentence about the first problem.
 func (a GateAnswer) Validate() error {
 	switch {
 	case blank(a.GateID):
@@ -73,14 +73,14 @@ func (a GateAnswer) Validate() error {
 	return checkGuidance(a.Guidance)
 }
 
-// CheckActor reports what is wrong with the name of a person, in one sentence.
+// CheckActor checks the name of a person. The error is one sentence.
 func CheckActor(actor string) error {
 	switch {
 	case blank(actor):
 		return errors.New("actor is empty: say who you are")
 	case utf8.RuneCountInString(actor) > MaxActor:
 		return fmt.Errorf("actor has %d characters, and at most %d are allowed", utf8.RuneCountInString(actor), MaxActor)
-	case !plaintext.IsLine(actor): // two names that look the same must be the same
+	case !plaintext.IsLine(actor): // names that look the same must be the same
 		return errors.New("actor has characters that cannot be printed: give a plain name")
 	}
 	return nil
@@ -93,7 +93,7 @@ func checkGuidance(guidance string) error {
 	return nil
 }
 
-// Check reports in one sentence why answer cannot close g; nil if it can.
+// Check returns nil if answer may close g, otherwise the reason in one sentence.
 func (g Gate) Check(answer GateAnswer) error {
 	if err := answer.Validate(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (g Gate) Check(answer GateAnswer) error {
 	return g.offers(answer.Action)
 }
 
-// offers reports why g does not offer action; nil if it does.
+// offers returns nil if g offers action, otherwise the reason.
 func (g Gate) offers(action GateAction) error {
 	switch {
 	case action == GateContinue && g.Continuation == nil && g.NoContinuation != "":
@@ -118,7 +118,7 @@ func (g Gate) offers(action GateAction) error {
 	return nil
 }
 
-// spellOptions lists the letters that g takes, with their meaning.
+// spellOptions lists the letters that g accepts, with their meaning.
 func (g Gate) spellOptions() string {
 	spelled := make([]string, 0, len(g.Options))
 	for _, option := range g.Options {
@@ -127,7 +127,7 @@ func (g Gate) spellOptions() string {
 	return strings.Join(spelled, ", ")
 }
 
-// String says who closed the gate, and when.
+// String names the person who closed the gate, and the time.
 func (c GateClosing) String() string {
 	at := c.At.UTC().Format(time.RFC3339)
 	switch {
@@ -142,9 +142,9 @@ func (c GateClosing) String() string {
 	}
 }
 
-// CheckMayAnswer reports in one sentence why actor may not answer at the gates of a chain that
-// starter has started; nil if they may. Names are compared without regard to case and outer space:
-// four eyes that one person passes by writing another letter large are two.
+// CheckMayAnswer returns nil if actor may answer at the gates of a chain started by starter, otherwise the
+// reason in one sentence. Names are compared case-insensitively and without surrounding space, so that changing
+// the case cannot bypass four-eyes.
 func (p GatePolicy) CheckMayAnswer(actor, starter string) error {
 	same := func(other string) bool {
 		return strings.EqualFold(strings.TrimSpace(actor), strings.TrimSpace(other))
@@ -158,8 +158,8 @@ func (p GatePolicy) CheckMayAnswer(actor, starter string) error {
 	return nil
 }
 
-// Restricts reports whether there are gates at which not everybody may answer.
+// Restricts reports whether gates exist and not everybody may answer them.
 func (p GatePolicy) Restricts() bool { return p.Timeout > 0 && (len(p.Approvers) > 0 || p.FourEyes) }
 
-// clipWord keeps what somebody typed short enough for a sentence.
+// clipWord truncates an operator's input for use in a sentence.
 func clipWord(word string) string { return cut(word, 60) }

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Gated returns decision or, if it would end the chain as needs_human or failed, one that opens a
-// gate instead. A dry run has no gates: it looks and reports, and nobody has to decide anything.
+// Gated replaces a decision that would end the chain as needs_human or failed by one that opens a gate. It
+// returns all other decisions unchanged. Dry runs have no gates, because they change nothing that an operator
+// would have to approve.
 func Gated(policy Policy, decision Decision) Decision {
 	forPerson := decision.Outcome == OutcomeNeedsHuman || decision.Outcome == OutcomeFailed
 	if decision.Action != DecisionComplete || !forPerson || policy.Gate.Timeout <= 0 || policy.DryRun {
@@ -16,43 +17,44 @@ func Gated(policy Policy, decision Decision) Decision {
 	return Decision{Action: DecisionGate, Rule: decision.Rule, Reason: decision.Reason}
 }
 
-// GateOpening is all that a gate depends on when it opens.
+// GateOpening is the input of NewGate.
 type GateOpening struct {
-	// Number counts the gates of the chain, this one included.
+	// Number is the number of this gate in its chain, from 1.
 	Number int
 	At     time.Time
-	// Decision is what would have ended the chain.
+	// Decision is the decision that would have ended the chain.
 	Decision Decision
-	// Tier is that of the step that ran, or that was refused.
+	// Tier is the tier of the step that ran or was refused.
 	Tier Tier
-	// Refused says that the step was not admitted, so that its session did not run.
+	// Refused reports whether the step was not admitted, so that its session did not run.
 	Refused bool
-	// Last is the session that ran last; nil if none did.
+	// Last is the latest session; nil if none has run.
 	Last *Session
-	// Transcript is what is known of Last's transcript.
+	// Transcript is the known state of Last's transcript.
 	Transcript TranscriptState
-	// SpentUSD is what the chain has spent, and SpentAtMostUSD what counts for its budget, in US dollars.
+	// SpentUSD is the chain's spending. SpentAtMostUSD is the amount that counts against its budget. Both are
+	// in US dollars.
 	SpentUSD, SpentAtMostUSD float64
-	// Tried is what the agents did, one sentence each.
+	// Tried lists the agents' actions, one sentence each.
 	Tried []string
-	// Before are the gates that were there before, in order; the latest two suffice.
+	// Before lists the chain's earlier gates in order. The latest two suffice.
 	Before []Gate
 }
 
-// TranscriptState is what is known of a session's transcript.
+// TranscriptState says whether a session's transcript can be loaded.
 type TranscriptState string
 
 // The states.
 const (
-	TranscriptUnknown   TranscriptState = ""          // nobody could tell
-	TranscriptReachable TranscriptState = "reachable" // an agent can go on with it
-	TranscriptGone      TranscriptState = "gone"      // it is on no host that was asked, and in no archive
+	TranscriptUnknown   TranscriptState = ""          // could not be determined
+	TranscriptReachable TranscriptState = "reachable" // an agent can resume it
+	TranscriptGone      TranscriptState = "gone"      // no host that was asked has it, nor has the archive
 )
 
-// maxAutomaticFixes is how often in a row a gate that nobody answers runs its tier again.
+// maxAutomaticFixes limits how often in a row an unanswered gate runs its tier again.
 const maxAutomaticFixes = 2
 
-// NewGate opens a gate under policy.
+// NewGate returns the gate to open under policy.
 func NewGate(policy Policy, o GateOpening) Gate {
 	gate := Gate{
 		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier,
@@ -76,7 +78,7 @@ func NewGate(policy Policy, o GateOpening) Gate {
 	return gate
 }
 
-// source says what the gate is opened for.
+// source returns the kind of event that opens the gate.
 func (o GateOpening) source() GateSource {
 	switch {
 	case o.Refused || o.Last == nil || o.Decision.Rule == RuleHandoffInvalid:
@@ -96,9 +98,9 @@ func (o GateOpening) source() GateSource {
 	}
 }
 
-// ContinuationOf returns the session that a gate offers to go on with, or in a sentence why it
-// offers none. It is the last session, if that was interrupted in the role that comes next, and
-// its conversation can be gone on with.
+// ContinuationOf returns the session that the gate offers to continue, or a sentence that explains why it
+// offers none. Only the last session qualifies, if it was interrupted, has the tier of the next step, and its
+// conversation can be resumed.
 func ContinuationOf(policy Policy, o GateOpening) (*Continuation, string) {
 	last := o.Last
 	switch {
@@ -129,25 +131,25 @@ func ContinuationOf(policy Policy, o GateOpening) (*Continuation, string) {
 	return &Continuation{SessionID: last.SessionID, Role: last.Tier, State: last.Status}, ""
 }
 
-// budgetLeft reports whether the chain has money for one more session.
+// budgetLeft reports whether the chain's budget suffices for another session.
 func (o GateOpening) budgetLeft(policy Policy) bool {
 	return policy.ChainBudgetUSD == 0 || policy.ChainBudgetUSD-o.SpentAtMostUSD >= leastBudgetUSD
 }
 
-// interrupted reports whether the session ended with work of its own tier left to do.
+// interrupted reports whether the session ended before the work of its tier was done.
 func (s *Session) interrupted() bool {
 	return s.Verdict == nil || s.concludedForPerson() || s.Verdict.Status == VerdictFailed
 }
 
-// originGone reports whether the session could not load the conversation that it was to start from, and
-// has nothing else to start from: that conversation has no record, and so no verdict.
+// originGone reports whether the session could not load the conversation that the chain was to start from. Such
+// a conversation has no record, so that there is no verdict to build a handoff from.
 func (s *Session) originGone() bool {
 	lost := s.Status == SessionResumeFailed || s.Status == SessionTranscriptLost
 	return lost && !s.BeganWork() && !s.Interrupted && s.Continuity == ContinuityResume && s.ParentID == 0
 }
 
-// concludedForPerson reports whether the session came to the conclusion that a person has to help.
-// No tier is above the highest, so an escalation by it says the same.
+// concludedForPerson reports whether the session's verdict asks for a person. At the highest tier an escalation
+// means the same.
 func (s *Session) concludedForPerson() bool {
 	if s.Status != SessionCompleted || s.Verdict == nil {
 		return false
@@ -155,8 +157,7 @@ func (s *Session) concludedForPerson() bool {
 	return s.Verdict.Status == VerdictNeedsHuman || s.Verdict.Status == VerdictEscalate && s.Tier == TierFullRepair
 }
 
-// automaticFixes counts the gates at the end of the list that nobody answered and that ran their
-// tier again.
+// automaticFixes counts the latest gates in a row that expired and ran their tier again.
 func automaticFixes(gates []Gate) int {
 	count := 0
 	for _, gate := range slices.Backward(gates) {
@@ -169,7 +170,7 @@ func automaticFixes(gates []Gate) int {
 	return count
 }
 
-// Next says in a sentence what follows an answer that g takes.
+// Next describes in a sentence what follows when g closes as given.
 func (g Gate) Next(closing GateClosing) string {
 	told := ""
 	if !blank(closing.Guidance) {
@@ -192,7 +193,7 @@ func (g Gate) Next(closing GateClosing) string {
 	}
 }
 
-// Ends reports whether g is closed in a way that ends the chain.
+// Ends reports whether the way in which g was closed ends the chain.
 func (g Gate) Ends() bool {
 	if g.Answer == nil {
 		return false
@@ -201,7 +202,7 @@ func (g Gate) Ends() bool {
 	return ends
 }
 
-// Ending is how the chain ends by the closing of g; false if it goes on.
+// Ending returns the decision that ends the chain if closing does; otherwise false.
 func (g Gate) Ending(closing GateClosing) (Decision, bool) {
 	switch {
 	case closing.Cancelled:

@@ -19,7 +19,7 @@ func gatePolicy() escalation.Policy {
 	}
 }
 
-// came is a session of tier as it came to its end; without a verdict if conclusion is empty.
+// came returns an ended session of tier. Its verdict is nil if conclusion is empty.
 func came(tier escalation.Tier, status escalation.SessionStatus, conclusion escalation.VerdictStatus) *escalation.Session {
 	session := &escalation.Session{Tier: tier, SessionID: "the-session", Report: escalation.Report{
 		Status: status, ReportedSessionID: "the-session", Error: "what went wrong",
@@ -30,22 +30,22 @@ func came(tier escalation.Tier, status escalation.SessionStatus, conclusion esca
 	return session
 }
 
-// TestGateEligibility goes through everything that opens a gate, with and without a session that can
-// be gone on with. What opens the gate is what Decide, or a refusal, says.
+// TestGateEligibility tries every event that opens a gate, with and without a session that can be continued.
+// Decide, or a refusal, gives the reason for opening.
 func TestGateEligibility(t *testing.T) {
 	t.Parallel()
 	const completed = escalation.SessionCompleted
 	for name, tt := range map[string]struct {
 		session *escalation.Session
-		// refused is the tier that was not admitted; 0 if the session was the last step.
+		// refused is the tier that was not admitted; 0 if the last step was a session.
 		refused escalation.Tier
-		rule    escalation.Rule // of the refusal
+		rule    escalation.Rule // rule of the refusal
 		policy  func(*escalation.Policy)
 		spent   float64
-		gone    escalation.TranscriptState // other than reachable; unknown if it is "?"
+		gone    escalation.TranscriptState // transcript state if it is not reachable; "?" stands for unknown
 		source  escalation.GateSource
 		tier    escalation.Tier
-		// without is why there is no continuation; empty if there is one.
+		// without is the reason why no session can be continued; empty if one can.
 		without string
 		noFix   bool
 	}{
@@ -169,7 +169,7 @@ func TestWhatOpensNoGate(t *testing.T) {
 	}
 }
 
-// TestAutomaticFixesEnd lets nobody answer, again and again.
+// TestAutomaticFixesEnd lets gates expire repeatedly.
 func TestAutomaticFixesEnd(t *testing.T) {
 	t.Parallel()
 	policy := gatePolicy()
@@ -194,7 +194,7 @@ func TestAutomaticFixesEnd(t *testing.T) {
 	require.Equal(t, []escalation.GateAction{fix, fix, abort, fix, fix, abort}, onTimeout)
 }
 
-// TestGateProperties holds every gate to what its readers rely on.
+// TestGateProperties checks the properties of gates that their readers rely on.
 func TestGateProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,7 +9,7 @@ import (
 // HandoffVersion is the version of the handoff document that this program reads and writes.
 const HandoffVersion = 1
 
-// Handoff is the summary that a tier gets when it cannot have the conversation itself.
+// Handoff is the summary that a tier gets if it cannot resume the conversation.
 type Handoff struct {
 	SchemaVersion   int           `json:"schema_version"`
 	FromTier        Tier          `json:"from_tier"`
@@ -23,19 +23,19 @@ type Handoff struct {
 	Cooldowns       CooldownState `json:"cooldown_state"`
 }
 
-// CooldownState tells how far the cooldowns of services are used up, by their names. It comes from
-// the supervisor alone, in a handoff and in the file that agents read.
+// CooldownState holds the use of cooldowns by service name. It is part of handoffs and of the file that agents
+// read. Only the supervisor writes it.
 type CooldownState struct {
 	Services map[string]ServiceUse `json:"services"`
 }
 
-// ServiceUse is a ServiceState without the name.
+// ServiceUse is a ServiceState without the service's name.
 type ServiceUse struct {
 	Restarts      Use `json:"restarts"`
 	Redeployments Use `json:"redeployments"`
 }
 
-// NewCooldownState returns states by the names of their services.
+// NewCooldownState indexes states by service name.
 func NewCooldownState(states []ServiceState) CooldownState {
 	services := make(map[string]ServiceUse, len(states))
 	for _, state := range states {
@@ -44,8 +44,8 @@ func NewCooldownState(states []ServiceState) CooldownState {
 	return CooldownState{Services: services}
 }
 
-// NewHandoff builds the handoff to next from the verdict of the tier before, and the cooldowns as
-// they are. A nil verdict gives a handoff that says that there is nothing to pass on.
+// NewHandoff builds the handoff to tier next from the previous tier's verdict and the current cooldowns. With a
+// nil verdict the handoff says that there is nothing to pass on.
 func NewHandoff(from, next Tier, verdict *Verdict, cooldowns []ServiceState) Handoff {
 	handoff := Handoff{
 		SchemaVersion: HandoffVersion, FromTier: from, RecommendedTier: next, Cooldowns: NewCooldownState(cooldowns),
@@ -63,8 +63,8 @@ func NewHandoff(from, next Tier, verdict *Verdict, cooldowns []ServiceState) Han
 	return handoff
 }
 
-// After returns h with the note that a session of the tier it goes to was at work before, and was
-// cut off. What that session did is in no verdict; left are its calls that have no result, each in a line.
+// After returns h with a note that an earlier session of the receiving tier was cut off. That session has no
+// verdict. left describes its tool calls that have no result, one line each.
 func (h Handoff) After(cutOff Session, left []string) Handoff {
 	note := fmt.Sprintf("An earlier session of %s, %s, was at work on this from %s on and was cut off after %d turns without a verdict. "+
 		"What it did may have taken effect in full, in part or not at all: check that before anything that changes something is repeated.",
@@ -76,8 +76,8 @@ func (h Handoff) After(cutOff Session, left []string) Handoff {
 	return h
 }
 
-// MissingFields returns the names of the fields that a handoff from a tier needs and verdict does
-// not fill. A tier that repairs has to pass on what it found out and what it tried, too.
+// MissingFields returns the fields that a handoff from tier from needs and verdict lacks. Tiers that repair
+// must also pass on their findings and what they tried.
 func MissingFields(from Tier, verdict *Verdict) []string {
 	if verdict == nil {
 		verdict = &Verdict{}
@@ -85,8 +85,8 @@ func MissingFields(from Tier, verdict *Verdict) []string {
 	return NewHandoff(from, from+1, verdict, nil).missing()
 }
 
-// missing returns the names of the required fields that are empty, in the order of the schema. An
-// agent that has nothing to say in one of them says that.
+// missing returns the names of the required fields that are empty, in the order of the schema. An agent with
+// nothing to report must say so in the field.
 func (h Handoff) missing() []string {
 	repaired := h.FromTier >= TierSafeRepair
 	var names []string

@@ -7,19 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// MaxHandoffChars is how long a handoff may be as Markdown. It is read with every turn of the tier
-// that gets it.
+// MaxHandoffChars limits a handoff as Markdown, because every turn of the receiving tier reads it again.
 const MaxHandoffChars = 50_000
 
 const (
-	longestText  = 16_000 // the first try; three of them fit
-	shortestText = 250    // the last try
+	longestText  = 16_000 // limit of the first try; three such texts fit
+	shortestText = 250    // limit of the last try
 	longestList  = 64
 )
 
-// Fit returns what of h fits into MaxHandoffChars as Markdown, and a sentence on what it had to
-// drop; "" if that is nothing. Healthy checks go first, then the ends of texts, then the ends of
-// lists.
+// Fit returns h shortened to MaxHandoffChars as Markdown, and a sentence about what it dropped; "" if nothing.
+// It drops healthy checks first, then the ends of texts, then the ends of lists.
 func (h Handoff) Fit() (fitted Handoff, dropped string) {
 	if h.fits() {
 		return h, ""
@@ -47,7 +45,7 @@ func (h Handoff) Fit() (fitted Handoff, dropped string) {
 
 func (h Handoff) fits() bool { return utf8.RuneCountInString(h.Markdown()) <= MaxHandoffChars }
 
-// withTexts returns h with no text longer than that.
+// withTexts returns h with every text cut to longest characters.
 func (h Handoff) withTexts(longest int) Handoff {
 	h.Summary, h.Findings, h.Remediation = cut(h.Summary, longest), cut(h.Findings, longest), cut(h.Remediation, longest)
 	h.Checks, h.Actions = slices.Clone(h.Checks), slices.Clone(h.Actions)
@@ -60,8 +58,7 @@ func (h Handoff) withTexts(longest int) Handoff {
 	return h
 }
 
-// withLists returns h with no list longer than that. Of the cooldowns those stay that belong to the
-// services that stay.
+// withLists returns h with every list cut to longest entries. It keeps the cooldowns of the remaining services.
 func (h Handoff) withLists(longest int) Handoff {
 	h.Services = h.Services[:min(len(h.Services), longest)]
 	h.Checks = h.Checks[:min(len(h.Checks), longest)]
@@ -76,7 +73,7 @@ func (h Handoff) withLists(longest int) Handoff {
 	return h
 }
 
-// cut returns the beginning of text, and a mark if that is not all.
+// cut truncates text to longest characters and marks the cut.
 func cut(text string, longest int) string {
 	const mark = " […]"
 	if utf8.RuneCountInString(text) <= longest {

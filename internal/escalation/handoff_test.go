@@ -27,7 +27,7 @@ func TestHandoffAfterASessionThatWasCutOff(t *testing.T) {
 	require.Contains(t, text, "no result yet:\n> - Bash: docker restart web")
 }
 
-// cooldownsOf is one service whose restarts are used up.
+// cooldownsOf returns the state of a service whose restarts are used up.
 func cooldownsOf(service string) []escalation.ServiceState {
 	last := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	restarts := escalation.Limit{Max: 1, Window: escalation.Duration(4 * time.Hour)}
@@ -110,7 +110,7 @@ func TestHandoffWithoutVerdict(t *testing.T) {
 		escalation.NewHandoff(1, 2, nil, nil).Markdown())
 }
 
-// ours are the lines with which the section is built: nothing that an agent says may begin one.
+// ours lists the lines that structure the section. Text from an agent must not begin a line with one of them.
 var ours = []string{
 	"## Escalation Context (from Tier 1)", "### Affected Services", "### Check Results", "### Investigation Findings",
 	"### Remediation Attempted", "### Actions Taken", "### Cooldown State",
@@ -162,7 +162,7 @@ func TestHandoffCannotBreakOutOfItsSection(t *testing.T) {
 	}
 }
 
-// delimiters counts the pipes of a table's row that are not escaped.
+// delimiters counts the unescaped pipes in a table row.
 func delimiters(row string) int {
 	count, escaped := 0, false
 	for _, char := range row {
@@ -273,8 +273,7 @@ func TestHandoffFits(t *testing.T) {
 	}
 }
 
-// anyHandoff draws handoffs of services that are named as they must be, and of texts that are not
-// held back by anything.
+// anyHandoff generates handoffs with valid service names and arbitrary texts.
 func anyHandoff() *rapid.Generator[escalation.Handoff] {
 	return rapid.Custom(func(t *rapid.T) escalation.Handoff {
 		text := rapid.Custom(func(t *rapid.T) string {

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// FirstTier is the tier that begins with the repair of an issue which observer found: the one that
-// is asked for, and at least the one above.
+// FirstTier returns the tier that begins the repair of an issue found by observer: the recommended tier, but at
+// least the one above observer.
 func (i Issue) FirstTier(observer Tier) Tier { return max(i.RecommendedTier, observer+1) }
 
-// DecideBlockedIssue ends an issue whose repair begins with first, which is higher than policy allows.
+// DecideBlockedIssue returns the decision that ends an issue whose first tier exceeds policy.MaxTier.
 func DecideBlockedIssue(policy Policy, first Tier) Decision {
 	return complete(OutcomeNeedsHuman, RuleMaxTier, fmt.Sprintf("it asks for %s, and %s is the highest allowed", first, policy.MaxTier))
 }
 
-// concerns orders outcomes by how much they concern a person, least first.
+// concerns orders outcomes by urgency for an operator, least urgent first.
 var concerns = []Outcome{
 	OutcomeHealthy, OutcomeResolved, OutcomeSuppressed, OutcomeOverridden, OutcomeAborted, OutcomeNeedsHuman, OutcomeFailed,
 }
 
-// DecideIssues ends a chain that has split into these as the worst of them ended.
+// DecideIssues returns the decision that ends a split chain with the worst outcome of its issues.
 func DecideIssues(issues []IssueChain) Decision {
 	for _, worst := range slices.Backward(concerns) {
 		count := 0

@@ -14,11 +14,10 @@ type Limit struct {
 	Window Duration `json:"window"`
 }
 
-// noLimit is how the absence of a limit is spelled.
+// noLimit is the text form of no limit.
 const noLimit = "none"
 
-// ParseLimit reads a limit as a person writes it: "3/1h" is three within any hour, "0/1h"
-// forbids, "none" or nothing sets no limit.
+// ParseLimit parses a limit: "3/1h" allows three within any hour, "0/1h" forbids, "none" and "" set no limit.
 func ParseLimit(text string) (Limit, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || text == noLimit {
@@ -41,7 +40,7 @@ func ParseLimit(text string) (Limit, error) {
 // IsSet reports whether l limits anything.
 func (l Limit) IsSet() bool { return l.Window > 0 }
 
-// String spells l as ParseLimit reads it.
+// String formats l in the syntax of ParseLimit.
 func (l Limit) String() string {
 	if !l.IsSet() {
 		return noLimit
@@ -58,21 +57,21 @@ func (l *Limit) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Use is how far a limit is used up at some moment.
+// Use describes how far a limit is used up at some moment.
 type Use struct {
 	// Used counts the events within the window.
 	Used int `json:"used"`
-	// Limit is what is allowed.
+	// Limit is the limit itself.
 	Limit Limit `json:"limit"`
-	// Free says that one more is allowed now.
+	// Free reports whether one more event is allowed now.
 	Free bool `json:"free"`
-	// FreeAt is when one more will be allowed; zero if Free, and zero if it never will.
+	// FreeAt is the time at which one more event will be allowed; zero if Free, and zero if never.
 	FreeAt time.Time `json:"free_at,omitzero"`
-	// Last is the latest event of all that are known; zero if there is none.
+	// Last is the time of the latest known event, inside or outside of the window; zero if there is none.
 	Last time.Time `json:"last,omitzero"`
 }
 
-// use tells how far l is used up at now by the events at those times, in any order.
+// use returns the use of l at now, given the times of the events in any order.
 func (l Limit) use(events []time.Time, now time.Time) Use {
 	events = slices.SortedFunc(slices.Values(events), time.Time.Compare)
 	use := Use{Limit: l, Free: true}
@@ -87,7 +86,7 @@ func (l Limit) use(events []time.Time, now time.Time) Use {
 	use.Used = len(recent)
 	use.Free = use.Used < l.Max
 	if !use.Free && l.Max > 0 {
-		// One more fits in as soon as all but Max-1 of them have left the window.
+		// One more is allowed as soon as all but Max-1 of them have left the window.
 		use.FreeAt = recent[use.Used-l.Max].Add(l.Window.Std())
 	}
 	return use

@@ -96,12 +96,12 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// TestUseKeepsTheLimit takes every slot as soon as it is free, and counts over every window.
+// TestUseKeepsTheLimit uses every slot as soon as it is free, and counts the events in every window.
 func TestUseKeepsTheLimit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		limit := drawLimit(t, "limit")
-		limit.Max++ // a limit of none never frees a slot
+		limit.Max++ // with a limit of 0 no slot ever becomes free
 		now := noon
 		var events []time.Time
 		for i := range rapid.IntRange(1, 12).Draw(t, "events") {

@@ -1,19 +1,19 @@
 package escalation
 
-// NotificationKind says why people are told something.
+// NotificationKind names the reason for a notification.
 type NotificationKind string
 
 // The kinds.
 const (
-	NotifyNeedsHuman  NotificationKind = "needs_human"  // a chain waits at a gate, or ended, and a person has to look
-	NotifyFailed      NotificationKind = "failed"       // a chain ended because it could not do its work
+	NotifyNeedsHuman  NotificationKind = "needs_human"  // a chain waits at a gate or has ended, and needs an operator
+	NotifyFailed      NotificationKind = "failed"       // a chain ended because a tier could not do its work
 	NotifyResolved    NotificationKind = "resolved"     // a repair tier resolved the problem
 	NotifyBlocked     NotificationKind = "blocked"      // the policy blocked an escalation
-	NotifyBudgetSpent NotificationKind = "budget_spent" // there is no money left for what should follow
-	NotifyCycleMissed NotificationKind = "cycle_missed" // cycles of a schedule did not take place
+	NotifyBudgetSpent NotificationKind = "budget_spent" // the budget does not suffice for the next session
+	NotifyCycleMissed NotificationKind = "cycle_missed" // cycles of a schedule were skipped
 )
 
-// Severity ranks a notification of this kind.
+// Severity returns the severity of notifications of this kind.
 func (k NotificationKind) Severity() Severity {
 	switch k {
 	case NotifyFailed:
@@ -26,7 +26,7 @@ func (k NotificationKind) Severity() Severity {
 	return SeverityWarning
 }
 
-// Headline is the kind in words.
+// Headline returns the kind in words.
 func (k NotificationKind) Headline() string {
 	switch k {
 	case NotifyNeedsHuman:
@@ -45,13 +45,13 @@ func (k NotificationKind) Headline() string {
 	return string(k)
 }
 
-// Notification is plain text for people, and what it is about.
+// Notification is a message in plain text, and its subject.
 type Notification struct {
-	// Key identifies the notification: nobody gets one key twice.
+	// Key identifies the notification. One key is sent at most once.
 	Key      string           `json:"key"`
 	Kind     NotificationKind `json:"kind"`
 	Severity Severity         `json:"severity"`
-	// ChainID is the chain, or the cycle, that it is about.
+	// ChainID is the workflow ID of the chain or cycle that it is about.
 	ChainID string `json:"chain_id"`
 	Title   string `json:"title"`
 	Text    string `json:"text"`

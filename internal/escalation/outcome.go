@@ -2,19 +2,19 @@ package escalation
 
 import "slices"
 
-// Outcome is how a chain ended.
+// Outcome is the final result of a chain.
 type Outcome string
 
 // The outcomes.
 const (
 	OutcomeHealthy    Outcome = "healthy"     // nothing was wrong
 	OutcomeResolved   Outcome = "resolved"    // something was wrong and was repaired
-	OutcomeSuppressed Outcome = "suppressed"  // an escalation was asked for, and a dry run forbade it
-	OutcomeNeedsHuman Outcome = "needs_human" // a person has to look
-	OutcomeOverridden Outcome = "overridden"  // a person accepted the state as it is
-	OutcomeAborted    Outcome = "aborted"     // a person ended the chain
+	OutcomeSuppressed Outcome = "suppressed"  // a dry run suppressed the requested escalation
+	OutcomeNeedsHuman Outcome = "needs_human" // an operator has to look
+	OutcomeOverridden Outcome = "overridden"  // an operator accepted the state as it is
+	OutcomeAborted    Outcome = "aborted"     // an operator ended the chain
 	OutcomeFailed     Outcome = "failed"      // a tier could not do its work
 )
 
-// Outcomes lists every outcome, the one that concerns a person least first.
+// Outcomes returns all outcomes, the least urgent for an operator first.
 func Outcomes() []Outcome { return slices.Clone(concerns) }

@@ -1,67 +1,64 @@
 package escalation
 
-// Policy is what a chain may do. A chain reads it once, when it starts, and keeps that
-// copy: a change of configuration never alters a chain that is running.
+// Policy holds the limits and permissions of a chain. A chain reads it once, at its start, and keeps that copy:
+// changing the configuration never alters a running chain.
 type Policy struct {
-	// Tiers holds one entry per tier, in the order of Tiers.
+	// Tiers holds one entry per tier, in the order of the function Tiers.
 	Tiers []TierPolicy `json:"tiers"`
-	// MaxTier is the highest tier that may run. Nothing escalates past it.
+	// MaxTier is the highest tier that may run.
 	MaxTier Tier `json:"max_tier"`
-	// DryRun suppresses escalation and holds whatever tier runs to the
-	// permissions of TierObserve.
+	// DryRun suppresses escalation and gives every tier only the permissions of TierObserve.
 	DryRun bool `json:"dry_run"`
-	// Continuity is how context passes from tier to tier.
+	// Continuity selects how context passes from tier to tier.
 	Continuity ContinuityMode `json:"continuity"`
-	// ResumeThreshold is the share of the next model's context window (0 to 1) that
-	// a conversation may fill and still be resumed.
+	// ResumeThreshold is the share of the next model's context window (0 to 1) up to which a conversation is
+	// resumed.
 	ResumeThreshold float64 `json:"resume_threshold"`
-	// Notify says that there is somebody to notify.
+	// Notify reports whether a notification target is configured.
 	Notify bool `json:"notify,omitempty"`
-	// Repositories are the directories, beside the usual one, in which agents may run.
+	// Repositories lists directories in which agents may run, in addition to the default one.
 	Repositories []string `json:"repositories,omitempty"`
-	// ResumeMaxTokens is how many tokens a conversation may hold and still be resumed,
-	// whatever the window; 0 is no such cap.
+	// ResumeMaxTokens is the size in tokens up to which a conversation is resumed, whatever the window; 0 sets
+	// no cap.
 	ResumeMaxTokens int `json:"resume_max_tokens,omitempty"`
-	// ChainBudgetUSD is what one chain may spend, in US dollars; 0 is no cap.
+	// ChainBudgetUSD caps the spending of one chain, in US dollars; 0 sets no cap.
 	ChainBudgetUSD float64 `json:"chain_budget_usd,omitempty"`
-	// DayBudgetUSD is what all chains together may spend on one day (UTC); 0 is no cap.
+	// DayBudgetUSD caps the spending of all chains together on one day (UTC), in US dollars; 0 sets no cap.
 	DayBudgetUSD float64 `json:"day_budget_usd,omitempty"`
 	// Cooldowns limit how often a service may be repaired.
 	Cooldowns Cooldowns `json:"cooldowns"`
-	// EscalationLimit is how many chains may escalate within a window.
+	// EscalationLimit limits how many chains may escalate within a window.
 	EscalationLimit Limit `json:"escalation_limit"`
-	// MaxParallelIssues is how many of the issues of one cycle are worked on at a time.
+	// MaxParallelIssues limits how many issues of one cycle are repaired at the same time.
 	MaxParallelIssues int `json:"max_parallel_issues,omitempty"`
-	// Gate is how the chain waits for people.
+	// Gate holds the rules for gates.
 	Gate GatePolicy `json:"gate,omitzero"`
 }
 
-// TierPolicy is what one tier may do and spend.
+// TierPolicy holds the limits and permissions of one tier.
 type TierPolicy struct {
-	// Model is the model as the CLI understands it: an alias such as "haiku" or a full name.
+	// Model is the model's name for the CLI: an alias such as "haiku" or a full name.
 	Model string `json:"model"`
-	// ContextWindow is the model's window in tokens, used until the CLI has reported one.
+	// ContextWindow is the model's window in tokens. It applies until the CLI has reported one.
 	ContextWindow int `json:"context_window"`
-	// Tools are the tools that exist for the agent at all.
+	// Tools lists the tools that the agent can see. It can use no others.
 	Tools []string `json:"tools"`
-	// AllowedTools are permission rules of the CLI that narrow what the tier is granted: a call must match one of them,
-	// too. None does not narrow it.
+	// AllowedTools lists permission rules of the CLI. If it is not empty, a call must match one of them in
+	// addition to the tier's other permissions.
 	AllowedTools []string `json:"allowed_tools,omitempty"`
-	// DisallowedTools are permission rules of the CLI that deny, whatever grants.
+	// DisallowedTools lists permission rules of the CLI that deny calls. They override every permission.
 	DisallowedTools []string `json:"disallowed_tools,omitempty"`
 	// Timeout is the wall-clock limit of one attempt.
 	Timeout Duration `json:"timeout"`
-	// MaxTurns caps the agent's turns; 0 is no cap.
+	// MaxTurns caps the agent's turns; 0 sets no cap.
 	MaxTurns int `json:"max_turns,omitempty"`
-	// BudgetUSD caps what one session may spend, over all its attempts, in US dollars; 0 is no cap.
+	// BudgetUSD caps the spending of one session over all its attempts, in US dollars; 0 sets no cap.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// AbortOnTimeout gives up the conversation of a session that a time limit ended: nobody is
-	// offered to go on with it.
+	// AbortOnTimeout gives up the conversation of a session that timed out: gates do not offer to continue it.
 	AbortOnTimeout bool `json:"abort_on_timeout,omitempty"`
 }
 
-// For returns the policy that holds while tier runs: its own, with the tools and rules
-// of TierObserve in a dry run.
+// For returns the policy of tier. In a dry run it has the tools and rules of TierObserve.
 func (p Policy) For(tier Tier) TierPolicy {
 	own := p.Tiers[tier-1]
 	if p.DryRun {

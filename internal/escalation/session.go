@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// SessionStatus is how far a session has come, and once it has ended, how.
+// SessionStatus is the state of a session.
 type SessionStatus string
 
 // The statuses. All but SessionRunning are final.
 const (
 	SessionRunning         SessionStatus = "running"
-	SessionCompleted       SessionStatus = "completed"        // it ended with a verdict
-	SessionFailed          SessionStatus = "failed"           // it ended without one, or could not run
-	SessionTimedOut        SessionStatus = "timed_out"        // a time limit of ours ended it
-	SessionBudgetExhausted SessionStatus = "budget_exhausted" // its turns or dollars ran out
-	SessionResumeFailed    SessionStatus = "resume_failed"    // the CLI could not load the conversation
-	SessionTranscriptLost  SessionStatus = "transcript_lost"  // the conversation to go on from is gone
-	SessionStopped         SessionStatus = "stopped"          // a person cancelled it
+	SessionCompleted       SessionStatus = "completed"        // ended with a verdict
+	SessionFailed          SessionStatus = "failed"           // ended without a verdict, or could not run
+	SessionTimedOut        SessionStatus = "timed_out"        // stopped by one of our time limits
+	SessionBudgetExhausted SessionStatus = "budget_exhausted" // turns or dollars used up
+	SessionResumeFailed    SessionStatus = "resume_failed"    // the CLI could not load the parent's conversation
+	SessionTranscriptLost  SessionStatus = "transcript_lost"  // the parent's conversation is gone
+	SessionStopped         SessionStatus = "stopped"          // cancelled by an operator
 )
 
-// Purpose is what a session is for.
+// Purpose names the task of a session.
 type Purpose string
 
 // The purposes.
 const (
 	PurposeTier         Purpose = ""             // the work of its tier
-	PurposeContinuation Purpose = "continuation" // the same, in the conversation of a session that was interrupted
-	PurposeRecheck      Purpose = "recheck"      // look again, after a wait, before a better model is paid for
-	PurposeHandoff      Purpose = "handoff"      // write down what the next tier has to know
+	PurposeContinuation Purpose = "continuation" // the tier's work, continued in the conversation of an interrupted session
+	PurposeRecheck      Purpose = "recheck"      // look again after a wait, before a more expensive model is started
+	PurposeHandoff      Purpose = "handoff"      // write the handoff to the next tier
 )
 
-// Trigger is what started a chain.
+// Trigger names the cause that started a chain.
 type Trigger string
 
 // The triggers.
@@ -41,18 +41,17 @@ const (
 	TriggerIssue     Trigger = "issue" // one of several issues that another chain found
 )
 
-// Session is one claude process and its record: one tier, one model, one cost.
+// Session is one run of claude and its record: one tier, one model, one cost.
 type Session struct {
-	// ID numbers the record. It is given out by the store and never used twice.
+	// ID numbers the record. The store assigns it and never uses it twice.
 	ID int64 `json:"id"`
-	// ParentID is the ID of the session whose context this one continues; 0 is none.
+	// ParentID is the ID of the session whose context this one continues; 0 if there is none.
 	ParentID int64 `json:"parent_session_id,omitempty"`
 	// ChainID is the Temporal workflow ID of the chain.
 	ChainID string `json:"chain_id"`
-	// Sequence is the session's place in its chain, from 1. The store gives it out.
+	// Sequence is the session's number in its chain, from 1. The store assigns it.
 	Sequence int `json:"sequence"`
-	// SessionID is the CLI's id of the conversation, a UUID that the workflow chose.
-	// No two sessions share one.
+	// SessionID is the CLI's ID of the conversation, a UUID chosen by the workflow. It is unique.
 	SessionID string `json:"session_id"`
 
 	Tier    Tier    `json:"tier"`
@@ -62,14 +61,13 @@ type Session struct {
 	Continuity       Continuity       `json:"continuity"`
 	ContinuityReason ContinuityReason `json:"continuity_reason"`
 
-	// Purpose is what the session is for, beyond its tier's work.
+	// Purpose is the session's task if that is not the usual work of its tier.
 	Purpose Purpose `json:"purpose,omitempty"`
-	// BudgetUSD is what the session may spend, in US dollars; 0 is no cap. It is reserved from
-	// the budgets while the session runs.
+	// BudgetUSD is the session's budget in US dollars; 0 sets no cap. It is reserved while the session runs.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// Forced says that a person passed a cooldown, or the limit of escalations, for this session.
+	// Forced reports whether an operator overrode a cooldown, or the escalation limit, for this session.
 	Forced bool `json:"forced,omitempty"`
-	// DryRun says that the session was held to looking, whatever its tier.
+	// DryRun reports whether the session ran with the permissions of TierObserve.
 	DryRun bool `json:"dry_run,omitempty"`
 
 	StartedAt time.Time `json:"started_at"`
@@ -78,12 +76,12 @@ type Session struct {
 	Report
 }
 
-// CostUnknown says that nobody knows of an attempt at the session, and so what it has cost. It may
-// have spent all of BudgetUSD, and counts with that.
+// CostUnknown reports whether no attempt at the session has reported anything, its cost included. The session
+// may have spent all of BudgetUSD and counts with that amount.
 func (s *Session) CostUnknown() bool { return s.CostEstimated && s.Attempts == 0 }
 
-// Settle gives the session the report it ended with. One that was interrupted had its context from its
-// own conversation in the end.
+// Settle stores the final report in the session. If the session was interrupted and restarted, its context came
+// from its own conversation.
 func (s *Session) Settle(report Report) {
 	s.Report = report
 	if report.Interrupted {
@@ -92,11 +90,11 @@ func (s *Session) Settle(report Report) {
 	}
 }
 
-// BeganWork reports whether the session's model has said something, or may have: then the session may
-// have done something, too.
+// BeganWork reports whether the session's model may have answered, in which case the agent may have changed
+// something.
 func (s *Session) BeganWork() bool { return s.Attempts > 1 || s.ContextTokens > 0 }
 
-// unknownUSD is what the session counts with beyond its cost, because that is unknown.
+// unknownUSD returns the amount that counts in addition to the recorded cost, because the real cost is unknown.
 func (s *Session) unknownUSD() float64 {
 	if !s.CostUnknown() {
 		return 0
@@ -104,47 +102,45 @@ func (s *Session) unknownUSD() float64 {
 	return max(0, s.BudgetUSD-s.CostUSD)
 }
 
-// Report is what running a session came to.
+// Report is the result of running a session.
 type Report struct {
 	Status SessionStatus `json:"status"`
-	// CostUSD is what this session's own invocations added, in US dollars.
+	// CostUSD is the cost of this session's own invocations, in US dollars.
 	CostUSD float64 `json:"cost_usd"`
-	// CostEstimated says that neither a result line nor the count of the session's calls has the cost, or part of it.
+	// CostEstimated reports whether the cost, or part of it, comes neither from a result line nor from the
+	// proxy's count of the session's calls.
 	CostEstimated bool `json:"cost_estimated,omitempty"`
-	// ReportedTotalUSD is the total as the CLI printed it, which newer versions carry
-	// on from the parent's conversation.
+	// ReportedTotalUSD is the total printed by the CLI. Newer versions include the cost of the parent's
+	// conversation.
 	ReportedTotalUSD float64    `json:"reported_total_usd"`
 	Tokens           TokenUsage `json:"tokens"`
-	// ContextTokens is what the window held after the last main-thread message.
+	// ContextTokens is the number of tokens in the window after the last main-thread message.
 	ContextTokens int `json:"context_tokens"`
-	// ContextWindow is the model's window in tokens as the CLI reported it; 0 is not reported.
+	// ContextWindow is the model's window in tokens as reported by the CLI; 0 if it was not reported.
 	ContextWindow int   `json:"context_window"`
 	Turns         int   `json:"turns"`
 	DurationMS    int64 `json:"duration_ms"`
-	// ReportedSessionID is the conversation id that the CLI printed; empty when it printed none.
+	// ReportedSessionID is the conversation ID printed by the CLI; empty if none was printed.
 	ReportedSessionID string `json:"reported_session_id,omitempty"`
 	CLIVersion        string `json:"cli_version,omitempty"`
-	// Containment is how the process and all that it started were held together: namespace,
-	// subreaper or group.
+	// Containment names the means by which the process tree was kept together: namespace, subreaper or group.
 	Containment string `json:"containment,omitempty"`
-	// Sandbox is what the kernel kept the process from: "landlock (ABI 7)", or "none" and why.
+	// Sandbox describes the kernel's restrictions on the process: "landlock (ABI 7)", or "none" and the reason.
 	Sandbox string `json:"sandbox,omitempty"`
-	// Survivors counts processes of the agent that could not be ended and may still be at work:
-	// another user's.
+	// Survivors counts processes of the agent that could not be killed and may still run, because they belong
+	// to another user.
 	Survivors int `json:"survivors,omitempty"`
-	// Interrupted says that the session went on with its own conversation, because a process of it had
-	// died under it.
+	// Interrupted reports whether the session resumed its own conversation after its process had died.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Attempts counts the times a process was started for this session.
+	// Attempts counts the processes started for this session.
 	Attempts int      `json:"attempts"`
 	Host     string   `json:"host,omitempty"`
 	Verdict  *Verdict `json:"verdict,omitempty"`
-	// Error says in a sentence why Status is not SessionCompleted.
+	// Error explains in a sentence why Status is not SessionCompleted.
 	Error string `json:"error,omitempty"`
 }
 
-// Then returns what r and next, which went on where r ended, came to together: sums of
-// what they spent, and the rest as next left it.
+// Then returns r continued by next: the sums of what both spent, and everything else as in next.
 func (r Report) Then(next Report) Report {
 	total := next
 	total.CostUSD += r.CostUSD
@@ -166,7 +162,7 @@ func (r Report) Then(next Report) Report {
 	return total
 }
 
-// TokenUsage counts tokens over all API calls of a session, subagents left out.
+// TokenUsage counts the tokens of all API calls of a session, except those of subagents.
 type TokenUsage struct {
 	Input         int `json:"input"`
 	Output        int `json:"output"`

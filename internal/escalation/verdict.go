@@ -1,50 +1,50 @@
 package escalation
 
-// VerdictStatus is a tier's conclusion in one word.
+// VerdictStatus is a tier's conclusion.
 type VerdictStatus string
 
 // The conclusions.
 const (
 	VerdictHealthy    VerdictStatus = "healthy"     // nothing is wrong
 	VerdictResolved   VerdictStatus = "resolved"    // something was wrong and is repaired
-	VerdictEscalate   VerdictStatus = "escalate"    // something is wrong that a higher tier should repair
-	VerdictNeedsHuman VerdictStatus = "needs_human" // something is wrong that no tier should repair alone
+	VerdictEscalate   VerdictStatus = "escalate"    // something is wrong, and a higher tier should repair it
+	VerdictNeedsHuman VerdictStatus = "needs_human" // something is wrong, and no tier should repair it without an operator
 	VerdictFailed     VerdictStatus = "failed"      // the tier could not do its work
 )
 
-// Verdict is what a tier's agent concludes, as structured output. VerdictSchema is its JSON schema.
+// Verdict is the structured output of a tier's agent. VerdictSchema is its JSON schema.
 type Verdict struct {
 	Status VerdictStatus `json:"status"`
-	// Summary says in a few sentences what was found and done.
+	// Summary describes in a few sentences what was found and done.
 	Summary string `json:"summary"`
-	// Services are the services that are affected.
+	// Services lists the affected services.
 	Services []string `json:"services_affected,omitempty"`
-	// Checks are the health checks that were made.
+	// Checks lists the health checks that were made.
 	Checks []CheckResult `json:"check_results,omitempty"`
-	// RecommendedTier is the tier that the agent asks for with VerdictEscalate; 0 leaves
-	// it to the supervisor, which decides in any case.
+	// RecommendedTier is the tier requested with VerdictEscalate; 0 if the agent names none. The supervisor
+	// decides in either case.
 	RecommendedTier Tier `json:"recommended_tier,omitempty"`
-	// Findings is what the investigation found.
+	// Findings describes what the investigation found.
 	Findings string `json:"investigation_findings,omitempty"`
-	// Remediation is what was tried and what came of it.
+	// Remediation describes the attempted repairs and their results.
 	Remediation string `json:"remediation_attempted,omitempty"`
-	// Actions are the changes that were made.
+	// Actions lists the changes that were made.
 	Actions []Action `json:"actions,omitempty"`
-	// Issues are the independent problems that were found, if there are several.
+	// Issues lists the independent problems that were found, if there are several.
 	Issues []Issue `json:"issues,omitempty"`
 }
 
-// Issue is one of several independent problems, each of which can be repaired by itself.
+// Issue is one of several problems that can be repaired independently.
 type Issue struct {
 	Summary string `json:"summary"`
-	// Services are the services that this problem affects.
+	// Services lists the services that this problem affects.
 	Services []string `json:"services"`
 	Severity Severity `json:"severity"`
-	// RecommendedTier is the tier that the agent asks for; 0 leaves it open.
+	// RecommendedTier is the requested tier; 0 if the agent names none.
 	RecommendedTier Tier `json:"recommended_tier,omitempty"`
 }
 
-// MaxIssues is how many issues one verdict may name.
+// MaxIssues limits the issues of one verdict.
 const MaxIssues = 20
 
 // CheckResult is one health check of one service.
@@ -74,7 +74,7 @@ type Action struct {
 	Succeeded bool       `json:"succeeded"`
 }
 
-// ActionKind classifies actions by the cooldown that they count against.
+// ActionKind classifies actions by the cooldown that limits them.
 type ActionKind string
 
 // The kinds of action.

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// schema is the part of JSON schema that VerdictSchema uses.
+// schema holds the JSON schema keywords used by VerdictSchema.
 type schema struct {
 	Description          string            `json:"description"`
 	Type                 string            `json:"type"`
@@ -52,8 +52,8 @@ func TestVerdictSchemaDescribesVerdict(t *testing.T) {
 	requireSame(t, "verdict", reflect.TypeFor[Verdict](), verdictSchema(t))
 }
 
-// requireSame requires that described has the properties of the Go type, of the same types,
-// and requires exactly those that the Go type always writes.
+// requireSame checks that described has the same properties and types as the Go type, and requires exactly the
+// fields that the Go type always writes.
 func requireSame(t *testing.T, path string, goType reflect.Type, described schema) {
 	t.Helper()
 	switch goType.Kind() {
@@ -99,8 +99,8 @@ func requireSameFields(t *testing.T, path string, goType reflect.Type, described
 	require.ElementsMatch(t, required, described.Required, path)
 }
 
-// constantsOf returns the values of the constants of a string type, from the source: there
-// is no other list that could not be forgotten.
+// constantsOf parses the source for the values of a string type's constants, so that a new constant cannot be
+// forgotten.
 func constantsOf(t *testing.T, typeName string) []string {
 	t.Helper()
 	var values []string
