@@ -1,13 +1,11 @@
-// Package config turns the environment into validated values, once, at the start
-// of a program. Nothing below main reads the environment again.
+// Package config turns the environment into validated values once, at the start of a program. Nothing below
+// main reads the environment.
 //
-// One struct field is one setting: its tags name the variable and say what it
-// means, and everything that talks about settings (the parser, the listing of
-// `starter config`, docs/configuration.md) reads those tags. Defaults are Go
-// values in defaults.go. An empty variable counts as an unset one.
+// One struct field is one setting. Its tags name the variable and describe it. The parser, `starter config` and
+// docs/configuration.md all read these tags. Defaults are Go values in defaults.go. An empty variable counts as
+// unset.
 //
-// Load reports every problem at once: a value that does not parse, a value out of
-// range, settings that contradict each other, a prompt file that cannot be used,
-// and a CLAUDEOPS_ variable that does not exist, because a misspelled safety
-// setting must not pass unnoticed.
+// Load reports all problems together: values that do not parse or are out of range, settings that contradict
+// each other, prompt files that cannot be used, and unknown CLAUDEOPS_ variables. The last are errors because a
+// misspelled safety setting must not be ignored.
 package config

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// DurationList is a list of durations, separated by commas; "none" is the empty list.
+// DurationList is a list of durations. Its text form is separated by commas; "none" is the empty list.
 type DurationList []time.Duration
 
 // String formats d as text that parses back into d.
@@ -24,13 +24,13 @@ func (d DurationList) String() string {
 	return strings.Join(items, ",")
 }
 
-// PersonList is a list of people's names, separated by commas.
+// PersonList is a list of people's names. Its text form is separated by commas.
 type PersonList []string
 
 // String formats p as text that parses back into p.
 func (p PersonList) String() string { return strings.Join(p, ",") }
 
-// parseDurations reads a DurationList. Its errors complete "it must".
+// parseDurations parses a DurationList. Its errors complete the phrase "it must".
 func parseDurations(text string) (DurationList, error) {
 	if strings.TrimSpace(text) == noItems {
 		return DurationList{}, nil
@@ -46,7 +46,7 @@ func parseDurations(text string) (DurationList, error) {
 	return list, nil
 }
 
-// parsePeople reads a PersonList. Its errors complete "it must".
+// parsePeople parses a PersonList. Its errors complete the phrase "it must".
 func parsePeople(text string) (PersonList, error) {
 	var list PersonList
 	for item := range strings.SplitSeq(text, ",") {
@@ -59,13 +59,13 @@ func parsePeople(text string) (PersonList, error) {
 		}
 		list = append(list, item)
 	}
-	if len(list) == 0 { // an empty list lets everybody answer, and nobody writes that with commas
+	if len(list) == 0 { // an empty list would let everybody answer; nobody means that by writing only commas
 		return nil, errors.New("name at least one person; leave it unset if everybody may answer")
 	}
 	return list, nil
 }
 
-// validate records what is out of range.
+// validate records values that are out of range.
 func (g Gate) validate(p *problems) {
 	p.must("GATE_TIMEOUT", g.Timeout >= 0, "be 0s (no gates) or more")
 	before := time.Duration(0)

@@ -34,7 +34,7 @@ func TestGatesAsConfigured(t *testing.T) {
 		[]bool{policy.Tiers[0].AbortOnTimeout, policy.Tiers[1].AbortOnTimeout, policy.Tiers[2].AbortOnTimeout})
 	require.Empty(t, load(t, "CLAUDEOPS_GATE_REMIND=none").Policy().Gate.Remind)
 	require.Zero(t, load(t, "CLAUDEOPS_GATE_TIMEOUT=0s").Policy().Gate.Timeout)
-	load(t, "CLAUDEOPS_GATE_TIMEOUT=10m") // the reminders of the default come too late, and do no harm
+	load(t, "CLAUDEOPS_GATE_TIMEOUT=10m") // the default reminders come after that timeout; this is allowed
 }
 
 func TestGatesThatCannotBe(t *testing.T) {
@@ -56,8 +56,8 @@ func TestGatesThatCannotBe(t *testing.T) {
 	}
 }
 
-// FuzzParseDurations holds the parser to this: it does not panic, and what String writes reads back
-// as the same.
+// FuzzParseDurations checks that the parser does not panic, and that its results survive String and parsing
+// again.
 func FuzzParseDurations(f *testing.F) {
 	for _, seed := range []string{"1h,6h,24h", "none", "1h30m", ",,", "-1ns"} {
 		f.Add(seed)

@@ -10,15 +10,15 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Limit is an escalation.Limit as a variable holds it. It is a type without UnmarshalText, which
-// the env package would prefer to our parser and its sentences.
+// Limit is an escalation.Limit without UnmarshalText. The env package would prefer that method to our parser,
+// which has better error messages.
 type Limit escalation.Limit
 
 // String formats l as text that parses back into l.
 func (l Limit) String() string { return escalation.Limit(l).String() }
 
-// Overrides are the limits of single services, by the service's name. As text they are items
-// such as jellyfin:restart=4/4h, separated by semicolons or line breaks.
+// Overrides holds the limits of single services by service name. Its text form lists items such as
+// jellyfin:restart=4/4h, separated by semicolons or line breaks.
 type Overrides map[string]escalation.ServiceCooldowns
 
 // String formats o as text that parses back into o.
@@ -36,7 +36,7 @@ func (o Overrides) String() string {
 	return strings.Join(items, ";")
 }
 
-// parseOverrides reads Overrides. Its errors tell everything that is wrong, and complete "it must".
+// parseOverrides parses Overrides. Its error lists all problems and completes the phrase "it must".
 func parseOverrides(text string) (Overrides, error) {
 	overrides := Overrides{}
 	var found []string
@@ -55,8 +55,8 @@ func parseOverrides(text string) (Overrides, error) {
 	return overrides, nil
 }
 
-// add reads one item. The limit follows the last equals sign and the kind the last colon, because a
-// service's name may hold both. Its error follows the item.
+// add parses one item. The limit follows the last equals sign and the kind the last colon, because service
+// names may contain both characters. The error's text is meant to follow the item's.
 func (o Overrides) add(item string) error {
 	equals := strings.LastIndex(item, "=")
 	if equals < 0 {
@@ -102,7 +102,7 @@ func (o Overrides) set(service string, kind escalation.ActionKind, limit escalat
 	return nil
 }
 
-// parseLimit reads a limit. Its errors complete "it must".
+// parseLimit parses a limit. Its errors complete the phrase "it must".
 func parseLimit(value string) (any, error) {
 	limit, err := escalation.ParseLimit(value)
 	if err != nil {
@@ -111,7 +111,7 @@ func parseLimit(value string) (any, error) {
 	return Limit(limit), nil
 }
 
-// validate records what is out of range.
+// validate records values that are out of range.
 func (l Limits) validate(p *problems) {
 	p.must("CHAIN_BUDGET_USD", isBudget(l.ChainBudgetUSD), noCap)
 	p.must("DAY_BUDGET_USD", isBudget(l.DayBudgetUSD), noCap)

@@ -8,9 +8,9 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Load reads the configuration from environ, which is in the form of os.Environ. It
-// reads the prompt files that environ names, and changes nothing. If anything is wrong
-// the error is an *Error with every problem, and the Config is not to be used.
+// Load reads the configuration from environ, which has the form of os.Environ. It also reads the prompt files
+// named there; it changes nothing. On failure the error is an *Error with all problems, and the Config must not
+// be used.
 func Load(environ []string) (Config, error) {
 	vars := env.ToMap(environ)
 	cfg := defaults()
@@ -36,18 +36,18 @@ func Load(environ []string) (Config, error) {
 	return cfg, nil
 }
 
-// surroundings are the variables of others that defaults depend on.
+// surroundings holds the variables of other programs that defaults depend on.
 type surroundings struct {
 	home         string // HOME
 	xdgState     string // XDG_STATE_HOME
 	claudeConfig string // CLAUDE_CONFIG_DIR, the CLI's own variable
 }
 
-// userLogin is the value of CLAUDEOPS_CLAUDE_CONFIG_DIR that stands for the login of the
-// user who runs this program.
+// userLogin is the value of CLAUDEOPS_CLAUDE_CONFIG_DIR that selects the login of the user who runs this
+// program.
 const userLogin = "login"
 
-// resolve makes the paths that are given absolute, and fills in what is derived from other settings.
+// resolve makes configured paths absolute and fills in the settings derived from others.
 func resolve(c *Config, around surroundings, p *problems) {
 	absolute := func(name string, path *string) {
 		if !p.given(name) {
@@ -67,7 +67,8 @@ func resolve(c *Config, around surroundings, p *problems) {
 		c.State.DatabaseURL = fileURL(filepath.Join(c.State.Dir, "claudeops.db"))
 	}
 	if c.State.Transcripts == "" && c.State.Dir != "" {
-		// Beside the state directory and not in it: an archive is there to survive its loss.
+		// The archive lies beside the state directory, not in it, so that it survives the loss of that
+		// directory.
 		c.State.Transcripts = locationOf(c.State.Dir + "-transcripts")
 	}
 	resolveAccount(&c.Claude, p)
@@ -103,7 +104,7 @@ func resolveConfigDir(c *Claude, agentsDir string, around surroundings, p *probl
 	}
 }
 
-// void reports whether rule is about a tool that t does not have.
+// void reports whether rule names a tool that t does not have.
 func (t Tier) void(rule string) bool {
 	tool := toolOf(rule)
 	return !fromServer(tool) && !slices.Contains(t.Tools, tool)

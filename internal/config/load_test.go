@@ -14,7 +14,7 @@ import (
 
 const home = "HOME=/home/someone"
 
-// load reads the settings given, in an otherwise empty environment.
+// load loads the given settings in an otherwise empty environment.
 func load(t *testing.T, settings ...string) Config {
 	t.Helper()
 	cfg, err := Load(append([]string{home}, settings...))
@@ -22,7 +22,7 @@ func load(t *testing.T, settings ...string) Config {
 	return cfg
 }
 
-// problemsOf returns what is wrong with the settings given, one sentence each.
+// problemsOf returns the problems of the given settings, one sentence each.
 func problemsOf(t *testing.T, settings ...string) []Problem {
 	t.Helper()
 	cfg, err := Load(append([]string{home}, settings...))

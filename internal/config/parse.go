@@ -14,11 +14,11 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// parse puts the values of p.vars into cfg and records those that cannot be read. Fields
-// whose variable is unset or empty keep what they hold.
+// parse stores the values of p.vars in cfg and records those that cannot be parsed. Fields keep their value if
+// the variable is unset or empty.
 func parse(cfg *Config, p *problems) {
-	// The library's errors name the Go field, which several variables share. Its OnSet
-	// hook runs just before the parser does, and so tells the variable.
+	// The library's errors name the Go field, which several variables share. Its OnSet hook runs just before
+	// the parser and gets the variable's name.
 	current := ""
 	err := env.ParseWithOptions(cfg, env.Options{
 		Prefix:      Prefix,
@@ -36,21 +36,21 @@ func parse(cfg *Config, p *problems) {
 		var field env.ParseError
 		var value *valueError
 		if !errors.As(err, &field) || !errors.As(field.Err, &value) {
-			value = &valueError{variable: current, sentence: err.Error()} // the library's own; no type of ours causes it
+			value = &valueError{variable: current, sentence: err.Error()} // an error of the library itself; no type of ours causes one
 		}
 		p.add(strings.TrimPrefix(value.variable, Prefix), value.sentence)
 	}
 }
 
-// valueError carries a problem through the library.
+// valueError passes a problem through the library.
 type valueError struct {
 	variable, sentence string
 }
 
 func (e *valueError) Error() string { return e.sentence }
 
-// parsers returns one parser for each type of setting. Their errors complete "it must",
-// and pass through explain.
+// parsers returns a parser for each type of setting. Their errors complete the phrase "it must" and are
+// converted by explain.
 func parsers(explain func(value string, err error) error) map[reflect.Type]env.ParserFunc {
 	of := func(parse env.ParserFunc) env.ParserFunc {
 		return func(value string) (any, error) {
@@ -128,7 +128,7 @@ func parseTier(value string) (any, error) {
 	return nil, errors.New("be 1, 2 or 3")
 }
 
-// oneOf returns a parser that accepts exactly the values allowed.
+// oneOf returns a parser that accepts only the values in allowed.
 func oneOf[T ~string](allowed ...T) env.ParserFunc {
 	return func(value string) (any, error) {
 		if parsed := T(value); slices.Contains(allowed, parsed) {

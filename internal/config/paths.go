@@ -11,26 +11,26 @@ import (
 
 const sqliteScheme = "sqlite"
 
-// fileURL spells path as CLAUDEOPS_DATABASE_URL does.
+// fileURL formats path in the syntax of CLAUDEOPS_DATABASE_URL.
 func fileURL(path string) string {
 	return (&url.URL{Scheme: sqliteScheme, Path: path}).String()
 }
 
-// DatabaseFile returns the path of the SQLite database that s names, or "" if DatabaseURL is
-// not the plain URL of a file, which Load does not let through.
+// DatabaseFile returns the path of the SQLite database, or "" if DatabaseURL is not the plain URL of a file.
+// Load rejects such URLs.
 func (s State) DatabaseFile() string {
 	parsed, err := url.Parse(s.DatabaseURL)
 	if err != nil || !filepath.IsAbs(parsed.Path) || parsed.Path == "/" {
 		return ""
 	}
 	if *parsed != (url.URL{Scheme: sqliteScheme, Path: parsed.Path, RawPath: parsed.RawPath}) {
-		return "" // a host, a user, parameters: they would be ignored without a word
+		return "" // a host, a user or parameters would be ignored silently
 	}
 	return parsed.Path
 }
 
-// stateDir is the directory for Claude Ops below the user's one for state, or "" if there
-// is none. A relative XDG_STATE_HOME does not count, as the XDG specification demands.
+// stateDir returns Claude Ops' directory below the user's state directory, or "" if there is none. A relative
+// XDG_STATE_HOME is ignored, as the XDG specification requires.
 func (s surroundings) stateDir() string {
 	switch {
 	case filepath.IsAbs(s.xdgState):
@@ -42,9 +42,9 @@ func (s surroundings) stateDir() string {
 	}
 }
 
-// absolute cleans path, and expands a leading ~/, which no shell does in an environment file. It
-// refuses a relative path: to programs that start in different directories it means different
-// places, and they would keep records of their own. Its errors complete "it must".
+// absolute cleans path and expands a leading ~/, because no shell does so in an environment file. It rejects
+// relative paths: programs started in different directories would resolve them differently and keep separate
+// records. Its errors complete the phrase "it must".
 func (s surroundings) absolute(path string) (string, error) {
 	if rest, found := strings.CutPrefix(path, "~/"); found {
 		if !filepath.IsAbs(s.home) {
@@ -58,7 +58,7 @@ func (s surroundings) absolute(path string) (string, error) {
 	return filepath.Clean(path), nil
 }
 
-// contains reports whether path is dir or lies below it. Both are absolute.
+// contains reports whether path is dir or lies below it. Both must be absolute.
 func contains(dir, path string) bool {
 	relative, err := filepath.Rel(dir, path)
 	return err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
@@ -76,8 +76,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// AgentsDir returns the directory that holds those in which agents write: the state directory, or one beside it
-// where agents run as another user, because that one has no access to the worker's own.
+// AgentsDir returns the parent of the directories in which agents write. It is the state directory, or a
+// directory beside it if agents run as another user, who has no access to the worker's own.
 func (c Config) AgentsDir() string {
 	if c.Claude.AgentUser == "" || c.State.Dir == "" {
 		return c.State.Dir
@@ -85,8 +85,8 @@ func (c Config) AgentsDir() string {
 	return c.State.Dir + "-agents"
 }
 
-// MakeDirs creates the directories that Claude Ops owns, for their owner only, and makes
-// sure that it can write there. Its error joins one sentence for each that it cannot use.
+// MakeDirs creates Claude Ops' own directories, accessible to their owner only, and checks that they are
+// writable. The error joins one sentence for each directory that is not usable.
 func (c Config) MakeDirs() error {
 	dirs := []ownDir{{c.State.Dir, "STATE_DIR", nil}}
 	if c.Claude.Account != nil {
@@ -111,8 +111,8 @@ func (c Config) MakeDirs() error {
 	return errors.Join(failures...)
 }
 
-// ownDir is a directory of ours, the setting that moves it elsewhere, and what sets its owner and mode; nil leaves it
-// to this process's user.
+// ownDir is one of Claude Ops' own directories, the setting for its location, and the function that sets its
+// owner and mode; nil leaves it to this process's user.
 type ownDir struct {
 	path, setting string
 	hand          func(path string) error
@@ -127,12 +127,12 @@ func (d ownDir) make() error {
 	return err
 }
 
-// passThrough lets every user pass through a directory, and nobody else read it.
+// passThrough lets other users pass through a directory, but not list it.
 func passThrough(path string) error {
-	return os.Chmod(path, 0o711) //nolint:gosec // what is in it has modes of its own
+	return os.Chmod(path, 0o711) //nolint:gosec // its entries have modes of their own
 }
 
-// own makes the account the owner of a directory; with a nil account it stays as it is.
+// own makes the account the owner of a directory. A nil account changes nothing.
 func (a *Account) own(path string) error {
 	if a == nil {
 		return nil
@@ -140,8 +140,8 @@ func (a *Account) own(path string) error {
 	return os.Lchown(path, a.UID, a.GID)
 }
 
-// makeWritable creates dir if it is missing, and writes and removes a file in it: modes
-// alone tell nothing about a read-only or full file system.
+// makeWritable creates dir if it is missing, then writes and removes a file in it, because modes do not show a
+// read-only or full file system.
 func makeWritable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

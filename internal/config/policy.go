@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// LoadPolicy returns what the agents of each tier may do: the file that the configuration names, or the built-in policy.
+// LoadPolicy returns the policy that the guard enforces: the configured file or the built-in one.
 func (g Guard) LoadPolicy() (*guard.Policy, error) {
 	if g.PolicyFile == "" {
 		return guard.ParsePolicy(deploy.Policy)
@@ -21,7 +21,7 @@ func (g Guard) LoadPolicy() (*guard.Policy, error) {
 	return guard.ParsePolicy(text)
 }
 
-// validate reads the policy that is named, so that one that cannot be used fails the start of the program.
+// validate reads the configured policy, so that an invalid one fails the start of the program.
 func (g Guard) validate(p *problems) {
 	if g.PolicyFile == "" {
 		return

@@ -26,7 +26,7 @@ func TestLoadPolicy(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// BenchmarkLoadPolicy tells what every start of a process that asks the guard costs.
+// BenchmarkLoadPolicy measures a cost of every process that starts a guard.
 func BenchmarkLoadPolicy(b *testing.B) {
 	for b.Loop() {
 		if _, err := (Guard{}).LoadPolicy(); err != nil {

@@ -2,9 +2,9 @@ package config
 
 import "slices"
 
-// temporalPorts are the usual ports of Temporal and of its Web UI, which `starter up` opens unless it is given
-// others.
+// temporalPorts are the default ports of Temporal and its Web UI. `starter up` opens them unless others are
+// given.
 var temporalPorts = []int{7233, 8233}
 
-// TemporalPorts returns the usual ports of Temporal and of its Web UI.
+// TemporalPorts returns the default ports of Temporal and its Web UI.
 func TemporalPorts() []int { return slices.Clone(temporalPorts) }

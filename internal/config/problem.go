@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with the environment.
+// Problem is one defect of the environment.
 type Problem struct {
-	// Variable is the full name of the variable that it is about.
+	// Variable is the full name of the variable.
 	Variable string
-	// Sentence says what is wrong and what is allowed. It names the variable, and the
-	// value unless that is secret.
+	// Sentence describes the problem and the allowed values. It names the variable and, unless it is secret,
+	// the value.
 	Sentence string
 }
 
-// Error is everything that is wrong with the environment.
+// Error lists all defects of the environment.
 type Error struct {
 	Problems []Problem
 }
 
-// Error returns one line for a single problem, else a heading and a line for each.
+// Error returns one line for a single problem, otherwise a heading and a line for each.
 func (e *Error) Error() string {
 	if len(e.Problems) == 1 {
 		return "configuration: " + e.Problems[0].Sentence
@@ -33,15 +33,15 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// problems collects what is wrong. It keeps the first problem of each variable: what
-// follows from a value that could not even be read would only confuse.
+// problems collects the defects. It keeps only the first problem of each variable, because checks of a value
+// that did not parse would report misleading ones.
 type problems struct {
 	vars map[string]string
 	list []Problem
 	seen map[string]bool
 }
 
-// add records that the variable called Prefix+name is wrong, in the words of sentence.
+// add records a problem with the variable called Prefix+name.
 func (p *problems) add(name, sentence string) {
 	variable := Prefix + name
 	if p.seen[variable] {
@@ -54,15 +54,15 @@ func (p *problems) add(name, sentence string) {
 	p.list = append(p.list, Problem{Variable: variable, Sentence: sentence})
 }
 
-// must records a problem unless ok. format and args complete "it must".
+// must records a problem unless ok. format and args complete the phrase "it must".
 func (p *problems) must(name string, ok bool, format string, args ...any) {
 	if !ok {
 		p.add(name, mustSentence(Prefix+name, p.vars[Prefix+name], fmt.Sprintf(format, args...)))
 	}
 }
 
-// given reports whether the environment sets Prefix+name. Checks across settings ask,
-// because a default must never contradict what somebody did set.
+// given reports whether the environment sets Prefix+name. Checks across settings use it to skip defaults, which
+// must never contradict a value that an operator did set.
 func (p *problems) given(name string) bool { return p.vars[Prefix+name] != "" }
 
 func (p *problems) err() error {
@@ -72,8 +72,8 @@ func (p *problems) err() error {
 	return &Error{Problems: p.list}
 }
 
-// mustSentence says that variable, which has value, must do what. It shows no value of
-// secretVariables, and no more than the beginning of a long one.
+// mustSentence returns the sentence that variable, which has value, must do what. It omits the values of
+// secretVariables and truncates long ones.
 func mustSentence(variable, value, what string) string {
 	const shown = 120
 	switch {

@@ -196,7 +196,7 @@ func TestUnknownSettings(t *testing.T) {
 func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	load(t, "CLAUDE_CONFIG_DIR=/x", "CLAUDEOPSY=1", "PATH=/bin", "TEMPORAL_ADDRESS=x",
-		// What Kubernetes sets for Services called claudeops and claudeops-ui.
+		// Kubernetes sets these for Services called claudeops and claudeops-ui.
 		"CLAUDEOPS_SERVICE_HOST=10.0.0.1", "CLAUDEOPS_SERVICE_PORT=80", "CLAUDEOPS_SERVICE_PORT_HTTP=80",
 		"CLAUDEOPS_PORT=tcp://10.0.0.1:80", "CLAUDEOPS_PORT_80_TCP=tcp://10.0.0.1:80", "CLAUDEOPS_PORT_80_TCP_ADDR=10.0.0.1",
 		"CLAUDEOPS_UI_SERVICE_HOST=10.0.0.1", "CLAUDEOPS_UI_PORT=tcp://10.0.0.1:80")

@@ -8,32 +8,31 @@ import (
 	"strings"
 )
 
-// RuleList is a list of tool names or permission rules. As text its items are separated
-// by commas or line breaks; a comma inside parentheses belongs to its item. "none" is the
-// empty list.
+// RuleList is a list of tool names or permission rules. Its text form is separated by commas or line breaks;
+// commas inside parentheses do not separate. "none" is the empty list.
 type RuleList []string
 
 // String formats r as text that parses back into r.
 func (r RuleList) String() string { return strings.Join(r, ",") }
 
-// NameList is a list of names of environment variables, separated by commas. A name that
-// ends in "*" stands for every one that begins so.
+// NameList is a list of environment variables. Its text form is separated by commas. A name that ends in "*"
+// matches every name with that beginning.
 type NameList []string
 
 // String formats n as text.
 func (n NameList) String() string { return strings.Join(n, ",") }
 
-// PathList is a list of absolute paths, separated by commas.
+// PathList is a list of absolute paths. Its text form is separated by commas.
 type PathList []string
 
 // String formats p as text that parses back into p.
 func (p PathList) String() string { return strings.Join(p, ",") }
 
-// SecretList is a list of URLs that hold credentials, separated by blanks, or by commas in
-// front of the next URL: a comma inside a URL belongs to it.
+// SecretList is a list of URLs that contain credentials. Its text form is separated by blanks, or by commas
+// before the next URL; other commas belong to the URL.
 type SecretList []string
 
-// String tells how many there are, and nothing of them.
+// String returns the number of URLs and nothing of their content.
 func (s SecretList) String() string {
 	if len(s) == 0 {
 		return ""
@@ -48,7 +47,7 @@ var (
 	nameShape = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 )
 
-// parseRules reads a RuleList. Its errors complete "it must".
+// parseRules parses a RuleList. Its errors complete the phrase "it must".
 func parseRules(text string) (RuleList, error) {
 	if strings.TrimSpace(text) == noItems {
 		return nil, nil
@@ -65,7 +64,7 @@ func parseRules(text string) (RuleList, error) {
 	return items, nil
 }
 
-// splitRules cuts text at the commas and line breaks that are outside parentheses.
+// splitRules splits text at commas and line breaks outside parentheses.
 func splitRules(text string) ([]string, error) {
 	var items []string
 	start, depth := 0, 0
@@ -100,7 +99,7 @@ func splitRules(text string) ([]string, error) {
 	return items, nil
 }
 
-// parseNames reads a NameList. Its errors complete "it must".
+// parseNames parses a NameList. Its errors complete the phrase "it must".
 func parseNames(text string) (NameList, error) {
 	var names NameList
 	for part := range strings.SplitSeq(text, ",") {
@@ -116,7 +115,7 @@ func parseNames(text string) (NameList, error) {
 	return names, nil
 }
 
-// parsePaths reads a PathList. Its errors complete "it must".
+// parsePaths parses a PathList. Its errors complete the phrase "it must".
 func parsePaths(text string) (PathList, error) {
 	var paths PathList
 	for part := range strings.SplitSeq(text, ",") {
@@ -132,20 +131,19 @@ func parsePaths(text string) (PathList, error) {
 	return paths, nil
 }
 
-// nextURL is the comma between two URLs.
+// nextURL matches the comma between two URLs.
 var nextURL = regexp.MustCompile(`,\s*([A-Za-z][A-Za-z0-9+.-]*://)`)
 
-// parseSecrets reads a SecretList.
+// parseSecrets parses a SecretList.
 func parseSecrets(text string) SecretList {
 	return strings.Fields(nextURL.ReplaceAllString(strings.TrimSuffix(text, ","), " $1"))
 }
 
-// toolOf returns the tool that a rule is about: "Bash" for "Bash(docker ps:*)".
+// toolOf returns the tool named by a rule: "Bash" for "Bash(docker ps:*)".
 func toolOf(rule string) string {
 	tool, _, _ := strings.Cut(rule, "(")
 	return tool
 }
 
-// fromServer reports whether a tool comes from an MCP server. Such tools are not named
-// among the built-in ones.
+// fromServer reports whether a tool comes from an MCP server. Such tools are not in the list of built-in ones.
 func fromServer(tool string) bool { return strings.HasPrefix(tool, "mcp__") }

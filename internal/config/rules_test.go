@@ -29,8 +29,8 @@ func TestParseRules(t *testing.T) {
 	}
 }
 
-// FuzzParseRules holds the parser to this: it does not panic, its items are rules, and what
-// String writes reads back as the same list.
+// FuzzParseRules checks that the parser does not panic, that its items are rules, and that its results survive
+// String and parsing again.
 func FuzzParseRules(f *testing.F) {
 	for _, seed := range []string{"Bash(docker ps:*),Read(./**)", "none", "a,,b", `Bash(\),\()`, "((", "Bash(a\n,b)"} {
 		f.Add(seed)

@@ -5,18 +5,18 @@ import (
 	"strconv"
 )
 
-// Account is a user of this system.
+// Account is a user account of this system.
 type Account struct {
 	Name     string
 	UID, GID int
-	// Groups are all of its groups.
+	// Groups holds the IDs of all its groups.
 	Groups []int
 }
 
 const agentUser = "AGENT_USER"
 
-// resolveAccount looks up whom agents run as. Whether this program may change users is another's to check: a
-// starter that only looks at chains need not.
+// resolveAccount looks up the user that agents run as. It does not check whether this program may change users:
+// a starter that only reads chains need not.
 func resolveAccount(c *Claude, p *problems) {
 	if c.AgentUser == "" {
 		return
@@ -55,7 +55,7 @@ func lookUp(name string) (*Account, error) {
 	return account, nil
 }
 
-// validateSandbox checks what contradicts a user of the agents' own.
+// validateSandbox records settings that contradict a separate user for agents.
 func (c Config) validateSandbox(p *problems) {
 	if c.Claude.AgentUser == "" {
 		return

@@ -8,32 +8,32 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Setting describes one variable: what it is for, and what it is now.
+// Setting describes one variable and its current value.
 type Setting struct {
 	// Name is the variable's full name.
 	Name string `json:"name"`
-	// Group is the heading that it belongs under.
+	// Group is the heading under which it is listed.
 	Group string `json:"group"`
-	// Value is the value in force, in the spelling that the variable takes. Secrets are masked.
+	// Value is the current value, in the syntax of the variable. Secrets are masked.
 	Value string `json:"value"`
-	// Default is what holds when the variable is unset: a value, or how it is derived.
+	// Default is the value for an unset variable, or a description of how it is derived.
 	Default string `json:"default"`
-	// Meaning says what the setting does, and which values it takes.
+	// Meaning describes the setting's effect and its allowed values.
 	Meaning string `json:"meaning"`
-	// Secret says that Value may hide something.
+	// Secret reports whether Value may be masked.
 	Secret bool `json:"secret"`
-	// FromEnv says that the environment sets the variable.
+	// FromEnv reports whether the environment sets the variable.
 	FromEnv bool `json:"from_env"`
 }
 
-// databaseVariable is the one secret whose value may be harmless.
+// databaseVariable is the only secret variable whose value can be shown in some cases.
 const databaseVariable = Prefix + "DATABASE_URL"
 
-// secretVariables are the variables whose values may hold credentials. A test holds them to
-// the secret tags.
+// secretVariables lists the variables whose values may contain credentials. A test compares them with the
+// secret tags.
 var secretVariables = []string{databaseVariable, Prefix + "NOTIFY_URLS"}
 
-// Settings lists every setting of c, in the order in which they are declared.
+// Settings returns all settings of c in the order of declaration.
 func (c Config) Settings() []Setting {
 	builtIn := leaves(defaults())
 	settings := make([]Setting, 0, len(builtIn))
@@ -58,16 +58,16 @@ func (c Config) Settings() []Setting {
 	return settings
 }
 
-// leaf is one field that holds a setting.
+// leaf is a field that holds a setting.
 type leaf struct {
-	name  string // the variable's, in full
+	name  string // full name of the variable
 	group string
 	tag   reflect.StructTag
 	value reflect.Value
 }
 
-// leaves lists the settings of cfg in the order of their declaration. It reads the
-// tags as the env package does; a test holds the two to the same names.
+// leaves returns the fields of cfg that hold settings, in the order of declaration. It reads the tags as the
+// env package does; a test compares the names found by both.
 func leaves(cfg Config) []leaf {
 	var found []leaf
 	var walk func(value reflect.Value, prefix, group string)
@@ -92,7 +92,7 @@ func leaves(cfg Config) []leaf {
 	return found
 }
 
-// format spells a setting's value as its variable takes it.
+// format formats a setting's value in the syntax of its variable.
 func format(value reflect.Value) string {
 	switch typed := value.Interface().(type) {
 	case time.Duration:
@@ -126,8 +126,7 @@ func format(value reflect.Value) string {
 	}
 }
 
-// mask hides what could be a credential in the URL of a database: all of it, unless it is
-// the plain URL of a file.
+// mask replaces the database URL unless it is the plain URL of a file, because it may contain credentials.
 func mask(state State) string {
 	if state.DatabaseFile() == "" {
 		return "(not shown)"

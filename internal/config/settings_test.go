@@ -42,7 +42,8 @@ func TestEverySettingIsDescribed(t *testing.T) {
 	}
 }
 
-// Every value that the listing shows can be copied into the environment and means the same.
+// TestListedValuesCanBeSet checks that every value of the listing can be copied into the environment and then
+// means the same.
 func TestListedValuesCanBeSet(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -148,32 +149,31 @@ const documentHead = `# Configuration
 
 <!-- Written by the tests of internal/config (go test ./internal/config -update). Do not edit. -->
 
-Claude Ops is configured by environment variables. They are read once, when a program starts; a
-chain keeps the values that it started with. An empty variable counts as an unset one. Whatever
-is wrong is reported at once, also a variable that begins with ` + "`CLAUDEOPS_`" + ` and does not exist.
-` + "`starter config`" + ` prints every setting with the value in force.
+Configure Claude Ops with environment variables. Each program reads them once, when it starts. A running chain keeps the
+values that it started with. An empty variable counts as unset. All errors are reported together; an unknown variable that
+begins with ` + "`CLAUDEOPS_`" + ` is an error, too. ` + "`starter config`" + ` prints every setting with its current value.
 
-The connection to Temporal follows Temporal's own settings: ` + "`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`," + `
-` + "`TEMPORAL_API_KEY`" + `, TLS, and the profiles of ` + "`temporal.toml`" + `. Where they name no address, or that of the
-` + "`starter up`" + ` that runs on the state directory, it goes to that one, with the token that is kept there.
+The connection to Temporal follows Temporal's own settings: ` + "`TEMPORAL_ADDRESS`" + `, ` + "`TEMPORAL_NAMESPACE`" + `, ` + "`TEMPORAL_API_KEY`" + `, TLS,
+and the profiles of ` + "`temporal.toml`" + `. If these name no address, or the address of a ` + "`starter up`" + ` with the same state directory, the
+programs connect to that server with the token in the state directory.
 `
 
-// notes stand below the heading of a group.
+// notes are printed below a group's heading.
 var notes = map[string]string{
-	"Tiers": `A tool that is not in a tier's tools does not exist for the agent. On every call of the others the policy decides:
-see Permissions. ` + "`..._ALLOWED_TOOLS` and `..._DISALLOWED_TOOLS`" + ` only narrow it, by permission rules of the CLI. In a rule such
-as ` + "`Bash(docker restart:*)`" + ` a star stands for anything; a rule that denies wins; and beyond the rules the CLI runs commands that
-it knows to read only. Lists are separated by commas or line breaks; a comma inside parentheses belongs to its rule. In a dry
-run every tier has the tools, permissions and rules of tier 1.`,
-	"Permissions": `The policy says what each tier may do: which programs with which options and arguments, which files and hosts, and what
-no tier does. What it does not list is refused at tiers 1 and 2. ` + "`starter policy explain --tier 1`" + ` lists it in words.`,
-	"Prompts": `A file takes the place of the built-in instructions of a tier, whether the tier starts afresh, from a
-handoff or in a resumed conversation. What a person asked for, the handoff, the permissions, the dry
-run, the rules and the form of the verdict always follow it and need not be repeated.
+	"Tiers": `The agent can only use the tools in the list of its tier. The policy decides on every call: see Permissions.
+` + "`..._ALLOWED_TOOLS`" + ` and ` + "`..._DISALLOWED_TOOLS`" + ` only narrow the policy with permission rules of the CLI. In a rule such as
+` + "`Bash(docker restart:*)`" + ` a star matches anything. A rule that denies overrides the others. Commands that the CLI knows to be
+read-only run without a rule. Separate lists with commas or line breaks; a comma inside parentheses belongs to its rule. In a
+dry run every tier has the tools, permissions and rules of tier 1.`,
+	"Permissions": `The policy says what each tier may do: programs with their options and arguments, files, hosts, and what no tier may do. At
+tiers 1 and 2 everything that it does not list is denied. ` + "`starter policy explain --tier 1`" + ` describes it in words.`,
+	"Prompts": `A file replaces the built-in instructions of a tier. It is used whether the tier starts fresh, from a handoff or in a
+resumed conversation. Do not repeat what always follows it: the person's request, the handoff, the permissions, the dry run,
+the rules and the form of the verdict.
 
-A file is a Go template (` + "`text/template`" + `) over ` + "`.Tier`, `.Resumed`, `.DryRun`, `.Services`, `.Request`," + `
-` + "`.Guidance`, `.Handoff`, `.Brief` (what the policy grants, as Markdown), `.Allowed` and `.Denied` (the rules that narrow it); `{{if .Resumed}}`" + ` tells
-the forms apart. Two plain braces are written ` + "`{{\"{{\"}}`" + `. Each file is tried out at the start, and an error names file and line.`,
+A file is a Go template (` + "`text/template`" + `) with ` + "`.Tier`" + `, ` + "`.Resumed`" + `, ` + "`.DryRun`" + `, ` + "`.Services`" + `, ` + "`.Request`" + `, ` + "`.Guidance`" + `, ` + "`.Handoff`" + `,
+` + "`.Brief`" + ` (what the policy grants, as Markdown), ` + "`.Allowed`" + ` and ` + "`.Denied`" + ` (the rules that narrow it). Use ` + "`{{if .Resumed}}`" + ` to
+distinguish the forms. Write two plain braces as ` + "`{{\"{{\"}}`" + `. Each file is tried at the start; an error names file and line.`,
 }
 
 // documentation renders docs/configuration.md.

@@ -5,18 +5,18 @@ import (
 	"path/filepath"
 )
 
-// NoTranscripts is the value of CLAUDEOPS_TRANSCRIPTS that stands for no archive.
+// NoTranscripts is the value of CLAUDEOPS_TRANSCRIPTS that disables the archive.
 const NoTranscripts = "none"
 
-// directoryScheme is the scheme of an archive that is a directory.
+// directoryScheme is the URL scheme of an archive in a directory.
 const directoryScheme = "file"
 
-// locationOf spells the directory dir as CLAUDEOPS_TRANSCRIPTS does.
+// locationOf formats the directory dir in the syntax of CLAUDEOPS_TRANSCRIPTS.
 func locationOf(dir string) string {
 	return (&url.URL{Scheme: directoryScheme, Path: dir}).String()
 }
 
-// TranscriptsDir returns the directory that the archive of transcripts is, or "" if it is none.
+// TranscriptsDir returns the directory of the transcript archive, or "" if the archive is not a directory.
 func (s State) TranscriptsDir() string {
 	parsed, err := url.Parse(s.Transcripts)
 	if err != nil || parsed.Scheme != directoryScheme {
@@ -25,15 +25,14 @@ func (s State) TranscriptsDir() string {
 	return parsed.Path
 }
 
-// validateTranscripts checks the location of the archive as far as it can be checked without
-// asking for it.
+// validateTranscripts checks the location of the archive without connecting to it.
 func validateTranscripts(location string, p *problems) {
 	if !p.given("TRANSCRIPTS") || location == NoTranscripts {
 		return
 	}
 	parsed, err := url.Parse(location)
 	switch {
-	case err != nil: // whatever it is, a password may be in it
+	case err != nil: // the value is not shown: it may contain a password
 		p.add("TRANSCRIPTS", Prefix+"TRANSCRIPTS (value not shown): it must be a URL, or "+NoTranscripts+".")
 		return
 	case parsed.User != nil:

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Kubernetes puts the address of every Service of a namespace into its pods. A Service
-// called claudeops, or claudeops-something, gives these names.
+// Kubernetes puts the address of every Service of a namespace into its pods. A Service called claudeops or
+// claudeops-something produces these names.
 var (
 	serviceLink  = regexp.MustCompile(`(^|_)(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 	serviceValue = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 
-// reportUnknown records every variable of vars that looks like one of ours and is none.
-// It never shows a value: a misspelled name may hold a secret.
+// reportUnknown records every variable of vars that looks like a setting of Claude Ops but is not known. It
+// never shows a value: a misspelled name may hold a secret.
 func reportUnknown(vars map[string]string, known []string, p *problems) {
 	for _, variable := range slices.Sorted(maps.Keys(vars)) {
 		name, ours := ourName(variable)
@@ -33,8 +33,8 @@ func reportUnknown(vars map[string]string, known []string, p *problems) {
 	}
 }
 
-// ourName returns variable without our prefix, also if that is misspelled the way that
-// hands and shells do: in lower case, or as CLAUDE_OPS_.
+// ourName returns variable without our prefix. It also accepts common misspellings of the prefix: lower case,
+// and CLAUDE_OPS_.
 func ourName(variable string) (name string, ours bool) {
 	upper := strings.ToUpper(variable)
 	for _, prefix := range []string{Prefix, "CLAUDE_OPS_"} {
@@ -52,12 +52,12 @@ func isServiceLink(name, value string) bool {
 	return (name == "PORT" || strings.HasSuffix(name, "_PORT")) && serviceValue.MatchString(value)
 }
 
-// misnomers are names that people expect, and whose nearest spelling is another setting.
+// misnomers maps names that people expect to the real ones, where the nearest spelling is another setting.
 var misnomers = map[string]string{
 	Prefix + "TIER1_PROMPT": Prefix + "PROMPT",
 }
 
-// nearest returns the known name that variable is most likely a misspelling of, or "".
+// nearest returns the known name that variable most likely misspells, or "".
 func nearest(variable string, known []string) string {
 	if meant, found := misnomers[variable]; found {
 		return meant
@@ -71,8 +71,8 @@ func nearest(variable string, known []string) string {
 	return best
 }
 
-// distance is the Levenshtein distance of a and b in bytes: how many must be inserted,
-// deleted or replaced to turn one into the other.
+// distance returns the Levenshtein distance of a and b in bytes: the number of insertions, deletions and
+// replacements that turn one into the other.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/prompts"
 )
 
-// validate records what is out of range, and what contradicts itself.
+// validate records values that are out of range and settings that contradict each other.
 func (c Config) validate(p *problems) {
 	p.must("RESUME_CONTEXT_THRESHOLD", c.Chain.ResumeThreshold > 0 && c.Chain.ResumeThreshold <= 1, "be above 0 and at most 1")
 	p.must("RESUME_MAX_TOKENS", c.Chain.ResumeMaxTokens >= 0, noCap)
@@ -49,8 +49,7 @@ func (c Config) validateDatabase(p *problems) {
 		"be the URL of a file with an absolute path, such as sqlite:///var/lib/claudeops/claudeops.db")
 }
 
-// longestGrace is well below the 30 seconds after which Temporal takes a worker that it
-// does not hear for dead.
+// longestGrace is well below the 30 seconds after which Temporal considers a silent worker dead.
 const longestGrace = 10 * time.Second
 
 func (c Config) validateClaude(p *problems) {
@@ -63,8 +62,8 @@ func (c Config) validateClaude(p *problems) {
 	p.must("API_RETRIES", c.Claude.APIRetries >= 0 && c.Claude.APIRetries <= 10, "be between 0 and 10")
 }
 
-// validatePlaces checks the directories that the operator chose. What lies where agents work is
-// theirs to read, and from tier 2 on to write, so nothing of ours may.
+// validatePlaces checks the directories chosen by the operator. Agents can read their working directory and,
+// from tier 2 on, write to it, so none of Claude Ops' own files may be there.
 func (c Config) validatePlaces(p *problems) {
 	const exist = "be an existing directory"
 	if c.Claude.Login {
@@ -83,7 +82,7 @@ func (c Config) validatePlaces(p *problems) {
 	}
 }
 
-// validatePlace checks that a directory in which agents run holds nothing of ours.
+// validatePlace checks that a directory in which agents run contains none of Claude Ops' own files.
 func (c Config) validatePlace(name, dir string, p *problems) {
 	const ours = "which agents must not touch"
 	p.must(name, !contains(dir, c.State.Dir), "not contain the state directory %s, %s", c.State.Dir, ours)
@@ -124,14 +123,14 @@ func (t Tier) validate(prefix string, firstByte time.Duration, p *problems) {
 	t.validateTools(prefix, p)
 }
 
-// refusedTools would let an agent leave the frame of its session: whatever tier starts
-// another agent, or leaves work behind, is no longer one process with one record and cost.
+// refusedTools lists tools that no agent may have. An agent that starts another agent, or leaves work behind,
+// is no longer one process with one record and one cost.
 var refusedTools = []string{
 	"Agent", "Task", // start other agents
 	"ListAgents", "SendMessage", // talk to other sessions, whatever their tier
-	"CronCreate", "ScheduleWakeup", // run later, when no supervisor looks
+	"CronCreate", "ScheduleWakeup", // run later, without supervision
 	"EnterWorktree", // leaves the working directory
-	"default",       // not a tool: all of the CLI's, these among them
+	"default",       // stands for all of the CLI's tools, including these
 }
 
 func (t Tier) validateTools(prefix string, p *problems) {
@@ -153,14 +152,14 @@ func (t Tier) validateTools(prefix string, p *problems) {
 		"be about tools that %s%s lists, and that lacks those of %s", Prefix, tools, strings.Join(void, ", "))
 }
 
-// policyTools are the CLI's tools that a policy can grant.
+// policyTools lists the CLI's tools that a policy can grant.
 var policyTools = []string{"Bash", "Read", "Grep", "Glob", "Edit", "Write"}
 
 // granted reports whether a policy can grant a tool.
 func granted(tool string) bool { return slices.Contains(policyTools, tool) || fromServer(tool) }
 
-// validate tries every file out, so that one that cannot be used fails the start of the
-// program and not, at night, the start of an agent.
+// validate reads every prompt file, so that an unusable one fails the start of the program and not, later, the
+// start of an agent.
 func (p Prompts) validate(found *problems) {
 	for _, file := range []struct {
 		name     string
@@ -175,10 +174,10 @@ func (p Prompts) validate(found *problems) {
 	}
 }
 
-// isBudget reports whether usd is an amount that can be spent; 0 is no cap.
+// isBudget reports whether usd is a valid budget; 0 sets no cap.
 func isBudget(usd float64) bool { return usd >= 0 && !math.IsInf(usd, 0) }
 
-// isWord reports whether text is there and has neither spaces nor control characters.
+// isWord reports whether text is not empty and has no spaces or control characters.
 func isWord(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 }
