@@ -47,7 +47,7 @@ func limits() Limits {
 		Restarts:          within(2, 4*time.Hour),  // a third would hide a fault that restarts do not repair
 		Redeployments:     within(1, 24*time.Hour), // a second one on the same day would repeat a repair that did not help
 		MaxWait:           6 * time.Hour,           // longer than a restart's cooldown; after a day an operator would learn of it too late
-		MaxParallelIssues: 3,                       // few agents run at a time (MaxConcurrentAgents), and they repair services that others depend on
+		MaxParallelIssues: 3,                       // few agents run at a time (MaxConcurrentAgents), on services that others need
 	}
 }
 
