@@ -10,33 +10,33 @@ import (
 	"gocloud.dev/blob"
 )
 
-// None is the location that stands for no archive.
+// None is the location that disables the archive.
 const None = "none"
 
 var (
-	// ErrNotFound says that a conversation is neither on this host nor in the archive.
+	// ErrNotFound means that the conversation is neither on this host nor in the archive.
 	ErrNotFound = errors.New("the conversation is neither on this host nor in the archive")
-	// ErrCorrupt says that the archive has a conversation and that no copy of it is intact.
+	// ErrCorrupt means that the archive has copies of the conversation, but none is intact.
 	ErrCorrupt = errors.New("no archived copy of the conversation is intact")
-	// ErrSuperseded says that somebody else has archived a copy which the local one does not
-	// go on from. The local file is as it was.
+	// ErrSuperseded means that another writer has archived a copy that the local one does not continue. The
+	// local file is unchanged.
 	ErrSuperseded = errors.New("another writer has archived a newer copy of the conversation")
 )
 
-// Archive is where transcripts are kept. The nil Archive is none: it keeps nothing, and knows
-// the local files only. Its methods may be called from several goroutines.
+// Archive stores transcripts. A nil Archive stores nothing and uses the local files only. Its methods may be
+// called from several goroutines.
 type Archive struct {
 	bucket *blob.Bucket
 	list   lister
 }
 
-// Open opens the archive at location: None, or the URL of a directory
-// (file), an S3 (s3), Google Cloud Storage (gs) or Azure (azblob) bucket. A directory is
-// created if it is missing, for its owner only; nothing else is touched, and no bucket is asked
-// yet. Credentials come from where the cloud's own programs find them.
+// Open opens the archive at location: None, or the URL of a directory (file) or of an S3 (s3), Google Cloud
+// Storage (gs) or Azure (azblob) bucket. It creates a missing directory, accessible to its owner only. It
+// changes nothing else and does not connect to a bucket. Credentials come from the same places as for the
+// cloud's own programs.
 func Open(ctx context.Context, location string) (*Archive, error) {
 	if location == None {
-		return nil, nil //nolint:nilnil // the nil Archive is the one that keeps nothing
+		return nil, nil //nolint:nilnil // a nil Archive stores nothing
 	}
 	parsed, err := url.Parse(location)
 	if err != nil {
@@ -49,7 +49,7 @@ func Open(ctx context.Context, location string) (*Archive, error) {
 	return &Archive{bucket: bucket, list: list}, nil
 }
 
-// Close releases what the archive holds. Copies of it cannot be used any more.
+// Close releases the archive's resources. Its Copies must not be used afterwards.
 func (a *Archive) Close() error {
 	if a == nil {
 		return nil
@@ -57,7 +57,7 @@ func (a *Archive) Close() error {
 	return a.bucket.Close()
 }
 
-// Check returns why the archive cannot be read, or nil.
+// Check returns nil if the archive can be read, otherwise the reason.
 func (a *Archive) Check(ctx context.Context) error {
 	if a == nil {
 		return nil
@@ -68,30 +68,29 @@ func (a *Archive) Check(ctx context.Context) error {
 	return nil
 }
 
-// Copy is the local copy of one session's transcript, as somebody who reads or writes it sees
-// it. Who writes needs a Copy of its own: it is what tells one writer from another. It is for
-// one goroutine at a time.
+// Copy gives one reader or writer access to the local copy of a session's transcript. Each writer needs its own
+// Copy, because it identifies the writer. It must not be used by several goroutines at the same time.
 type Copy struct {
 	archive   *Archive
 	sessionID string
 	path      string
-	// writer names this Copy in the keys of what it saves.
+	// writer identifies this Copy in the keys of its objects.
 	writer string
-	// known is the latest version that the local file is known to go on from.
+	// known is the latest version that the local file is known to continue.
 	known version
-	// base is what of it is archived, as far as this Copy knows.
+	// base is the archived part of that version, as far as this Copy knows.
 	base extent
-	// as is how local files are used; nil is plainly.
+	// as wraps accesses to local files; nil calls them directly.
 	as func(func() error) error
-	// seen is the local file as it was when it was last saved, or found to be saved.
+	// seen is the stamp of the local file when it was last saved, or found to be saved.
 	seen stamp
 }
 
-// As has all that c does with local files done by run, which calls what it is given and returns its error: with
-// the rights of another user, whose files they are. It is called before c is used.
+// As makes c access local files only through run, for example with the rights of the user who owns them. run
+// calls its argument and returns its error. Call As before any other method.
 func (c *Copy) As(run func(func() error) error) { c.as = run }
 
-// local does something with local files.
+// local runs fn, which accesses local files.
 func (c *Copy) local(fn func() error) error {
 	if c.as == nil {
 		return fn()
@@ -99,8 +98,8 @@ func (c *Copy) local(fn func() error) error {
 	return c.as(fn)
 }
 
-// Copy returns the copy of the conversation sessionID whose file is, or will be, path. It
-// touches neither. The session id must be a UUID, which it always is for the CLI.
+// Copy returns the Copy of conversation sessionID with its file at path, which need not exist. It accesses
+// neither. sessionID must be a UUID, as the CLI's always are.
 func (a *Archive) Copy(sessionID, path string) (*Copy, error) {
 	id, err := uuid.Parse(sessionID)
 	if err != nil {

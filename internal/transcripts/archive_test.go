@@ -104,8 +104,8 @@ func TestASessionIDIsNoPath(t *testing.T) {
 	}
 }
 
-// TestAnArchiveThatIsAwayIsNotAnEmptyOne is a directory that was unmounted, or that may not be
-// read: nobody may conclude that a conversation is lost.
+// TestAnArchiveThatIsAwayIsNotAnEmptyOne uses a directory that was unmounted or is not readable. Such a
+// conversation must not be reported as lost.
 func TestAnArchiveThatIsAwayIsNotAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "archive")
@@ -231,13 +231,13 @@ func TestWatch(t *testing.T) {
 	require.NoError(t, archive.Close())
 	add(t, path, lines("more", 1))
 	require.Eventually(t, func() bool { return failures.Load() > 0 }, 10*time.Second, time.Millisecond)
-	time.Sleep(50 * time.Millisecond) // many intervals, in which every save fails
+	time.Sleep(50 * time.Millisecond) // many intervals, in each of which the save fails
 	stop()
 	idle.Wait()
 	require.EqualValues(t, 1, failures.Load(), "what stays wrong is told once")
 }
 
-// BenchmarkSave archives a transcript of 10 MB, as long conversations have, into a directory.
+// BenchmarkSave archives a transcript of 10 MB, the size of a long conversation, into a directory.
 func BenchmarkSave(b *testing.B) {
 	archive, path := inDirectory(b, b.TempDir()), place(b)
 	put(b, path, lines("first", 200_000))

@@ -2,8 +2,7 @@
 
 package transcripts
 
-// The drivers of the clouds double the size of a program that links them, so they are in
-// the released binaries only.
+// The cloud drivers double the size of a program that links them, so only the released binaries contain them.
 import (
 	_ "gocloud.dev/blob/azureblob" // azblob://
 	_ "gocloud.dev/blob/gcsblob"   // gs://

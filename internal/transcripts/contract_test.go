@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// realHost is a host with the real CLI, a home and a working directory of its own.
+// realHost simulates a host with the real CLI: a home and a working directory of its own.
 type realHost struct {
 	cli  *claude.CLI
 	home string
@@ -54,8 +54,8 @@ func (h realHost) run(t *testing.T, sessionID, resume, prompt string) {
 	require.NoError(t, err)
 }
 
-// TestContractConversationOutlivesItsHost archives a conversation of the real CLI, takes the
-// host away, and goes on with it at another one: in the same session, and in a fork.
+// TestContractConversationOutlivesItsHost archives a conversation of the real CLI, removes its host, and
+// continues the conversation on another one: in the same session and in a fork.
 func TestContractConversationOutlivesItsHost(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
@@ -96,7 +96,7 @@ func TestContractConversationOutlivesItsHost(t *testing.T) {
 	}
 }
 
-// requireGoesOn checks that the API was last asked with the whole conversation.
+// requireGoesOn checks that the latest request to the API contained the whole conversation.
 func requireGoesOn(t *testing.T, api *claudesim.API, prompts ...string) {
 	t.Helper()
 	requests := api.Requests()
@@ -105,9 +105,9 @@ func requireGoesOn(t *testing.T, api *claudesim.API, prompts ...string) {
 	require.Contains(t, strings.Join(last.ToolResults(), "\n"), "seen at the first host")
 }
 
-// TestContractHalfALine lets the real CLI go on with a transcript whose last line was cut off,
-// which is what a kill leaves. Some versions write on in that line and spoil the one that they
-// write there, which belongs to their own housekeeping; the conversation loses nothing.
+// TestContractHalfALine lets the real CLI continue a transcript whose last line is incomplete, as after a kill.
+// Some versions append to that line and so spoil the line that they write. That line only belongs to their own
+// housekeeping; the conversation loses nothing.
 func TestContractHalfALine(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {

@@ -19,12 +19,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// objectOf is where an archive in dir keeps the first generation of some writer.
+// objectOf returns the path of the first generation in the archive in dir.
 func objectOf(dir string) string {
 	return filepath.Join(dir, session, "00000001-"+otherSession+".jsonl.zst")
 }
 
-// packed is an object that holds content and claims to be something else, after change.
+// packed returns an object with content. change edits its header, so that the header can be wrong.
 func packed(t testing.TB, content string, change func(*header)) []byte {
 	t.Helper()
 	whole, err := measureReader(strings.NewReader(content), int64(len(content)))
@@ -34,7 +34,7 @@ func packed(t testing.TB, content string, change func(*header)) []byte {
 	if change == nil {
 		return object.Bytes()
 	}
-	// The frame with the compressed lines stays as it is, behind another header.
+	// Replace the header and keep the frame with the compressed lines.
 	size := 8 + int(object.Bytes()[4]) + int(object.Bytes()[5])<<8
 	h, err := decodeHeader(&source{Reader: bytes.NewReader(object.Bytes())}, session)
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestTheGenerationBeforeTakesThePlaceOfADamagedOne(t *testing.T) {
 	require.Equal(t, lines("first", 5), text(t, elsewhere))
 }
 
-// TestNoDamageGoesUnnoticed cuts and changes an object anywhere.
+// TestNoDamageGoesUnnoticed truncates and changes an object at arbitrary places.
 func TestNoDamageGoesUnnoticed(t *testing.T) {
 	t.Parallel()
 	content := lines("first", 50)
@@ -137,8 +137,8 @@ func TestNoDamageGoesUnnoticed(t *testing.T) {
 	})
 }
 
-// TestABrokenLineIsNoDamage tells an archive that cannot be read now from one that is damaged:
-// from the first nobody may conclude that the conversation is lost.
+// TestABrokenLineIsNoDamage checks that an archive that cannot be read now is not reported as damaged.
+// Otherwise the conversation would be considered lost.
 func TestABrokenLineIsNoDamage(t *testing.T) {
 	t.Parallel()
 	intact := packed(t, lines("first", 50), nil)
@@ -155,12 +155,12 @@ func TestABrokenLineIsNoDamage(t *testing.T) {
 	require.NotErrorIs(t, err, errDamaged)
 }
 
-// brokenDisk takes nothing.
+// brokenDisk fails every write.
 type brokenDisk struct{}
 
 func (brokenDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// smallDisk mounts a file system of a few kilobytes, or skips the test.
+// smallDisk mounts a file system of a few kilobytes. It skips the test if that is not possible.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -171,7 +171,7 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// incompressible is a transcript of about n bytes that does not get smaller.
+// incompressible returns a transcript of about n bytes that cannot be compressed.
 func incompressible(t *testing.T, n int) string {
 	t.Helper()
 	random := make([]byte, n/2)
@@ -230,8 +230,7 @@ func TestAnAbandonedSaveLeavesNothing(t *testing.T) {
 	require.Empty(t, files(t, dir))
 }
 
-// TestATranscriptThatChangesUnderASaveIsNotArchived is a file that was measured and is another
-// one when it is read.
+// TestATranscriptThatChangesUnderASaveIsNotArchived changes the file between measuring and reading.
 func TestATranscriptThatChangesUnderASaveIsNotArchived(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -245,8 +244,8 @@ func TestATranscriptThatChangesUnderASaveIsNotArchived(t *testing.T) {
 	require.Empty(t, files(t, dir))
 }
 
-// TestKilledWhileRestoring kills processes at any moment of a restore. Either the old
-// transcript is there or the new one, and the next restore completes.
+// TestKilledWhileRestoring kills processes at any moment of a restore. Afterwards either the old transcript is
+// there or the new one, and the next restore succeeds.
 func TestKilledWhileRestoring(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -261,7 +260,7 @@ func TestKilledWhileRestoring(t *testing.T) {
 	require.NoError(t, err)
 	here := filepath.Join(dir, "home", session+".jsonl")
 
-	// The kills spread over as long as a restore takes here, whatever the race detector makes of it.
+	// Spread the kills over the time that a restore takes here, with or without the race detector.
 	began := time.Now()
 	require.NoError(t, exec.CommandContext(t.Context(), self, "-test.run=^$").Run())
 	put(t, here, before)

@@ -1,54 +1,49 @@
-// Package transcripts keeps copies of the claude CLI's conversations in an archive, so that a
-// conversation survives the host that wrote it and can go on at another.
+// Package transcripts keeps copies of the claude CLI's conversations in an archive, so that a conversation
+// survives its host and can be continued on another.
 //
-//	             Restore: a missing or older local file is replaced, whole or not at all
+//	             Restore: replaces a missing or older local file, completely or not at all
 //	           +---------------------------------------------------------------+
 //	           v                                                               |
-//	local transcript -- Save, Watch: what is new, compressed --> SESSION/00000001-WRITER.jsonl.zst
+//	local transcript -- Save, Watch: new lines, compressed ----> SESSION/00000001-WRITER.jsonl.zst
 //	                                                             SESSION/00000002-WRITER.jsonl.zst
 //
 // # What is archived
 //
-// A transcript is a file of JSON lines that the CLI only appends to. The archive holds its
-// complete lines: the end of a line that is being written waits for the next save. So a
-// restored transcript always ends with a whole line, and the CLI, which would skip a line that
-// was cut off, has nothing to skip.
+// A transcript is a file of JSON lines. The CLI only appends to it. The archive contains complete lines: a line
+// that is being written follows with the next save. A restored transcript therefore always ends with a complete
+// line. The CLI would skip an incomplete one.
 //
 // # What counts as newer
 //
-// A copy that goes on where another ends is newer than it. Which of two copies is right that
-// went different ways after a common beginning cannot be told from their lengths: a host that
-// was cut off may have written more than the one that took over. Therefore the archive counts
-// generations. Whoever writes a session begins a generation of its own, beside the ones there
-// are, and nobody else writes to it:
+// If one copy continues another, it is newer. If two copies diverge, their lengths do not show which one is
+// right: a host that was cut off may have written more than the host that took over. Therefore the archive counts
+// generations. Each writer of a session begins a generation of its own, and nobody else writes to it:
 //
-//   - Restore reconciles the local file with the latest generation: it stays if it goes on
-//     where that ends, is replaced if it is older, and is set aside (not deleted) if the two
-//     went different ways.
-//   - Save, after Restore, begins the next generation. Without Restore it does so only if the
-//     local file goes on where the latest generation ends. From then on it replaces its own.
-//   - A writer whose generation is no longer the latest saves nothing and is told so by
-//     ErrSuperseded, unless its copy goes on where the latest ends.
+//   - Restore compares the local file with the latest generation. It keeps the file if it continues that
+//     generation, replaces it if it is older, and sets it aside (without deleting it) if the two diverge.
+//   - Save, after Restore, begins the next generation. Without Restore it does so only if the local file
+//     continues the latest generation. Later calls replace the writer's own generation.
+//   - A writer whose generation is no longer the latest gets ErrSuperseded and saves nothing, unless its copy
+//     continues the latest generation.
 //
-// Two workers that save one session at the same time can therefore not destroy each other's
-// copy, and what the later one did is what is restored. No storage has to arbitrate: each writer
-// has keys of its own. Should two take a session over at the very same moment, the one with more
-// lines counts, and the other one's next Save says ErrSuperseded.
+// Therefore two workers that save one session at the same time cannot destroy each other's copy, and the later
+// generation is restored. The storage need not arbitrate, because each writer has its own keys. If two workers
+// take over a session at the same moment, the copy with more lines counts, and the other worker's next Save
+// returns ErrSuperseded.
 //
 // # What is in an object
 //
-// A zstd stream that the zstd program unpacks as it is. In front of the compressed lines there
-// is a frame which decoders skip; it says whose conversation this is, how many lines and bytes
-// it has, and their SHA-256. It is part of the object and not metadata beside it, because the
-// two must change together and not every kind of storage changes metadata and content at once.
-// An object whose content does not agree is never restored; the generation before it is.
+// An object is a zstd stream that the zstd program can unpack. A frame that decoders skip precedes the compressed
+// lines. It contains the session's ID, the number of lines and bytes, and their SHA-256. It is part of the object
+// and not separate metadata, because not every storage changes metadata and content atomically. An object whose
+// content does not match is never restored; the generation before it is used.
 //
 // # Retention
 //
-// Nothing is ever deleted here: not by this package, and not when the CLI deletes its own files,
-// which it does after 30 days. How long an archive reaches back is for a life-cycle rule of the
-// storage, or for whoever removes old directories.
+// Nothing is ever deleted, neither by this package nor when the CLI deletes its own files, which it does after
+// 30 days. Use a life-cycle rule of the storage, or remove old directories, to limit how far back an archive
+// reaches.
 //
-// Transcripts hold whatever an agent has read, secrets among it. Local files and directories are
-// for their owner only; who may read a bucket is the bucket's own matter.
+// Transcripts contain everything that an agent has read, including secrets. Local files and directories are
+// accessible to their owner only. Configure the access to a bucket in the bucket.
 package transcripts

@@ -10,24 +10,23 @@ import (
 	"strconv"
 )
 
-// version is one archived copy: a generation, and who writes it. Nobody else ever does, so no
-// storage needs to arbitrate between writers. The zero version is none.
+// version identifies an archived copy: its generation and its only writer. Because nobody else writes to it,
+// the storage need not arbitrate. The zero version means none.
 type version struct {
-	// generation counts from 1. Two versions have the same one if their writers took the
-	// session over at the same moment, which they cannot both do rightly.
+	// generation counts from 1. Two versions have the same generation if their writers took over the session at
+	// the same moment. Then at most one of them did so rightly.
 	generation int
 	writer     string
 }
 
-// versionName is the last part of an object's key.
+// versionName matches the last part of an object's key.
 var versionName = regexp.MustCompile(`^(\d{8})-([0-9a-f-]{36})\.jsonl\.zst$`)
 
 func (c *Copy) key(v version) string {
 	return fmt.Sprintf("%s/%08d-%s.jsonl.zst", c.sessionID, v.generation, v.writer)
 }
 
-// versions lists the archived copies, latest first. Of those with the same generation the one
-// with more lines counts as later.
+// versions lists the archived copies, latest first. Within a generation, more lines count as later.
 func (c *Copy) versions(ctx context.Context) ([]version, error) {
 	found, err := c.list(ctx)
 	if err != nil {
@@ -40,7 +39,7 @@ func (c *Copy) versions(ctx context.Context) ([]version, error) {
 	lines := make(map[version]int64)
 	for _, v := range found {
 		if count[v.generation] == 1 {
-			continue // which is nearly always so
+			continue // the usual case
 		}
 		h, err := c.header(ctx, v)
 		if err != nil && !errors.Is(err, errDamaged) {
@@ -75,8 +74,7 @@ func (c *Copy) list(ctx context.Context) ([]version, error) {
 	return found, nil
 }
 
-// header reads the header of v. Its error wraps errDamaged if there is no telling what the
-// object holds.
+// header reads the header of v. The error wraps errDamaged if the header is unusable.
 func (c *Copy) header(ctx context.Context, v version) (header, error) {
 	object, err := c.archive.bucket.NewRangeReader(ctx, c.key(v), 0, maxHeader, nil)
 	if err != nil {
@@ -90,8 +88,8 @@ func (c *Copy) header(ctx context.Context, v version) (header, error) {
 	return h, nil
 }
 
-// latest returns the latest version, the zero one if there is none, and what it holds. One
-// that is damaged counts, and holds nothing.
+// latest returns the latest version and its extent; zero values if there is none. A damaged version counts,
+// with a zero extent.
 func (c *Copy) latest(ctx context.Context) (version, extent, error) {
 	all, err := c.versions(ctx)
 	if err != nil || len(all) == 0 {

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// takeOver restores the conversation at another host and returns that host's copy and path.
+// takeOver restores the conversation on another host and returns that host's Copy and path.
 func takeOver(t *testing.T, archive *Archive) (*Copy, string) {
 	t.Helper()
 	path := place(t)
@@ -68,8 +68,8 @@ func TestRestoreDecides(t *testing.T) {
 	}
 }
 
-// TestACutOffHostCannotUndoWhatAnotherDid is a host that is believed dead, goes on writing and
-// comes back: it wrote more lines than the one that took over, and must not win.
+// TestACutOffHostCannotUndoWhatAnotherDid simulates a host that is considered dead, continues to write and
+// comes back. It has more lines than the host that took over, but must not win.
 func TestACutOffHostCannotUndoWhatAnotherDid(t *testing.T) {
 	t.Parallel()
 	archive, path := inMemory(t), place(t)
@@ -79,7 +79,7 @@ func TestACutOffHostCannotUndoWhatAnotherDid(t *testing.T) {
 
 	next, there := takeOver(t, archive)
 	add(t, path, lines("ghost", 10))
-	save(t, old) // nobody has written since, as far as can be told
+	save(t, old) // as far as this Copy knows, nobody has written since
 	add(t, there, lines("second", 3))
 	save(t, next)
 	require.Equal(t, lines("first", 90)+lines("second", 3), archived(t, archive))
@@ -147,8 +147,8 @@ func TestSaveWithoutRestore(t *testing.T) {
 	require.Equal(t, lines("first", 6), archived(t, archive))
 }
 
-// TestWritersAtOnce saves one growing transcript from many workers at the same time. None may
-// destroy another's copy, and when one goes on alone, its lines are what is restored.
+// TestWritersAtOnce saves one growing transcript from several workers at the same time. None may destroy
+// another's copy. When one continues alone, its lines are restored.
 func TestWritersAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, archive := range map[string]*Archive{"memory": inMemory(t), "directory": inDirectory(t, t.TempDir())} {
@@ -185,8 +185,8 @@ func TestWritersAtOnce(t *testing.T) {
 	}
 }
 
-// TestTakingOverAtTheSameMoment is what must not happen and must not destroy anything: two
-// workers that have both restored, and both begin the next generation.
+// TestTakingOverAtTheSameMoment lets two workers restore and then begin the same generation. This should not
+// happen, but must not destroy anything.
 func TestTakingOverAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	archive, path := inMemory(t), place(t)
@@ -211,20 +211,20 @@ func TestTakingOverAtTheSameMoment(t *testing.T) {
 	require.Equal(t, text(t, there), archived(t, archive))
 }
 
-// site is a host in TestSavesAreNeverLost.
+// site is a simulated host in TestSavesAreNeverLost.
 type site struct {
 	path string
-	copy *Copy // nil while it does not write
+	copy *Copy // nil while the host does not write
 }
 
-// complete returns the whole lines of the site's file.
+// complete returns the complete lines of the site's file.
 func (s *site) complete() string {
 	content, _ := os.ReadFile(s.path)
 	return string(content[:bytes.LastIndexByte(content, '\n')+1])
 }
 
-// TestSavesAreNeverLost runs hosts that take a session over, write, save and vanish, in any
-// order: what was saved last is what is restored, to the byte.
+// TestSavesAreNeverLost lets hosts take over a session, write, save and vanish in any order. The last save must
+// be restored to the byte.
 func TestSavesAreNeverLost(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()

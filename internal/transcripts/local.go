@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// extent is a whole number of lines at the beginning of a transcript.
+// extent describes the complete lines at the beginning of a transcript.
 type extent struct {
 	Bytes int64 `json:"bytes"`
 	Lines int64 `json:"lines"`
-	// SHA256 is in hexadecimal.
+	// SHA256 is hexadecimal.
 	SHA256 string `json:"sha256"`
 }
 
-// stamp tells, without reading it, whether a file has changed. The zero stamp is no file's.
+// stamp detects changes of a file without reading it. The zero stamp belongs to no file.
 type stamp struct {
 	size    int64
 	changed time.Time
 }
 
-// stampOf returns the stamp of the file at path; the zero one if there is none.
+// stampOf returns the stamp of the file at path; the zero stamp if there is no file.
 func stampOf(path string) (stamp, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,10 +42,10 @@ func stampOf(path string) (stamp, error) {
 	return stamp{size: info.Size(), changed: info.ModTime()}, nil
 }
 
-// measure returns the complete lines of the file at path; none if there is no file. What is
-// appended meanwhile does not count.
+// measure returns the extent of the complete lines of the file at path; zero if there is no file. It ignores
+// lines that are appended meanwhile.
 func measure(path string) (extent, error) {
-	file, err := os.Open(path) //nolint:gosec // the transcript that the caller names
+	file, err := os.Open(path) //nolint:gosec // path is the transcript named by the caller
 	if errors.Is(err, fs.ErrNotExist) {
 		return measureReader(bytes.NewReader(nil), 0)
 	}
@@ -66,7 +66,7 @@ func measure(path string) (extent, error) {
 
 // measureStart returns the first n bytes of the file at path as an extent.
 func measureStart(path string, n int64) (extent, error) {
-	file, err := os.Open(path) //nolint:gosec // the transcript that the caller names
+	file, err := os.Open(path) //nolint:gosec // path is the transcript named by the caller
 	if err != nil {
 		return extent{}, fmt.Errorf("read the transcript: %w", err)
 	}
@@ -83,8 +83,8 @@ func measureReader(r io.Reader, n int64) (extent, error) {
 	return extent{Bytes: read, Lines: lines.n, SHA256: sumOf(digest)}, nil
 }
 
-// lastLineEnd returns where the last complete line within the first size bytes ends. It looks
-// from behind: lines can be many megabytes long, and whole ones need not be held for this.
+// lastLineEnd returns the end of the last complete line within the first size bytes. It searches backwards,
+// because lines can be many megabytes long and need not be read completely.
 func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 	chunk := make([]byte, 64<<10)
 	for end := size; end > 0; {
@@ -101,7 +101,7 @@ func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
-// startsWith reports whether the file at path, whose complete lines are local, begins with prefix.
+// startsWith reports whether the file at path begins with prefix. local is the extent of its complete lines.
 func startsWith(path string, local, prefix extent) (bool, error) {
 	if local.Bytes < prefix.Bytes {
 		return false, nil
@@ -124,10 +124,10 @@ func (c *lineCounter) Write(p []byte) (int, error) {
 
 func sumOf(digest hash.Hash) string { return hex.EncodeToString(digest.Sum(nil)) }
 
-// closeRead closes a file that was only read: what could go wrong with it has been said.
+// closeRead closes a file that was only read. Its error does not matter, because reading has succeeded.
 func closeRead(file *os.File) { _ = file.Close() }
 
-// The following do what the functions of the same names do, as c uses local files.
+// The following methods call the functions of the same names through c.local.
 
 func (c *Copy) stamp() (found stamp, err error) {
 	err = c.local(func() (err error) {
@@ -161,5 +161,5 @@ func (c *Copy) open() (file *os.File, err error) {
 	return file, err
 }
 
-// remove removes a file if it can.
+// remove deletes a file. Errors are ignored.
 func (c *Copy) remove(path string) { _ = c.local(func() error { return os.Remove(path) }) }

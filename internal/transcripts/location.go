@@ -14,11 +14,12 @@ import (
 	"gocloud.dev/blob/fileblob"
 )
 
-// dirMode is the mode of directories: transcripts hold whatever an agent has read.
+// dirMode is the mode of directories. Only the owner has access, because transcripts contain everything that an
+// agent has read.
 const dirMode = 0o700
 
-// lister returns the names, without the prefix, of the objects whose keys begin with prefix,
-// which ends with a slash.
+// lister returns the names of the objects whose keys begin with prefix, without the prefix. prefix ends with a
+// slash.
 type lister func(ctx context.Context, prefix string) ([]string, error)
 
 func openBucket(ctx context.Context, location *url.URL) (*blob.Bucket, lister, error) {
@@ -33,7 +34,7 @@ func openBucket(ctx context.Context, location *url.URL) (*blob.Bucket, lister, e
 		CreateDir:   true,
 		DirFileMode: dirMode,
 		NoTempDir:   true, // a rename is atomic within one file system only
-		// What belongs to an object is in it: see the package's documentation.
+		// The object itself contains its metadata: see the package documentation.
 		Metadata: fileblob.MetadataDontWrite,
 	})
 	return bucket, directoryLister(location.Path), err
@@ -56,12 +57,12 @@ func bucketLister(bucket *blob.Bucket) lister {
 	}
 }
 
-// directoryLister takes the place of the library's own listing. That one passes over what it
-// cannot read, and a conversation that cannot be read now must not look like one that was
-// never archived; and it fails when another writer's temporary file vanishes under it.
+// directoryLister replaces the library's own listing for directories. The library skips entries that it cannot
+// read, so that an unreadable conversation would look like one that was never archived. It also fails if
+// another writer's temporary file vanishes during the listing.
 func directoryLister(root string) lister {
 	return func(_ context.Context, prefix string) ([]string, error) {
-		if _, err := os.Stat(root); err != nil { // an archive that is not there is not an empty one
+		if _, err := os.Stat(root); err != nil { // a missing archive must not look empty
 			return nil, err
 		}
 		entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(prefix)))

@@ -13,11 +13,11 @@ import (
 	"gocloud.dev/blob/memblob"
 )
 
-// restoreVariable makes the test binary a process that restores a conversation: it holds the
-// archive's location and the local path, with a space between.
+// restoreVariable makes the test binary restore a conversation. It contains the archive's location and the
+// local path, separated by a space.
 const restoreVariable = "CLAUDEOPS_TEST_RESTORE"
 
-// TestMain lets the test binary be a process that is killed while it restores.
+// TestMain lets the test binary act as a process that is killed while it restores.
 func TestMain(m *testing.M) {
 	if task := os.Getenv(restoreVariable); task != "" {
 		os.Exit(restoreAsked(task))
@@ -46,7 +46,7 @@ const (
 	otherSession = "9a1d2c3b-0000-4000-8000-0d9c7e0f7a11"
 )
 
-// inMemory is an archive that is gone with the test.
+// inMemory returns an archive that disappears with the test.
 func inMemory(t testing.TB) *Archive {
 	t.Helper()
 	bucket := memblob.OpenBucket(nil)
@@ -55,7 +55,7 @@ func inMemory(t testing.TB) *Archive {
 	return archive
 }
 
-// inDirectory is an archive in dir, which need not exist.
+// inDirectory returns an archive in dir, which need not exist.
 func inDirectory(t testing.TB, dir string) *Archive {
 	t.Helper()
 	archive, err := Open(t.Context(), "file://"+dir)
@@ -64,7 +64,7 @@ func inDirectory(t testing.TB, dir string) *Archive {
 	return archive
 }
 
-// place is a path for a transcript on a host of its own.
+// place returns a path for a transcript on a simulated host.
 func place(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "projects", "-work", session+".jsonl")
@@ -77,7 +77,7 @@ func copyAt(t testing.TB, archive *Archive, path string) *Copy {
 	return local
 }
 
-// put makes text the content of the file at path.
+// put writes text as the content of the file at path.
 func put(t testing.TB, path, text string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -103,7 +103,7 @@ func text(t testing.TB, path string) string {
 	return string(content)
 }
 
-// lines is a transcript of n lines that name who wrote them.
+// lines returns a transcript of n lines that contain the writer's name.
 func lines(who string, n int) string {
 	var all strings.Builder
 	for i := range n {
@@ -119,7 +119,7 @@ func save(t testing.TB, local *Copy) {
 	require.True(t, saved)
 }
 
-// archived returns what a new host would restore.
+// archived returns the transcript that a new host would restore.
 func archived(t testing.TB, archive *Archive) string {
 	t.Helper()
 	path := place(t)
@@ -129,7 +129,7 @@ func archived(t testing.TB, archive *Archive) string {
 	return text(t, path)
 }
 
-// files lists the files below dir, with slashes and in order.
+// files lists the files below dir, sorted and with slashes.
 func files(t testing.TB, dir string) []string {
 	t.Helper()
 	var found []string

@@ -12,32 +12,32 @@ import (
 )
 
 const (
-	// format names the shape of the header.
+	// format identifies the version of the header's format.
 	format = "claudeops-transcript/1"
-	// headerMagic begins a frame that decoders of zstd skip (RFC 8878, section 3.1.2).
+	// headerMagic begins a frame that zstd decoders skip (RFC 8878, section 3.1.2).
 	headerMagic = 0x184D2A5C
-	// maxHeader is more than a header can need, in bytes.
+	// maxHeader limits the header, in bytes. A valid header is much smaller.
 	maxHeader = 4 << 10
-	// maxWindow is the memory that unpacking may take, in bytes.
+	// maxWindow limits the memory for decompression, in bytes.
 	maxWindow = 64 << 20
 )
 
-// header says what an object holds. It is what the content is held against.
+// header describes the content of an object. Reading compares the content with it.
 type header struct {
 	Format    string `json:"format"`
 	SessionID string `json:"session_id"`
 	extent
 }
 
-// errDamaged is in every error about an object that is not what its header says, or has none.
+// errDamaged is wrapped by every error about an object that has no header or does not match it.
 var errDamaged = errors.New("damaged")
 
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", errDamaged, fmt.Errorf(format, args...))
 }
 
-// encode writes an object: the header, and content compressed. It fails if content is not
-// what the header says.
+// encode writes an object: the header and the compressed content. It fails if content does not match the
+// header.
 func encode(w io.Writer, h header, content io.Reader) error {
 	encoded, err := json.Marshal(h)
 	if err != nil {
@@ -48,7 +48,7 @@ func encode(w io.Writer, h header, content io.Reader) error {
 	if _, err := w.Write(append(frame, encoded...)); err != nil {
 		return err
 	}
-	// One goroutine and little memory: it runs beside an agent, and nobody waits for it.
+	// Use one goroutine and little memory: it runs beside an agent, and nobody waits for it.
 	packer, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func encode(w io.Writer, h header, content io.Reader) error {
 	return packer.Close()
 }
 
-// decodeHeader reads the header of sessionID's object and nothing behind it.
+// decodeHeader reads only the header of sessionID's object.
 func decodeHeader(r *source, sessionID string) (header, error) {
 	var frame struct{ Magic, Size uint32 }
 	if err := binary.Read(r, binary.LittleEndian, &frame); err != nil {
@@ -85,8 +85,8 @@ func decodeHeader(r *source, sessionID string) (header, error) {
 	return h, nil
 }
 
-// decode reads an object and writes its content to w. It fails, after it has written some of
-// it, if the content is not what the header says.
+// decode reads an object and writes its content to w. If the content does not match the header, it fails after
+// writing a part.
 func decode(w io.Writer, r *source, sessionID string) (header, error) {
 	h, err := decodeHeader(r, sessionID)
 	if err != nil {
@@ -100,7 +100,7 @@ func decode(w io.Writer, r *source, sessionID string) (header, error) {
 	target := &sink{Writer: w}
 	err = copyExtent(target, unpacker, h.extent)
 	switch {
-	case target.err != nil: // the local disk's fault, not the object's
+	case target.err != nil: // a fault of the local disk, not of the object
 		return header{}, target.err
 	case err != nil:
 		return header{}, r.blame(err)
@@ -108,7 +108,7 @@ func decode(w io.Writer, r *source, sessionID string) (header, error) {
 	return h, nil
 }
 
-// copyExtent copies content to w and fails if it is anything else than want.
+// copyExtent copies content to w and fails if it differs from want.
 func copyExtent(w io.Writer, content io.Reader, want extent) error {
 	digest, lines := sha256.New(), &lineCounter{}
 	written, err := io.Copy(io.MultiWriter(w, digest, lines), io.LimitReader(content, want.Bytes+1))
@@ -123,8 +123,8 @@ func copyExtent(w io.Writer, content io.Reader, want extent) error {
 	return nil
 }
 
-// source is a stored object as it is read. It tells a damaged object, which is read to its end
-// and makes no sense, from one that cannot be read right now.
+// source reads a stored object. It distinguishes a damaged object, which can be read but is invalid, from one
+// that cannot be read now.
 type source struct {
 	io.Reader
 	err error
@@ -139,7 +139,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// blame returns why reading failed with err: what the storage said, else that the object is damaged.
+// blame returns the reason for the read error err: the storage's error if there was one, otherwise errDamaged.
 func (s *source) blame(err error) error {
 	if s.err != nil {
 		return s.err
@@ -147,7 +147,7 @@ func (s *source) blame(err error) error {
 	return damaged("%w", err)
 }
 
-// sink remembers the error with which writing failed.
+// sink stores the first write error.
 type sink struct {
 	io.Writer
 	err error

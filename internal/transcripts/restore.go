@@ -10,34 +10,32 @@ import (
 	"time"
 )
 
-// Restored is what Restore found and did.
+// Restored is the result of Restore.
 type Restored struct {
-	// Outcome says which copy is at the path now.
+	// Outcome names the copy that is at the path now.
 	Outcome Outcome
-	// Damaged are the archived copies that were passed over, latest first.
+	// Damaged lists the errors of the archived copies that were skipped, latest first.
 	Damaged []error
-	// SetAside is where the local file was moved to, if it had gone another way than the
-	// archived copy; else empty.
+	// SetAside is the new path of the local file if it had diverged from the archived copy; otherwise empty.
 	SetAside string
 }
 
-// Outcome is which copy Restore decided for.
+// Outcome names the copy that Restore chose.
 type Outcome string
 
 // The outcomes.
 const (
-	// KeptLocal is the local file, which is as new as the archive or newer.
+	// KeptLocal means that the local file is as new as the archive or newer.
 	KeptLocal Outcome = "kept_local"
-	// FromArchive is the archived copy, which took the place of a missing or older local file.
+	// FromArchive means that the archived copy replaced a missing or older local file.
 	FromArchive Outcome = "from_archive"
 )
 
-// Restore makes the newest conversation that there is the local one. It changes the local file
-// in one step or not at all, and never to anything whose hash is not right.
+// Restore makes the newest copy of the conversation the local one. It replaces the local file atomically or not
+// at all, and only by content with the right hash.
 //
-// Its error wraps ErrNotFound if there is no conversation, and ErrCorrupt if there are archived
-// copies only and none is intact. Any other error means that this cannot be told now: whatever
-// is at the path may be older than what the archive has.
+// The error wraps ErrNotFound if there is no copy, and ErrCorrupt if there are only damaged archived copies.
+// After any other error the state is unknown: the file at the path may be older than the archive.
 func (c *Copy) Restore(ctx context.Context) (Restored, error) {
 	restored, err := c.restore(ctx)
 	if err != nil {
@@ -87,8 +85,8 @@ func (c *Copy) restore(ctx context.Context) (Restored, error) {
 	}
 }
 
-// restoreFrom decides between the local file and version v, and if v is newer, puts it in
-// place. Its error wraps errDamaged if v is of no use.
+// restoreFrom compares the local file with version v and, if v is newer, replaces the file. The error wraps
+// errDamaged if v is unusable.
 func (c *Copy) restoreFrom(ctx context.Context, v version, local extent, setAside *string) (Outcome, error) {
 	archived, err := c.header(ctx, v)
 	if err != nil {
@@ -106,7 +104,7 @@ func (c *Copy) restoreFrom(ctx context.Context, v version, local extent, setAsid
 	if err != nil {
 		return "", err
 	}
-	defer func() { c.remove(fetched.path) }() // once it is in place there is nothing to remove
+	defer func() { c.remove(fetched.path) }() // after putInPlace there is nothing left to remove
 	older, err := c.startsWith(fetched.path, fetched.extent, local)
 	if err != nil {
 		return "", err
@@ -125,13 +123,13 @@ func (c *Copy) restoreFrom(ctx context.Context, v version, local extent, setAsid
 	return FromArchive, nil
 }
 
-// fetchedFile is a complete copy from the archive, in the directory where it is wanted.
+// fetchedFile is a complete copy from the archive in the transcript's directory.
 type fetchedFile struct {
 	path string
 	extent
 }
 
-// fetch gets version v into a temporary file beside the transcript, checked and on disk.
+// fetch downloads version v into a temporary file beside the transcript, verifies it and syncs it to disk.
 func (c *Copy) fetch(ctx context.Context, v version) (_ fetchedFile, err error) {
 	object, err := c.archive.bucket.NewReader(ctx, c.key(v), nil)
 	if err != nil {
@@ -161,12 +159,11 @@ func (c *Copy) fetch(ctx context.Context, v version) (_ fetchedFile, err error) 
 	return fetchedFile{path: file.Name(), extent: h.extent}, nil
 }
 
-// leftoverAge is the age from which a temporary file is nobody's any more: a restore takes seconds.
+// leftoverAge is the age from which a temporary file counts as abandoned. A restore takes seconds.
 const leftoverAge = time.Hour
 
-// createTemporary creates a file for a copy that comes in, in the directory of the transcript,
-// and removes those that a killed process left there. Its name does not end as transcripts do,
-// so the CLI never takes it for one.
+// createTemporary creates a file for a download in the transcript's directory, and removes files that killed
+// processes left there. The CLI does not take such a file for a transcript, because its name ends differently.
 func (c *Copy) createTemporary() (*os.File, error) {
 	dir := filepath.Dir(c.path)
 	if err := os.MkdirAll(dir, dirMode); err != nil {
@@ -182,7 +179,7 @@ func (c *Copy) createTemporary() (*os.File, error) {
 			continue
 		}
 		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > leftoverAge {
-			_ = os.Remove(filepath.Join(dir, entry.Name())) // it only wastes room
+			_ = os.Remove(filepath.Join(dir, entry.Name())) // an error does not matter: the file only wastes space
 		}
 	}
 	file, err := os.CreateTemp(dir, prefix+"*")
@@ -192,7 +189,7 @@ func (c *Copy) createTemporary() (*os.File, error) {
 	return file, nil
 }
 
-// putInPlace renames a file that is on disk, and brings the rename to disk as well.
+// putInPlace renames a file that is synced to disk, and syncs the rename as well.
 func putInPlace(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return fmt.Errorf("put the transcript in place: %w", err)

@@ -10,12 +10,11 @@ import (
 	"gocloud.dev/blob"
 )
 
-// Save archives the complete lines of the local file and reports whether there was anything
-// new. It reads nothing and asks nobody if the file is as it was at the last Save. A missing
-// file is nothing to save.
+// Save archives the complete lines of the local file and reports whether there were new ones. If the file has
+// not changed since the last Save, it neither reads the file nor calls the storage. A missing file is no error.
 //
-// Its error wraps ErrSuperseded if another writer's copy is the newer one. After any error the
-// archive holds what it held before, and another Save may succeed.
+// The error wraps ErrSuperseded if another writer's copy is newer. After any error the archive is unchanged,
+// and Save may be called again.
 func (c *Copy) Save(ctx context.Context) (bool, error) {
 	if c.archive == nil {
 		return false, nil
@@ -40,7 +39,7 @@ func (c *Copy) saveExtent(ctx context.Context, local extent) (bool, error) {
 	switch {
 	case local.Lines == 0 || local == c.base:
 		return false, nil
-	case local.Lines < c.base.Lines: // a broken disk rather than a newer conversation
+	case local.Lines < c.base.Lines: // indicates a broken disk, not a newer conversation
 		return false, fmt.Errorf("the local file has shrunk from %d lines to %d; the archived copy is kept", c.base.Lines, local.Lines)
 	}
 	latest, archived, err := c.latest(ctx)
@@ -64,9 +63,9 @@ func (c *Copy) saveExtent(ctx context.Context, local extent) (bool, error) {
 	return true, nil
 }
 
-// mayFollow returns nil if local may begin the generation after latest, which another writer
-// wrote and which holds archived: if it is known to go on from there, or is seen to. A version
-// that is damaged stands in nobody's way.
+// mayFollow returns nil if local may begin the generation after latest, which another writer wrote and which
+// contains archived. Local must continue that version, as known from Restore or by comparison. A damaged
+// version blocks nobody.
 func (c *Copy) mayFollow(latest version, archived, local extent) error {
 	if latest == c.known || latest.generation < c.known.generation || archived.Lines == 0 {
 		return nil
@@ -81,7 +80,7 @@ func (c *Copy) mayFollow(latest version, archived, local extent) error {
 	return nil
 }
 
-// write makes local the content of version v, all of it or nothing.
+// write stores local as the content of version v, completely or not at all.
 func (c *Copy) write(ctx context.Context, v version, local extent) error {
 	source, err := c.open()
 	if err != nil {
@@ -106,22 +105,21 @@ func (c *Copy) write(ctx context.Context, v version, local extent) error {
 	h := header{Format: format, SessionID: c.sessionID, extent: local}
 	err = encode(object, h, io.LimitReader(source, local.Bytes))
 	if err == nil && onDisk != nil {
-		err = onDisk.Sync() // before the rename, so that a power cut leaves the old copy or the new one
+		err = onDisk.Sync() // sync before the rename, so that a power cut leaves the old copy or the new one
 	}
 	if err != nil {
-		abandon()          // an object whose context has ended is not put in place
-		_ = object.Close() // it can only say that it was abandoned
+		abandon()          // the storage discards an object whose context has ended
+		_ = object.Close() // the error only says that it was abandoned
 		return err
 	}
 	return object.Close()
 }
 
-// saveTimeout bounds one Save of Watch, so that one call that hangs does not end the saving.
+// saveTimeout limits one Save of Watch, so that a hanging call does not end the saving.
 const saveTimeout = time.Minute
 
-// Watch saves every interval until ctx ends. An error is told to failed, once as long as it
-// stays the same, and the save is tried again. The last Save, when the writer of the transcript
-// has ended, is the caller's.
+// Watch calls Save every interval until ctx ends. After an error it calls failed, once for the same error in a
+// row, and tries again. The caller makes the last Save, after the transcript's writer has ended.
 func (c *Copy) Watch(ctx context.Context, interval time.Duration, failed func(error)) {
 	if c.archive == nil {
 		return
