@@ -147,7 +147,7 @@ func (s *source) blame(err error) error {
 	return damaged("%w", err)
 }
 
-// sink stores the first write error.
+// sink remembers the write error.
 type sink struct {
 	io.Writer
 	err error
