@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// The schemes of an Apprise API, as Apprise itself spells them: by HTTP and by HTTPS.
+// The URL schemes of an Apprise API over HTTP and HTTPS, as Apprise defines them.
 const (
 	appriseScheme    = "apprise"
 	appriseTLSScheme = "apprises"
 )
 
-// appriseKey is what the API takes for the key of a stored configuration.
+// appriseKey matches the keys that the API accepts for a stored configuration.
 var appriseKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
 // apprise is a stored configuration of an Apprise API, https://github.com/caronc/apprise-api.
@@ -34,12 +34,12 @@ type appriseRequest struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`
 	Type  Level  `json:"type"`
-	// Format keeps what an agent wrote from being rendered.
+	// Format prevents markup in an agent's text from being rendered.
 	Format string `json:"format"`
 	Tag    string `json:"tag,omitempty"`
 }
 
-// parseApprise reads apprise://[USER[:PASSWORD]@]HOST[:PORT]/[PREFIX/]KEY[?tags=TAG,TAG].
+// parseApprise parses apprise://[USER[:PASSWORD]@]HOST[:PORT]/[PREFIX/]KEY[?tags=TAG,TAG].
 func parseApprise(rawURL string) (func(context.Context, Message) error, error) {
 	parsed, err := url.Parse(rawURL)
 	if err != nil {
@@ -63,7 +63,7 @@ func parseApprise(rawURL string) (func(context.Context, Message) error, error) {
 	return api.send, nil
 }
 
-// appriseClient follows no redirect: a POST would become a GET, and notify nobody.
+// appriseClient does not follow redirects: the POST would become a GET and notify nobody.
 var appriseClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
@@ -87,11 +87,11 @@ func (a apprise) send(ctx context.Context, m Message) error {
 	if err != nil {
 		return err
 	}
-	_ = response.Body.Close() // the status says all
+	_ = response.Body.Close() // the status suffices
 	return appriseError(response.StatusCode)
 }
 
-// appriseError says what a status means. Only 200 means that somebody was notified.
+// appriseError returns the error for a status. Only 200 means that somebody was notified.
 func appriseError(status int) error {
 	switch status {
 	case http.StatusOK:

@@ -8,27 +8,29 @@ import (
 )
 
 const (
-	// maxExplanation is the length of an explanation in bytes.
+	// maxExplanation limits an explanation, in bytes.
 	maxExplanation = 200
-	// wholeWord is the length from which on a word that the URL holds is held back, and a
-	// word that holds a piece of the URL. Shorter ones are everywhere and tell nothing.
+	// wholeWord is the minimum length for comparing words with the URL. A word of at least this length is
+	// hidden if it is part of the URL, or contains a part of it. Shorter words are too common to reveal
+	// anything.
 	wholeWord = 3
-	// hidden stands for what is held back.
+	// hidden replaces the words that are hidden.
 	hidden = "…"
 )
 
 var (
-	// plainWord and statusCode are what an explanation may consist of: words, and the codes of HTTP and SMTP.
+	// plainWord and statusCode match the only words that may be shown: plain words, and the codes of HTTP and
+	// SMTP.
 	plainWord  = regexp.MustCompile(`^[A-Za-z]+(['-][A-Za-z]+)*$`)
 	statusCode = regexp.MustCompile(`^[2-5]\d{2}$`)
-	// pieces are what a URL consists of.
+	// pieces matches the parts of a URL.
 	pieces = regexp.MustCompile(`[\pL\pN]+`)
 )
 
-// explain returns what err says in plain words, without anything of rawURL.
+// explain returns the plain words of err without any part of rawURL.
 //
-// The libraries put URLs and parts of them into their errors, in spellings of their own. So
-// this lets through what is a plain word and not in the URL, and nothing else.
+// The libraries put URLs and parts of them into their errors, in different spellings. Therefore only words from
+// an allow-list of patterns are shown, and only if they do not occur in the URL.
 func explain(err error, rawURL string) string {
 	secret := strings.ToLower(rawURL)
 	if decoded, err := url.PathUnescape(rawURL); err == nil {
@@ -54,9 +56,9 @@ func explain(err error, rawURL string) string {
 	return strings.Join(words, " ")
 }
 
-// within reports whether word is a part of secret, or has a piece of it in it. A status code is only held
-// back if it is a piece by itself: its three digits are in every other port or number by chance,
-// and without it nobody knows what the service answered.
+// within reports whether word must be hidden: it is a part of secret, or contains a piece of it. A status code
+// is hidden only if it equals a piece. Its three digits occur in many ports and numbers by chance, and without
+// it nobody knows what the service answered.
 func within(word, secret string) bool {
 	words := pieces.FindAllString(secret, -1)
 	if statusCode.MatchString(word) {

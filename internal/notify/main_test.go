@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestMain keeps the tests from talking to the services themselves. What is not on this host
-// cannot be reached, and the error says so in the most telling way that there is.
+// TestMain prevents the tests from contacting real services. Other hosts cannot be reached, and the error
+// contains as much of the URL as possible.
 func TestMain(m *testing.M) {
 	http.DefaultTransport = onlyLoopback{http.DefaultTransport}
 	os.Exit(m.Run())
@@ -27,7 +27,7 @@ func (o onlyLoopback) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, errors.Join(fmt.Errorf("cannot reach %s with %v", request.URL, request.Header), net.ErrClosed)
 }
 
-// testContext ends long before a send is given up by itself.
+// testContext ends long before a send times out.
 func testContext(t interface{ Context() context.Context }) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), time.Second)
 }

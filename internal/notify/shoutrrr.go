@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// matrixService is the one service that logs in when it is set up.
+	// matrixService is the only service that logs in during its setup.
 	matrixService = "matrix"
-	// loggerService sends nothing to anybody.
+	// loggerService sends nothing to people.
 	loggerService = "logger"
 )
 
-// shoutrrrServices lists the schemes of shoutrrr that reach people.
+// shoutrrrServices lists shoutrrr's schemes that reach people.
 var shoutrrrServices = sync.OnceValue(func() []string {
 	all := slices.DeleteFunc((&router.ServiceRouter{}).ListServices(), func(name string) bool { return name == loggerService })
 	slices.Sort(all)
 	return slices.Clip(all)
 })
 
-// titled are the services that show a title of its own. To the others it is the first line.
+// titled lists the services with a separate title. For the others the title is the first line.
 var titled = []string{
 	"bark", "discord", "gotify", "join", "lark", "notifiarr", "ntfy", "opsgenie", "pushbullet", "pushover", "slack", "smtp", "teams",
 }
 
 func parseShoutrrr(service, rawURL string) (func(context.Context, Message) error, error) {
-	if err := checkShoutrrr(service, rawURL); err != nil { // the library's words can hold the URL
+	if err := checkShoutrrr(service, rawURL); err != nil { // the library's error can contain the URL
 		return nil, fmt.Errorf("be a complete %s URL as https://shoutrrr.nickfedor.com describes it", service)
 	}
 	return func(_ context.Context, m Message) error { return sendShoutrrr(service, rawURL, m) }, nil
 }
 
-// checkShoutrrr checks the URL without asking anybody.
+// checkShoutrrr checks the URL without contacting the service.
 func checkShoutrrr(service, rawURL string) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -60,7 +60,7 @@ func checkShoutrrr(service, rawURL string) (err error) {
 	return new(matrix.Config).SetURL(parsed)
 }
 
-// sendShoutrrr sets the service up anew for each message, because sending changes it.
+// sendShoutrrr creates the service anew for each message, because sending changes it.
 func sendShoutrrr(service, rawURL string, m Message) error {
 	sender, err := (&router.ServiceRouter{}).Locate(rawURL)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// sendLimit bounds one attempt at one target. A service that is up answers in a second or two.
+// sendLimit limits one attempt at one target. A working service answers in a second or two.
 const sendLimit = 15 * time.Second
 
-// Level is what a message means to whoever gets it. The words are those of Apprise.
+// Level is the importance of a message. The values are those of Apprise.
 type Level string
 
 // The levels.
@@ -29,22 +29,22 @@ const (
 	LevelFailure Level = "failure"
 )
 
-// Message is plain text for people.
+// Message is a plain text for people.
 type Message struct {
 	Title string // one line
 	Text  string
 	Level Level
 }
 
-// Target is one place where messages go. It is safe for concurrent use.
+// Target is a destination of messages. It is safe for concurrent use.
 type Target struct {
 	service string
 	url     string
 	deliver func(ctx context.Context, m Message) error
 }
 
-// Parse returns the target that rawURL names. It asks nobody whether there is one. The error
-// completes "it must" and shows no more of the URL than its scheme.
+// Parse returns the target named by rawURL without contacting it. The error completes the phrase "it must" and
+// shows only the URL's scheme.
 func Parse(rawURL string) (Target, error) {
 	scheme, err := schemeOf(rawURL)
 	if err != nil {
@@ -63,15 +63,15 @@ func Parse(rawURL string) (Target, error) {
 	return target, err
 }
 
-// services lists the schemes that Parse knows.
+// services returns the schemes that Parse accepts.
 func services() []string {
 	all := append(shoutrrrServices(), appriseScheme, appriseTLSScheme)
 	slices.Sort(all)
 	return all
 }
 
-// schemePattern is short and without digits, so that what somebody pasted by mistake is not
-// taken for a scheme and shown.
+// schemePattern matches a scheme. It is short and excludes digits, so that a pasted secret is not taken for a
+// scheme and shown.
 var schemePattern = regexp.MustCompile(`^([A-Za-z][A-Za-z+.-]{0,24})://`)
 
 func schemeOf(rawURL string) (string, error) {
@@ -79,33 +79,33 @@ func schemeOf(rawURL string) (string, error) {
 	if match == nil {
 		return "", errors.New("be a URL that begins with the scheme of a service, such as discord:// or apprise://")
 	}
-	if _, err := url.Parse(rawURL); err != nil { // the error quotes the URL
+	if _, err := url.Parse(rawURL); err != nil { // the library's error would quote the URL
 		return "", fmt.Errorf("be a URL, and what follows %s:// makes it none; percent-encode odd characters", match[1])
 	}
 	return strings.ToLower(match[1]), nil
 }
 
-// Service returns the scheme, such as "discord". It is all of the URL that may be shown.
+// Service returns the scheme, such as "discord". It is the only part of the URL that may be shown.
 func (t Target) Service() string { return t.service }
 
-// ID tells the target from others for as long as its URL is the same. It tells nothing of the
-// URL but its scheme: what it has of the digest is too little to confirm a guess.
+// ID returns an identifier that is stable while the URL is unchanged. It reveals only the scheme: the part of
+// the digest that it contains is too short to confirm a guess.
 func (t Target) ID() string {
 	digest := sha256.Sum256([]byte(t.url))
 	return t.service + "-" + hex.EncodeToString(digest[:4])
 }
 
-// Send sends m and returns once the service has taken it. The error names the service and
-// holds nothing else of the URL. A message whose answer got lost may have arrived.
+// Send delivers m and returns when the service has accepted it. The error names the service and contains no
+// other part of the URL. After an error the message may still have arrived, if only the answer was lost.
 func (t Target) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
-	m.Title = plaintext.Compact(m.Title) // it becomes a header at some services
-	// The libraries below take no context, or not all the way down.
+	m.Title = plaintext.Compact(m.Title) // some services use it as a header
+	// The libraries take no context, or do not pass it on everywhere. Therefore the call runs in a goroutine.
 	sent := make(chan error, 1)
 	go func() {
 		defer func() {
-			if broken := recover(); broken != nil { // what it says can hold anything
+			if broken := recover(); broken != nil { // the panic's text can contain anything
 				sent <- errors.New("its driver failed")
 			}
 		}()

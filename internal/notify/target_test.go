@@ -16,13 +16,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// received is a request that a service got.
+// received is a request that the service received.
 type received struct {
 	method, path, contentType, body string
 	user, password                  string
 }
 
-// service is an HTTP service that answers with status and keeps what it got.
+// service is an HTTP service that answers with status and records its requests.
 type service struct {
 	host   string
 	status int
@@ -79,7 +79,7 @@ func TestGenericTakesTheMessage(t *testing.T) {
 func TestTitleIsATitleWhereThereAreTitles(t *testing.T) {
 	t.Parallel()
 	s := startService(t, http.StatusOK)
-	// Its driver reads an answer that this service does not give; what counts is what it was sent.
+	// The driver expects an answer that this service does not give. Only the request matters.
 	_ = parse(t, "gotify://"+s.host+"/AzyoeNS.D4iJLVa?disabletls=yes").Send(t.Context(), message)
 	require.Len(t, s.got, 1)
 	var sent map[string]any
@@ -187,7 +187,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseAsksNobody: a server that is away must not keep a worker from starting.
+// TestParseAsksNobody checks that Parse does not contact the service: an unreachable one must not keep a worker
+// from starting.
 func TestParseAsksNobody(t *testing.T) {
 	t.Parallel()
 	s := startService(t, http.StatusOK)
@@ -209,7 +210,7 @@ func TestID(t *testing.T) {
 	require.Equal(t, "generic", parse(t, "generic+https://host/one").Service())
 }
 
-// templates are URLs of services in which S stands for a secret and HOST for a service.
+// templates lists URLs of services. S stands for a secret, HOST for a service.
 var templates = []string{
 	"generic+http://S:S@HOST/S?S=S&@authorization=S", "generic://HOST/hooks/S?disabletls=yes", "apprise://S:S@HOST/S?tags=S",
 	"discord://S@123456789", "telegram://123456789:AAHshoutrrrShoutrrrShoutrrrS@telegram?chats=@S", "slack://hook:WNA3PBYV6-F20DUQND3RQ-Webc4MAvoacrpPakR8phF0zi@webhook?botname=S",
@@ -220,8 +221,8 @@ var templates = []string{
 	"lark://HOST/S?secret=S", "wecom://S", "signal://S:S@HOST/+49123456789/+49123456789?disabletls=yes", "notifiarr://S?channel=S", "pagerduty://HOST/S",
 }
 
-// TestNoSecretInAnyError puts secrets into the URLs of every service, has each fail in several
-// ways, and looks for the secrets in what is said about it.
+// TestNoSecretInAnyError puts secrets into the URLs of every service, lets each service fail in several ways,
+// and searches the errors for the secrets.
 func TestNoSecretInAnyError(t *testing.T) {
 	t.Parallel()
 	hosts := []string{startService(t, http.StatusUnauthorized).host, startService(t, http.StatusBadGateway).host, "127.0.0.1:1", "away.example.org"}

@@ -1,4 +1,4 @@
-// Package notifytest has services for tests that people are notified by.
+// Package notifytest provides notification services for tests.
 package notifytest
 
 import (
@@ -12,24 +12,24 @@ import (
 	"testing"
 )
 
-// Secret is a part of each secret in the URLs of a recipient.
+// Secret is part of each secret in the URLs of a Recipient.
 const Secret = "hunter2"
 
-// Recipient is a service that people are notified by. It may be away for a while.
+// Recipient is a notification service. It can be made unavailable.
 //
-// It takes only what is posted to a path with Secret. A Temporal server that was stopped in the
-// same process goes on looking for itself at the ports it had, and one of them may be this one's.
+// It accepts only posts to a path with Secret. A Temporal server that was stopped in the same process continues
+// to look for itself at its former ports, and this service may have got one of them.
 type Recipient struct {
 	host string
 
 	mu sync.Mutex
-	// refuses is how many of the next messages it refuses; less than 0 is all.
+	// refuses is the number of messages still to refuse; less than 0 means all.
 	refuses int
 	refused int
 	got     []string
 }
 
-// Start starts a recipient that takes messages until the test's end.
+// Start starts a recipient that runs until the end of the test.
 func Start(t testing.TB) *Recipient {
 	t.Helper()
 	r := &Recipient{}
@@ -39,12 +39,12 @@ func Start(t testing.TB) *Recipient {
 	return r
 }
 
-// Generic is the URL by which it is notified in plain text.
+// Generic returns the URL for notifications in plain text.
 func (r *Recipient) Generic() string {
 	return fmt.Sprintf("generic://u:%[1]spass@%[2]s/hooks/%[1]stoken?disabletls=yes", Secret, r.host)
 }
 
-// Apprise is the URL by which it is notified as an Apprise API is, in JSON.
+// Apprise returns the URL for notifications in JSON, as for an Apprise API.
 func (r *Recipient) Apprise() string {
 	return fmt.Sprintf("apprise://ops:%[1]spass@%[2]s/%[1]skey", Secret, r.host)
 }
@@ -71,27 +71,27 @@ func (r *Recipient) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.got = append(r.got, string(body))
 }
 
-// Refuse has it refuse the next messages.
+// Refuse makes it refuse the given number of messages.
 func (r *Recipient) Refuse(messages int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refuses = messages
 }
 
-// Leave has it refuse every message until ComeBack.
+// Leave makes it refuse all messages until ComeBack.
 func (r *Recipient) Leave() { r.Refuse(-1) }
 
-// ComeBack has it take messages again.
+// ComeBack makes it accept messages again.
 func (r *Recipient) ComeBack() { r.Refuse(0) }
 
-// Received returns the messages that it has taken, first to last.
+// Received returns the accepted messages in order.
 func (r *Recipient) Received() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.got)
 }
 
-// Refusals is how many messages it has refused.
+// Refusals returns the number of refused messages.
 func (r *Recipient) Refusals() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
