@@ -6,33 +6,34 @@ import (
 	"unicode"
 )
 
-// The ends of the names of what is secret. A name that goes on, as in token_count, is another's.
+// The patterns match the end of a secret's name. A name that continues, as in token_count, is not matched.
 const (
 	passwordNames = `(?:passw(?:or)?d|passphrase|(?:\b|_|[^\w])(?:pass|pwd))` //nolint:gosec // a pattern
 	tokenNames    = `token`
 	secretNames   = `(?:secret|(?:api|access|private|auth|secret|encryption)[_.-]?key|key-data|credentials?)` //nolint:gosec // a pattern
 )
 
-// assignment returns a pattern for names of something secret and what they get: in its first groups quoted, in
-// groupPlain as it stands.
+// assignment returns a pattern for names that end with names, followed by an assigned value. The value is in
+// one of the groups from groupQuoted on if it is quoted, otherwise in groupPlain.
 func assignment(names string) string {
 	return `(?i)` + names + quotes + `?[ \t]*(=>?|:=?| is )[ \t]*(?:"((?:[^"\\\n]|\\.)+)|\\"([^"\\\n]+)|\\?'([^'\\\n]+)|` +
 		`([^\s"'` + "`" + `,;&<>|)}\]\\][^\s"'` + "`" + `,;&<>|)}\]\\]*)([ \t]+[^\s,;&|#])?)`
 }
 
-// The groups of assignment.
+// The groups of the pattern returned by assignment.
 const (
 	groupOperator = 1
 	groupQuoted   = 2
 	groupPlain    = 5
-	groupMore     = 6 // what follows in the same line
+	groupMore     = 6 // the rest of the line
 )
 
-// minAssigned is the length in bytes of a secret beside its name: it masks nothing elsewhere.
+// minAssigned is the minimum length in bytes of a secret beside its name. It can be short because it is only
+// masked there.
 const minAssigned = 4
 
-// acceptAssignment reports whether what an assignment gives is a secret. In prose a colon means less: there
-// it has to have a digit, or to end the line.
+// acceptAssignment reports whether the assigned value is a secret. After a colon in prose it must contain a
+// digit or end the line.
 func acceptAssignment(match []string) bool {
 	operator, plain := match[groupOperator], match[groupPlain]
 	secret := assignedValue(match)
@@ -48,7 +49,7 @@ func acceptAssignment(match []string) bool {
 	return hasDigit(plain) || match[groupMore] == "" && !strings.ContainsAny(plain, "-./:(") && len(plain) > minAssigned+1
 }
 
-// assignedValue returns what an assignment gives.
+// assignedValue returns the assigned value.
 func assignedValue(match []string) string {
 	for _, group := range match[groupQuoted:groupMore] {
 		if group != "" {
@@ -58,29 +59,30 @@ func assignedValue(match []string) string {
 	return ""
 }
 
-// isCount reports whether a number is that of a model's tokens, or of others.
+// isCount reports whether a short number is assigned to a name that begins with "token", such as a count of
+// tokens.
 func isCount(assigned, content string) bool {
 	digits := strings.IndexFunc(content, func(r rune) bool { return !unicode.IsDigit(r) }) < 0
 	return digits && len(content) < minDigits && strings.HasPrefix(strings.ToLower(assigned), "token")
 }
 
-// placeholder matches what stands for a secret and is none: variables, templates, calls, stars.
+// placeholder matches values that only stand for a secret: variables, templates, calls, stars.
 var placeholder = regexp.MustCompile(`^(?:\\?\$|<|%[a-z({]|\{\{|\*{3}|\.\.\.|…|x{3,}$|X{3,}$|[-_]+$|os\.|process\.env|env\.|var\.|\w+\()`)
 
-// path matches the path of a file of some depth.
+// path matches file paths with several components.
 var path = regexp.MustCompile(`^(?:~|\.{0,2})/(?:[\w.-]+/)+[\w.-]*$`)
 
-// isSecretText reports whether a text can be a secret rather than what stands for one.
+// isSecretText reports whether text can be a secret. Placeholders and paths cannot.
 func isSecretText(text string) bool {
 	return text != "" && !placeholder.MatchString(text) && !path.MatchString(text)
 }
 
-// isSecretName reports whether a name ends as names of secrets do.
+// isSecretName reports whether a name ends like the name of a secret.
 func isSecretName(name string) bool { return nameEnd.MatchString(name) }
 
 var nameEnd = regexp.MustCompile(`(?i)(?:` + passwordNames + `|` + tokenNames + `|` + secretNames + `)$`)
 
-// isPortAndPath tells a port and what follows from a password: "8080/x".
+// isPortAndPath recognises a port and a path, such as "8080/x", which look like a password in a URL.
 var portAndPath = regexp.MustCompile(`^\d{1,5}(?:/|$)`)
 
 func isPortAndPath(text string) bool {
@@ -92,7 +94,7 @@ func hasDigit(text string) bool { return strings.ContainsAny(text, "0123456789")
 // afterBlank returns the last word of text.
 func afterBlank(text string) string { return text[strings.LastIndexByte(text, ' ')+1:] }
 
-// ordinary are words that follow the name of a secret, and are none.
+// ordinary lists words that often follow the name of a secret but are not secrets.
 var ordinary = func() map[string]bool {
 	words := map[string]bool{}
 	for w := range strings.FieldsSeq(`

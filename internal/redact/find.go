@@ -7,21 +7,23 @@ import (
 )
 
 const (
-	// windowBytes is how far from its keyword a secret is looked for: further only to the end of a run without
-	// blanks, of up to maxWindow. Patterns are quick on short texts.
+	// windowBytes limits how far behind its keyword a secret is searched, because patterns are fast on short
+	// texts only. The window is extended to the end of a run without blanks, up to maxWindow.
 	windowBytes = 1 << 10
 	maxWindow   = 64 << 10
-	// overlap is how much of a window the next one sees again, because a secret may have been cut there.
+	// overlap is the part of a window that the next one searches again, because the window's end may have cut a
+	// secret.
 	overlap = windowBytes / 4
-	// lookBack is how far before its keyword a secret begins at most.
+	// lookBack limits how far before its keyword a secret can begin.
 	lookBack = 40
 )
 
-// findShapes returns where shapes stand in text. For each shape, it looks at any part of text a few times at most.
+// findShapes returns the matches of all shapes in text. Each shape searches any part of text at most a few
+// times.
 func findShapes(text string) []span {
 	found := findPEM(text)
 	known := matchers()
-	var seen [maxShapes]int // up to where a shape was looked for
+	var seen [maxShapes]int // end of the searched part, for each shape
 	known.scanner.scan(lowerASCII(text), func(at, rank int) {
 		if at < seen[rank] {
 			return
@@ -36,7 +38,7 @@ func findShapes(text string) []span {
 	return found
 }
 
-// windowEnd returns where the window ends of a keyword at at.
+// windowEnd returns the end of the window of a keyword at position at.
 func windowEnd(text string, at int) int {
 	end := at + windowBytes
 	for end < len(text) && end-at < maxWindow && !isBreak(text[end]) {
@@ -45,7 +47,7 @@ func windowEnd(text string, at int) int {
 	return min(end, len(text))
 }
 
-// appendTo appends where the shape stands in window, which begins at offset.
+// appendTo appends the matches in window, which begins at offset.
 func (m *matcher) appendTo(found []span, window string, offset int) []span {
 	if len(m.with) > 0 && !slices.ContainsFunc(m.with, func(part string) bool { return strings.Contains(window, part) }) {
 		return found
@@ -61,7 +63,8 @@ func (m *matcher) appendTo(found []span, window string, offset int) []span {
 	return found
 }
 
-// secretOf returns where the secret of a match is: the first group that took part, or all of it.
+// secretOf returns the position of the secret in a match: the first group that matched, otherwise the whole
+// match.
 func (m *matcher) secretOf(at []int) (start, end int) {
 	for group := max(m.group, 1); group < len(at)/2; group++ {
 		if at[2*group] >= 0 {
@@ -82,7 +85,7 @@ func groupsOf(text string, at []int) []string {
 	return groups
 }
 
-// lowerASCII returns text of the same length with the letters A to Z small.
+// lowerASCII converts the letters A to Z to lower case. The length stays the same.
 func lowerASCII(text string) string {
 	lower := []byte(text)
 	for i, c := range lower {
@@ -93,19 +96,20 @@ func lowerASCII(text string) string {
 	return string(lower)
 }
 
-// pemLabel is the label of keys in PEM.
+// pemLabel is the mask's label for keys in PEM.
 const pemLabel = "private key"
 
-// maxPEM is how long a key in PEM can be.
+// maxPEM limits the length of a key in PEM.
 const maxPEM = 64 << 10
 
-// pemBegin matches the first line of a key in PEM, and of one of OpenPGP.
+// pemBegin matches the first line of a private key in PEM or OpenPGP.
 var pemBegin = regexp.MustCompile(`^-{5}BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-{5}`)
 
 // keyBody matches a line of a key.
 var keyBody = regexp.MustCompile(`[A-Za-z0-9+/=]{20}`)
 
-// findPEM returns where keys in PEM stand in text. One that has no end ends with what looks like one.
+// findPEM returns the keys in PEM in text. If a key has no last line, it extends as far as the text looks like
+// a key.
 func findPEM(text string) []span {
 	var found []span
 	last := 0
@@ -119,7 +123,7 @@ func findPEM(text string) []span {
 		}
 		from := at + len(header)
 		end := pemEnd(text, from)
-		if !keyBody.MatchString(text[from:end]) { // a first line that somebody speaks of
+		if !keyBody.MatchString(text[from:end]) { // the text only mentions such a first line
 			continue
 		}
 		found, last = append(found, span{at, end, pemLabel, 0}), end
@@ -127,7 +131,7 @@ func findPEM(text string) []span {
 	return found
 }
 
-// pemEnd returns where the key ends whose first line ends at from.
+// pemEnd returns the end of a key. from is the end of its first line.
 func pemEnd(text string, from int) int {
 	body := text[from:min(len(text), from+maxPEM)]
 	if end := strings.Index(body, "-----END"); end >= 0 {

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// JSON returns document with the secrets in its strings masked. What was a JSON document stays one, with all
-// else as it was; what is none is masked as text. A string that belongs to a name such as "password" is masked as a
-// whole.
+// JSON returns document with the secrets in its strings masked. A valid JSON document stays valid and is
+// otherwise unchanged; any other text is masked like Text does. The string value of a field whose name ends
+// like that of a secret, such as "password", is masked completely.
 func (r *Redactor) JSON(document []byte) []byte {
 	if document == nil {
 		return nil
@@ -17,7 +17,7 @@ func (r *Redactor) JSON(document []byte) []byte {
 	}
 	var masked bytes.Buffer
 	masked.Grow(len(document))
-	name := "" // of the field whose value is next
+	name := "" // name of the field whose value is next
 	for at := 0; at < len(document); {
 		if document[at] != '"' {
 			if c := document[at]; c == ',' || c == '{' || c == '[' {
@@ -46,7 +46,7 @@ func (r *Redactor) JSON(document []byte) []byte {
 	return masked.Bytes()
 }
 
-// named returns the value of a field that is named like a secret, masked.
+// named masks the value of a field whose name suggests a secret.
 func (r *Redactor) named(text string) string {
 	clean := r.Text(text)
 	if clean != text || len(text) < minAssigned || !isSecretText(text) || ordinary[lowerASCII(text)] {
@@ -55,10 +55,10 @@ func (r *Redactor) named(text string) string {
 	return maskOf(fieldLabel)
 }
 
-// fieldLabel is the label of what a name of JSON says to be a secret.
+// fieldLabel is the mask's label for a value that is recognised by its field's name.
 const fieldLabel = "secret"
 
-// stringEnd returns where the string ends that begins at start of a valid document.
+// stringEnd returns the end of the string that begins at start. document must be valid.
 func stringEnd(document []byte, start int) int {
 	for at := start + 1; ; at++ {
 		switch document[at] {
@@ -76,7 +76,7 @@ func isFieldName(document []byte, end int) bool {
 	return len(rest) > 0 && rest[0] == ':'
 }
 
-// maxBlanks is how many blanks may follow a field's name for it to be recognised.
+// maxBlanks limits the blanks between a field's name and its colon.
 const maxBlanks = 64
 
 // decodeString returns the text of a JSON string.
@@ -85,15 +85,15 @@ func decodeString(written []byte) string {
 		return string(written[1 : len(written)-1])
 	}
 	var text string
-	_ = json.Unmarshal(written, &text) // it is valid
+	_ = json.Unmarshal(written, &text) // the document was validated
 	return text
 }
 
-// encodeString returns text as a JSON string, with "<", ">" and "&" as they are.
+// encodeString returns text as a JSON string without escaping "<", ">" and "&".
 func encodeString(text string) []byte {
 	var written bytes.Buffer
 	encoder := json.NewEncoder(&written)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // a string always encodes
+	_ = encoder.Encode(text) // encoding a string cannot fail
 	return bytes.TrimSpace(written.Bytes())
 }

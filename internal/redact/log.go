@@ -7,7 +7,8 @@ import (
 	"log/slog"
 )
 
-// Attr masks what an attribute of a log line says, the message among them. It is a slog.HandlerOptions.ReplaceAttr.
+// Attr masks secrets in an attribute of a log line. The message is one of them. Use it as
+// slog.HandlerOptions.ReplaceAttr.
 func (r *Redactor) Attr(_ []string, attr slog.Attr) slog.Attr {
 	var text string
 	switch attr.Value.Kind() {
@@ -16,7 +17,7 @@ func (r *Redactor) Attr(_ []string, attr slog.Attr) slog.Attr {
 	case slog.KindAny:
 		text = textOf(attr.Value.Any())
 	case slog.KindBool, slog.KindDuration, slog.KindFloat64, slog.KindInt64, slog.KindUint64, slog.KindTime,
-		slog.KindGroup, slog.KindLogValuer: // these hold no text, or are given part by part
+		slog.KindGroup, slog.KindLogValuer: // contain no text, or are passed to Attr in parts
 		return attr
 	}
 	clean := r.Text(text)
@@ -29,7 +30,7 @@ func (r *Redactor) Attr(_ []string, attr slog.Attr) slog.Attr {
 	return slog.String(attr.Key, clean)
 }
 
-// textOf returns what a handler would print of v, nearly.
+// textOf returns approximately the text that a handler would print for v.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case []byte:
@@ -41,7 +42,7 @@ func textOf(v any) string {
 	}
 }
 
-// Error returns err, or if its text holds a secret, an error with the masked text and nothing else.
+// Error returns err. If its text contains a secret, it returns a new error with only the masked text.
 func (r *Redactor) Error(err error) error {
 	if err == nil {
 		return nil

@@ -11,13 +11,13 @@ const (
 	maskEnd   = "]"
 )
 
-// maxRounds bounds how often a text is searched. A second round finds what became visible by the first,
-// and almost always is the last.
+// maxRounds limits how often a text is searched. The second round finds secrets that the first one exposed, and
+// is almost always the last.
 const maxRounds = 6
 
-// Redactor masks secrets. A nil *Redactor knows the shapes alone. It is safe for concurrent use.
+// Redactor masks secrets. A nil *Redactor knows only the shapes. It is safe for concurrent use.
 type Redactor struct {
-	// names are those of the variables with secrets.
+	// names holds the names of the variables with secrets.
 	names   map[string]bool
 	forms   []form
 	scanner *scanner
@@ -46,12 +46,12 @@ func (r *Redactor) Text(text string) string {
 	return text
 }
 
-// margin is how much of the end of a cut text Beginning leaves out: the beginning of a secret may stand
-// there that cannot be recognised without its end.
+// margin is the number of bytes that Beginning omits at the end of a cut text, because a secret there may not
+// be recognisable without its end.
 const margin = 16 << 10
 
-// Beginning returns the beginning of text, of at least limit bytes if it has them, masked. However long the
-// text is, the work is bounded by limit. A caller that cuts the result cuts no secret.
+// Beginning returns a masked beginning of text with at least limit bytes, or all of text if it is shorter. The
+// work is bounded by limit, not by the length of text. Cutting the result exposes no secret.
 func (r *Redactor) Beginning(text string, limit int) string {
 	if len(text) <= limit+2*margin {
 		return r.Text(text)
@@ -66,15 +66,16 @@ func (r *Redactor) Beginning(text string, limit int) string {
 	return r.Text(text[:end])
 }
 
-// span is a secret in a text.
+// span is the position of a secret in a text.
 type span struct {
 	start, end int
-	// label says what it is, and rank how much that tells: the lowest of two spans that overlap is used.
+	// label describes the kind of secret. rank orders labels: if two spans overlap, the label with the lower
+	// rank is used because it is more specific.
 	label string
 	rank  int
 }
 
-// find returns the secrets in text in their order, none overlapping another.
+// find returns the secrets in text in order and without overlaps.
 func (r *Redactor) find(text string) []span {
 	if len(text) < minSecret {
 		return nil
@@ -87,7 +88,8 @@ func (r *Redactor) find(text string) []span {
 	return merge(withoutMasks(found, r.masks(text)))
 }
 
-// masks returns where masks of this Redactor stand in text. What only looks like one may hide a secret.
+// masks returns the positions of this Redactor's masks in text. Text in brackets with another label is not a
+// mask, because it may contain a secret.
 func (r *Redactor) masks(text string) []span {
 	var found []span
 	for at := range occurrences(text, maskStart) {
@@ -103,7 +105,7 @@ func (r *Redactor) isLabel(label string) bool {
 	return isShapeLabel(label) || r != nil && r.names[label]
 }
 
-// withoutMasks returns the spans that take no part of a mask, or more than it.
+// withoutMasks drops spans that are a mask or overlap one partly. It keeps spans that contain a mask and more.
 func withoutMasks(spans, masks []span) []span {
 	if len(masks) == 0 {
 		return spans
@@ -120,7 +122,7 @@ func withoutMasks(spans, masks []span) []span {
 	})
 }
 
-// merge joins spans that overlap.
+// merge joins overlapping spans.
 func merge(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(a.rank, b.rank))
@@ -140,7 +142,7 @@ func merge(spans []span) []span {
 	return merged
 }
 
-// replace returns text with each of the spans as a mask.
+// replace returns text with a mask in place of each span.
 func replace(text string, spans []span) string {
 	var b strings.Builder
 	from := 0
@@ -153,5 +155,5 @@ func replace(text string, spans []span) string {
 	return b.String()
 }
 
-// maskOf returns the mask of a secret.
+// maskOf returns the mask for a secret with label.
 func maskOf(label string) string { return maskStart + label + maskEnd }

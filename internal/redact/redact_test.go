@@ -41,7 +41,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestOrdinaryValues are of variables that are named like secrets, and would blank out ordinary text.
+// TestOrdinaryValues uses variables whose names suggest a secret, but whose values occur in ordinary text.
 func TestOrdinaryValues(t *testing.T) {
 	t.Parallel()
 	r := New([]string{
@@ -79,7 +79,8 @@ func TestEncodedValues(t *testing.T) {
 	}
 }
 
-// TestWhatDecisionsAreMadeFrom must stay as it is, however much it looks like a token.
+// TestWhatDecisionsAreMadeFrom checks that text on which decisions depend stays unmasked, even if it looks like
+// a token.
 func TestWhatDecisionsAreMadeFrom(t *testing.T) {
 	t.Parallel()
 	r := New([]string{"ANTHROPIC_API_KEY=sk-ant-api03-0123456789abcdef", "DB_PASSWORD=Tr0ub4dor&3"})
@@ -176,13 +177,13 @@ func TestLogLines(t *testing.T) {
 	require.NoError(t, r.Error(nil))
 }
 
-// fuzzed knows a few values that are near to what masks and JSON are made of.
+// fuzzed knows values that resemble parts of masks and of JSON.
 var fuzzed = New([]string{
 	"A_KEY=sk-secret-1", "B_TOKEN=]masked: x", `C_SECRET=":"value1`, "D_PASSWORD=aaaaaaaa1", "E_KEY=[masked: A_KEY]", "F_PASSWORD=p@ss w\\rd1\n2",
 })
 
-// FuzzText holds masking to its promises: what is masked has none of the values any more, a second time changes nothing,
-// and a document of JSON stays one, with as many values.
+// FuzzText checks the promises of masking: the result contains none of the values, masking it again changes
+// nothing, and a JSON document stays one with the same number of values.
 func FuzzText(f *testing.F) {
 	for _, s := range shapes {
 		f.Add(strings.ReplaceAll(s.example, "→", ""))
@@ -206,8 +207,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// BenchmarkText gives the speed on what commands print: logs without a secret, with one in each hundred lines, and one
-// line of JSON that is as long as all of them.
+// BenchmarkText measures the speed on typical output of commands: logs without secrets, logs with a secret in
+// every hundredth line, and a single line of JSON of the same length.
 func BenchmarkText(b *testing.B) {
 	r := New([]string{"ANTHROPIC_API_KEY=sk-secret-1", "DB_PASSWORD=hunter22-1", "GITHUB_TOKEN=gh-secret-4711"})
 	line := "2026-11-22T10:00:00Z jellyfin-1 | level=info id=3f2a9c1d5b7e GET /health HTTP/1.1 200 12ms upstream=10.0.0.7:8096\n"

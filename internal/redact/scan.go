@@ -2,16 +2,16 @@ package redact
 
 import "strings"
 
-// keyword is a literal that a scanner looks for, and what it is a part of.
+// keyword is a literal to search for. id identifies its owner.
 type keyword struct {
 	text string
 	id   int
 }
 
-// scanner finds keywords in one pass. The first two bytes of each are its bucket.
+// scanner finds all keywords in one pass. A keyword's bucket is its first two bytes.
 type scanner struct {
 	buckets map[uint16][]keyword
-	// filled has a bit for each bucket that is not empty.
+	// filled has a bit for each non-empty bucket.
 	filled [1 << 16 / 64]uint64
 }
 
@@ -26,7 +26,7 @@ func newScanner(keywords []keyword) *scanner {
 	return s
 }
 
-// scan calls found for every keyword in text, in the order of where they stand.
+// scan calls found for every keyword in text, in order of position.
 func (s *scanner) scan(text string, found func(at, id int)) {
 	if len(text) < 2 {
 		return

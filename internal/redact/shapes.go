@@ -6,39 +6,40 @@ import (
 	"sync"
 )
 
-// shape is what a kind of secret looks like.
+// shape describes a kind of secret.
 type shape struct {
-	// label says what it is, in the mask.
+	// label names the kind in the mask.
 	label string
-	// keys are literals in lower case, of which every match has one.
+	// keys lists lower-case literals. Every match contains at least one of them.
 	keys []string
-	// pattern matches the secret, or has it as its first group that matches. A dot in it stands for no line
-	// break: apart from keys in PEM, no secret goes over several lines.
+	// pattern matches the secret, or a text whose first matching group is the secret. A dot does not match a
+	// line break: except for keys in PEM, no secret spans several lines.
 	pattern string
-	// with are literals of which every match has one beside its key; none is none.
+	// with lists literals. If it is not empty, every match is near at least one of them, in addition to its
+	// key.
 	with []string
-	// group is the first group that can be the secret; 0 is 1.
+	// group is the first group that can be the secret; 0 means 1.
 	group int
-	// accept reports whether the secret that pattern found is one; nil is always.
+	// accept decides whether a match is a secret; nil accepts all.
 	accept func(match []string) bool
-	// example holds a secret, which is all after the last "→", and near does not. A test tries both.
+	// example contains a secret after the last "→". near must not be masked. A test tries both.
 	example, near string
-	// source says where the shape is from.
+	// source names the origin of the shape.
 	source string
 }
 
 const (
-	// edge comes before a token whose beginning alone could be the end of a word: nothing, no letter or digit,
-	// or what an escape ends with.
+	// edge matches the boundary before a token whose prefix could also be the end of a word: the start of the
+	// text, a character that is neither letter nor digit, or the end of an escape sequence.
 	edge = `(?:^|[^A-Za-z0-9]|\\[nrtbf]|%[0-9A-Fa-f]{2})`
-	// quotes is a quotation mark, also an escaped one.
+	// quotes matches a quotation mark, escaped or not.
 	quotes = "\\\\?[\"'`]"
 
 	gitleaks = "gitleaks 8.30, config/gitleaks.toml (MIT)"
 	vendor   = "the vendor's documentation"
 )
 
-// shapes are what is known of tokens. The order is that of their ranks: what tells most is first.
+// shapes lists the known shapes. The order gives their ranks: the most specific label is first.
 var shapes = []shape{
 	{
 		label: "anthropic key", keys: []string{"sk-ant-"}, pattern: `sk-ant-[\w-]{16,}`,
@@ -236,7 +237,7 @@ var shapes = []shape{
 	},
 	{ //nolint:gosec // an example
 		label: "password in an address", keys: []string{"//"},
-		with:    []string{"@", "(at)"}, // text for chat services is spelled otherwise
+		with:    []string{"@", "(at)"}, // in text for chat services @ is written differently
 		pattern: `[A-Za-z][A-Za-z0-9+.-]*: ?//[^\s/:@"'<>]*:([^\s@"'<>]+?)(?:@|\(at\))[\w.\[-]`,
 		accept:  func(match []string) bool { return isSecretText(match[1]) && !isPortAndPath(match[1]) },
 		example: "postgres://ops:→hunter2/x#?@db.example:5432/x",
@@ -292,26 +293,26 @@ var shapes = []shape{
 	},
 }
 
-// fill returns n characters such as tokens have, and none that has ever been one.
+// fill returns n characters that resemble a token but never were one.
 func fill(n int) string { return strings.Repeat("a1B2c3D4e5F6g7H8", n/16+1)[:n] }
 
-// matcher is a shape whose pattern is ready. The lower its rank, the more its label tells.
+// matcher is a shape with its compiled pattern. A lower rank means a more specific label.
 type matcher struct {
 	shape
 	rank     int
 	compiled *regexp.Regexp
 }
 
-// maxShapes bounds the number of shapes.
+// maxShapes limits the number of shapes.
 const maxShapes = 64
 
-// table is all matchers, and what finds their keywords.
+// table holds all matchers, and the scanner for their keywords.
 type table struct {
 	all     []matcher
 	scanner *scanner
 }
 
-// matchers are the shapes. They are made when they are first needed, because that takes milliseconds.
+// matchers compiles the shapes at the first use, because that takes milliseconds.
 var matchers = sync.OnceValue(func() table {
 	var known table
 	var keywords []keyword
@@ -325,7 +326,7 @@ var matchers = sync.OnceValue(func() table {
 	return known
 })
 
-// isShapeLabel reports whether a mask of a shape has that label.
+// isShapeLabel reports whether label is the label of a shape.
 func isShapeLabel(label string) bool {
 	if label == pemLabel || label == fieldLabel {
 		return true

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestShapes tries the examples of the table: each is masked as what it is, and no near miss is touched.
+// TestShapes tries the table's examples: each is masked with its label, and no near miss is changed.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	for _, s := range shapes {
@@ -32,7 +32,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// secretPart is what is surely secret in an example that may go on after the secret.
+// secretPart returns the part of an example that certainly belongs to the secret. The example may continue
+// after the secret.
 func secretPart(example string) string {
 	part, _, _ := strings.Cut(example, "@")
 	part, _, _ = strings.Cut(part, `"`)

@@ -12,38 +12,38 @@ import (
 )
 
 const (
-	// minSecret is the length in bytes from which a variable's value is masked wherever it stands. A shorter
-	// one, such as "1" or "root", stands in ordinary text, too.
+	// minSecret is the minimum length in bytes of a variable's value to be masked anywhere. Shorter values,
+	// such as "1" or "root", also occur in ordinary text.
 	minSecret = 8
-	// minDigits is that length for a number, and minWord for a word of letters: such values are settings
-	// more often than secrets.
+	// minDigits is the minimum for numbers, minWord the minimum for words of letters. Such values are more
+	// often settings than secrets.
 	minDigits = 12
 	minWord   = 16
 )
 
 var (
-	// secretName is what the names of variables with secrets in them look like.
+	// secretName matches names of variables that contain secrets.
 	secretName = regexp.MustCompile(
 		`(?i)KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|HEADERS|(?:_|^)(?:PASS|PWD|PW|DSN|AUTH|PAT)$`)
-	// placeName is what the names of variables look like that say where a secret is.
-	// Those of git are the names of its settings.
+	// placeName matches names of variables that say where a secret is, and the variables with the names of git
+	// settings. Their values are not secret.
 	placeName = regexp.MustCompile(`(?i)_(?:FILE|PATH|DIR|URI|URL|URLS|SOCK|NAME|ID)$|` +
 		`^GOOGLE_APPLICATION_CREDENTIALS$|^CLAUDE_CODE_CLIENT_KEY$|^GIT_CONFIG_KEY_\d+$`)
-	// keyID is the one name of these that is part of a secret.
+	// keyID matches the only such name whose value is part of a secret.
 	keyID = regexp.MustCompile(`(?i)ACCESS_KEY_ID$`)
-	// word is letters, with what joins words.
+	// word matches letters, and several groups of letters joined by a separator.
 	word = regexp.MustCompile(`^(?:[A-Za-z]?[a-z]+|[A-Z]+)(?:[-_. ](?:[A-Za-z]?[a-z]+|[A-Z]+))*$`)
-	// addresses are URLs in a list of them.
+	// addresses matches the URLs in a list.
 	addresses = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s,"']+`)
 )
 
-// value is a secret of the environment.
+// value is a secret from the environment.
 type value struct {
-	// name is its variable.
+	// name is the name of its variable.
 	name string
-	// forms are the value as it is, and as it is written in JSON, URLs and hexadecimal digits.
+	// forms are the value's spellings: literal, in JSON, in URLs and in hexadecimal digits.
 	forms []string
-	// encoded are what the value is in base64, whatever comes before and after it in what is encoded.
+	// encoded are the base64 spellings that do not depend on the bytes before and after the value.
 	encoded []string
 }
 
@@ -64,8 +64,9 @@ func valuesOf(environ []string) []value {
 	return all
 }
 
-// secretsOf returns what is secret in the content of a variable: all of it if its name says so, each line and
-// what follows a header's name; and the credentials of addresses whatever the name is.
+// secretsOf returns the secrets in the content of a variable. These are the credentials of all addresses in it
+// and, if the variable's name suggests a secret, the whole content. For a variable with headers, the value of
+// each header is added, with and without the first word.
 func secretsOf(name, content string) []string {
 	var secrets []string
 	for _, address := range addresses.FindAllString(content, -1) {
@@ -81,14 +82,14 @@ func secretsOf(name, content string) []string {
 	for line := range strings.Lines(content) {
 		_, field, _ := strings.Cut(line, ":")
 		secrets = append(secrets, strings.TrimSpace(field))
-		_, credentials, _ := strings.Cut(strings.TrimSpace(field), " ") // after Bearer or Basic
+		_, credentials, _ := strings.Cut(strings.TrimSpace(field), " ") // drop Bearer or Basic
 		secrets = append(secrets, strings.TrimSpace(credentials))
 	}
 	return secrets
 }
 
-// addressSecrets returns what is secret in a URL: its password as written and as meant, both with the name
-// before it, a name without a password that is long, and parameters that are named like secrets.
+// addressSecrets returns the secrets in a URL: the user information before the "@", the password as written and
+// decoded, and parameters whose names suggest a secret.
 func addressSecrets(address string) []string {
 	_, rest, _ := strings.Cut(address, "://")
 	authority, _, _ := strings.Cut(rest, "/")
@@ -111,7 +112,7 @@ func addressSecrets(address string) []string {
 	return secrets
 }
 
-// isDistinct reports whether a value is unlike ordinary text.
+// isDistinct reports whether a value is unlikely to occur in ordinary text.
 func isDistinct(secret string) bool {
 	switch {
 	case len(secret) < minSecret:
@@ -125,11 +126,11 @@ func isDistinct(secret string) bool {
 	}
 }
 
-// formsOf returns how a secret is written: as it is, in a JSON string, in one inside another, in a URL, and in
-// hexadecimal digits.
+// formsOf returns the spellings of a secret: literal, in a JSON string, in a JSON string inside another, in a
+// URL, and in hexadecimal digits.
 func formsOf(secret string) []string {
 	inJSON := quoted(secret)
-	html, _ := json.Marshal(secret) //nolint:errchkjson // a string always encodes
+	html, _ := json.Marshal(secret) //nolint:errchkjson // encoding a string cannot fail
 	forms := []string{
 		secret, inJSON, quoted(inJSON), string(html[1 : len(html)-1]),
 		url.QueryEscape(secret), url.PathEscape(secret),
@@ -142,20 +143,20 @@ func formsOf(secret string) []string {
 	return slices.Compact(forms)
 }
 
-// percent is an escaped byte of a URL.
+// percent matches an escaped byte of a URL.
 var percent = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// quoted returns text as it stands in a JSON string.
+// quoted returns text as the inside of a JSON string.
 func quoted(text string) string {
 	whole := encodeString(text)
 	return string(whole[1 : len(whole)-1])
 }
 
-// minEncoded is how many characters of base64 tell a value from chance: 48 bits.
+// minEncoded is the number of base64 characters that suffice to exclude chance: 48 bits.
 const minEncoded = 8
 
-// encodedForms returns the characters of base64 that a secret alone decides, for each of the three places in
-// a group of three bytes at which it can begin, in both alphabets.
+// encodedForms returns the base64 characters that are determined by the secret alone. There are six spellings:
+// the secret can begin at three offsets in a group of three bytes, in two alphabets.
 func encodedForms(secret string) []string {
 	var forms []string
 	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -171,18 +172,18 @@ func encodedForms(secret string) []string {
 	return slices.Compact(forms)
 }
 
-// form is one way in which a value is written.
+// form is one spelling of a value.
 type form struct {
 	text string
-	// name is that of the variable.
+	// name is the name of the variable.
 	name string
-	// encoded says that the form is base64, and anchor where in it the keyword stands by which it is found. It
-	// has two of them, because a line may break in one.
+	// encoded marks base64. anchor is the offset of the keyword by which the form is found. A long base64 text
+	// has two forms with different anchors, because a line break may interrupt one keyword.
 	encoded bool
 	anchor  int
 }
 
-// formsIn returns all forms of values, and what finds them.
+// formsIn returns all forms of values, and a scanner for their keywords.
 func formsIn(values []value) ([]form, *scanner) {
 	var forms []form
 	var keywords []keyword
@@ -204,10 +205,10 @@ func formsIn(values []value) ([]form, *scanner) {
 	return forms, newScanner(keywords)
 }
 
-// findValues returns where the values stand in text.
+// findValues returns the positions of the values in text.
 func (r *Redactor) findValues(text string) []span {
 	var found []span
-	seen := make([]int, len(r.forms)) // up to where each form was found
+	seen := make([]int, len(r.forms)) // end of the last match of each form
 	r.scanner.scan(text, func(at, id int) {
 		f := &r.forms[id]
 		if at < seen[id] {
@@ -224,8 +225,8 @@ func (r *Redactor) findValues(text string) []span {
 	return found
 }
 
-// findEncoded returns where the form stands in text whose anchor stands at at, with the run of base64 that it is a part
-// of. Lines may be broken in it.
+// findEncoded returns the position of a base64 form whose keyword is at position at, extended to the run of
+// base64 around it. The run may contain line breaks.
 func (f *form) findEncoded(text string, at int) (start, end int, found bool) {
 	start, before := walkBack(text, at, f.text[:f.anchor])
 	end, after := walk(text, at, f.text[f.anchor:])
@@ -233,7 +234,8 @@ func (f *form) findEncoded(text string, at int) (start, end int, found bool) {
 	return start, end, before+after >= min(len(f.text), 2*minEncoded)
 }
 
-// walk follows form in text from at, over line breaks, and returns where it ends and how much of it is there.
+// walk compares text from at with form, ignoring line breaks. It returns the end of the match and its length in
+// form.
 func walk(text string, at int, form string) (end, matched int) {
 	end = at
 	for at < len(text) && matched < len(form) {
@@ -253,7 +255,7 @@ func walk(text string, at int, form string) (end, matched int) {
 	return end, matched
 }
 
-// walkBack is walk towards the beginning of text.
+// walkBack does the same as walk towards the beginning of text.
 func walkBack(text string, at int, form string) (start, matched int) {
 	start = at
 	for at > 0 && matched < len(form) {
@@ -273,10 +275,10 @@ func walkBack(text string, at int, form string) (start, matched int) {
 
 func isBreak(c byte) bool { return c == '\n' || c == '\r' || c == ' ' || c == '\t' }
 
-// maxRun is how far a run of base64 is followed to each side.
+// maxRun limits how far a run of base64 is extended to each side.
 const maxRun = 8 << 10
 
-// growRun extends a span to the run of base64 that it is a part of.
+// growRun extends a span to the run of base64 around it.
 func growRun(text string, start, end int) (from, to int) {
 	from, to = start, end
 	for from > 0 && start-from < maxRun && isBase64(text[from-1]) {
@@ -292,7 +294,7 @@ func isBase64(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
-// occurrences yields where part stands in text, without overlaps.
+// occurrences yields the positions of part in text, without overlaps.
 func occurrences(text, part string) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for from := 0; ; {
