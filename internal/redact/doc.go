@@ -3,9 +3,9 @@
 //
 // A Redactor knows two kinds of secrets:
 //
-//  - the values of environment variables whose names suggest a secret, and credentials in addresses,
-//    both literally and in the usual encodings (values.go);
-//  - the shapes of common tokens, keys, headers and assignments (shapes.go).
+//   - the values of environment variables whose names suggest a secret, and credentials in addresses,
+//     both literally and in the usual encodings (values.go);
+//   - the shapes of common tokens, keys, headers and assignments (shapes.go).
 //
 // Masking is idempotent. A JSON document stays a JSON document. The time is linear in the size of the text.
 //
