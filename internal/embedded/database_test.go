@@ -83,14 +83,15 @@ func TestDirectoryNotWritable(t *testing.T) {
 		t.Skip("the superuser may write everywhere; run as another user")
 	}
 	dir := t.TempDir()
-	require.NoError(t, os.Chmod(dir, 0o500)) //nolint:gosec // a directory needs x
+	require.NoError(t, os.Chmod(dir, 0o500)) //nolint:gosec // entering a directory needs x
 
 	_, err := Start(t.Context(), Options{DatabaseFile: filepath.Join(dir, "temporal.db")})
 
 	require.ErrorContains(t, err, "cannot be written; make the file and its directory writable")
 }
 
-// A schema that could not be finished leaves an empty database, which the next start completes.
+// TestSchemaIsAllOrNothing checks that an interrupted setup leaves an empty database, which the next start
+// completes.
 func TestSchemaIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "temporal.db")
@@ -100,7 +101,7 @@ func TestSchemaIsAllOrNothing(t *testing.T) {
 	_, err := openDatabase(ctx, file)
 	require.ErrorIs(t, err, context.Canceled)
 
-	for range 2 { // the second time it is there
+	for range 2 { // the second time the database exists
 		db, err := openDatabase(t.Context(), file)
 		require.NoError(t, err)
 		require.NoError(t, db.close(t.Context()))
@@ -126,7 +127,7 @@ func TestDatabaseIsPrivateAndLocked(t *testing.T) {
 	require.NoError(t, again.close(t.Context()))
 }
 
-// writeFile makes a file of that content.
+// writeFile creates a file with content.
 func writeFile(t *testing.T, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "temporal.db")
@@ -134,7 +135,7 @@ func writeFile(t *testing.T, content string) string {
 	return file
 }
 
-// writeDatabase makes a SQLite database by that statement.
+// writeDatabase creates a SQLite database with statement.
 func writeDatabase(t *testing.T, statement string, args ...any) string {
 	t.Helper()
 	file := writeFile(t, "")

@@ -1,8 +1,7 @@
 // Package embedded runs a whole Temporal service and its Web UI inside this process, on SQLite.
 //
-// It serves the all-in-one commands and the tests. A deployment that has a Temporal service
-// of its own has no use for it, and the production worker must never import it: it brings in
-// a server's worth of code.
+// The all-in-one commands and the tests use it. Deployments with a Temporal service of their own do not need it. The
+// production worker must never import it, because it links a whole server.
 //
 //	           127.0.0.1 only                 TLS, this process only
 //	client --> frontend ----------------+--> history  --+
@@ -13,13 +12,12 @@
 //	system worker --> internal frontend-+
 //	  (schedules, batches)
 //
-// With Options.Token, the frontend and the Web UI ask for it: see token.go and door.go. Without one, whoever can reach the
-// loopback address of this host, which includes every local user, can read all workflows, start them and act on them.
-// Options.AdmitUI can refuse the UI to some programs even if they have the token. The UI's checks of the page's token and of
-// the host name stop other sites' pages in a browser. The other services take connections of this process only: see
-// internode.go.
+// With Options.Token, the frontend and the Web UI require the token: see token.go and door.go. Without it, everybody
+// who can reach the loopback address of this host, which includes every local user, can read and start workflows and
+// act on them. Options.AdmitUI can refuse the UI to some programs even if they have the token. The UI checks the
+// page's token and the host name, so that pages of other sites in a browser cannot use it. The other services accept
+// connections from this process only: see internode.go.
 //
-// Start returns when the frontend answers and the namespace exists. With a database file,
-// every acknowledged step of a workflow is on disk before the client hears of it: a process
-// that was killed, or a host that lost power, goes on from there at the next Start.
+// Start returns when the frontend answers and the namespace exists. With a database file, every step of a workflow is
+// on disk before the server acknowledges it. After a kill or a power failure, the next Start continues from there.
 package embedded

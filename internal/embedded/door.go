@@ -17,34 +17,35 @@ import (
 )
 
 const (
-	// tokenParameter holds the token in a link to the Web UI.
+	// tokenParameter carries the token in a link to the Web UI.
 	tokenParameter = "token"
-	// againParameter marks the second of two requests for a page: see retry.
+	// againParameter marks the second request for a page: see retry.
 	againParameter = "again"
-	// doorOpen is how long a browser is let in after it opened the link. Every server on the loopback address that the
-	// browser visits is sent the cookie, whatever its port, so it must not be good for ever.
+	// doorOpen is the lifetime of the cookie that the link sets. It is limited because the browser sends the
+	// cookie to every server on the loopback address, whatever its port.
 	doorOpen = 7 * 24 * time.Hour
 
 	apiPrefix  = "/api/"
 	healthPath = "/healthz"
 )
 
-// Link returns page, a URL of a Web UI, with the token of its server in it. A browser that opens the link is let in from
-// then on. Whoever has the link may do everything.
+// Link adds the server's token to page, a URL of its Web UI. Opening the link gives a browser access to the Web
+// UI. The link gives its owner full access, because it contains the token.
 func Link(page, token string) string {
 	return page + "?" + url.Values{tokenParameter: {token}}.Encode()
 }
 
-// door lets those into the Web UI who show the token: in a link, which leaves a cookie, or in the authorization header. It
-// passes their requests on with the token, which no page of the UI ever sees.
+// door authenticates requests to the Web UI. It accepts the token in a link, the cookie that opening the link sets,
+// and the token in the authorization header. It adds the token to the requests that it passes on, so that no page
+// of the UI contains it.
 type door struct {
 	token token
-	// port is in the cookie's name, so that two servers on one host do not replace each other's cookies.
+	// port is part of the cookie's name, so that two servers on one host do not overwrite each other's cookies.
 	port int
 }
 
-// guard returns next behind the door. Without a token everybody may come in. The health check is always open: it says no
-// more than an open port does.
+// guard returns next with authentication. If the token is empty, everybody is admitted. The health check is
+// always open, because it reveals no more than an open port does.
 func (d door) guard(next http.Handler) http.Handler {
 	if d.token == "" {
 		return next
@@ -69,13 +70,13 @@ func (d door) guard(next http.Handler) http.Handler {
 	})
 }
 
-// isPage reports whether r asks for a page and not for data.
+// isPage reports whether r requests a page, not data.
 func isPage(r *http.Request) bool {
 	return r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, apiPrefix)
 }
 
-// isForeign reports whether r is a call of the API that a page of another server has sent. Another port of the same host
-// counts as the same site, so the cookie comes with such calls.
+// isForeign reports whether r is an API call sent by a page of another server. Browsers add the cookie to such
+// calls if only the port differs, because ports do not separate sites.
 func isForeign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
@@ -85,25 +86,26 @@ func isForeign(r *http.Request) bool {
 	}
 }
 
-// showedTokenKey marks the context of requests whose header had the token.
+// showedTokenKey marks the context of requests with the token in their header.
 type showedTokenKey struct{}
 
-// showedToken reports whether the sender of r knows the token, and not only a cookie that a browser may have added.
+// showedToken reports whether r itself contains the token. A cookie may have been added by the browser and does
+// not count.
 func showedToken(r *http.Request) bool {
 	showed, _ := r.Context().Value(showedTokenKey{}).(bool)
 	return showed
 }
 
-// withToken returns r as the frontend wants it. Most calls take the token from the header; the download of a history takes
-// it from the context.
+// withToken returns r with the token for the frontend. Most calls read it from the header; the download of a
+// history reads it from the context.
 func (d door) withToken(r *http.Request) *http.Request {
 	passed := r.Clone(metadata.AppendToOutgoingContext(r.Context(), authorizationHeader, d.token.header()))
 	passed.Header.Set(authorizationHeader, d.token.header())
 	return passed
 }
 
-// redirectToPlain sends the browser to the same page without the parameters of the door, so that the token does not stay
-// in the address.
+// redirectToPlain redirects the browser to the same page without the parameters of this file, so that the token
+// does not stay in the address.
 func redirectToPlain(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	query.Del(tokenParameter)
@@ -117,10 +119,10 @@ func redirectToPlain(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// samePath returns the path of r. Two slashes in front would be another host.
+// samePath returns the path of r with exactly one slash at its beginning. Two slashes would name another host.
 func samePath(r *http.Request) string { return "/" + strings.TrimLeft(r.URL.EscapedPath(), "/") }
 
-// noTrace keeps an answer out of caches, and its address out of the requests that follow it.
+// noTrace keeps a response out of caches, and its address out of the Referer header of later requests.
 func noTrace(w http.ResponseWriter) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -128,12 +130,12 @@ func noTrace(w http.ResponseWriter) {
 
 func (d door) cookieName() string { return fmt.Sprintf("claudeops-%d", d.port) }
 
-// newCookie returns the cookie of a browser that has shown the token. It holds its own end and a signature by the token,
-// from which nobody can tell the token.
+// newCookie returns the cookie for a browser that has opened the link. It contains its expiry and a signature
+// by the token. The token cannot be derived from it.
 func (d door) newCookie(now time.Time) *http.Cookie {
 	end := now.Add(doorOpen)
 	until := strconv.FormatInt(end.Unix(), 10)
-	return &http.Cookie{ //nolint:gosec // the loopback address has no TLS, and a browser returns a secure cookie over that only
+	return &http.Cookie{ //nolint:gosec // the loopback address has no TLS, and browsers return a secure cookie over TLS only
 		Name: d.cookieName(), Value: until + "." + d.sign(until), Path: "/", Expires: end,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	}
@@ -155,7 +157,7 @@ func (d door) sign(until string) string {
 	return hex.EncodeToString(signer.Sum(nil))
 }
 
-// refuse says where the link is to be had.
+// refuse responds with an explanation of where to get the link.
 func (d door) refuse(w http.ResponseWriter, r *http.Request) {
 	noTrace(w)
 	w.Header().Set("WWW-Authenticate", bearerScheme)
@@ -169,8 +171,9 @@ func (d door) refuse(w http.ResponseWriter, r *http.Request) {
 	_ = closedPage.Execute(w, retry(r))
 }
 
-// retry returns where the closed page goes by itself: to itself, if another site has led here. A browser then leaves the
-// cookie out, and sends it when the page asks again.
+// retry returns the address that the page of a refused request reloads; empty if it does not reload. It reloads
+// itself once if another site has led to it: a browser omits the cookie from that first request and sends it
+// with the second.
 func retry(r *http.Request) string {
 	query := r.URL.Query()
 	led := r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate"

@@ -16,7 +16,8 @@ import (
 
 const apiRoot = "/api/v1/namespaces/" + DefaultNamespace
 
-// TestLinkOpensTheWebUI follows the link as a browser does, and acts on a workflow by the API of the UI's pages.
+// TestLinkOpensTheWebUI follows the link like a browser, and changes a workflow through the API of the UI's
+// pages.
 func TestLinkOpensTheWebUI(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, Options{Token: testToken})
@@ -66,7 +67,7 @@ func TestLinkOpensTheWebUI(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, foreign.status, "a page of another port has the same cookies")
 }
 
-// TestScriptShowsTheToken uses the API of the Web UI as curl does.
+// TestScriptShowsTheToken uses the API of the Web UI like curl.
 func TestScriptShowsTheToken(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, Options{Token: testToken})
@@ -82,8 +83,8 @@ func TestScriptShowsTheToken(t *testing.T) {
 	}
 }
 
-// TestCurlCannotStartOrAnswer makes the calls by which an agent raised itself: the API drops its check of the page's token
-// for any authorization header.
+// TestCurlCannotStartOrAnswer makes the calls with which an agent could raise its own tier: by default the API
+// skips its check of the page's token for any authorization header.
 func TestCurlCannotStartOrAnswer(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, Options{Token: testToken})
@@ -102,7 +103,7 @@ func TestCurlCannotStartOrAnswer(t *testing.T) {
 		got := b.do(t, http.MethodPost, apiRoot+path, with(func(r *http.Request) {
 			r.Header.Set("Authorization", "x")
 			r.Header.Set("X-CSRF-Token", "y")
-			r.AddCookie(&http.Cookie{Name: "_csrf", Value: "y"}) //nolint:gosec // that of an attacker
+			r.AddCookie(&http.Cookie{Name: "_csrf", Value: "y"}) //nolint:gosec // the attacker's cookie
 		}, body))
 		require.Equal(t, http.StatusUnauthorized, got.status, "%s: %s", path, got.body)
 	}
@@ -113,7 +114,7 @@ func TestCurlCannotStartOrAnswer(t *testing.T) {
 	require.Equal(t, 2, described.HistoryLength, "it was started, and is asked nothing")
 }
 
-// TestDoorCookie tries cookies that the door did not give, and one that has ended.
+// TestDoorCookie tries cookies that were not set by the door, and an expired one.
 func TestDoorCookie(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -148,8 +149,8 @@ func TestDoorCookie(t *testing.T) {
 	require.False(t, door{testToken, 8234}.hasCookie(r, now), "another server's")
 }
 
-// TestDoorAfterAnotherSite opens a link in a page of another site. A browser leaves a strict cookie out of the request, and of
-// the one that it is redirected to, and sends it with what the page of the door asks for.
+// TestDoorAfterAnotherSite opens a link in a page of another site. A browser omits a strict cookie from that
+// request and from the redirected one. It sends the cookie when the page reloads itself.
 func TestDoorAfterAnotherSite(t *testing.T) {
 	t.Parallel()
 	d := door{testToken, 8233}
@@ -199,7 +200,7 @@ func TestDoorAfterAnotherSite(t *testing.T) {
 	require.Equal(t, "/attacker.example/", w.Header().Get("Location"))
 }
 
-// with adds a body to what edit does to a request.
+// with adds a body to a request after edit.
 func with(edit func(*http.Request), body string) func(*http.Request) {
 	return func(r *http.Request) {
 		edit(r)
@@ -207,9 +208,9 @@ func with(edit func(*http.Request), body string) func(*http.Request) {
 	}
 }
 
-// payload returns JSON as the API wants values.
+// payload encodes a value as the API expects.
 func payload(value string) string {
-	encoded, _ := json.Marshal(map[string]any{ //nolint:errchkjson // strings and bytes
+	encoded, _ := json.Marshal(map[string]any{ //nolint:errchkjson // strings and bytes can always be encoded
 		"metadata": map[string][]byte{"encoding": []byte("json/plain")}, "data": []byte(value),
 	})
 	return string(encoded)

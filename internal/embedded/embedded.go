@@ -15,57 +15,58 @@ import (
 )
 
 const (
-	// DefaultNamespace is the namespace that exists when Options names none.
+	// DefaultNamespace is the namespace that is created if Options names none.
 	DefaultNamespace = "default"
-	// DefaultRetention is how long a closed workflow can still be looked at when Options says nothing:
-	// long enough to come back to an incident at the end of the month.
+	// DefaultRetention is the default of Options.Retention. It lets an operator return to an incident at the
+	// end of the month.
 	DefaultRetention = 30 * 24 * time.Hour
 
-	// minRetention is the shortest retention that the server accepts.
+	// minRetention is the shortest retention accepted by the server.
 	minRetention = time.Hour
-	// startTimeout bounds Start when its context has no earlier end. A start takes under a second;
-	// a busy host may need many times that.
+	// startTimeout limits Start if its context has no earlier deadline. A start takes less than a second; a
+	// busy host may need much longer.
 	startTimeout = time.Minute
-	// stopTimeout bounds Stop. Each of the two frontends gives its callers a second to finish; the rest is for a machine
-	// that is busy.
+	// stopTimeout limits Stop. Each of the two frontends gives its callers a second to finish. The rest is a
+	// reserve for a busy host.
 	stopTimeout = 45 * time.Second
-	// databaseStopTimeout bounds how long Stop waits for a reader of the database file, such as a backup.
+	// databaseStopTimeout limits how long Stop waits for readers of the database file, such as a backup.
 	databaseStopTimeout = 5 * time.Second
 )
 
-// Options says what to run. The zero value is a server in memory, on free ports, with a Web UI.
+// Options configures Start. The zero value gives a server in memory on free ports, with a Web UI.
 type Options struct {
-	// DatabaseFile is the SQLite file that holds all state; it is made when missing, in a directory
-	// that must exist. Empty keeps everything in memory, and Stop loses it.
+	// DatabaseFile is the SQLite file for all state. It is created if missing; its directory must exist. If
+	// empty, everything is kept in memory and lost at Stop.
 	DatabaseFile string
-	// Namespace is made when missing. Empty means DefaultNamespace.
+	// Namespace is created if missing. Empty means DefaultNamespace.
 	Namespace string
-	// Retention is how long a closed workflow is kept, at least an hour. It is applied to a
-	// namespace that exists already, too. Zero means DefaultRetention.
+	// Retention is the time for which closed workflows are kept, at least an hour. It is also applied to an
+	// existing namespace. Zero means DefaultRetention.
 	Retention time.Duration
-	// FrontendPort is the port for clients and workers. Zero means a free one.
+	// FrontendPort is the port for clients and workers. Zero means any free port.
 	FrontendPort int
-	// UIPort is the port of the Web UI. Zero means a free one.
+	// UIPort is the port of the Web UI. Zero means any free port.
 	UIPort int
-	// Token is what clients must send, in the header `authorization: Bearer TOKEN`, and what opens the Web UI: see Link.
-	// Empty lets everybody who can reach the ports do everything.
+	// Token is required from clients in the header `authorization: Bearer TOKEN`, and opens the Web UI: see
+	// Link. If empty, everybody who can reach the ports has full access.
 	Token string
-	// NoUI leaves the Web UI out.
+	// NoUI disables the Web UI.
 	NoUI bool
-	// AdmitUI is asked once about each connection to the Web UI. Its error refuses every request that comes
-	// that way, which is told the error's text, whether it has the token or not. Nil admits everybody.
+	// AdmitUI is called once for each connection to the Web UI. If it returns an error, all requests on the
+	// connection are refused with the error's text, even with the token. Nil admits everybody.
 	AdmitUI func(net.Conn) error
-	// Logger gets the server's log. Nil means slog.Default().
+	// Logger receives the server's log. Nil means slog.Default().
 	Logger *slog.Logger
-	// LogLevel is the lowest level that the server may log at. Nil means slog.LevelWarn: a healthy
-	// server says hundreds of lines at the levels below.
+	// LogLevel is the lowest level of the server's log. Nil means slog.LevelWarn: a healthy server logs
+	// hundreds of lines at lower levels.
 	LogLevel slog.Leveler
 
-	// tuning is nil for the settings of tuned. The benchmark compares them with the stock ones.
+	// tuning replaces the settings of tuned; nil keeps them. The benchmark uses it to compare them with the
+	// stock settings.
 	tuning settings
 }
 
-// withDefaults returns o with every empty field filled in.
+// withDefaults returns o with defaults for all empty fields.
 func (o Options) withDefaults() Options {
 	if o.Namespace == "" {
 		o.Namespace = DefaultNamespace
@@ -85,7 +86,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate reports every field that cannot work.
+// validate returns an error about every invalid field.
 func (o Options) validate() error {
 	var problems []error
 	if o.Retention < minRetention {
@@ -116,13 +117,13 @@ type Server struct {
 	stopErr  error
 }
 
-// Start runs a Temporal service as o says, and returns once clients can use it: the frontend
-// answers and the namespace exists. The caller must Stop it.
+// Start runs a Temporal service with options o. It returns when clients can use the service: the frontend
+// answers and the namespace exists. The caller must call Stop.
 //
-// The error is one sentence for the operator when a port is taken, when the database file cannot be
-// written, belongs to something else, is in use, or has a schema that this build does not know.
-// After an error the database and the ports are free again; only where the server itself gave up
-// half-way can parts of it stay until the process ends.
+// The error is one sentence for the operator if a port is in use, or if the database file cannot be written,
+// has other content, is in use, or has a schema unknown to this build. After an error the database and the
+// ports are released. Only if the server itself failed during its start can parts of it remain until the
+// process ends.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -138,7 +139,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// start fills s in as far as it comes. What it filled in is for Stop to end.
+// start starts the parts of s and stores them in it, so that Stop can end those that were started.
 func (s *Server) start(ctx context.Context, o Options) (err error) {
 	if s.database, err = openDatabase(ctx, o.DatabaseFile); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (s *Server) start(ctx context.Context, o Options) (err error) {
 	s.address = ports.address(frontendService)
 	s.ports = slices.Sorted(maps.Values(ports.numbers))
 
-	// The Web UI's port is opened first, so that a port in use is found before the server runs.
+	// Open the Web UI's port first, so that a port in use is found before the server runs.
 	if !o.NoUI {
 		if s.ui, err = listenUI(ctx, o.UIPort); err != nil {
 			return err
@@ -173,8 +174,8 @@ func (s *Server) start(ctx context.Context, o Options) (err error) {
 	return s.ui.serve(s.address, o, s.logger)
 }
 
-// launch builds the server and starts its services. A fatal log line of the server is its way to
-// give up, and comes back as the error.
+// launch builds the server and starts its services. If the server logs a fatal line, which it does instead of
+// returning an error, launch returns that as an error.
 func (s *Server) launch(ports *ports, o Options) (err error) {
 	defer func() {
 		switch reason := recover().(type) {
@@ -193,13 +194,13 @@ func (s *Server) launch(ports *ports, o Options) (err error) {
 	return server.Start()
 }
 
-// Address is the host and port of the frontend, for clients and workers.
+// Address returns the host and port of the frontend, for clients and workers.
 func (s *Server) Address() string { return s.address }
 
-// Ports lists every port that the server listens on, all of them on the loopback address.
+// Ports returns all ports that the server listens on. All of them are on the loopback address.
 func (s *Server) Ports() []int { return slices.Clone(s.ports) }
 
-// UIURL is the root of the Web UI, without a slash at its end. It is empty without a Web UI.
+// UIURL returns the root URL of the Web UI without a trailing slash. It is empty if there is no Web UI.
 func (s *Server) UIURL() string {
 	if s.ui == nil {
 		return ""
@@ -207,8 +208,8 @@ func (s *Server) UIURL() string {
 	return s.ui.url()
 }
 
-// WorkflowURL is the page of one workflow execution in the Web UI; an empty runID means the latest
-// run. It is empty without a Web UI.
+// WorkflowURL returns the URL of a workflow execution's page in the Web UI. An empty runID means the latest
+// run. The URL is empty if there is no Web UI.
 func (s *Server) WorkflowURL(namespace, workflowID, runID string) string {
 	if s.ui == nil {
 		return ""
@@ -216,16 +217,16 @@ func (s *Server) WorkflowURL(namespace, workflowID, runID string) string {
 	return s.ui.workflowURL(namespace, workflowID, runID)
 }
 
-// Stop ends the Web UI and the server, and brings the database file up to date. It takes at most
-// about 20 seconds, and says so in its error when the server needs longer. What runs in the server
-// stays in the database. Calling Stop again waits for the first call and returns what it returned.
+// Stop ends the Web UI and the server, and then checkpoints the database file. It takes at most about 20
+// seconds; if the server needs longer, Stop returns an error that says so. Running workflows stay in the
+// database. Further calls wait for the first one and return its result.
 func (s *Server) Stop() error {
 	s.stopOnce.Do(func() { s.stopErr = s.stop() })
 	return s.stopErr
 }
 
 func (s *Server) stop() error {
-	// A server that stops complains of everything that it can no longer reach.
+	// A stopping server logs complaints about parts that it can no longer reach.
 	s.logger.quiet()
 	var errs []error
 	if s.ui != nil {
@@ -235,7 +236,7 @@ func (s *Server) stop() error {
 		errs = append(errs, stopWithin(s.temporal, stopTimeout))
 	}
 	if s.database != nil {
-		// After the server, so that nothing holds the file any more.
+		// Close the database after the server, so that nothing uses the file any more.
 		ctx, cancel := context.WithTimeout(context.Background(), databaseStopTimeout)
 		defer cancel()
 		errs = append(errs, s.database.close(ctx))
@@ -243,7 +244,7 @@ func (s *Server) stop() error {
 	return errors.Join(errs...)
 }
 
-// stopWithin stops server, and leaves it to its own end after limit.
+// stopWithin stops server. After limit it returns an error and leaves the server to stop in the background.
 func stopWithin(server temporal.Server, limit time.Duration) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Stop() }()

@@ -56,7 +56,7 @@ func TestStopIsBoundedAndIdempotent(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, Options{})
 	c := dial(t, server.Address())
-	startWorker(t, c) // its long polls are open when the server stops
+	startWorker(t, c) // the worker's long polls are open when the server stops
 
 	stopped := make(chan error, 2)
 	for range 2 {
@@ -75,7 +75,7 @@ func TestStopIsBoundedAndIdempotent(t *testing.T) {
 func TestStartedAgainGoesOn(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
-	// A path with the characters that mean something in SQLite's addresses.
+	// Use a path with characters that have a meaning in SQLite's URLs.
 	file := t.TempDir() + "/a b?c#d%41.db"
 	first, err := Start(t.Context(), Options{DatabaseFile: file, NoUI: true})
 	require.NoError(t, err)
@@ -89,7 +89,8 @@ func TestStartedAgainGoesOn(t *testing.T) {
 	requireSaid(t, second.Address(), "orderly", runID)
 }
 
-// A process that is killed while a timer runs loses nothing: the next one on the same file goes on.
+// TestKilledServerGoesOn kills a process while a timer runs. The next process on the same file must continue
+// the workflow.
 func TestKilledServerGoesOn(t *testing.T) {
 	t.Parallel()
 	skipShort(t)
@@ -98,7 +99,7 @@ func TestKilledServerGoesOn(t *testing.T) {
 	runID := startSleep(t, address, "killed", 3*time.Second)
 	requireTimerStarted(t, address, "killed", runID)
 	require.NoError(t, victim.Process.Kill())
-	_ = victim.Wait() // it was killed, and says so
+	_ = victim.Wait() // the error says that it was killed
 
 	server := startServer(t, Options{DatabaseFile: file, NoUI: true})
 
@@ -116,8 +117,8 @@ func TestFileBelongsToOneProcess(t *testing.T) {
 	require.ErrorContains(t, err, "another server uses this database")
 }
 
-// A service that cannot listen makes the server log a fatal line, which is an error of Start and not
-// the end of the process.
+// TestServerThatGivesUpIsAnError checks that Start returns an error if a service cannot listen. The server logs
+// a fatal line, which must not end the process.
 func TestServerThatGivesUpIsAnError(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

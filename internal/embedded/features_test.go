@@ -13,7 +13,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// The worker adds its search attributes itself; a chain that starts right after can use them.
+// TestSearchAttributes adds search attributes like a worker. A chain that starts directly afterwards must be
+// able to use them.
 func TestSearchAttributes(t *testing.T) {
 	t.Parallel()
 	c := dial(t, startServer(t, Options{NoUI: true}).Address())
@@ -41,7 +42,7 @@ func TestSearchAttributes(t *testing.T) {
 	require.Empty(t, foundRun(t, c, "ClaudeOpsTier = 3"))
 }
 
-// addAttributes adds the attributes of a chain.
+// addAttributes adds the search attributes of a chain.
 func addAttributes(t *testing.T, c client.Client) {
 	t.Helper()
 	attributes := map[string]enumspb.IndexedValueType{
@@ -58,7 +59,7 @@ func addAttributes(t *testing.T, c client.Client) {
 	require.NoError(t, err)
 }
 
-// foundRun returns the run that query finds, or "".
+// foundRun returns the run found by query, or "".
 func foundRun(t *testing.T, c client.Client, query string) string {
 	t.Helper()
 	listed, err := c.ListWorkflow(testContext(t), &workflowservice.ListWorkflowExecutionsRequest{Query: query})
@@ -95,7 +96,7 @@ func TestUpdate(t *testing.T) {
 		}
 		greeted <- err
 	}()
-	// An update outlives the server's patience with one call: the worker comes later than that.
+	// The worker starts later than the server's time limit for one call. The update must survive that.
 	time.Sleep(3 * time.Second)
 	startWorker(t, c)
 
@@ -165,7 +166,8 @@ func TestSchedule(t *testing.T) {
 	require.NoError(t, handle.Delete(testContext(t)))
 }
 
-// The Web UI shows a workflow's summary and its current details, which the server keeps for it.
+// TestWorkflowDescribesItself checks the summary and the current details of a workflow, which the server stores
+// for the Web UI.
 func TestWorkflowDescribesItself(t *testing.T) {
 	t.Parallel()
 	c := dial(t, startServer(t, Options{NoUI: true}).Address())
@@ -193,12 +195,12 @@ func TestWorkflowDescribesItself(t *testing.T) {
 	require.Equal(t, "waiting for a **name**", metadata.GetCurrentDetails())
 }
 
-// onTestQueue starts a workflow under id for the tests' worker.
+// onTestQueue returns options that start a workflow with an ID on the tests' task queue.
 func onTestQueue(id string) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{ID: id, TaskQueue: testQueue}
 }
 
-// nameUpdate gives the workflow its name; an empty id is for an update-with-start.
+// nameUpdate returns the update that sets the workflow's name. An empty ID is for update-with-start.
 func nameUpdate(workflowID string) client.UpdateWorkflowOptions {
 	return client.UpdateWorkflowOptions{
 		WorkflowID: workflowID, UpdateName: "name", Args: []any{"Ada"}, WaitForStage: client.WorkflowUpdateStageCompleted,
@@ -209,7 +211,7 @@ func execution(run client.WorkflowRun) *commonpb.WorkflowExecution {
 	return &commonpb.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()}
 }
 
-// requireName wants the workflow to have got the name that every test gives.
+// requireName checks that the workflow returns the name used in all tests.
 func requireName(t *testing.T, run client.WorkflowRun) {
 	t.Helper()
 	var name string

@@ -17,9 +17,10 @@ import (
 // internodeName is the name in the certificate of the services.
 const internodeName = "services.claudeops.internal"
 
-// internodeTLS closes every service but the frontend to other processes: history and matching would do for them what the
-// frontend refuses. Both ends of a connection must show a certificate whose key this process has just made and keeps in
-// its memory. The frontend itself speaks plain gRPC.
+// internodeTLS returns the TLS configuration that closes every service except the frontend to other processes.
+// History and matching would otherwise accept requests that the frontend refuses. Both ends of a connection
+// must present a certificate whose key was created by this process and is kept in its memory. The frontend
+// itself uses gRPC without TLS.
 func internodeTLS() (encryption.TLSConfigProvider, error) {
 	certificate, err := selfSigned()
 	if err != nil {
@@ -43,7 +44,8 @@ func internodeTLS() (encryption.TLSConfigProvider, error) {
 	}, nil
 }
 
-// selfSigned makes a key and its certificate. It is valid at any time, so that no clock that is set can end a server.
+// selfSigned creates a key and a certificate for it. The certificate never expires, so that a change of the
+// clock cannot stop a server.
 func selfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nothing may be reachable from outside: neither the services, nor metrics, profiles or membership.
-// The test is not parallel, so no other test's listeners are in the way.
+// TestListensOnLoopbackOnly checks that nothing can be reached from outside: neither services nor metrics,
+// profiles or membership. It is not parallel, because it would see the listeners of other tests.
 func TestListensOnLoopbackOnly(t *testing.T) { //nolint:paralleltest // it looks at the whole process
 	before := ownListeners(t)
 	server := startServer(t, Options{})
@@ -40,10 +40,11 @@ func TestListensOnLoopbackOnly(t *testing.T) { //nolint:paralleltest // it looks
 	require.ElementsMatch(t, ports, server.Ports())
 }
 
-// A reserved port is given to nobody who asks for a free one, and the server can listen on it.
+// TestReservedPortsAreKept checks that a reserved port is not given to other programs that ask for a free one,
+// and that the server can listen on it.
 func TestReservedPortsAreKept(t *testing.T) {
 	t.Parallel()
-	// Were they not kept, two of so many would be the same almost surely.
+	// Without the reservation, two of so many ports would almost certainly be equal.
 	const reservations = 400
 	taken := make(map[int]bool)
 	for range reservations {
@@ -58,7 +59,7 @@ func TestReservedPortsAreKept(t *testing.T) {
 	}
 }
 
-// ownListeners are the TCP addresses that this process listens on.
+// ownListeners returns the TCP addresses on which this process listens.
 func ownListeners(t *testing.T) []string {
 	t.Helper()
 	own := ownSockets(t)
@@ -80,21 +81,21 @@ func ownListeners(t *testing.T) []string {
 	return listeners
 }
 
-// ownSockets are the sockets of this process, as the kernel names them.
+// ownSockets returns the sockets of this process by the kernel's names.
 func ownSockets(t *testing.T) map[string]bool {
 	t.Helper()
 	descriptors, err := filepath.Glob("/proc/self/fd/*")
 	require.NoError(t, err)
 	sockets := make(map[string]bool)
 	for _, descriptor := range descriptors {
-		if name, err := os.Readlink(descriptor); err == nil { // one may be closed by now
+		if name, err := os.Readlink(descriptor); err == nil { // the descriptor may be closed by now
 			sockets[name] = true
 		}
 	}
 	return sockets
 }
 
-// kernelAddress reads "0100007F:1F90": 32-bit words in the byte order of a little-endian host.
+// kernelAddress parses "0100007F:1F90": 32-bit words in the byte order of a little-endian host.
 func kernelAddress(t *testing.T, text string) string {
 	t.Helper()
 	host, port, found := strings.Cut(text, ":")

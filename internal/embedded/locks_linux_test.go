@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLookingAtTheFileKeepsItsLocks covers a second server in this process: the kernel drops the locks
-// of the first one, SQLite's, when any descriptor of the file is closed.
+// TestLookingAtTheFileKeepsItsLocks checks that createPrivate keeps the locks that this process holds on the file,
+// as it does when a second server is started. The kernel drops a process's locks when it closes any descriptor of
+// the locked file.
 func TestLookingAtTheFileKeepsItsLocks(t *testing.T) {
 	t.Parallel()
 	file, err := os.OpenFile(writeFile(t, "database"), os.O_RDWR, 0)

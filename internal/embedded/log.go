@@ -10,21 +10,21 @@ import (
 	"go.temporal.io/server/common/log/tag"
 )
 
-// fatalError is what the server said before it would have ended the process.
+// fatalError is the text of a fatal line that the server logged.
 type fatalError string
 
 // Error implements error.
 func (e fatalError) Error() string { return string(e) }
 
-// expectedWarning begins a line that the server writes because this package gives it no HTTP API.
-// That API would be one more way in, without the Web UI's protection against other sites' pages.
+// expectedWarning is the beginning of a warning that the server logs because this package disables its HTTP
+// API. That API would be another entrance without the Web UI's protection against other sites' pages.
 const expectedWarning = "HTTP API port has not been set"
 
-// serverLogger passes the server's log on to slog. It implements the server's Logger and WithLogger.
+// serverLogger passes the server's log to slog. It implements the server's Logger and WithLogger.
 type serverLogger struct {
 	logger *slog.Logger
 	level  slog.Leveler
-	// stopping is shared by a logger and all that derive from it.
+	// stopping is shared with all derived loggers.
 	stopping *atomic.Bool
 }
 
@@ -33,7 +33,7 @@ var (
 	_ log.WithLogger = (*serverLogger)(nil)
 )
 
-// newServerLogger returns a logger that passes on what is at level or above.
+// newServerLogger returns a logger that passes on lines of level or above.
 func newServerLogger(logger *slog.Logger, level slog.Leveler) *serverLogger {
 	return &serverLogger{
 		logger:   logger.With("component", "temporal"),
@@ -42,7 +42,7 @@ func newServerLogger(logger *slog.Logger, level slog.Leveler) *serverLogger {
 	}
 }
 
-// quiet passes on no more than fatal lines from now on.
+// quiet suppresses all later lines except fatal ones.
 func (l *serverLogger) quiet() { l.stopping.Store(true) }
 
 // With implements log.WithLogger.
@@ -68,14 +68,14 @@ func (l *serverLogger) Warn(msg string, tags ...tag.Tag) {
 // Error implements log.Logger.
 func (l *serverLogger) Error(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
 
-// DPanic implements log.Logger. It marks a fault that only a developer's build should die of.
+// DPanic implements log.Logger. The server uses it for faults that should only stop a developer's build.
 func (l *serverLogger) DPanic(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
 
 // Panic implements log.Logger.
 func (l *serverLogger) Panic(msg string, tags ...tag.Tag) { l.Fatal(msg, tags...) }
 
-// Fatal implements log.Logger. The server relies on it not to return. During Start it ends in an
-// error; in a goroutine of a running server it ends the process, as the server means it to.
+// Fatal implements log.Logger. The server expects it not to return. During Start it causes an error. In a
+// goroutine of a running server it ends the process, as the server intends.
 func (l *serverLogger) Fatal(msg string, tags ...tag.Tag) {
 	for _, attribute := range attributes(tags) {
 		msg += " " + attribute.String()
@@ -94,7 +94,7 @@ func (l *serverLogger) log(level slog.Level, msg string, tags []tag.Tag) {
 	l.logger.LogAttrs(ctx, level, msg, attributes(tags)...)
 }
 
-// attributes translates tags, in their order.
+// attributes converts tags in order.
 func attributes(tags []tag.Tag) []slog.Attr {
 	attributes := make([]slog.Attr, 0, len(tags))
 	for _, t := range tags {

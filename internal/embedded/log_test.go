@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/embedded/embeddedtest"
 )
 
-// newRecorder returns a logger and what was written to it, without times.
+// newRecorder returns a logger, and the buffer with its output without times.
 func newRecorder() (*slog.Logger, *bytes.Buffer) {
 	written := new(bytes.Buffer)
 	handler := slog.NewTextHandler(written, &slog.HandlerOptions{
@@ -55,7 +55,7 @@ func TestFatalDoesNotReturn(t *testing.T) {
 	})
 }
 
-// A healthy server says nothing, from its start over its work to its end.
+// TestServerIsQuiet checks that a healthy server logs nothing from its start to its end.
 func TestServerIsQuiet(t *testing.T) {
 	t.Parallel()
 	skipShort(t)

@@ -16,13 +16,13 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// serveFileVariable makes the test binary serve the database file that it names, instead of testing.
+// serveFileVariable makes the test binary serve the database file that it names, instead of running tests.
 const serveFileVariable = "CLAUDEOPS_TEST_SERVE_DATABASE"
 
 // testQueue is the task queue of the tests' workers.
 const testQueue = "embedded-test"
 
-// testTimeout bounds what a test waits for.
+// testTimeout limits every wait of a test.
 const testTimeout = 3 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveFile serves file, prints the frontend's address on a line of its own, and goes on until its
-// standard input ends, as it does when the test that started it is gone.
+// serveFile serves file and prints the frontend's address on a line of its own. It runs until its standard
+// input ends, which also happens if the test that started it dies.
 func serveFile(file string) error {
 	server, err := Start(context.Background(), Options{DatabaseFile: file, NoUI: true})
 	if err != nil {
@@ -48,7 +48,7 @@ func serveFile(file string) error {
 	return errors.Join(err, server.Stop())
 }
 
-// startServer starts a server and stops it at the test's end. It skips the test in short mode.
+// startServer starts a server and stops it at the end of the test. In short mode it skips the test.
 func startServer(t testing.TB, o Options) *Server {
 	t.Helper()
 	skipShort(t)
@@ -68,7 +68,7 @@ func skipShort(t testing.TB) {
 	}
 }
 
-// testWriter shows the server's log beside the test that it belongs to.
+// testWriter writes the server's log to the log of its test.
 type testWriter struct{ testing.TB }
 
 var _ io.Writer = testWriter{}
@@ -78,7 +78,7 @@ func (w testWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// dial connects a client that is quiet and closes at the test's end.
+// dial connects a client without logging. It is closed at the end of the test.
 func dial(t testing.TB, address string) client.Client {
 	t.Helper()
 	return dialWith(t, address, "")
@@ -93,7 +93,7 @@ func dialWith(t testing.TB, address string, given token) client.Client {
 	return c
 }
 
-// startWorker runs a worker until the test's end.
+// startWorker runs a worker until the end of the test.
 func startWorker(t testing.TB, c client.Client) {
 	t.Helper()
 	w := newWorker(c)
@@ -101,7 +101,7 @@ func startWorker(t testing.TB, c client.Client) {
 	t.Cleanup(w.Stop)
 }
 
-// newWorker knows the workflows and activities of the tests.
+// newWorker returns a worker with the tests' workflows and activities.
 func newWorker(c client.Client) worker.Worker {
 	w := worker.New(c, testQueue, worker.Options{})
 	w.RegisterWorkflow(nineActivities)
@@ -113,7 +113,7 @@ func newWorker(c client.Client) worker.Worker {
 	return w
 }
 
-// listen takes a port of the loopback address until the test's end.
+// listen opens a port of the loopback address until the end of the test.
 func listen(t testing.TB, port int) net.Listener {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", hostPort(port))
@@ -122,7 +122,7 @@ func listen(t testing.TB, port int) net.Listener {
 	return listener
 }
 
-// testContext ends with the test, or after testTimeout.
+// testContext returns a context that ends with the test, or after testTimeout.
 func testContext(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

@@ -15,13 +15,12 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// pollInterval is how often Start looks whether the frontend answers. It adds at most as much to a
-// start of half a second.
+// pollInterval is the interval at which Start checks whether the frontend answers. It adds at most this much to
+// a start of half a second.
 const pollInterval = 10 * time.Millisecond
 
-// createNamespace writes the namespace of o into the database of a server that does not run yet,
-// unless it is there. Every service of the server then knows it from the start; one that were
-// registered later would be unknown to some for a moment.
+// createNamespace writes the namespace of o to the database before the server runs, unless it exists. All
+// services then know it from the start. If it were registered later, some would not know it for a moment.
 func createNamespace(db *database, o Options) error {
 	entry, err := schema.NewNamespaceConfig(clusterName, o.Namespace, false, nil)
 	if err != nil {
@@ -34,7 +33,7 @@ func createNamespace(db *database, o Options) error {
 	return nil
 }
 
-// awaitNamespace returns when the frontend at address answers and its namespace is as o says.
+// awaitNamespace waits until the frontend at address answers and its namespace has the settings of o.
 func awaitNamespace(ctx context.Context, address string, o Options, logger *serverLogger) error {
 	namespaces, err := client.NewNamespaceClient(token(o.Token).clientOptions(
 		client.Options{HostPort: address, Logger: log.NewSdkLogger(logger)}))
@@ -56,7 +55,7 @@ func awaitNamespace(ctx context.Context, address string, o Options, logger *serv
 	return nil
 }
 
-// describeWhenReady asks for the namespace until the frontend answers at all.
+// describeWhenReady asks for the namespace until the frontend answers.
 func describeWhenReady(
 	ctx context.Context, namespaces client.NamespaceClient, name string,
 ) (*workflowservice.DescribeNamespaceResponse, error) {

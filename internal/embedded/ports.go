@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/server/common/primitives"
 )
 
-// loopback is the only address that anything in this package listens on.
+// loopback is the only address on which this package listens.
 const loopback = "127.0.0.1"
 
 // maxPort is the highest TCP port.
@@ -22,15 +22,14 @@ const (
 	uiService               = "Web UI"
 )
 
-// ports are the addresses of the services, held for the server from the choice of a number to the
-// moment it listens.
+// ports holds the services' ports from their choice until the server listens on them.
 type ports struct {
 	numbers  map[string]int
 	releases []func()
 }
 
-// reservePorts holds frontendPort (0 means a free one) and a free port for every other service.
-// The caller releases them when the server listens.
+// reservePorts reserves frontendPort (0 means any free port) and a free port for each other service. The caller
+// releases them when the server listens.
 func reservePorts(frontendPort int) (*ports, error) {
 	p := &ports{numbers: make(map[string]int)}
 	for _, service := range serviceNames() {
@@ -49,7 +48,7 @@ func reservePorts(frontendPort int) (*ports, error) {
 	return p, nil
 }
 
-// release gives the ports back. A server that listens on one by now keeps it.
+// release ends the reservation. A server that already listens on a port keeps it.
 func (p *ports) release() {
 	for _, release := range p.releases {
 		release()
@@ -63,7 +62,7 @@ func (p *ports) address(service string) string { return hostPort(p.numbers[servi
 
 func hostPort(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
-// portError says why service cannot have port, and what to do about it.
+// portError explains why service cannot have port, and what to do about it.
 func portError(service string, port int, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

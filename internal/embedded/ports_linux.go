@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reservePort binds port (0 means a free one) on the loopback address, without listening.
+// reservePort binds port (0 means any free port) on the loopback address without listening.
 //
-// Until release, Linux gives the port to nobody who asks for a free one, yet lets a listener with
-// SO_REUSEADDR, which is what net.Listen makes, bind it beside this socket. So the second between the
-// choice of the port and the server's own listener cannot lose it to another program.
+// Until release, Linux does not give the port to programs that ask for a free one. But a listener with
+// SO_REUSEADDR, such as one from net.Listen, can bind it in addition. Therefore no other program can take the
+// port between its choice and the server's own listener.
 func reservePort(port int) (number int, release func(), err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -28,7 +28,7 @@ func reservePort(port int) (number int, release func(), err error) {
 	return number, release, nil
 }
 
-// bindReusable binds fd to port with SO_REUSEADDR and returns the port that it got.
+// bindReusable binds fd to port with SO_REUSEADDR and returns the port.
 func bindReusable(fd, port int) (int, error) {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return 0, os.NewSyscallError("setsockopt", err)

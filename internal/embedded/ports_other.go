@@ -8,8 +8,8 @@ import (
 	"net"
 )
 
-// reservePort finds a port (0 means a free one) that can be listened on now. Nothing holds it until
-// the server listens: outside Linux no socket can both keep a port and let another bind it.
+// reservePort returns a port (0 means any free port) that is available now. Nothing holds it until the server
+// listens: outside of Linux no socket can both keep a port and let another one bind it.
 func reservePort(port int) (number int, release func(), err error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", hostPort(port))
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// startProcess runs this test binary as a server on file and returns it with its frontend's address.
+// startProcess runs this test binary as a server on file. It returns the process and its frontend's address.
 func startProcess(t *testing.T, file string) (*exec.Cmd, string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0]) // this very binary
+	cmd := exec.CommandContext(t.Context(), os.Args[0]) // the test binary itself
 	cmd.Env = append(os.Environ(), serveFileVariable+"="+file)
 	cmd.Stderr = testWriter{t}
-	_, err := cmd.StdinPipe() // open as long as this process lives
+	_, err := cmd.StdinPipe() // stays open until this process ends
 	require.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may be gone already
+		_ = cmd.Process.Kill() // it may have ended already
 		_ = cmd.Wait()
 	})
 	address, err := bufio.NewReader(stdout).ReadString('\n')
@@ -33,7 +33,7 @@ func startProcess(t *testing.T, file string) (*exec.Cmd, string) {
 	return cmd, strings.TrimSpace(address)
 }
 
-// startSleep starts sleepThenSay under an id. Nobody works on it until startWorker.
+// startSleep starts the workflow sleepThenSay. No worker runs it until startWorker.
 func startSleep(t *testing.T, address, id string, wait time.Duration) (runID string) {
 	t.Helper()
 	c := dial(t, address)
@@ -42,7 +42,7 @@ func startSleep(t *testing.T, address, id string, wait time.Duration) (runID str
 	return run.GetRunID()
 }
 
-// requireTimerStarted works on the workflow at address until its timer runs.
+// requireTimerStarted runs a worker until the workflow's timer has started.
 func requireTimerStarted(t *testing.T, address, id, runID string) {
 	t.Helper()
 	c := dial(t, address)
@@ -58,7 +58,7 @@ func requireTimerStarted(t *testing.T, address, id, runID string) {
 	t.Fatal("the workflow ended before it had to wait")
 }
 
-// requireSaid works on the workflow at address until it ends, and wants its own id as its result.
+// requireSaid runs a worker until the workflow ends, and checks that its result is its ID.
 func requireSaid(t *testing.T, address, id, runID string) {
 	t.Helper()
 	c := dial(t, address)
@@ -68,7 +68,7 @@ func requireSaid(t *testing.T, address, id, runID string) {
 	require.Equal(t, id, said)
 }
 
-// fileSize is the size of file in bytes, 0 when it is missing.
+// fileSize returns the size of file in bytes; 0 if it is missing.
 func fileSize(t *testing.T, file string) int64 {
 	t.Helper()
 	info, err := os.Stat(file)

@@ -14,19 +14,18 @@ import (
 
 const sqliteDriver = "sqlite"
 
-// schemaVersion is what a database file says of its tables. The server's SQLite driver keeps no
-// such record and would start on anything, so this package keeps its own.
+// schemaVersion is the version of the tables in a database file. This package records it, because the server's
+// SQLite driver does not and would start with any tables.
 type schemaVersion struct{ main, visibility string }
 
 func (v schemaVersion) String() string { return v.main + "/" + v.visibility }
 
-// currentSchema is the schema that the server of this build has.
+// currentSchema returns the schema version of this build's server.
 func currentSchema() schemaVersion {
 	return schemaVersion{main: schema.Version, visibility: schema.VisibilityVersion}
 }
 
-// prepareSchema gives an empty database its tables, all or none, and refuses one whose tables this
-// build does not know.
+// prepareSchema creates the tables in an empty database, all or none. It rejects tables of an unknown version.
 func prepareSchema(ctx context.Context, d *database) (err error) {
 	db, err := sql.Open(sqliteDriver, d.url())
 	if err != nil {
@@ -38,7 +37,7 @@ func prepareSchema(ctx context.Context, d *database) (err error) {
 	if err != nil {
 		return fmt.Errorf("database file %s: %w", d.name, err)
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	defer func() { _ = tx.Rollback() }() // has no effect after Commit
 
 	if err := createOrVerify(ctx, tx); err != nil {
 		return fmt.Errorf("database file %s %w", d.name, err)
@@ -49,7 +48,8 @@ func prepareSchema(ctx context.Context, d *database) (err error) {
 	return nil
 }
 
-// createOrVerify returns errors that go on from "database file NAME".
+// createOrVerify creates the tables in an empty database and verifies the version of existing ones. Its errors
+// complete the phrase "database file NAME".
 func createOrVerify(ctx context.Context, tx *sql.Tx) error {
 	var tables, marked int
 	err := tx.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE name = 'claudeops_schema')
@@ -85,8 +85,8 @@ func createSchema(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// verify reports, going on from "database file NAME", why tables of v do not serve a build that
-// wants known.
+// verify returns nil if a build with schema known can use tables of version v. Its error completes the phrase
+// "database file NAME".
 func (v schemaVersion) verify(known schemaVersion) error {
 	mainOrder, err := compareVersions(v.main, known.main)
 	if err != nil {
@@ -107,7 +107,7 @@ func (v schemaVersion) verify(known schemaVersion) error {
 	}
 }
 
-// compareVersions orders two versions of the form "major.minor" as slices.Compare does.
+// compareVersions compares two versions of the form "major.minor" like slices.Compare.
 func compareVersions(a, b string) (int, error) {
 	var parts [2][2]int
 	for i, version := range []string{a, b} {
@@ -118,11 +118,11 @@ func compareVersions(a, b string) (int, error) {
 	return slices.Compare(parts[0][:], parts[1][:]), nil
 }
 
-// schemaExecutor runs the server's schema statements inside a transaction. SetupSchemaOnDB calls
-// Exec alone; the other methods of the interface are there for its type only.
+// schemaExecutor runs the server's schema statements inside a transaction. SetupSchemaOnDB calls only Exec; the
+// other methods satisfy the interface.
 type schemaExecutor struct {
 	sqlplugin.AdminDB
-	ctx context.Context // SetupSchemaOnDB passes none on
+	ctx context.Context // SetupSchemaOnDB passes no context
 	tx  *sql.Tx
 }
 

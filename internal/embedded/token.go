@@ -11,44 +11,44 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// authorizationHeader carries the token in a call, as bearerScheme and the token.
+// authorizationHeader is the header of a call with the token. Its value is bearerScheme and the token.
 const (
 	authorizationHeader = "authorization"
 	bearerScheme        = "Bearer"
 )
 
-// tokenWanted tells a client that was refused what to do. A starter prints it.
+// tokenWanted tells a refused client what to do. starter prints it.
 const tokenWanted = "this Temporal belongs to a `starter up` and wants its token: set CLAUDEOPS_STATE_DIR to the state directory " +
 	"of that one, or run the lines that its `starter env` prints"
 
-// token is what clients must show. The empty token lets everybody in.
+// token is the token required from clients. The empty token admits everybody.
 type token string
 
-// matches compares in a time that tells nothing about t.
+// matches compares given with t in constant time.
 func (t token) matches(given string) bool {
 	own, other := sha256.Sum256([]byte(t)), sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(own[:], other[:]) == 1
 }
 
-// isIn reports whether header, the value of authorizationHeader, holds the token.
+// isIn reports whether header, the value of authorizationHeader, contains the token.
 func (t token) isIn(header string) bool {
 	scheme, given, _ := strings.Cut(header, " ")
 	return strings.EqualFold(scheme, bearerScheme) && t.matches(given)
 }
 
-// header returns the value of authorizationHeader that shows the token.
+// header returns the value of authorizationHeader for the token.
 func (t token) header() string { return bearerScheme + " " + string(t) }
 
 // clientOptions adds the token to o.
 func (t token) clientOptions(o client.Options) client.Options {
 	if t != "" {
 		o.Credentials = client.NewAPIKeyStaticCredentials(string(t))
-		o.ConnectionOptions.TLSDisabled = true // a key would switch it on
+		o.ConnectionOptions.TLSDisabled = true // an API key would enable TLS
 	}
 	return o
 }
 
-// claimMapper makes an administrator of whoever shows the token, and nothing of others.
+// claimMapper gives the administrator's role to callers with the token, and no role to others.
 type claimMapper struct{ token token }
 
 var _ authorization.ClaimMapper = claimMapper{}
@@ -62,11 +62,12 @@ func (m claimMapper) GetClaims(info *authorization.AuthInfo) (*authorization.Cla
 	return claims, nil
 }
 
-// administratorsOnly refuses everything to everybody else but the health check of gRPC, which says no more than an open
-// port does. GetSystemInfo is refused, too: every client begins with it, and so hears at once that its token is wrong.
+// administratorsOnly refuses all calls of callers that are not administrators, except gRPC's health check,
+// which reveals no more than an open port does. It also refuses GetSystemInfo: every client begins with that
+// call, so that a wrong token is reported at once.
 //
-// Calls of the server's own services come through the internal frontend, where everybody is an administrator, and which
-// takes connections of this process only.
+// Calls of the server's own services come through the internal frontend, where every caller is an
+// administrator. It accepts connections from this process only.
 type administratorsOnly struct{}
 
 var _ authorization.Authorizer = administratorsOnly{}

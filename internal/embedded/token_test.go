@@ -32,10 +32,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// testToken is the token of the tests' servers that ask for one.
+// testToken is the token of the tests' servers.
 const testToken = "9f86d081884c7d659a2feaa0c55ad015"
 
-// TestTokenIsAskedFor makes calls of every service of the frontend, as what no token, a wrong one and the right one is.
+// TestTokenIsAskedFor calls every service of the frontend without a token, with a wrong one and with the right
+// one.
 func TestTokenIsAskedFor(t *testing.T) {
 	t.Parallel()
 	var logged strings.Builder
@@ -85,7 +86,7 @@ func TestTokenIsAskedFor(t *testing.T) {
 	require.NotContains(t, logged.String(), testToken)
 }
 
-// TestRefusedClientHearsWhatToDo connects as a worker does.
+// TestRefusedClientHearsWhatToDo connects like a worker.
 func TestRefusedClientHearsWhatToDo(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, Options{Token: testToken, NoUI: true})
@@ -98,14 +99,14 @@ func TestRefusedClientHearsWhatToDo(t *testing.T) {
 	}
 }
 
-// TestServicesAreClosed asks what is behind the frontend for what the frontend refuses, and does so in the clear, with TLS
-// and with a certificate of its own.
+// TestServicesAreClosed sends requests that the frontend refuses to the services behind it: without TLS, with
+// TLS, and with a certificate of its own.
 func TestServicesAreClosed(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, Options{Token: testToken, NoUI: true})
 	stranger, err := selfSigned()
 	require.NoError(t, err)
-	credulous := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // an attacker does not mind who answers
+	credulous := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // an attacker does not verify the server
 	known := credulous.Clone()
 	known.Certificates = []tls.Certificate{stranger}
 	ways := map[string]credentials.TransportCredentials{
@@ -137,8 +138,7 @@ func TestServicesAreClosed(t *testing.T) {
 	}
 }
 
-// TestServerNeedsNoTokenOfItsOwn has the server's own worker act on a workflow, which it does through the calls of a
-// frontend.
+// TestServerNeedsNoTokenOfItsOwn lets the server's own worker change a workflow through calls of a frontend.
 func TestServerNeedsNoTokenOfItsOwn(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, Options{Token: testToken, NoUI: true})
@@ -158,7 +158,7 @@ func TestServerNeedsNoTokenOfItsOwn(t *testing.T) {
 	requireName(t, run)
 }
 
-// startRequest asks for a workflow.
+// startRequest returns the request that starts a workflow.
 func startRequest(id string) *workflowservice.StartWorkflowExecutionRequest {
 	return &workflowservice.StartWorkflowExecutionRequest{
 		Namespace: DefaultNamespace, WorkflowId: id, RequestId: id,
@@ -167,7 +167,7 @@ func startRequest(id string) *workflowservice.StartWorkflowExecutionRequest {
 	}
 }
 
-// plainConnection connects to address in the clear until the test's end.
+// plainConnection connects to address without TLS until the end of the test.
 func plainConnection(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -176,7 +176,7 @@ func plainConnection(t *testing.T, address string) *grpc.ClientConn {
 	return conn
 }
 
-// withAuthorization adds a header to the calls of ctx; an empty one is none.
+// withAuthorization adds a header to the calls of ctx. An empty header adds none.
 func withAuthorization(ctx context.Context, header string) context.Context {
 	if header == "" {
 		return ctx
@@ -184,7 +184,7 @@ func withAuthorization(ctx context.Context, header string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, authorizationHeader, header)
 }
 
-// deniedReason returns what a server gave as its reason.
+// deniedReason returns the reason that a server gave.
 func deniedReason(err error) string {
 	denied, _ := errors.AsType[*serviceerror.PermissionDenied](err)
 	if denied == nil {

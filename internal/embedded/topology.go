@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// clusterName is the only cluster's name. It is kept in the database: another name would be
-	// another cluster.
+	// clusterName is the name of the only cluster. The database stores it, so a different name would mean a
+	// different cluster.
 	clusterName = "active"
-	// historyShards is kept in the database and cannot change after. One SQLite connection does one
-	// thing at a time, so more shards would be no quicker.
+	// historyShards is stored in the database and cannot be changed later. More shards would not be faster,
+	// because a SQLite connection runs one statement at a time.
 	historyShards = 1
 )
 
-// serviceNames returns the services that run. The internal frontend is the way of the others to the frontend's calls: at
-// the frontend itself they would need the token.
+// serviceNames returns the services to run. The other services call the internal frontend, because the public
+// one would require the token from them.
 func serviceNames() []string {
 	return append([]string{internalFrontendService}, temporal.DefaultServices...)
 }
 
-// newTemporal builds a server of all services on db and ports. Nothing runs before its Start.
+// newTemporal builds a server with all services on db and ports. Nothing runs before its Start.
 func newTemporal(db *database, ports *ports, o Options, logger *serverLogger) (temporal.Server, error) {
 	internode, err := internodeTLS()
 	if err != nil {
@@ -47,8 +47,8 @@ func newTemporal(db *database, ports *ports, o Options, logger *serverLogger) (t
 	)
 }
 
-// serverConfig is the static configuration: no metrics, no profiling, no HTTP API and no archive, so
-// that a gRPC listener for each service is all that the server opens.
+// serverConfig returns the static configuration. It disables metrics, profiling, the HTTP API and the archive,
+// so that the server opens only one gRPC listener for each service.
 func serverConfig(db *database, ports *ports) *config.Config {
 	return &config.Config{
 		Services: rpcServices(ports),
@@ -84,8 +84,8 @@ func serverConfig(db *database, ports *ports) *config.Config {
 	}
 }
 
-// rpcServices binds each service to its port. The address is spelt out: "local host" would be
-// whatever an environment variable of the server says.
+// rpcServices binds each service to its port. It uses a literal address, because an environment variable can
+// change the server's meaning of "local host".
 func rpcServices(ports *ports) map[string]config.Service {
 	services := make(map[string]config.Service)
 	for _, name := range serviceNames() {
@@ -94,8 +94,8 @@ func rpcServices(ports *ports) map[string]config.Service {
 	return services
 }
 
-// staticHosts tells each service where the others are, instead of a membership protocol that would
-// open four more listeners and take its time to settle.
+// staticHosts gives each service the addresses of the others. It replaces a membership protocol, which would
+// open four more listeners and take time to settle.
 func staticHosts(ports *ports) map[primitives.ServiceName]static.Hosts {
 	hosts := make(map[primitives.ServiceName]static.Hosts)
 	for _, name := range serviceNames() {

@@ -8,8 +8,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// BenchmarkTuning runs the same workflow on a stock server and on a tuned one, in turn, and reports
-// the median milliseconds of a run and how many times quicker the tuned one is. Its ns/op is of no use.
+// BenchmarkTuning runs the same workflow alternately on a stock and on a tuned server. It reports the median
+// milliseconds of a run and the speed-up. Its ns/op is meaningless.
 func BenchmarkTuning(b *testing.B) {
 	for name, workflow := range map[string]any{"nine-activities": nineActivities, "ten-short-timers": tenShortTimers} {
 		b.Run(name, func(b *testing.B) {
@@ -28,8 +28,8 @@ func BenchmarkTuning(b *testing.B) {
 	}
 }
 
-// BenchmarkDurability shows what waiting for the disk costs: the median of nine activities in memory
-// and on a file.
+// BenchmarkDurability measures the cost of waiting for the disk: the median of nine activities in memory and on
+// a file.
 func BenchmarkDurability(b *testing.B) {
 	for name, file := range map[string]string{"memory": "", "file": b.TempDir() + "/temporal.db"} {
 		b.Run(name, func(b *testing.B) {
@@ -43,7 +43,7 @@ func BenchmarkDurability(b *testing.B) {
 	}
 }
 
-// BenchmarkStart is the time from nothing to a server that answers.
+// BenchmarkStart measures the time until a new server answers.
 func BenchmarkStart(b *testing.B) {
 	skipShort(b)
 	for b.Loop() {
@@ -59,7 +59,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// benchmarkClient starts a server and a worker, and runs one workflow for the caches.
+// benchmarkClient starts a server and a worker, and runs one workflow to fill the caches.
 func benchmarkClient(b *testing.B, o Options) client.Client {
 	b.Helper()
 	c := dial(b, startServer(b, o).Address())

@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// uiHeaderTimeout bounds how long a browser may take to send the head of a request.
+	// uiHeaderTimeout limits how long a browser may take to send a request's header.
 	uiHeaderTimeout = 10 * time.Second
-	// uiStopTimeout is how long requests may finish at the end. The longest ones wait for new events of
-	// a workflow and are not worth waiting for.
+	// uiStopTimeout limits how long requests may take to finish during Stop. The longest ones only wait for new
+	// events of a workflow.
 	uiStopTimeout = time.Second
 )
 
 // webUI is Temporal's Web UI on a listener of its own.
 //
-// It is put together from the parts of the UI server instead of run through its Server, which
-// picks no free port, ends the process when a port is in use, and answers to any host name.
+// It uses the parts of the UI server instead of its Server type. That type cannot choose a free port, ends the
+// process if a port is in use, and answers to any host name.
 type webUI struct {
 	listener net.Listener
 	server   *http.Server // nil before serve
 }
 
-// listenUI opens port (0 means a free one). Browsers that come before serve wait.
+// listenUI opens port (0 means any free port). Browsers that connect before serve wait.
 func listenUI(ctx context.Context, port int) (*webUI, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", hostPort(port))
 	if err != nil {
@@ -46,16 +46,16 @@ func listenUI(ctx context.Context, port int) (*webUI, error) {
 	return &webUI{listener: listener}, nil
 }
 
-// serve answers from now on, for the frontend at address. The UI opens at the namespace of o.
+// serve starts answering requests, for the frontend at address. The UI opens at the namespace of o.
 func (u *webUI) serve(address string, o Options, logger *serverLogger) error {
 	handler, err := uiHandler(&config.Config{
 		TemporalGRPCAddress: address,
 		DefaultNamespace:    o.Namespace,
 		EnableUI:            true,
 		HideLogs:            true,
-		// The page would ask its makers for news.
+		// Do not let the page fetch news from its makers.
 		DisableNewsFetch: true,
-		// The loopback address has no certificate, and a browser returns a secure cookie over TLS only.
+		// The loopback address has no certificate, and browsers return a secure cookie over TLS only.
 		CORS: config.CORS{CookieInsecure: true},
 	})
 	if err != nil {
@@ -75,8 +75,8 @@ func (u *webUI) serve(address string, o Options, logger *serverLogger) error {
 	return nil
 }
 
-// uiHandler is the UI: its API, which passes calls on to the frontend, and its pages. Everything that
-// a person does there to a workflow stays enabled; payloads are shown as they are, without a codec.
+// uiHandler returns the handler of the UI: its API, which passes calls on to the frontend, and its pages. All
+// actions on workflows stay enabled. Payloads are shown without a codec.
 func uiHandler(settings *config.Config) (http.Handler, error) {
 	provider, err := config.NewConfigProviderWithRefresh(settings)
 	if err != nil {
@@ -92,7 +92,7 @@ func uiHandler(settings *config.Config) (http.Handler, error) {
 	}
 	secureCookie := !settings.CORS.CookieInsecure
 	tokenCheck := csrf.MiddlewareConfig(provider, secureCookie)
-	// By default it lets every request pass that has an Authorization header, whatever that says.
+	// By default the check passes every request with an Authorization header, whatever its value.
 	tokenCheck.Skipper = func(c echo.Context) bool { return showedToken(c.Request()) }
 	router := echo.New()
 	router.Use(
@@ -110,11 +110,12 @@ func uiHandler(settings *config.Config) (http.Handler, error) {
 	)
 }
 
-// admissionKey finds the verdict on a connection in the context of its requests: a func() error.
+// admissionKey is the context key for the result of AdmitUI for a connection, a func() error.
 type admissionKey struct{}
 
-// admission returns what puts the verdict of admit on a connection into the context of its requests. It is
-// asked for with the first of them, so that accepting connections waits for nothing. A nil admit is no verdict.
+// admission returns a function that stores the result of admit in the context of a connection's requests. admit
+// is called at the first request, so that accepting connections does not wait for it. With a nil admit nothing
+// is stored.
 func admission(admit func(net.Conn) error, logger *slog.Logger) func(context.Context, net.Conn) context.Context {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		if admit == nil {
@@ -130,7 +131,7 @@ func admission(admit func(net.Conn) error, logger *slog.Logger) func(context.Con
 	}
 }
 
-// admittedOnly refuses the requests of connections that are not admitted.
+// admittedOnly refuses the requests of connections that were not admitted.
 func admittedOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if verdict, asked := r.Context().Value(admissionKey{}).(func() error); asked {
@@ -143,9 +144,9 @@ func admittedOnly(next http.Handler) http.Handler {
 	})
 }
 
-// localHostsOnly refuses requests that were meant for another host name. A page on the internet can
-// have its own name lead to the loopback address, and would then count as the same site: it could
-// start workflows, and with them agents.
+// localHostsOnly refuses requests for other host names. A page on the internet can make its own name resolve to
+// the loopback address. The browser would consider both the same site, and the page could start workflows and
+// agents.
 func localHostsOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch (&url.URL{Host: r.Host}).Hostname() {
@@ -158,7 +159,7 @@ func localHostsOnly(next http.Handler) http.Handler {
 }
 
 func (u *webUI) port() int {
-	address, _ := u.listener.Addr().(*net.TCPAddr) // listenUI opens nothing else
+	address, _ := u.listener.Addr().(*net.TCPAddr) // listenUI opens only TCP listeners
 	return address.Port
 }
 
@@ -172,7 +173,7 @@ func (u *webUI) workflowURL(namespace, workflowID, runID string) string {
 	return page + "/" + url.PathEscape(runID) + "/history"
 }
 
-// close lets short requests finish, and cuts the others off.
+// close lets short requests finish and interrupts the others.
 func (u *webUI) close() error {
 	if u.server == nil {
 		return u.listener.Close()

@@ -91,7 +91,7 @@ func TestWebUI(t *testing.T) {
 	})
 }
 
-// TestWebUIAdmits asks about connections, and not about each of their requests.
+// TestWebUIAdmits checks that AdmitUI is called once for each connection, not for each request.
 func TestWebUIAdmits(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -132,7 +132,7 @@ func TestWorkflowURL(t *testing.T) {
 	}
 }
 
-// browser keeps cookies, as a browser does.
+// browser stores cookies like a browser.
 type browser struct {
 	client *http.Client
 	root   string
@@ -169,7 +169,8 @@ func (b *browser) do(t *testing.T, method, path string, edit func(*http.Request)
 	return page{status: response.StatusCode, header: response.Header, body: string(body)}
 }
 
-// token loads the UI's page, and then sends the token of its cookie as a header, as the page does.
+// token loads the UI's page. It returns a function that adds the token from the page's cookie as a header, as
+// the page does.
 func (b *browser) token(t *testing.T) func(*http.Request) {
 	t.Helper()
 	b.get(t, "/")

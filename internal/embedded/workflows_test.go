@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// The search attributes of a chain, as the worker adds them.
+// These are the search attributes of a chain, as added by a worker.
 var (
 	tierAttribute     = temporal.NewSearchAttributeKeyInt64("ClaudeOpsTier")
 	outcomeAttribute  = temporal.NewSearchAttributeKeyKeyword("ClaudeOpsOutcome")
@@ -41,13 +41,13 @@ func tenShortTimers(ctx workflow.Context) error {
 	return nil
 }
 
-// sleepThenSay returns what it was given, after a while.
+// sleepThenSay waits and then returns its argument.
 func sleepThenSay(ctx workflow.Context, wait time.Duration, say string) (string, error) {
 	return say, workflow.Sleep(ctx, wait)
 }
 
-// waitForName returns the name that it gets by a signal "name" or an update "name", and shows its
-// state as its current details.
+// waitForName waits for a name from the signal "name" or the update "name" and returns it. It shows its state
+// as its current details.
 func waitForName(ctx workflow.Context) (string, error) {
 	workflow.SetCurrentDetails(ctx, "waiting for a **name**")
 	var name string
@@ -66,7 +66,7 @@ func waitForName(ctx workflow.Context) (string, error) {
 	return name, workflow.Await(ctx, func() bool { return name != "" && workflow.AllHandlersFinished(ctx) })
 }
 
-// chainAttributes sets what a chain sets about itself.
+// chainAttributes sets the search attributes of a chain.
 func chainAttributes(ctx workflow.Context) error {
 	return workflow.UpsertTypedSearchAttributes(ctx,
 		tierAttribute.ValueSet(2),

@@ -1,11 +1,11 @@
-// Package embeddedtest helps tests to read what an embedded Temporal server logs.
+// Package embeddedtest helps tests to check the log of an embedded Temporal server.
 package embeddedtest
 
 import "strings"
 
-// WithoutStalls returns a log in slog's text format without the lines about steps that a server did slowly, or
-// did not get done in time and repeats, because the machine was busy. Temporal's own test of a quiet server
-// leaves them out, too: errorLogDetector in its temporal/server_test.go.
+// WithoutStalls removes from a log in slog's text format the lines about steps that were slow, or timed out and
+// are repeated, because the host was busy. Temporal's own test of a quiet server ignores them, too:
+// errorLogDetector in its temporal/server_test.go.
 func WithoutStalls(log string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(log) {
