@@ -23,7 +23,7 @@ func Load(environ []string) (Config, error) {
 		cfg.given[leaf.name] = found.vars[leaf.name] != ""
 	}
 	parse(&cfg, found)
-	resolve(&cfg, surroundings{
+	resolve(&cfg, foreignVariables{
 		home:         vars["HOME"],
 		xdgState:     vars["XDG_STATE_HOME"],
 		claudeConfig: vars["CLAUDE_CONFIG_DIR"],
@@ -36,8 +36,8 @@ func Load(environ []string) (Config, error) {
 	return cfg, nil
 }
 
-// surroundings holds the variables of other programs that defaults depend on.
-type surroundings struct {
+// foreignVariables holds the variables of other programs that defaults depend on.
+type foreignVariables struct {
 	home         string // HOME
 	xdgState     string // XDG_STATE_HOME
 	claudeConfig string // CLAUDE_CONFIG_DIR, the CLI's own variable
@@ -48,19 +48,19 @@ type surroundings struct {
 const userLogin = "login"
 
 // resolve makes configured paths absolute and fills in the settings derived from others.
-func resolve(c *Config, around surroundings, p *problems) {
+func resolve(c *Config, foreign foreignVariables, p *problems) {
 	absolute := func(name string, path *string) {
 		if !p.given(name) {
 			return
 		}
-		resolved, err := around.absolute(*path)
+		resolved, err := foreign.absolute(*path)
 		p.must(name, err == nil, "%s", errorText(err))
 		*path = resolved
 	}
 
 	absolute("STATE_DIR", &c.State.Dir)
 	if !p.given("STATE_DIR") {
-		c.State.Dir = around.stateDir()
+		c.State.Dir = foreign.stateDir()
 		p.must("STATE_DIR", c.State.Dir != "", "name a directory, because neither XDG_STATE_HOME nor HOME gives a place for one")
 	}
 	if c.State.DatabaseURL == "" {
@@ -76,36 +76,36 @@ func resolve(c *Config, around surroundings, p *problems) {
 	if !p.given("WORK_DIR") {
 		c.Claude.WorkDir = filepath.Join(c.AgentsDir(), "work")
 	}
-	resolveConfigDir(&c.Claude, c.AgentsDir(), around, p)
+	resolveConfigDir(&c.Claude, c.AgentsDir(), foreign, p)
 	absolute("POLICY_FILE", &c.Guard.PolicyFile)
 	absolute("PROMPT", &c.Prompts.Tier1)
 	absolute("TIER2_PROMPT", &c.Prompts.Tier2)
 	absolute("TIER3_PROMPT", &c.Prompts.Tier3)
 }
 
-func resolveConfigDir(c *Claude, agentsDir string, around surroundings, p *problems) {
+func resolveConfigDir(c *Claude, agentsDir string, foreign foreignVariables, p *problems) {
 	const name = "CLAUDE_CONFIG_DIR"
 	switch c.ConfigDir {
 	case "":
 		c.ConfigDir = filepath.Join(agentsDir, "claude")
 	case userLogin:
 		c.Login = true
-		c.ConfigDir = around.claudeConfig
-		if c.ConfigDir == "" && around.home != "" {
-			c.ConfigDir = filepath.Join(around.home, ".claude")
+		c.ConfigDir = foreign.claudeConfig
+		if c.ConfigDir == "" && foreign.home != "" {
+			c.ConfigDir = filepath.Join(foreign.home, ".claude")
 		}
 		p.must(name, c.ConfigDir != "", "be a path, because HOME is not set and so there is no user's login")
 		p.must(name, filepath.IsAbs(c.ConfigDir),
 			"be a path, because the directory of the user's login, %q, is relative, and agents run elsewhere", c.ConfigDir)
 	default:
-		resolved, err := around.absolute(c.ConfigDir)
+		resolved, err := foreign.absolute(c.ConfigDir)
 		p.must(name, err == nil, "%s, or %s", errorText(err), userLogin)
 		c.ConfigDir = resolved
 	}
 }
 
-// void reports whether rule names a tool that t does not have.
-func (t Tier) void(rule string) bool {
+// lacksToolOf reports whether rule names a tool that t does not have.
+func (t Tier) lacksToolOf(rule string) bool {
 	tool := toolOf(rule)
 	return !fromServer(tool) && !slices.Contains(t.Tools, tool)
 }

@@ -31,7 +31,7 @@ func (s State) DatabaseFile() string {
 
 // stateDir returns Claude Ops' directory below the user's state directory, or "" if there is none. A relative
 // XDG_STATE_HOME is ignored, as the XDG specification requires.
-func (s surroundings) stateDir() string {
+func (s foreignVariables) stateDir() string {
 	switch {
 	case filepath.IsAbs(s.xdgState):
 		return filepath.Join(s.xdgState, "claudeops")
@@ -45,7 +45,7 @@ func (s surroundings) stateDir() string {
 // absolute cleans path and expands a leading ~/, because no shell does so in an environment file. It rejects
 // relative paths: programs started in different directories would resolve them differently and keep separate
 // records. Its errors complete the phrase "it must".
-func (s surroundings) absolute(path string) (string, error) {
+func (s foreignVariables) absolute(path string) (string, error) {
 	if rest, found := strings.CutPrefix(path, "~/"); found {
 		if !filepath.IsAbs(s.home) {
 			return "", errors.New("not begin with ~, because HOME is not an absolute path")

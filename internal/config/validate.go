@@ -147,9 +147,9 @@ func (t Tier) validateTools(prefix string, p *problems) {
 
 	allowed := prefix + "ALLOWED_TOOLS"
 	p.must(allowed, !p.given(allowed) || len(t.AllowedTools) > 0, "name rules, or be unset: then the policy alone decides")
-	void := slices.DeleteFunc(slices.Clone(t.AllowedTools), func(rule string) bool { return !t.void(rule) })
-	p.must(allowed, len(void) == 0,
-		"be about tools that %s%s lists, and that lacks those of %s", Prefix, tools, strings.Join(void, ", "))
+	unusable := slices.DeleteFunc(slices.Clone(t.AllowedTools), func(rule string) bool { return !t.lacksToolOf(rule) })
+	p.must(allowed, len(unusable) == 0,
+		"be about tools that %s%s lists, and that lacks those of %s", Prefix, tools, strings.Join(unusable, ", "))
 }
 
 // policyTools lists the CLI's tools that a policy can grant.

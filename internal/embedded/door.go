@@ -60,7 +60,7 @@ func (d door) guard(next http.Handler) http.Handler {
 		case page && d.token.matches(query.Get(tokenParameter)):
 			http.SetCookie(w, d.newCookie(time.Now()))
 			redirectToPlain(w, r)
-		case !d.hasCookie(r, time.Now()) || isForeign(r):
+		case !d.hasCookie(r, time.Now()) || isCrossOrigin(r):
 			d.refuse(w, r)
 		case page && (query.Has(againParameter) || query.Has(tokenParameter)):
 			redirectToPlain(w, r)
@@ -75,9 +75,9 @@ func isPage(r *http.Request) bool {
 	return r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, apiPrefix)
 }
 
-// isForeign reports whether r is an API call sent by a page of another server. Browsers add the cookie to such
+// isCrossOrigin reports whether r is an API call sent by a page of another server. Browsers add the cookie to such
 // calls if only the port differs, because ports do not separate sites.
-func isForeign(r *http.Request) bool {
+func isCrossOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
 		return false
@@ -114,7 +114,7 @@ func redirectToPlain(w http.ResponseWriter, r *http.Request) {
 	if len(query) > 0 {
 		page += "?" + query.Encode()
 	}
-	noTrace(w)
+	preventLeaks(w)
 	w.Header().Set("Location", page)
 	w.WriteHeader(http.StatusSeeOther)
 }
@@ -122,8 +122,8 @@ func redirectToPlain(w http.ResponseWriter, r *http.Request) {
 // samePath returns the path of r with exactly one slash at its beginning. Two slashes would name another host.
 func samePath(r *http.Request) string { return "/" + strings.TrimLeft(r.URL.EscapedPath(), "/") }
 
-// noTrace keeps a response out of caches, and its address out of the Referer header of later requests.
-func noTrace(w http.ResponseWriter) {
+// preventLeaks keeps a response out of caches, and its address out of the Referer header of later requests.
+func preventLeaks(w http.ResponseWriter) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 }
@@ -159,7 +159,7 @@ func (d door) sign(until string) string {
 
 // refuse responds with an explanation of where to get the link.
 func (d door) refuse(w http.ResponseWriter, r *http.Request) {
-	noTrace(w)
+	preventLeaks(w)
 	w.Header().Set("WWW-Authenticate", bearerScheme)
 	if !isPage(r) {
 		http.Error(w, "This Web UI wants the token that `starter env` prints, as the header Authorization: Bearer TOKEN.",

@@ -108,9 +108,9 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 	return granted
 }
 
-// leastBudgetUSD is the smallest budget with which a session is started, less than any API call costs. Smaller
+// minBudgetUSD is the smallest budget with which a session is started, less than any API call costs. Smaller
 // remainders are often rounding errors of float addition.
-const leastBudgetUSD = 0.001
+const minBudgetUSD = 0.001
 
 // admitSpending returns the smallest of the budgets that are set, or a refusal if one of them is used up.
 func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts) (budget float64, refusal *Admission) {
@@ -127,7 +127,7 @@ func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts
 			continue
 		}
 		rest := limit.usd - limit.spent
-		if rest < leastBudgetUSD {
+		if rest < minBudgetUSD {
 			return 0, &Admission{Rule: limit.rule, Reason: fmt.Sprintf("%s cannot start: %s of $%.2f is spent or reserved ($%.2f)",
 				request.Tier, limit.what, limit.usd, limit.spent)}
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// lawful returns a policy with every limit set.
-func lawful() escalation.Policy {
+// limitedPolicy returns a policy with every limit set.
+func limitedPolicy() escalation.Policy {
 	return escalation.Policy{
 		Tiers:          []escalation.TierPolicy{{BudgetUSD: 0.5}, {BudgetUSD: 2.5}, {BudgetUSD: 10}},
 		ChainBudgetUSD: 12, DayBudgetUSD: 40, Cooldowns: usual(), EscalationLimit: limit("3/1h"),
@@ -96,7 +96,7 @@ func TestAdmit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			policy := lawful()
+			policy := limitedPolicy()
 			if test.change != nil {
 				test.change(&policy)
 			}
@@ -118,7 +118,7 @@ func forbidden(service string) []escalation.ServiceState {
 
 func TestAdmissionReasons(t *testing.T) {
 	t.Parallel()
-	policy := lawful()
+	policy := limitedPolicy()
 	request := escalation.AdmissionRequest{Tier: 2, Services: []string{"gone", "lost"}, At: noon}
 	for want, facts := range map[string]escalation.AdmissionFacts{
 		"tier 2 cannot start: the budget of all chains for this day (UTC) of $40.00 is spent or reserved ($41.20)": {DaySpentUSD: 41.2},
@@ -142,7 +142,7 @@ func TestAdmissionKeepsEveryLimit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		usd := rapid.SampledFrom([]float64{0, 0.1, 0.3, 1, 5, 20})
-		policy := lawful()
+		policy := limitedPolicy()
 		policy.ChainBudgetUSD, policy.DayBudgetUSD = usd.Draw(t, "chain budget"), usd.Draw(t, "day budget")
 		policy.DryRun = rapid.Bool().Draw(t, "dry run")
 		policy.Cooldowns.MaxWait = escalation.Duration(rapid.IntRange(0, 8).Draw(t, "max wait")) * escalation.Duration(time.Hour)

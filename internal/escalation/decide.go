@@ -210,8 +210,8 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, standing Standi
 }
 
 // decideNoConversation retries the tier from a handoff if session resumed its parent's conversation. It happens
-// at most once, because the retry does not resume. All other sessions fail; a continuation does, because an
-// operator chose it and has to choose again.
+// at most once, because the retry does not resume. Sessions that did not resume a parent fail. A continuation fails,
+// too, because an operator chose it and has to choose again.
 func decideNoConversation(session Session, rule Rule, what string) Decision {
 	if session.Continuity != ContinuityResume || session.ParentID == 0 || session.Purpose == PurposeContinuation {
 		return complete(OutcomeFailed, rule, withoutVerdict(session))

@@ -133,7 +133,7 @@ func ContinuationOf(policy Policy, o GateOpening) (*Continuation, string) {
 
 // budgetLeft reports whether the chain's budget suffices for another session.
 func (o GateOpening) budgetLeft(policy Policy) bool {
-	return policy.ChainBudgetUSD == 0 || policy.ChainBudgetUSD-o.SpentAtMostUSD >= leastBudgetUSD
+	return policy.ChainBudgetUSD == 0 || policy.ChainBudgetUSD-o.SpentAtMostUSD >= minBudgetUSD
 }
 
 // interrupted reports whether the session ended before the work of its tier was done.

@@ -19,8 +19,8 @@ func gatePolicy() escalation.Policy {
 	}
 }
 
-// came returns an ended session of tier. Its verdict is nil if conclusion is empty.
-func came(tier escalation.Tier, status escalation.SessionStatus, conclusion escalation.VerdictStatus) *escalation.Session {
+// endedSession returns an ended session of tier. Its verdict is nil if conclusion is empty.
+func endedSession(tier escalation.Tier, status escalation.SessionStatus, conclusion escalation.VerdictStatus) *escalation.Session {
 	session := &escalation.Session{Tier: tier, SessionID: "the-session", Report: escalation.Report{
 		Status: status, ReportedSessionID: "the-session", Error: "what went wrong",
 	}}
@@ -49,42 +49,42 @@ func TestGateEligibility(t *testing.T) {
 		without string
 		noFix   bool
 	}{
-		"needs human":                    {session: came(2, completed, escalation.VerdictNeedsHuman), source: escalation.GateNeedsHuman, tier: 2},
-		"needs human, transcript gone":   {session: came(2, completed, escalation.VerdictNeedsHuman), gone: escalation.TranscriptGone, source: escalation.GateNeedsHuman, tier: 2, without: "its transcript is gone"},
-		"needs human, nobody could tell": {session: came(1, completed, escalation.VerdictNeedsHuman), gone: "?", source: escalation.GateNeedsHuman, tier: 1, without: "nobody could tell"},
+		"needs human":                    {session: endedSession(2, completed, escalation.VerdictNeedsHuman), source: escalation.GateNeedsHuman, tier: 2},
+		"needs human, transcript gone":   {session: endedSession(2, completed, escalation.VerdictNeedsHuman), gone: escalation.TranscriptGone, source: escalation.GateNeedsHuman, tier: 2, without: "its transcript is gone"},
+		"needs human, nobody could tell": {session: endedSession(1, completed, escalation.VerdictNeedsHuman), gone: "?", source: escalation.GateNeedsHuman, tier: 1, without: "nobody could tell"},
 		"needs human, nothing spendable": {
-			session: came(2, completed, escalation.VerdictNeedsHuman), policy: func(p *escalation.Policy) { p.ChainBudgetUSD = 1 }, spent: 1,
+			session: endedSession(2, completed, escalation.VerdictNeedsHuman), policy: func(p *escalation.Policy) { p.ChainBudgetUSD = 1 }, spent: 1,
 			source: escalation.GateNeedsHuman, tier: 2, without: "the chain's budget is spent or reserved", noFix: true,
 		},
-		"failed":                              {session: came(2, completed, escalation.VerdictFailed), source: escalation.GateFailed, tier: 2},
-		"failed without a verdict":            {session: came(2, escalation.SessionFailed, ""), source: escalation.GateFailed, tier: 2},
-		"failed, and has no conversation":     {session: without(came(2, escalation.SessionFailed, "")), source: escalation.GateFailed, tier: 2, without: "did not come to have a conversation"},
-		"completed without a verdict":         {session: came(2, completed, ""), source: escalation.GateFailed, tier: 2},
-		"the conversation did not load":       {session: came(2, escalation.SessionResumeFailed, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (resume_failed)"},
-		"the conversation is lost":            {session: came(2, escalation.SessionTranscriptLost, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (transcript_lost)"},
-		"timed out":                           {session: came(2, escalation.SessionTimedOut, ""), source: escalation.GateTimedOut, tier: 2},
-		"timed out, and gives up":             {session: came(2, escalation.SessionTimedOut, ""), policy: abortTier2, source: escalation.GateTimedOut, tier: 2, without: "(CLAUDEOPS_TIER2_ABORT_ON_TIMEOUT)"},
-		"timed out, and another tier does":    {session: came(3, escalation.SessionTimedOut, ""), policy: abortTier2, source: escalation.GateTimedOut, tier: 3},
-		"needs human, in a tier that does":    {session: came(2, completed, escalation.VerdictNeedsHuman), policy: abortTier2, source: escalation.GateNeedsHuman, tier: 2},
-		"its budget is spent":                 {session: came(2, escalation.SessionBudgetExhausted, ""), source: escalation.GateBudget, tier: 2},
-		"its budget, transcript gone":         {session: came(2, escalation.SessionBudgetExhausted, ""), gone: escalation.TranscriptGone, source: escalation.GateBudget, tier: 2, without: "its transcript is gone"},
-		"beyond the highest tier allowed":     {session: came(2, completed, escalation.VerdictEscalate), policy: func(p *escalation.Policy) { p.MaxTier = 2 }, source: escalation.GateBlocked, tier: 2, without: "it asks for another tier"},
-		"tier 3 could not resolve":            {session: came(3, completed, escalation.VerdictEscalate), source: escalation.GateUnresolved, tier: 3},
-		"tier 3 could not, transcript gone":   {session: came(3, completed, escalation.VerdictEscalate), gone: escalation.TranscriptGone, source: escalation.GateUnresolved, tier: 3, without: "its transcript is gone"},
-		"an escalation is blocked":            {session: came(1, completed, escalation.VerdictEscalate), refused: 2, rule: escalation.RuleCooldown, source: escalation.GateBlocked, tier: 2, without: "the next step is the work of tier 2"},
-		"by the day's budget":                 {session: came(2, completed, escalation.VerdictEscalate), refused: 3, rule: escalation.RuleDayBudget, source: escalation.GateBlocked, tier: 3, without: "the next step is the work of tier 3"},
-		"a recheck is blocked":                {session: came(1, completed, escalation.VerdictEscalate), refused: 1, rule: escalation.RuleDayBudget, source: escalation.GateBlocked, tier: 1, without: "it asks for another tier"},
-		"a fix is blocked":                    {session: came(2, escalation.SessionTimedOut, ""), refused: 2, rule: escalation.RuleCooldown, source: escalation.GateBlocked, tier: 2},
+		"failed":                              {session: endedSession(2, completed, escalation.VerdictFailed), source: escalation.GateFailed, tier: 2},
+		"failed without a verdict":            {session: endedSession(2, escalation.SessionFailed, ""), source: escalation.GateFailed, tier: 2},
+		"failed, and has no conversation":     {session: without(endedSession(2, escalation.SessionFailed, "")), source: escalation.GateFailed, tier: 2, without: "did not come to have a conversation"},
+		"completed without a verdict":         {session: endedSession(2, completed, ""), source: escalation.GateFailed, tier: 2},
+		"the conversation did not load":       {session: endedSession(2, escalation.SessionResumeFailed, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (resume_failed)"},
+		"the conversation is lost":            {session: endedSession(2, escalation.SessionTranscriptLost, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (transcript_lost)"},
+		"timed out":                           {session: endedSession(2, escalation.SessionTimedOut, ""), source: escalation.GateTimedOut, tier: 2},
+		"timed out, and gives up":             {session: endedSession(2, escalation.SessionTimedOut, ""), policy: abortTier2, source: escalation.GateTimedOut, tier: 2, without: "(CLAUDEOPS_TIER2_ABORT_ON_TIMEOUT)"},
+		"timed out, and another tier does":    {session: endedSession(3, escalation.SessionTimedOut, ""), policy: abortTier2, source: escalation.GateTimedOut, tier: 3},
+		"needs human, in a tier that does":    {session: endedSession(2, completed, escalation.VerdictNeedsHuman), policy: abortTier2, source: escalation.GateNeedsHuman, tier: 2},
+		"its budget is spent":                 {session: endedSession(2, escalation.SessionBudgetExhausted, ""), source: escalation.GateBudget, tier: 2},
+		"its budget, transcript gone":         {session: endedSession(2, escalation.SessionBudgetExhausted, ""), gone: escalation.TranscriptGone, source: escalation.GateBudget, tier: 2, without: "its transcript is gone"},
+		"beyond the highest tier allowed":     {session: endedSession(2, completed, escalation.VerdictEscalate), policy: func(p *escalation.Policy) { p.MaxTier = 2 }, source: escalation.GateBlocked, tier: 2, without: "it asks for another tier"},
+		"tier 3 could not resolve":            {session: endedSession(3, completed, escalation.VerdictEscalate), source: escalation.GateUnresolved, tier: 3},
+		"tier 3 could not, transcript gone":   {session: endedSession(3, completed, escalation.VerdictEscalate), gone: escalation.TranscriptGone, source: escalation.GateUnresolved, tier: 3, without: "its transcript is gone"},
+		"an escalation is blocked":            {session: endedSession(1, completed, escalation.VerdictEscalate), refused: 2, rule: escalation.RuleCooldown, source: escalation.GateBlocked, tier: 2, without: "the next step is the work of tier 2"},
+		"by the day's budget":                 {session: endedSession(2, completed, escalation.VerdictEscalate), refused: 3, rule: escalation.RuleDayBudget, source: escalation.GateBlocked, tier: 3, without: "the next step is the work of tier 3"},
+		"a recheck is blocked":                {session: endedSession(1, completed, escalation.VerdictEscalate), refused: 1, rule: escalation.RuleDayBudget, source: escalation.GateBlocked, tier: 1, without: "it asks for another tier"},
+		"a fix is blocked":                    {session: endedSession(2, escalation.SessionTimedOut, ""), refused: 2, rule: escalation.RuleCooldown, source: escalation.GateBlocked, tier: 2},
 		"the first step is blocked":           {refused: 1, rule: escalation.RuleDayBudget, source: escalation.GateBlocked, tier: 1, without: "no session has run"},
-		"a handoff cannot be used":            {session: came(1, completed, escalation.VerdictEscalate), refused: 2, rule: escalation.RuleHandoffInvalid, source: escalation.GateBlocked, tier: 2, without: "the next step is the work of tier 2"},
-		"after a session that hands off":      {session: purposeOf(came(2, completed, escalation.VerdictFailed), escalation.PurposeHandoff), source: escalation.GateFailed, tier: 2, without: "the last session was not"},
-		"a continuation timed out":            {session: purposeOf(came(2, escalation.SessionTimedOut, ""), escalation.PurposeContinuation), source: escalation.GateTimedOut, tier: 2, without: "was tried, and failed"},
-		"a continuation ran out of budget":    {session: purposeOf(came(2, escalation.SessionBudgetExhausted, ""), escalation.PurposeContinuation), source: escalation.GateBudget, tier: 2, without: "was tried, and failed"},
-		"a continuation failed":               {session: purposeOf(came(2, completed, escalation.VerdictFailed), escalation.PurposeContinuation), source: escalation.GateFailed, tier: 2, without: "was tried, and failed"},
-		"a continuation could not be loaded":  {session: purposeOf(resumed(came(2, escalation.SessionResumeFailed, "")), escalation.PurposeContinuation), source: escalation.GateFailed, tier: 2, without: "was tried, and failed"},
-		"a continuation asks for a person":    {session: purposeOf(came(2, completed, escalation.VerdictNeedsHuman), escalation.PurposeContinuation), source: escalation.GateNeedsHuman, tier: 2},
-		"a continuation of tier 3 gives up":   {session: purposeOf(came(3, completed, escalation.VerdictEscalate), escalation.PurposeContinuation), source: escalation.GateUnresolved, tier: 3},
-		"a continuation failed, fix is block": {session: purposeOf(came(2, escalation.SessionTimedOut, ""), escalation.PurposeContinuation), refused: 2, rule: escalation.RuleCooldown, source: escalation.GateBlocked, tier: 2, without: "was tried, and failed"},
+		"a handoff cannot be used":            {session: endedSession(1, completed, escalation.VerdictEscalate), refused: 2, rule: escalation.RuleHandoffInvalid, source: escalation.GateBlocked, tier: 2, without: "the next step is the work of tier 2"},
+		"after a session that hands off":      {session: purposeOf(endedSession(2, completed, escalation.VerdictFailed), escalation.PurposeHandoff), source: escalation.GateFailed, tier: 2, without: "the last session was not"},
+		"a continuation timed out":            {session: purposeOf(endedSession(2, escalation.SessionTimedOut, ""), escalation.PurposeContinuation), source: escalation.GateTimedOut, tier: 2, without: "was tried, and failed"},
+		"a continuation ran out of budget":    {session: purposeOf(endedSession(2, escalation.SessionBudgetExhausted, ""), escalation.PurposeContinuation), source: escalation.GateBudget, tier: 2, without: "was tried, and failed"},
+		"a continuation failed":               {session: purposeOf(endedSession(2, completed, escalation.VerdictFailed), escalation.PurposeContinuation), source: escalation.GateFailed, tier: 2, without: "was tried, and failed"},
+		"a continuation could not be loaded":  {session: purposeOf(resumed(endedSession(2, escalation.SessionResumeFailed, "")), escalation.PurposeContinuation), source: escalation.GateFailed, tier: 2, without: "was tried, and failed"},
+		"a continuation asks for a person":    {session: purposeOf(endedSession(2, completed, escalation.VerdictNeedsHuman), escalation.PurposeContinuation), source: escalation.GateNeedsHuman, tier: 2},
+		"a continuation of tier 3 gives up":   {session: purposeOf(endedSession(3, completed, escalation.VerdictEscalate), escalation.PurposeContinuation), source: escalation.GateUnresolved, tier: 3},
+		"a continuation failed, fix is block": {session: purposeOf(endedSession(2, escalation.SessionTimedOut, ""), escalation.PurposeContinuation), refused: 2, rule: escalation.RuleCooldown, source: escalation.GateBlocked, tier: 2, without: "was tried, and failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -174,7 +174,7 @@ func TestAutomaticFixesEnd(t *testing.T) {
 	t.Parallel()
 	policy := gatePolicy()
 	policy.Gate.OnTimeout = escalation.GateFix
-	opening := escalation.GateOpening{Tier: 2, Last: came(2, escalation.SessionTimedOut, "")}
+	opening := escalation.GateOpening{Tier: 2, Last: endedSession(2, escalation.SessionTimedOut, "")}
 	var onTimeout []escalation.GateAction
 	expire := func(closing escalation.GateClosing) {
 		opening.Number++
@@ -234,7 +234,7 @@ func TestGateProperties(t *testing.T) {
 }
 
 func drawSession(t *rapid.T) *escalation.Session {
-	session := came(rapid.SampledFrom(escalation.Tiers()).Draw(t, "session's tier"),
+	session := endedSession(rapid.SampledFrom(escalation.Tiers()).Draw(t, "session's tier"),
 		rapid.SampledFrom([]escalation.SessionStatus{
 			escalation.SessionCompleted, escalation.SessionFailed, escalation.SessionTimedOut, escalation.SessionBudgetExhausted,
 			escalation.SessionResumeFailed, escalation.SessionTranscriptLost, escalation.SessionStopped, escalation.SessionRunning,

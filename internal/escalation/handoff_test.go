@@ -110,8 +110,8 @@ func TestHandoffWithoutVerdict(t *testing.T) {
 		escalation.NewHandoff(1, 2, nil, nil).Markdown())
 }
 
-// ours lists the lines that structure the section. Text from an agent must not begin a line with one of them.
-var ours = []string{
+// headingLines lists the lines that structure the section. Text from an agent must not begin a line with one of them.
+var headingLines = []string{
 	"## Escalation Context (from Tier 1)", "### Affected Services", "### Check Results", "### Investigation Findings",
 	"### Remediation Attempted", "### Actions Taken", "### Cooldown State",
 }
@@ -153,7 +153,7 @@ func TestHandoffCannotBreakOutOfItsSection(t *testing.T) {
 				}
 				require.False(t, strings.ContainsFunc(line, unicode.IsControl), "%q", line)
 			}
-			require.Equal(t, ours, headings)
+			require.Equal(t, headingLines, headings)
 			json, after, found := strings.Cut(cooldowns, "\n```\n")
 			require.True(t, found)
 			require.Empty(t, after)

@@ -14,14 +14,14 @@ func DecideBlockedIssue(policy Policy, first Tier) Decision {
 	return complete(OutcomeNeedsHuman, RuleMaxTier, fmt.Sprintf("it asks for %s, and %s is the highest allowed", first, policy.MaxTier))
 }
 
-// concerns orders outcomes by urgency for an operator, least urgent first.
-var concerns = []Outcome{
+// outcomesByUrgency orders outcomes by urgency for an operator, least urgent first.
+var outcomesByUrgency = []Outcome{
 	OutcomeHealthy, OutcomeResolved, OutcomeSuppressed, OutcomeOverridden, OutcomeAborted, OutcomeNeedsHuman, OutcomeFailed,
 }
 
 // DecideIssues returns the decision that ends a split chain with the worst outcome of its issues.
 func DecideIssues(issues []IssueChain) Decision {
-	for _, worst := range slices.Backward(concerns) {
+	for _, worst := range slices.Backward(outcomesByUrgency) {
 		count := 0
 		for _, issue := range issues {
 			if issue.Outcome == worst {

@@ -17,4 +17,4 @@ const (
 )
 
 // Outcomes returns all outcomes, the least urgent for an operator first.
-func Outcomes() []Outcome { return slices.Clone(concerns) }
+func Outcomes() []Outcome { return slices.Clone(outcomesByUrgency) }

@@ -27,7 +27,7 @@ func (o onlyLoopback) RoundTrip(request *http.Request) (*http.Response, error) {
 	return nil, errors.Join(fmt.Errorf("cannot reach %s with %v", request.URL, request.Header), net.ErrClosed)
 }
 
-// testContext ends long before a send times out.
+// testContext returns a context that ends long before a send times out.
 func testContext(t interface{ Context() context.Context }) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), time.Second)
 }

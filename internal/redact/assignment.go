@@ -37,7 +37,7 @@ const minAssigned = 4
 func acceptAssignment(match []string) bool {
 	operator, plain := match[groupOperator], match[groupPlain]
 	secret := assignedValue(match)
-	if len(secret) < minAssigned || !isSecretText(secret) || ordinary[strings.ToLower(secret)] || isCount(match[0], secret) {
+	if len(secret) < minAssigned || !isSecretText(secret) || ordinaryWords[strings.ToLower(secret)] || isCount(match[0], secret) {
 		return false
 	}
 	if plain == "" || strings.HasPrefix(operator, "=") {
@@ -94,8 +94,8 @@ func hasDigit(text string) bool { return strings.ContainsAny(text, "0123456789")
 // afterBlank returns the last word of text.
 func afterBlank(text string) string { return text[strings.LastIndexByte(text, ' ')+1:] }
 
-// ordinary lists words that often follow the name of a secret but are not secrets.
-var ordinary = func() map[string]bool {
+// ordinaryWords lists words that often follow the name of a secret but are not secrets.
+var ordinaryWords = func() map[string]bool {
 	words := map[string]bool{}
 	for w := range strings.FieldsSeq(`
 		true false null none yes empty set unset given missing invalid valid expired required optional unknown wrong bad denied

@@ -31,7 +31,7 @@ func (r *Redactor) JSON(document []byte) []byte {
 		text, isName := decodeString(document[at:end]), isFieldName(document, end)
 		clean := r.Text(text)
 		if !isName && isSecretName(name) {
-			clean = r.named(text)
+			clean = r.maskField(text)
 		}
 		if clean == text {
 			masked.Write(document[at:end])
@@ -46,10 +46,10 @@ func (r *Redactor) JSON(document []byte) []byte {
 	return masked.Bytes()
 }
 
-// named masks the value of a field whose name suggests a secret.
-func (r *Redactor) named(text string) string {
+// maskField masks the value of a field whose name suggests a secret.
+func (r *Redactor) maskField(text string) string {
 	clean := r.Text(text)
-	if clean != text || len(text) < minAssigned || !isSecretText(text) || ordinary[lowerASCII(text)] {
+	if clean != text || len(text) < minAssigned || !isSecretText(text) || ordinaryWords[lowerASCII(text)] {
 		return clean
 	}
 	return maskOf(fieldLabel)

@@ -22,7 +22,7 @@ func (r *Redactor) Attr(_ []string, attr slog.Attr) slog.Attr {
 	}
 	clean := r.Text(text)
 	if isSecretName(attr.Key) {
-		clean = r.named(text)
+		clean = r.maskField(text)
 	}
 	if clean == text {
 		return attr

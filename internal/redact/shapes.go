@@ -254,7 +254,7 @@ var shapes = []shape{
 	{
 		label: "password", keys: []string{"curl"},
 		pattern: edge + `curl[^\n|;&]*?[ \t](?:-u|--user|-U|--proxy-user)[ =]?["']?[^\s:'"]+:([^\s'"\\]{3,})`,
-		accept:  func(match []string) bool { return isSecretText(match[1]) && !ordinary[strings.ToLower(match[1])] },
+		accept:  func(match []string) bool { return isSecretText(match[1]) && !ordinaryWords[strings.ToLower(match[1])] },
 		example: `curl -sS -u ops:→hunter2 https://x`,
 		near:    "curl -u ops:$PASSWORD https://x and docker run -u 1000:1000 curl", source: "curl(1)",
 	},
@@ -267,7 +267,7 @@ var shapes = []shape{
 		label: "secret option", keys: []string{"-pass", "-token", "-secret", "-api", "-access", "-auth"},
 		pattern: `(?i)-(?:password|passwd|passphrase|token|secret|api-?key|access-?token|auth-?token|secret-?key)` +
 			`(?:[ \t]+|["'],[ \t\n]*["'])(?:` + quotes + `)?([^\s"'\\-][^\s"'\\]{3,})`,
-		accept:  func(match []string) bool { return isSecretText(match[1]) && !ordinary[strings.ToLower(match[1])] },
+		accept:  func(match []string) bool { return isSecretText(match[1]) && !ordinaryWords[strings.ToLower(match[1])] },
 		example: `mysql --user ops --password →hunter2`, near: "--token $TOKEN, --password required and --token-file x",
 		source: "options of common programs",
 	},

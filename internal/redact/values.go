@@ -228,15 +228,15 @@ func (r *Redactor) findValues(text string) []span {
 // findEncoded returns the position of a base64 form whose keyword is at position at, extended to the run of
 // base64 around it. The run may contain line breaks.
 func (f *form) findEncoded(text string, at int) (start, end int, found bool) {
-	start, before := walkBack(text, at, f.text[:f.anchor])
-	end, after := walk(text, at, f.text[f.anchor:])
-	start, end = growRun(text, start, end)
+	start, before := matchBackward(text, at, f.text[:f.anchor])
+	end, after := matchForward(text, at, f.text[f.anchor:])
+	start, end = extendToRun(text, start, end)
 	return start, end, before+after >= min(len(f.text), 2*minEncoded)
 }
 
-// walk compares text from at with form, ignoring line breaks. It returns the end of the match and its length in
+// matchForward compares text from at with form, ignoring line breaks. It returns the end of the match and its length in
 // form.
-func walk(text string, at int, form string) (end, matched int) {
+func matchForward(text string, at int, form string) (end, matched int) {
 	end = at
 	for at < len(text) && matched < len(form) {
 		switch {
@@ -255,8 +255,8 @@ func walk(text string, at int, form string) (end, matched int) {
 	return end, matched
 }
 
-// walkBack does the same as walk towards the beginning of text.
-func walkBack(text string, at int, form string) (start, matched int) {
+// matchBackward does the same as matchForward towards the beginning of text.
+func matchBackward(text string, at int, form string) (start, matched int) {
 	start = at
 	for at > 0 && matched < len(form) {
 		switch {
@@ -278,8 +278,8 @@ func isBreak(c byte) bool { return c == '\n' || c == '\r' || c == ' ' || c == '\
 // maxRun limits how far a run of base64 is extended to each side.
 const maxRun = 8 << 10
 
-// growRun extends a span to the run of base64 around it.
-func growRun(text string, start, end int) (from, to int) {
+// extendToRun extends a span to the run of base64 around it.
+func extendToRun(text string, start, end int) (from, to int) {
 	from, to = start, end
 	for from > 0 && start-from < maxRun && isBase64(text[from-1]) {
 		from--
