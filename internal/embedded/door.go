@@ -104,7 +104,7 @@ func (d door) withToken(r *http.Request) *http.Request {
 	return passed
 }
 
-// redirectToPlain redirects the browser to the same page without the parameters of this file, so that the token
+// redirectToPlain redirects the browser to the same page without tokenParameter and againParameter, so that the token
 // does not stay in the address.
 func redirectToPlain(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()

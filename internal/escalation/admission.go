@@ -23,7 +23,7 @@ type AdmissionRequest struct {
 	Force bool `json:"force,omitempty"`
 	// Approved overrides the escalation limit, too. It is set after an operator's answer at a gate.
 	Approved bool `json:"approved,omitempty"`
-	// WaitingSince is the time at which the chain began to wait for admission; zero if it does not wait.
+	// WaitingSince is the time at which the chain began to wait for admission; zero if it has not waited.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 }
 
@@ -136,8 +136,8 @@ func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts
 	return budget, nil
 }
 
-// admitCooldown refuses a repair if none of the requested services may be repaired now. One free service is
-// enough: the agent learns the cooldowns of the others from its prompt.
+// admitCooldown refuses a repair if none of the requested services may be repaired now. One free service is enough,
+// because the agent gets the cooldowns of the others.
 func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
 	if len(request.Services) == 0 {
 		return nil

@@ -87,7 +87,7 @@ const MaxGuidance = 10_000
 type GateClosing struct {
 	Action   GateAction `json:"action"`
 	Guidance string     `json:"guidance,omitempty"`
-	// Actor names the person who closed the gate; empty if it expired.
+	// Actor names the person who answered; empty if the gate was closed without an answer.
 	Actor string    `json:"actor,omitempty"`
 	At    time.Time `json:"at"`
 	// ToTier is the tier requested by the signal escalate; 0 if the gate was closed otherwise.
