@@ -110,8 +110,8 @@ lean: ## Check that the worker is small and links no Temporal server
 
 ##@ Tests
 
-# Tests that link the Temporal server: compiling that a second time, for the race detector, takes minutes.
-SERVED := ./internal/supervisor ./starter ./internal/embedded ./worker
+# Tests that link the Temporal server, and those of the commands: compiling that a second time, for the race detector, takes minutes.
+SERVED := ./internal/supervisor ./internal/cli/... ./internal/embedded ./worker ./starter
 # Tests that start agents or the real CLI.
 AGENTS := ./internal/claudesim ./internal/claude ./internal/hook ./internal/process ./internal/guard ./internal/transcripts
 # Those of the short tests that wait the longest. They start first, and beside others.
@@ -147,7 +147,7 @@ soak: clis | $(REPORT) ## Kill at random, park and repeat by the hundred, cut ne
 
 .PHONY: clients
 clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give the README's commands to the real temporal and tctl, which take minutes to build
-	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestClients' ./starter
+	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestClients' ./internal/cli
 
 # Every test that ends with recordHistory writes the history of its branch.
 .PHONY: histories

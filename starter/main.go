@@ -1,25 +1,18 @@
 // Command starter is the operator's command line: it starts chains and shows them, checks
 // an installation, and runs everything in one process for one machine (up) or for a look
-// (demo).
+// (demo). Its commands are in internal/cli.
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
 	_ "github.com/claudeops/claudeops/internal/agentshell" // this program is also the shell of its agents
+	"github.com/claudeops/claudeops/internal/cli"
+	"github.com/claudeops/claudeops/internal/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	code := execute(ctx, process{
-		args: os.Args[1:], environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		now: time.Now, patience: queryTimeout,
-	})
-	stop()
-	os.Exit(int(code))
+	os.Exit(int(program.Main(cli.Execute, program.Process{
+		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+	})))
 }

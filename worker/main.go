@@ -8,32 +8,19 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	_ "github.com/claudeops/claudeops/internal/agentshell" // this program is also the shell of its agents
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	code := execute(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
-	stop()
-	os.Exit(int(code))
+	os.Exit(int(program.Main(execute, program.Process{
+		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+	})))
 }
-
-// exitCode is what the process ends with, as for starter.
-type exitCode int
-
-// The exit codes.
-const (
-	exitOK      exitCode = 0 // it has drained, or the help was printed
-	exitFailure exitCode = 1 // something did not work
-	exitUsage   exitCode = 2 // the command line or the configuration is wrong; nothing was done
-)
 
 // help is printed for --help.
 const help = `Worker runs escalation chains and their Claude agents on a Temporal service, until it gets SIGINT or
@@ -54,45 +41,33 @@ Exit codes:
   2  the command line or the configuration is wrong; nothing was done
 `
 
-// execute works until ctx ends, or prints the help if args ask for it, and returns the exit code.
-func execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) exitCode {
-	switch {
-	case len(args) == 0:
-	case args[0] == "--help" || args[0] == "-h":
-		_, _ = io.WriteString(stdout, help)
-		return exitOK
-	default:
-		_, _ = fmt.Fprintf(stderr, "worker: it takes no arguments, and was given %q (see `worker --help`)\n", args[0])
-		return exitUsage
+// execute works until ctx ends, or prints the help if the arguments ask for it, and returns the exit code.
+func execute(ctx context.Context, p program.Process) program.ExitCode {
+	if len(p.Args) > 0 && (p.Args[0] == "--help" || p.Args[0] == "-h") {
+		_, _ = io.WriteString(p.Stdout, help)
+		return program.ExitOK
 	}
-	err := run(ctx, environ, stderr)
+	err := run(ctx, p)
+	if errors.Is(err, supervisor.ErrConnectionSettings) {
+		err = program.Misuse(err)
+	}
 	if err != nil {
-		_, _ = fmt.Fprintln(stderr, "worker:", redact.New(environ).Text(err.Error()))
+		p.Complain("worker", err)
 	}
-	return codeOf(err)
+	return program.CodeOf(err)
 }
 
-// codeOf returns the exit code for what run returned.
-func codeOf(err error) exitCode {
-	_, invalid := errors.AsType[*config.Error](err)
-	switch {
-	case err == nil:
-		return exitOK
-	case invalid, errors.Is(err, supervisor.ErrConnectionSettings):
-		return exitUsage
-	default:
-		return exitFailure
+// run works as the environment says until ctx ends, and logs to stderr.
+func run(ctx context.Context, p program.Process) (err error) {
+	if len(p.Args) > 0 {
+		return program.Misuse(fmt.Errorf("it takes no arguments, and was given %q (see `worker --help`)", p.Args[0]))
 	}
-}
-
-// run works as environ says until ctx ends, and logs to stderr.
-func run(ctx context.Context, environ []string, stderr io.Writer) (err error) {
-	cfg, err := config.Load(environ)
+	cfg, err := config.Load(p.Environ)
 	if err != nil {
 		return err
 	}
-	logger := supervisor.NewLogger(stderr, cfg.Log, redact.New(environ))
-	options, err := supervisor.ConnectionOptions(environ, cfg.State.Dir, logger)
+	logger := supervisor.NewLogger(p.Stderr, cfg.Log, redact.New(p.Environ))
+	options, err := supervisor.ConnectionOptions(p.Environ, cfg.State.Dir, logger)
 	if err != nil {
 		return err
 	}
@@ -100,7 +75,7 @@ func run(ctx context.Context, environ []string, stderr io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("find this host's name: %w", err)
 	}
-	s, err := supervisor.New(ctx, cfg, supervisor.Environment{Environ: environ, Host: host, Logger: logger})
+	s, err := supervisor.New(ctx, cfg, supervisor.Environment{Environ: p.Environ, Host: host, Logger: logger})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -51,24 +52,24 @@ func TestRunRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"), 0o600))
 	tests := map[string]struct {
 		env  []string
-		code exitCode
+		code program.ExitCode
 		want []string
 	}{
 		"invalid configuration, every problem": {
-			[]string{"CLAUDEOPS_MAX_TIER=9", "CLAUDEOPS_TIER1_TIMEOUT=soon"}, exitUsage, []string{"CLAUDEOPS_MAX_TIER", "CLAUDEOPS_TIER1_TIMEOUT"},
+			[]string{"CLAUDEOPS_MAX_TIER=9", "CLAUDEOPS_TIER1_TIMEOUT=soon"}, program.ExitUsage, []string{"CLAUDEOPS_MAX_TIER", "CLAUDEOPS_TIER1_TIMEOUT"},
 		},
-		"unreadable prompt file":       {[]string{"CLAUDEOPS_PROMPT=" + filepath.Join(dir, "none.md")}, exitUsage, []string{"CLAUDEOPS_PROMPT", "none.md"}},
-		"broken policy":                {[]string{"CLAUDEOPS_POLICY_FILE=" + file}, exitUsage, []string{"CLAUDEOPS_POLICY_FILE", file}},
-		"no address of Temporal":       {[]string{"TEMPORAL_ADDRESS=http://localhost:7233"}, exitUsage, []string{"TEMPORAL_ADDRESS", "without http://"}},
-		"claude missing":               {[]string{"CLAUDEOPS_CLAUDE=claude"}, exitFailure, []string{"no executable called claude on the PATH"}},
-		"claude not executable":        {[]string{"CLAUDEOPS_CLAUDE=" + file}, exitFailure, []string{file, "it is not executable"}},
-		"state directory not writable": {[]string{"CLAUDEOPS_STATE_DIR=" + filepath.Join(file, "state")}, exitFailure, []string{"CLAUDEOPS_STATE_DIR", "not a directory"}},
+		"unreadable prompt file":       {[]string{"CLAUDEOPS_PROMPT=" + filepath.Join(dir, "none.md")}, program.ExitUsage, []string{"CLAUDEOPS_PROMPT", "none.md"}},
+		"broken policy":                {[]string{"CLAUDEOPS_POLICY_FILE=" + file}, program.ExitUsage, []string{"CLAUDEOPS_POLICY_FILE", file}},
+		"no address of Temporal":       {[]string{"TEMPORAL_ADDRESS=http://localhost:7233"}, program.ExitUsage, []string{"TEMPORAL_ADDRESS", "without http://"}},
+		"claude missing":               {[]string{"CLAUDEOPS_CLAUDE=claude"}, program.ExitFailure, []string{"no executable called claude on the PATH"}},
+		"claude not executable":        {[]string{"CLAUDEOPS_CLAUDE=" + file}, program.ExitFailure, []string{file, "it is not executable"}},
+		"state directory not writable": {[]string{"CLAUDEOPS_STATE_DIR=" + filepath.Join(file, "state")}, program.ExitFailure, []string{"CLAUDEOPS_STATE_DIR", "not a directory"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var printed, logged bytes.Buffer
-			require.Equal(t, tt.code, execute(t.Context(), nil, environment(t, tt.env...), &printed, &logged), logged.String())
+			require.Equal(t, tt.code, execute(t.Context(), program.Process{Environ: environment(t, tt.env...), Stdout: &printed, Stderr: &logged}), logged.String())
 			for _, want := range tt.want {
 				require.Contains(t, logged.String(), want)
 			}
@@ -81,21 +82,23 @@ func TestArguments(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		args           []string
-		code           exitCode
+		code           program.ExitCode
 		stdout, stderr string
 	}{
-		"help":          {args: []string{"--help"}, code: exitOK, stdout: help},
-		"short help":    {args: []string{"-h"}, code: exitOK, stdout: help},
-		"a flag":        {args: []string{"--version"}, code: exitUsage, stderr: "worker: it takes no arguments, and was given \"--version\" (see `worker --help`)\n"},
-		"a word":        {args: []string{"up\x1b[2J"}, code: exitUsage, stderr: "worker: it takes no arguments, and was given \"up\\x1b[2J\" (see `worker --help`)\n"},
-		"an empty one":  {args: []string{""}, code: exitUsage, stderr: "worker: it takes no arguments, and was given \"\" (see `worker --help`)\n"},
-		"not only help": {args: []string{"-v", "--help"}, code: exitUsage, stderr: "worker: it takes no arguments, and was given \"-v\" (see `worker --help`)\n"},
+		"help":          {args: []string{"--help"}, code: program.ExitOK, stdout: help},
+		"short help":    {args: []string{"-h"}, code: program.ExitOK, stdout: help},
+		"a flag":        {args: []string{"--version"}, code: program.ExitUsage, stderr: "worker: it takes no arguments, and was given \"--version\" (see `worker --help`)\n"},
+		"a word":        {args: []string{"up\x1b[2J"}, code: program.ExitUsage, stderr: "worker: it takes no arguments, and was given \"up\\x1b[2J\" (see `worker --help`)\n"},
+		"an empty one":  {args: []string{""}, code: program.ExitUsage, stderr: "worker: it takes no arguments, and was given \"\" (see `worker --help`)\n"},
+		"not only help": {args: []string{"-v", "--help"}, code: program.ExitUsage, stderr: "worker: it takes no arguments, and was given \"-v\" (see `worker --help`)\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
 			// Nothing is read of the configuration: even a bad one does not keep from help.
-			require.Equal(t, tt.code, execute(t.Context(), tt.args, []string{"CLAUDEOPS_MAX_TIER=9"}, &stdout, &stderr))
+			require.Equal(t, tt.code, execute(t.Context(), program.Process{
+				Args: tt.args, Environ: []string{"CLAUDEOPS_MAX_TIER=9"}, Stdout: &stdout, Stderr: &stderr,
+			}))
 			require.Equal(t, tt.stdout, stdout.String())
 			require.Equal(t, tt.stderr, stderr.String())
 		})
@@ -107,7 +110,9 @@ func TestRunNeedsTemporal(t *testing.T) {
 	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(claudesim.Say("never"))))
 	require.NoError(t, err)
 	var printed, logged bytes.Buffer
-	require.Equal(t, exitFailure, execute(t.Context(), nil, environment(t, "CLAUDEOPS_CLAUDE="+claude), &printed, &logged))
+	require.Equal(t, program.ExitFailure, execute(t.Context(), program.Process{
+		Environ: environment(t, "CLAUDEOPS_CLAUDE="+claude), Stdout: &printed, Stderr: &logged,
+	}))
 	require.Contains(t, logged.String(), "connect to Temporal at 127.0.0.1:1")
 	require.Contains(t, logged.String(), "set TEMPORAL_ADDRESS")
 }

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/program"
+)
+
+// TestCancel ends a chain in the middle of a tool call, and says what cannot be ended.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	marker := filepath.Join(t.TempDir(), "started")
+	environ := startInstallation(t, claudesim.Play(claudesim.Always(claudesim.Bash("echo > "+marker+"; sleep 300"))),
+		"CLAUDEOPS_TIER1_TOOLS=Bash")
+	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "unwanted").code)
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
+
+	asked := starter(t, environ, "cancel", "unwanted")
+	require.Equal(t, program.ExitOK, asked.code, asked.stderr)
+	require.Equal(t, "Asked chain unwanted to end: its agent is stopped, and it ends aborted. See it with: starter chain unwanted\n", asked.stdout)
+	followed := starter(t, environ, "watch", "unwanted")
+	require.Equal(t, console.ExitNeedsPerson, followed.code, followed.stderr)
+	require.Contains(t, followed.stdout, "Outcome: aborted")
+
+	for id, want := range map[string]string{
+		"unwanted": "starter: chain unwanted: it has ended, and there is nothing to cancel\n",
+		"nobody":   "starter: chain nobody: no such chain\n",
+	} {
+		refused := starter(t, environ, "cancel", id)
+		require.Equal(t, program.ExitFailure, refused.code)
+		require.Equal(t, want, refused.stderr)
+	}
+}

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+)
+
+// TestTerminatedChain looks at a chain that was terminated in the middle of a tool call.
+func TestTerminatedChain(t *testing.T) {
+	t.Parallel()
+	marker := filepath.Join(t.TempDir(), "started")
+	environ := startInstallation(t, claudesim.Play(claudesim.Always(claudesim.Bash("echo > "+marker+"; sleep 300"))),
+		"CLAUDEOPS_TIER1_TOOLS=Bash")
+	b := scheduleBench{t: t, environ: environ}
+	b.must("run", "--id", "terminated")
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
+	require.Eventually(t, func() bool {
+		return regexp.MustCompile(`haiku {2}\$0\.\d{4} .*… running`).MatchString(starter(t, environ, "chain", "terminated").stdout)
+	}, screenTimeout, screenLook, "no heartbeat tells what it has cost")
+	require.NoError(t, b.client().TerminateWorkflow(t.Context(), "terminated", "", "by the test"))
+	var shown string
+	require.Eventually(t, func() bool {
+		shown = starter(t, environ, "chain", "terminated").stdout
+		return strings.Contains(shown, "✗ failed")
+	}, screenTimeout, screenLook)
+	require.Regexp(t, `Session #1  Tier 1  haiku  about \$0\.\d{4} `, shown)
+	require.NotContains(t, shown, "running")
+}

@@ -1,0 +1,134 @@
+package chainclient
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// takeGrace is the time after which a scheduled attempt counts as waiting for a free worker. A free worker takes it
+// within a fraction of that.
+const takeGrace = 2 * time.Second
+
+// Attempt is the attempt at the session that runs, as Temporal knows it.
+type Attempt struct {
+	State AttemptState
+	// Number counts the attempts at the session, this one included.
+	Number int
+	// StartsAt is the time at which a scheduled attempt starts.
+	StartsAt time.Time
+	// Queue is the task queue of the workers that may take it.
+	Queue string
+	// Failure says why the attempt before ended; empty if there was none. It may hold an agent's words.
+	Failure string
+}
+
+// AttemptState says what an attempt does.
+type AttemptState string
+
+// The states.
+const (
+	AttemptStarted   AttemptState = "started"   // a worker has it, or is about to
+	AttemptScheduled AttemptState = "scheduled" // it waits for its time
+	AttemptQueued    AttemptState = "queued"    // it waits for a worker that is free
+	AttemptPaused    AttemptState = "paused"    // somebody has paused it in Temporal
+)
+
+// AttemptAt returns the attempt at the session of a chain that runs, and the last heartbeat of the
+// session. Each is nil if there is none, or if Temporal does not tell now.
+func AttemptAt(ctx context.Context, c client.Client, id string, chain escalation.Chain) (*Attempt, *activities.TierProgress) {
+	running := chain.Last()
+	if running == nil || running.Status != escalation.SessionRunning {
+		return nil, nil
+	}
+	described, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil || described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return nil, nil // those of a chain that was terminated are still listed
+	}
+	for _, pending := range described.GetPendingActivities() {
+		if slices.Contains(activities.AgentActivities(), pending.GetActivityType().GetName()) {
+			return NewAttempt(pending, time.Now()), progressOf(pending, running.SessionID)
+		}
+	}
+	return nil, nil
+}
+
+// NewAttempt returns the attempt that a pending activity is.
+func NewAttempt(pending *workflowpb.PendingActivityInfo, now time.Time) *Attempt {
+	a := &Attempt{
+		State:   AttemptStarted,
+		Number:  int(pending.GetAttempt()),
+		Queue:   pending.GetActivityOptions().GetTaskQueue().GetName(),
+		Failure: failureText(pending.GetLastFailure()),
+	}
+	next := pending.GetNextAttemptScheduleTime()
+	switch state := pending.GetState(); {
+	case state == enumspb.PENDING_ACTIVITY_STATE_PAUSED:
+		a.State = AttemptPaused
+	case state != enumspb.PENDING_ACTIVITY_STATE_SCHEDULED:
+	case next != nil:
+		a.State, a.StartsAt = AttemptScheduled, next.AsTime()
+	case now.Sub(pending.GetScheduledTime().AsTime()) > takeGrace:
+		a.State = AttemptQueued
+	}
+	return a
+}
+
+// failureText returns why an attempt ended.
+func failureText(failure *failurepb.Failure) string {
+	switch failure.GetTimeoutFailureInfo().GetTimeoutType() {
+	case enumspb.TIMEOUT_TYPE_HEARTBEAT:
+		return "its worker was not heard of any more"
+	case enumspb.TIMEOUT_TYPE_START_TO_CLOSE:
+		return "its worker did not end it in time"
+	default:
+		return failure.GetMessage()
+	}
+}
+
+// progressOf returns the last heartbeat of an activity, if it is about that session.
+func progressOf(pending *workflowpb.PendingActivityInfo, sessionID string) *activities.TierProgress {
+	var progress activities.TierProgress
+	details := pending.GetHeartbeatDetails()
+	if details == nil || converter.GetDefaultDataConverter().FromPayloads(details, &progress) != nil || progress.SessionID != sessionID {
+		return nil
+	}
+	return &progress
+}
+
+// Before says why the attempt before ended; "" if there was none.
+func (a *Attempt) Before() string {
+	if a == nil || a.Failure == "" {
+		return ""
+	}
+	return fmt.Sprintf("attempt %d ended: %s", a.Number-1, console.Printable(a.Failure, 300))
+}
+
+// Waits says in a few words what the attempt waits for; "" if it does not wait.
+func (a *Attempt) Waits() string {
+	if a == nil {
+		return ""
+	}
+	switch a.State {
+	case AttemptStarted:
+		return ""
+	case AttemptScheduled:
+		return "waits for the next attempt"
+	case AttemptQueued:
+		return "waits for a free worker"
+	case AttemptPaused:
+		return "paused"
+	}
+	return ""
+}

@@ -1,0 +1,194 @@
+package chainclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+const (
+	// followInterval is the time between two queries. Heartbeats come every second.
+	followInterval = 250 * time.Millisecond
+	// notifyGrace bounds the wait for the notifications of a chain whose outcome is known. A notification service
+	// that works needs less; one that is down may keep the chain open for an hour.
+	notifyGrace = 5 * time.Second
+	// MaxQueries bounds how many chains are asked at a time: each query occupies a worker.
+	MaxQueries = 8
+)
+
+// Follower watches a chain until it has ended.
+type Follower struct {
+	Client client.Client
+	Run    client.WorkflowRun
+	// Patience is the time that a worker has to answer a query.
+	Patience time.Duration
+}
+
+// Snapshot is a chain at one moment.
+type Snapshot struct {
+	Chain escalation.Chain
+	// Live is set if the chain itself has answered, so that it runs unless it has an outcome.
+	Live bool
+	// Attempt is the one at the session that runs; nil if there is none.
+	Attempt *Attempt
+	// Progress is the last heartbeat of that session; nil if there is none.
+	Progress *activities.TierProgress
+	// Issues holds the chains of issues that have not ended, by their ID.
+	Issues map[string]escalation.Chain
+	// Calls holds the decisions on calls of the chain's agents; nil if they were not looked up, or the records are elsewhere.
+	Calls []escalation.CallDecision
+	// Notifying is set if the outcome is known and only notifications are left, which take long.
+	Notifying bool
+}
+
+// CostUSD returns what the chain has spent, with what the session that runs has spent so far.
+func (s Snapshot) CostUSD() float64 { return s.Chain.CostUSD + s.SpentUSD() }
+
+// SpentUSD returns what the session that runs has spent, over all its attempts.
+func (s Snapshot) SpentUSD() float64 {
+	if s.Progress == nil {
+		return 0
+	}
+	return s.Progress.Spent.CostUSD + s.Progress.Now.CostUSD
+}
+
+// Observer gets what a Follower sees. One goroutine calls it.
+type Observer interface {
+	// Saw is called every followInterval, whether or not anything is new.
+	Saw(now Snapshot)
+	// SawNobody is called instead when no worker, or no server, answers.
+	SawNobody()
+}
+
+// Follow reports what the chain does until it has ended, also its end, and returns it. It does not wait for
+// notifications that take long. If ctx ends first, the chain continues, and the error is ctx's.
+func (f Follower) Follow(ctx context.Context, observer Observer) (escalation.Chain, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	var chain escalation.Chain
+	go func() { ended <- f.Run.Get(ctx, &chain) }()
+	var concluded time.Time // since when only notifications are left; zero while there is more
+	ticker := time.NewTicker(followInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ended:
+			if err != nil && ctx.Err() != nil {
+				return chain, ctx.Err()
+			}
+			if chain, err = f.conclude(ctx, chain, err); err == nil {
+				observer.Saw(Snapshot{Chain: chain})
+			}
+			return chain, err
+		case <-ticker.C:
+			now, seen := f.look(ctx, observer)
+			switch {
+			case !seen:
+			case !f.notifiesOnly(ctx, now.Chain):
+				concluded = time.Time{}
+			case concluded.IsZero():
+				concluded = time.Now()
+			case time.Since(concluded) > notifyGrace:
+				now.Notifying = true
+				observer.Saw(now)
+				return now.Chain, nil
+			}
+		}
+	}
+}
+
+// conclude returns the chain that has ended with err.
+func (f Follower) conclude(ctx context.Context, chain escalation.Chain, err error) (escalation.Chain, error) {
+	id := f.Run.GetID()
+	switch {
+	case temporal.IsCanceledError(err): // it has no result, but it can still be asked
+		if chain, err = Query(ctx, f.Client, id, f.Run.GetRunID()); err != nil {
+			return chain, fmt.Errorf("chain %s was cancelled, and does not tell more: %w", id, err)
+		}
+		return chain, nil
+	case isRefusal(err):
+		return chain, program.Misuse(fmt.Errorf("chain %s: %w", id, RootCause(err)))
+	case err != nil:
+		return chain, fmt.Errorf("chain %s: %w", id, RootCause(err))
+	}
+	return chain, nil
+}
+
+// isRefusal reports whether a chain refused its input.
+func isRefusal(err error) bool {
+	refused, ok := errors.AsType[*temporal.ApplicationError](err)
+	return ok && refused.Type() == workflows.ErrorTypeInput
+}
+
+// look reports and returns a snapshot; false if nobody answers. It queries the latest run: a chain continues in a new
+// one when its history has become long.
+func (f Follower) look(ctx context.Context, observer Observer) (Snapshot, bool) {
+	ctx, cancel := context.WithTimeout(ctx, f.Patience)
+	defer cancel()
+	chain, err := Query(ctx, f.Client, f.Run.GetID(), "")
+	switch {
+	case err == nil:
+		now := Snapshot{Chain: chain, Live: true, Issues: f.issues(ctx, chain)}
+		now.Attempt, now.Progress = AttemptAt(ctx, f.Client, f.Run.GetID(), chain)
+		observer.Saw(now)
+		return now, true
+	case ctx.Err() == nil, errors.Is(ctx.Err(), context.DeadlineExceeded):
+		observer.SawNobody()
+	}
+	return Snapshot{}, false
+}
+
+// notifiesOnly reports whether the chain's outcome is known and recorded, and only notifications are left.
+func (f Follower) notifiesOnly(ctx context.Context, chain escalation.Chain) bool {
+	if chain.Outcome == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.Patience)
+	defer cancel()
+	described, err := f.Client.DescribeWorkflowExecution(ctx, f.Run.GetID(), "")
+	if err != nil {
+		return false
+	}
+	pending := described.GetPendingActivities()
+	return len(pending) > 0 && !slices.ContainsFunc(pending, func(activity *workflowpb.PendingActivityInfo) bool {
+		return activity.GetActivityType().GetName() != activities.NotifyActivity
+	})
+}
+
+// issues queries the chains of issues that have not ended. One that does not answer is left out.
+func (f Follower) issues(ctx context.Context, chain escalation.Chain) map[string]escalation.Chain {
+	answers := make(map[string]escalation.Chain)
+	var mutex sync.Mutex
+	var asking errgroup.Group
+	asking.SetLimit(MaxQueries)
+	for _, issue := range chain.Issues {
+		if issue.ChainID == "" || issue.Outcome != "" {
+			continue
+		}
+		asking.Go(func() error {
+			answer, err := Query(ctx, f.Client, issue.ChainID, "")
+			if err == nil {
+				mutex.Lock()
+				defer mutex.Unlock()
+				answers[issue.ChainID] = answer
+			}
+			return nil
+		})
+	}
+	_ = asking.Wait() // no question returns an error
+	return answers
+}

@@ -1,0 +1,77 @@
+package chainclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// answerTimeout bounds the wait for the confirmation of an answer, which comes after the answer is recorded.
+const answerTimeout = 30 * time.Second
+
+// ErrNoGate is returned for a chain that does not wait for a person.
+var ErrNoGate = errors.New("it does not wait at a gate; `starter gate` lists the chains that do")
+
+// QueryGate asks a chain for the gate at which it waits, and waits for the answer as long as patience.
+func QueryGate(ctx context.Context, c client.Client, patience time.Duration, id string) (*escalation.Gate, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	answer, err := c.QueryWorkflow(ctx, id, "", workflows.GateQuery)
+	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
+		return nil, ErrNoSuchChain
+	}
+	if err != nil {
+		return nil, err
+	}
+	var gate *escalation.Gate
+	if err := answer.Get(&gate); err != nil {
+		return nil, err
+	}
+	if gate == nil {
+		return nil, ErrNoGate
+	}
+	return gate, nil
+}
+
+// ResolveGate answers a gate. A refusal is an error with the workflow's sentence, marked as misuse.
+func ResolveGate(ctx context.Context, c client.Client, id string, answer escalation.GateAnswer) (escalation.GateResolution, error) {
+	var resolution escalation.GateResolution
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	update, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: id, UpdateName: workflows.ResolveGate, Args: []any{answer},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = update.Get(ctx, &resolution)
+	}
+	return resolution, refusal(err)
+}
+
+// refusal explains the error of an update.
+func refusal(err error) error {
+	_, cut := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
+	_, unknown := errors.AsType[*serviceerror.NotFound](err)
+	_, refused := errors.AsType[*temporal.ApplicationError](err)
+	switch {
+	case err == nil:
+		return nil
+	case cut:
+		return fmt.Errorf("nobody confirmed the answer within %s; look again before you repeat it", answerTimeout)
+	case unknown:
+		return errors.New("it has ended, and needs no answer any more")
+	case refused:
+		return program.Misuse(console.PrintableError(RootCause(err)))
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+package chainclient
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// InputFlags are the flags that describe the input of a chain, which is started now or by a schedule.
+type InputFlags struct {
+	tier       escalation.Tier
+	maxTier    escalation.Tier
+	prompt     string
+	promptFile string
+	services   console.ServicesFlag
+	dryRun     bool
+	models     map[string]string
+	repository string
+}
+
+// Register adds the flags to flags.
+func (o *InputFlags) Register(flags *pflag.FlagSet) {
+	tiers := escalation.Tiers()
+	flags.Var(console.TierFlag{Tier: &o.tier, Allowed: tiers}, "tier", "tier to start with (default 1)")
+	flags.Var(console.TierFlag{Tier: &o.maxTier, Allowed: tiers}, "max-tier", "highest tier that may run (default: the worker's)")
+	flags.StringVarP(&o.prompt, "prompt", "p", "", "what to look at or to do, in your words")
+	flags.StringVar(&o.promptFile, "prompt-file", "", "file to read the prompt from; - is standard input")
+	flags.VarP(&o.services, "service", "s", "service to limit the chain to; can be repeated")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "look and report only: nothing escalates, nothing is changed")
+	flags.StringToStringVar(&o.models, "model", nil, "another model for a tier, such as tier2=opus; can be repeated")
+	flags.StringVar(&o.repository, "repository", "", "directory to work in: one that CLAUDEOPS_REPOSITORIES of the workers lists")
+}
+
+// Input returns the workflow's input that the flags describe, and checks it. A prompt file named - is stdin.
+func (o *InputFlags) Input(stdin io.Reader) (workflows.ChainInput, error) {
+	input := workflows.ChainInput{
+		StartTier:  o.tier,
+		MaxTier:    o.maxTier,
+		Prompt:     o.prompt,
+		Services:   o.services,
+		DryRun:     o.dryRun,
+		Repository: o.repository,
+	}
+	if o.prompt != "" && o.promptFile != "" {
+		return input, errors.New("--prompt and --prompt-file exclude each other")
+	}
+	var err error
+	if o.promptFile != "" {
+		if input.Prompt, err = readPrompt(o.promptFile, stdin); err != nil {
+			return input, err
+		}
+	}
+	if input.Models, err = modelsOf(o.models); err != nil {
+		return input, err
+	}
+	return input, input.Validate()
+}
+
+// modelsOf reads the values of --model.
+func modelsOf(given map[string]string) (map[escalation.Tier]string, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	models := make(map[escalation.Tier]string, len(given))
+	for name, model := range given {
+		number, err := strconv.Atoi(strings.TrimPrefix(name, "tier"))
+		if err != nil || !escalation.Tier(number).Valid() {
+			return nil, fmt.Errorf("--model %s=%s names no tier: write tier1, tier2 or tier3 before the =", name, model)
+		}
+		models[escalation.Tier(number)] = model
+	}
+	return models, nil
+}
+
+func readPrompt(file string, stdin io.Reader) (string, error) {
+	var data []byte
+	var err error
+	if file == "-" {
+		data, err = io.ReadAll(stdin)
+	} else {
+		data, err = os.ReadFile(file) //nolint:gosec // the operator names the file
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the prompt: %w", err)
+	}
+	if strings.TrimSpace(string(data)) == "" {
+		return "", fmt.Errorf("the prompt file %s is empty", file)
+	}
+	return string(data), nil
+}

@@ -1,0 +1,99 @@
+// Package chainclient works with chains through Temporal: it starts them, lists and queries them, follows one until it
+// has ended, and answers their gates.
+package chainclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// ErrNoSuchChain is returned for an ID that neither Temporal nor the records know.
+var ErrNoSuchChain = errors.New("no such chain")
+
+// Query asks the workflow for the chain.
+func Query(ctx context.Context, c client.Client, id, runID string) (escalation.Chain, error) {
+	var chain escalation.Chain
+	answer, err := c.QueryWorkflow(ctx, id, runID, workflows.ChainQuery)
+	if err != nil {
+		return chain, err
+	}
+	err = answer.Get(&chain)
+	return chain, err
+}
+
+// Describe returns what Temporal itself knows of a chain. It fails for the ID of anything else.
+func Describe(ctx context.Context, c client.Client, id string) (*workflowpb.WorkflowExecutionInfo, error) {
+	described, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
+		return nil, ErrNoSuchChain
+	}
+	if err != nil {
+		return nil, err
+	}
+	chain := described.GetWorkflowExecutionInfo()
+	if name := chain.GetType().GetName(); name != workflows.ChainWorkflow {
+		return nil, fmt.Errorf("it is no chain, but a workflow of type %s", console.Printable(name, 100))
+	}
+	return chain, nil
+}
+
+// IsUnanswered reports whether a query failed because no worker answered it in time.
+func IsUnanswered(err error) bool {
+	_, late := errors.AsType[*serviceerror.DeadlineExceeded](err)
+	return late || errors.Is(err, context.DeadlineExceeded)
+}
+
+// ExplainQueryError says why a query failed: no such chain, failed before it could answer, or no worker within patience.
+func ExplainQueryError(ctx context.Context, c client.Client, patience time.Duration, id string, err error) error {
+	_, refused := errors.AsType[*serviceerror.QueryFailed](err)
+	if !refused && !IsUnanswered(err) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	chain, problem := Describe(ctx, c, id)
+	switch {
+	case problem != nil:
+		return problem
+	case chain.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:
+		failure := c.GetWorkflow(ctx, id, chain.GetExecution().GetRunId()).Get(ctx, nil)
+		return fmt.Errorf("it failed: %w", RootCause(failure))
+	case refused:
+		return err
+	default:
+		return fmt.Errorf("no worker answered within %s; is one running on task queue %s?", patience, chain.GetTaskQueue())
+	}
+}
+
+// undecodable begins the SDK's message about a workflow's input that cannot be read. The reason follows undecoded,
+// and the name of the workflow follows the reason.
+const (
+	undecodable = "unable to decode the workflow function input payload"
+	undecoded   = "unable to decode: "
+)
+
+// RootCause returns the sentence at the bottom of a workflow's error.
+func RootCause(err error) error {
+	application, ok := errors.AsType[*temporal.ApplicationError](err)
+	if !ok {
+		return err
+	}
+	if _, reason, found := strings.Cut(application.Message(), undecoded); found && strings.HasPrefix(application.Message(), undecodable) {
+		reason, _, _ = strings.Cut(reason, ", function name")
+		return fmt.Errorf("its input is not valid JSON: %s", reason)
+	}
+	return errors.New(application.Message())
+}

@@ -1,0 +1,19 @@
+// Package chains holds the commands that start, list, show, watch, escalate and cancel chains.
+package chains
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+)
+
+// app is the program while it runs one of these commands.
+type app struct{ *console.Console }
+
+// Commands returns `run`, `chain`, `chains`, `watch`, `escalate` and `cancel`.
+func Commands(c *console.Console) []*cobra.Command {
+	a := &app{c}
+	return []*cobra.Command{
+		a.runCommand(), a.showCommand(), a.listCommand(), a.watchCommand(), a.escalateCommand(), a.cancelCommand(),
+	}
+}

@@ -1,0 +1,59 @@
+package chains
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/chainview"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
+)
+
+// follow prints what the chain does until it has ended, and returns it. It does not wait for notifications that take
+// long. If ctx ends first, the chain continues.
+func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRun) (escalation.Chain, error) {
+	follower := chainclient.Follower{Client: c, Run: run, Patience: a.Patience}
+	chain, err := follower.Follow(ctx, chainview.NewPrinter(a.Console))
+	if err != nil && ctx.Err() != nil {
+		a.sayGoesOn(run.GetID())
+	}
+	return chain, err
+}
+
+// sayGoesOn tells a person who stops watching a chain that it continues.
+func (a *app) sayGoesOn(id string) {
+	a.Say("Chain %s goes on. See it with: %s; end it with: %s",
+		console.PrintableID(id), console.LookCommand(id), console.EndCommand(id))
+}
+
+// printEnded prints a chain that has ended, and returns the error that its outcome means for the program.
+func (a *app) printEnded(chain escalation.Chain, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := a.Print(chain, func(w io.Writer) { chainview.WriteTree(w, a.Clock, chain) }); err != nil {
+		return err
+	}
+	return errorOf(chain)
+}
+
+// errorOf returns the error that the outcome of a chain means for the command; nil for a good one.
+func errorOf(chain escalation.Chain) error {
+	failure := func(code program.ExitCode) error {
+		return program.WithCode(code, errors.New("chain "+chain.ID+" ended "+string(chain.Outcome)+": "+chain.Reason))
+	}
+	switch chain.Outcome {
+	case escalation.OutcomeHealthy, escalation.OutcomeResolved, escalation.OutcomeOverridden:
+		return nil
+	case escalation.OutcomeNeedsHuman, escalation.OutcomeSuppressed, escalation.OutcomeAborted:
+		return failure(console.ExitNeedsPerson)
+	case escalation.OutcomeFailed:
+		return failure(console.ExitChainFailed)
+	}
+	return failure(console.ExitChainFailed)
+}

@@ -1,0 +1,113 @@
+package chains
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/chainview"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// View is the result of `chain`.
+type View struct {
+	escalation.Chain
+
+	// Calls holds the decisions on the calls of the chain's agents, in order; left out where the records are elsewhere.
+	Calls []escalation.CallDecision `json:"calls,omitzero"`
+}
+
+// recordedCalls returns the decisions on the calls of a chain; nil where the records are elsewhere. It creates no
+// database.
+func recordedCalls(ctx context.Context, cfg config.Config, chainID string) []escalation.CallDecision {
+	if file := cfg.State.DatabaseFile(); file != "" {
+		if _, err := os.Stat(file); err != nil {
+			return nil
+		}
+	}
+	records, err := supervisor.OpenStore(ctx, cfg)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = records.Close() }() // nothing was written
+	calls, err := records.Decisions(ctx, chainID)
+	if err != nil {
+		return nil
+	}
+	return calls
+}
+
+// callsOf returns the decisions on the calls of sessions, which may be of several chains.
+func callsOf(ctx context.Context, records *store.Store, sessions []escalation.Session) ([]escalation.CallDecision, error) {
+	calls := []escalation.CallDecision{}
+	var chains []string
+	for i := range sessions {
+		if id := sessions[i].ChainID; !slices.Contains(chains, id) {
+			chains = append(chains, id)
+		}
+	}
+	for _, id := range chains {
+		found, err := records.Decisions(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			own := func(session escalation.Session) bool { return session.SessionID == found[i].SessionID }
+			if slices.ContainsFunc(sessions, own) {
+				calls = append(calls, found[i])
+			}
+		}
+	}
+	return calls, nil
+}
+
+// settled returns a chain that was ended from outside, with its sessions as the workers have recorded them. Where the
+// records are elsewhere, it returns what the workflow knew.
+func settled(ctx context.Context, cfg config.Config, chain escalation.Chain) escalation.Chain {
+	recorded, err := recordedChain(ctx, cfg, chain.ID)
+	if err != nil {
+		return chain
+	}
+	chain.Sessions, chain.CostUSD, chain.Wait = recorded.Sessions, recorded.CostUSD, nil
+	return chain
+}
+
+// recordedChain puts a chain together from its records.
+func recordedChain(ctx context.Context, cfg config.Config, id string) (chain escalation.Chain, err error) {
+	records, err := supervisor.OpenStore(ctx, cfg)
+	if err != nil {
+		return chain, err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	chain.ID = id
+	if chain.Sessions, err = records.Chain(ctx, id); err != nil {
+		return chain, err
+	}
+	if len(chain.Sessions) == 0 {
+		return chain, chainclient.ErrNoSuchChain
+	}
+	chain.StartedAt = chain.Sessions[0].StartedAt
+	chain.Trigger = chain.Sessions[0].Trigger
+	chain.CostUSD = escalation.TotalCostUSD(chain.Sessions)
+	chain.Events, err = records.Events(ctx, id)
+	return chain, err
+}
+
+// lineageOf returns the sessions that led to the session of that number, and those that came of it.
+func lineageOf(ctx context.Context, records *store.Store, number int64) (chainview.Lineage, error) {
+	var found chainview.Lineage
+	var err error
+	if found.Backward, err = records.Backward(ctx, number); err != nil {
+		return found, err
+	}
+	if found.Forward, err = records.Forward(ctx, number); err != nil {
+		return found, err
+	}
+	found.Calls, err = callsOf(ctx, records, slices.Concat(found.Backward, found.Forward))
+	return found, err
+}

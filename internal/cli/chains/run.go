@@ -1,0 +1,104 @@
+package chains
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// runOptions are the flags of `run`.
+type runOptions struct {
+	chainclient.InputFlags
+
+	id         string
+	trigger    string
+	resumeFrom string
+	actor      string
+	wait       bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Start a chain",
+		Long: "Run starts a chain and prints its ID. With --wait it shows what happens until the chain has ended;\n" +
+			"notifications that take long are left on their way.\n\n" + console.ExitHelp,
+		Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), o) },
+	}
+	flags := cmd.Flags()
+	o.Register(flags)
+	flags.StringVar(&o.id, "id", "", "workflow ID of the chain (default: one with the time in it)")
+	flags.StringVar(&o.trigger, "trigger", string(escalation.TriggerManual), "what started the chain, for lists")
+	flags.StringVar(&o.resumeFrom, "resume-from", "", "id of a conversation to start from")
+	flags.StringVar(&o.actor, "actor", "", "who starts the chain, for the record (default: the name of your user)")
+	flags.BoolVarP(&o.wait, "wait", "w", false, "follow the chain until it has ended")
+	return cmd
+}
+
+// started is the result of `run` without --wait.
+type started struct {
+	ChainID string `json:"chain_id"`
+	RunID   string `json:"run_id"`
+}
+
+func (a *app) run(ctx context.Context, o runOptions) error {
+	input, err := a.runInput(o)
+	if err != nil {
+		return program.Misuse(err)
+	}
+	c, cfg, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	run, err := chainclient.Start(ctx, c, cfg.Worker.TaskQueue, o.id, input)
+	if err != nil {
+		return err
+	}
+	if !o.wait {
+		return a.Print(started{run.GetID(), run.GetRunID()}, func(w io.Writer) {
+			_, _ = fmt.Fprintf(w, "Started chain %s. See it with: %s\n",
+				console.PrintableID(run.GetID()), console.LookCommand(run.GetID()))
+		})
+	}
+	chain, err := a.follow(ctx, c, run)
+	return a.printEnded(chain, err)
+}
+
+// runInput makes the workflow's input from the flags and checks it, so that a mistake starts nothing.
+func (a *app) runInput(o runOptions) (workflows.ChainInput, error) {
+	if err := o.checkID(); err != nil {
+		return workflows.ChainInput{}, err
+	}
+	input, err := o.Input(a.Stdin)
+	if err != nil {
+		return input, err
+	}
+	input.Trigger, input.Actor = escalation.Trigger(o.trigger), a.Actor(o.actor)
+	if o.resumeFrom != "" {
+		input.ResumeFrom = &workflows.ResumeFrom{SessionID: o.resumeFrom}
+	}
+	return input, input.Validate()
+}
+
+// checkID reports what is wrong with the ID that the chain is to have.
+func (o runOptions) checkID() error {
+	if o.id == "" {
+		return nil
+	}
+	if _, err := strconv.ParseInt(o.id, 10, 64); err == nil {
+		return fmt.Errorf("--id %s would be taken for the number of a session", o.id)
+	}
+	return console.CheckID("--id", o.id)
+}

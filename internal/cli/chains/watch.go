@@ -1,0 +1,104 @@
+package chains
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+func (a *app) watchCommand() *cobra.Command {
+	var actor string
+	cmd := &cobra.Command{
+		Use:   "watch CHAIN",
+		Short: "Follow a chain live, and answer its gates in place",
+		Long: "Watch shows a chain as it runs: its tiers, tool calls, cost, waits and the chains of its issues. When it waits\n" +
+			"at a gate, the gate can be answered there, as `starter gate` does. Ctrl-C leaves; the chain goes on.\n" +
+			"Where there is no terminal it prints lines, as `starter run --wait` does.\n\n" + console.ExitHelp,
+		Args: console.OneArgument,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.watch(cmd.Context(), args[0], a.Actor(actor)) },
+	}
+	cmd.Flags().StringVar(&actor, "actor", "", "who answers, for the record (default: the user)")
+	return cmd
+}
+
+// watch follows the chain of that ID until it has ended or the person leaves.
+func (a *app) watch(ctx context.Context, id, actor string) error {
+	c, _, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	described, err := chainclient.Describe(ctx, c, id)
+	if err != nil {
+		return fmt.Errorf("chain %s: %w", console.Printable(id, 200), err)
+	}
+	run := c.GetWorkflow(ctx, id, described.GetExecution().GetRunId())
+	place, ok := a.Terminal()
+	if !ok {
+		chain, err := a.follow(ctx, c, run)
+		return a.printEnded(chain, err)
+	}
+	chain, err := a.watchOn(ctx, place, c, run, actor)
+	if errors.Is(err, errLeft) {
+		a.sayGoesOn(id)
+		return nil
+	}
+	return a.printEnded(chain, err)
+}
+
+// errLeft says that the person has left the screen.
+var errLeft = errors.New("left")
+
+// watchOn shows the chain on a terminal until it has ended, or the person leaves.
+func (a *app) watchOn(
+	ctx context.Context, place console.Terminal, c client.Client, run client.WorkflowRun, actor string,
+) (escalation.Chain, error) {
+	seeing, stop := context.WithCancel(ctx)
+	defer stop()
+	model := &watchModel{app: a, id: run.GetID(), answer: func(answer escalation.GateAnswer) tea.Msg {
+		answer.Actor = actor
+		resolution, err := chainclient.ResolveGate(seeing, c, run.GetID(), answer)
+		return answeredMsg{answer.GateID, resolution.Next, err}
+	}}
+	screen := tea.NewProgram(model, place.Options(ctx, a.Environ)...)
+	follower := chainclient.Follower{Client: c, Run: run, Patience: a.Patience}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		chain, err := follower.Follow(seeing, display{screen})
+		screen.Send(endedMsg{chain, err})
+	}()
+	_, err := screen.Run()
+	stop()
+	<-gone
+	switch {
+	case ctx.Err() != nil:
+		return escalation.Chain{}, ctx.Err()
+	case err != nil:
+		return escalation.Chain{}, fmt.Errorf("show chain %s: %w", run.GetID(), err)
+	case model.ended == nil:
+		return escalation.Chain{}, errLeft
+	}
+	return model.ended.chain, model.ended.err
+}
+
+// display passes what a follower sees to the screen.
+type display struct {
+	screen *tea.Program
+}
+
+var _ chainclient.Observer = display{}
+
+// Saw implements chainclient.Observer.
+func (d display) Saw(now chainclient.Snapshot) { d.screen.Send(now) }
+
+// SawNobody implements chainclient.Observer.
+func (d display) SawNobody() { d.screen.Send(nobodyMsg{}) }

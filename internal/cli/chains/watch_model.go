@@ -1,0 +1,142 @@
+package chains
+
+import (
+	"fmt"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/chainview"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/cli/gates"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// The messages beside keys and chainclient.Snapshot.
+type (
+	// nobodyMsg says that no worker answers.
+	nobodyMsg struct{}
+	// endedMsg says that the chain has ended, or that the follower failed.
+	endedMsg struct {
+		chain escalation.Chain
+		err   error
+	}
+	// answeredMsg is the result of an answer to a gate.
+	answeredMsg struct {
+		gateID string
+		next   string
+		err    error
+	}
+)
+
+// watchModel is the screen that follows a chain.
+type watchModel struct {
+	app *app
+	id  string
+	// answer answers a gate, and returns an answeredMsg.
+	answer func(escalation.GateAnswer) tea.Msg
+
+	size tea.WindowSizeMsg
+	now  chainclient.Snapshot
+	seen bool
+	away bool
+	// form asks for the answer to the open gate; nil if there is none, or it was answered.
+	form *gates.Form
+	// answered is the gate that was answered last. An older snapshot may still show it open.
+	answered string
+	// note shows the result of the last answer.
+	note  string
+	ended *endedMsg
+}
+
+var _ tea.Model = (*watchModel)(nil)
+
+// Init implements tea.Model.
+func (m *watchModel) Init() tea.Cmd { return nil }
+
+// Update implements tea.Model.
+func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.size = msg
+	case tea.KeyPressMsg:
+		if msg.String() == "ctrl+c" || m.form == nil && msg.String() == "q" {
+			return m, tea.Quit
+		}
+	case chainclient.Snapshot:
+		m.now, m.seen, m.away = msg, true, false
+		cmd := m.attend(msg.Chain)
+		return m, cmd
+	case nobodyMsg:
+		m.away = true
+		return m, nil
+	case answeredMsg:
+		cmd := m.conclude(msg)
+		return m, cmd
+	case endedMsg:
+		m.ended = &msg
+		return m, tea.Quit
+	}
+	cmd := m.fill(msg)
+	return m, cmd
+}
+
+// attend opens the form for a gate that has opened, and drops the form when the gate was closed elsewhere.
+func (m *watchModel) attend(chain escalation.Chain) tea.Cmd {
+	gate := chain.OpenGate()
+	switch {
+	case gate == nil && m.form == nil:
+		return nil
+	case gate == nil:
+		m.note, m.form = m.closing(chain, m.form.Gate.ID), nil
+		return nil
+	case gate.ID == m.answered, m.form != nil && m.form.Gate.ID == gate.ID:
+		return nil
+	}
+	m.note = ""
+	return m.open(*gate)
+}
+
+// closing returns how a gate of the chain was closed.
+func (m *watchModel) closing(chain escalation.Chain, gateID string) string {
+	for _, gate := range chain.Gates {
+		if gate.ID == gateID && gate.Answer != nil {
+			return gateID + " is closed: " + chainview.ClosingOf(m.app.Clock, *gate.Answer)
+		}
+	}
+	return gateID + " is closed"
+}
+
+// open asks for the answer to a gate.
+func (m *watchModel) open(gate escalation.Gate) tea.Cmd {
+	var start tea.Cmd
+	m.form, start = gates.NewForm(gate, m.size)
+	return start
+}
+
+// fill passes a message to the form, and sends its answer when there is one.
+func (m *watchModel) fill(msg tea.Msg) tea.Cmd {
+	if m.form == nil {
+		return nil
+	}
+	answer, cmd := m.form.Fill(msg)
+	if answer == nil {
+		return cmd
+	}
+	m.answered, m.note, m.form = m.form.Gate.ID, "answering …", nil
+	return func() tea.Msg { return m.answer(*answer) }
+}
+
+// conclude shows the result of an answer. After a refusal it asks again, if the gate is still open.
+func (m *watchModel) conclude(msg answeredMsg) tea.Cmd {
+	if msg.err == nil {
+		m.note = console.Printable(msg.next, 600)
+		return nil
+	}
+	m.note = fmt.Sprintf("%s was not answered: %s", msg.gateID, console.Printable(msg.err.Error(), 600))
+	m.answered = ""
+	if gate := m.now.Chain.OpenGate(); gate != nil && gate.ID == msg.gateID {
+		return m.open(*gate)
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+// Package chaintest holds the chains, and the golden files, that tests of the commands show.
+package chaintest
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// Update reports whether golden files are to be written.
+func Update() bool { return *update }
+
+// RequireGolden compares with a file in testdata; -update writes it.
+func RequireGolden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	if Update() {
+		require.NoError(t, os.MkdirAll("testdata", 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join("testdata", name), got, 0o600))
+	}
+	want, err := fs.ReadFile(os.DirFS("testdata"), name)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
+}
+
+// Noon is the time in every test whose output shows times.
+var Noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// Clock returns noon.
+func Clock() time.Time { return Noon }
+
+// Conversation is the id of a conversation that stays the same.
+func Conversation(number byte) string { return uuid.UUID{15: number}.String() }
+
+// Observed is a session of tier 1 that has ended.
+func Observed() escalation.Session {
+	return escalation.Session{
+		ID: 1, SessionID: Conversation(1), Tier: escalation.TierObserve, Model: "haiku", Continuity: escalation.ContinuityFresh,
+		StartedAt: Noon.Add(-3 * time.Hour),
+		Report: escalation.Report{
+			Status: escalation.SessionCompleted, CostUSD: 0.03, DurationMS: 45_000,
+			Verdict: &escalation.Verdict{Status: escalation.VerdictEscalate},
+		},
+	}
+}
+
+// Repairing is a session of tier 2 that runs since six minutes ago.
+func Repairing() escalation.Session {
+	return escalation.Session{
+		ID: 2, ParentID: 1, SessionID: Conversation(2),
+		Tier: escalation.TierSafeRepair, Model: "sonnet", Continuity: escalation.ContinuityResume,
+		StartedAt: Noon.Add(-6 * time.Minute), Report: escalation.Report{Status: escalation.SessionRunning},
+	}
+}
+
+// Interrupted is the same session, after a time limit has ended it.
+func Interrupted() escalation.Session {
+	session := Repairing()
+	session.Report = escalation.Report{
+		Status: escalation.SessionTimedOut, CostUSD: 0.5, DurationMS: 300_000, Error: "it ran for more than 5m0s",
+	}
+	return session
+}
+
+// OpenedGate is a gate that offers to go on with the session that was interrupted.
+func OpenedGate() escalation.Gate {
+	return escalation.Gate{
+		ID: "gate-1", Source: escalation.GateTimedOut, Tier: escalation.TierSafeRepair, SessionID: Conversation(2),
+		Rule:   escalation.RuleNoVerdict,
+		Reason: "tier 2 ended without a verdict (timed_out): it ran for more than 5m0s",
+		Tried: []string{
+			"tier 1 looked, and asks for tier 2: jellyfin answers 502",
+			"tier 2 restarted jellyfin, and was in the middle of `./jellyfin status` when its time was over",
+		},
+		CostUSD: 0.53, OpenedAt: Noon.Add(-125 * time.Minute), ExpiresAt: Noon.Add(70 * time.Hour), OnTimeout: escalation.GateAbort,
+		Options: []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort},
+		Continuation: &escalation.Continuation{
+			SessionID: Conversation(2), Role: escalation.TierSafeRepair, State: escalation.SessionTimedOut,
+		},
+	}
+}
+
+// BareGate is one that offers no session to go on with, and whose words come from a hostile agent.
+func BareGate() escalation.Gate {
+	gate := OpenedGate()
+	gate.Source, gate.Options, gate.Continuation = escalation.GateFailed, gate.Options[1:], nil
+	gate.Reason = "tier 2 could not do its work: \x1b]0;owned\x07\x1b[2J\x1b[31mtake\u202e over\r\nnow"
+	gate.Tried = []string{"\x1b[5mtier 2 went on with the session, and failed"}
+	gate.NoContinuation = "the session was itself a continuation, and it failed"
+	return gate
+}
+
+// Waiting is a chain at a gate.
+func Waiting(gate escalation.Gate) escalation.Chain {
+	return escalation.Chain{
+		Trigger: escalation.TriggerManual, Services: []string{"jellyfin"}, MaxTier: escalation.TierFullRepair,
+		StartedAt: Noon.Add(-3 * time.Hour), CostUSD: 0.53,
+		Sessions: []escalation.Session{Observed(), Interrupted()},
+		Gates:    []escalation.Gate{gate},
+		Events:   []escalation.Event{{Key: "1", At: Noon.Add(-3 * time.Hour), Message: "chain started (manual), highest tier 3"}},
+	}
+}
+
+// Overridden is the same chain, after a person has accepted its state.
+func Overridden(gate escalation.Gate) escalation.Chain {
+	chain := Waiting(gate)
+	chain.Gates[0].Answer = &escalation.GateClosing{Action: escalation.GateOverride, Actor: "ada", At: Noon}
+	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeOverridden, "ada accepts the state", Noon
+	ended := escalation.Event{Key: "2", At: Noon, Message: "chain ended overridden after 2 sessions for $0.5300"}
+	chain.Events = append(chain.Events, ended)
+	return chain
+}
+
+// Working is a chain whose second tier runs.
+func Working() escalation.Chain {
+	chain := Waiting(escalation.Gate{})
+	chain.Gates, chain.CostUSD = nil, 0.03
+	chain.Sessions[1] = Repairing()
+	return chain
+}
+
+// Pausing is a chain that waits for a cooldown.
+func Pausing() escalation.Chain {
+	chain := Working()
+	chain.Sessions = chain.Sessions[:1]
+	chain.Wait = &escalation.Wait{
+		Rule: escalation.RuleCooldown, Reason: "jellyfin was restarted twice",
+		Since: Noon.Add(-time.Hour), Until: Noon.Add(90 * time.Minute),
+	}
+	return chain
+}
+
+// ToolsInFlight is the heartbeat of the session that repairs.
+func ToolsInFlight() *activities.TierProgress {
+	return &activities.TierProgress{
+		SessionID: Conversation(2), Host: "host-1", WorkerPID: 4711, Attempt: 2, Spent: escalation.Report{CostUSD: 0.1},
+		Now: activities.AgentProgress{CostUSD: 0.02, Tools: []activities.ToolCall{
+			{Number: 1, Name: "Bash", Input: "./jellyfin restart", State: activities.ToolDone},
+			{Number: 2, Name: "Bash\x1b]0;owned\x07", Input: "./jellyfin status\x1b[2J", State: activities.ToolRunning},
+		}},
+	}
+}
+
+// HostileFailure is why an attempt ended, in the words of an agent.
+const HostileFailure = "the API call failed: Connection refused\x1b]0;owned\x07\x1b[2J\r\nby the agent"
+
+// Climbed is a chain through all tiers, with a detour for a conversation that was gone.
+func Climbed() escalation.Chain {
+	session := func(id, parent int64, tier escalation.Tier, model string, cost float64, took time.Duration) escalation.Session {
+		return escalation.Session{
+			ID: id, ParentID: parent, Tier: tier, Model: model, Continuity: escalation.ContinuityResume,
+			Report: escalation.Report{
+				Status: escalation.SessionCompleted, CostUSD: cost, DurationMS: took.Milliseconds(),
+				Verdict: &escalation.Verdict{Status: escalation.VerdictEscalate},
+			},
+		}
+	}
+	chain := escalation.Chain{
+		ID: "chain-42", Services: []string{"jellyfin"}, CostUSD: 2.5043,
+		Outcome: escalation.OutcomeResolved, Reason: "tier 3 resolved the problem",
+		Sessions: []escalation.Session{
+			session(18, 0, 1, "haiku", 0.03, 45*time.Second),
+			session(19, 18, 2, "sonnet", 0.0043, 1500*time.Millisecond),
+			session(20, 18, 2, "sonnet", 0.47, 2*time.Minute),
+			session(21, 20, 3, "opus", 2, 5*time.Minute),
+		},
+	}
+	chain.Sessions[0].Continuity = escalation.ContinuityFresh
+	chain.Sessions[1].Status, chain.Sessions[1].Verdict = escalation.SessionResumeFailed, nil
+	chain.Sessions[2].Continuity = escalation.ContinuityHandoff
+	chain.Sessions[3].Verdict = &escalation.Verdict{Status: escalation.VerdictResolved}
+	chain.Sessions[3].ContinuityReason = escalation.ReasonInterrupted
+	return chain
+}
+
+// Bash is what was decided on a command; reason is why it was denied, if it was.
+func Bash(sessionID string, minute int, command, reason string) escalation.CallDecision {
+	input, err := json.Marshal(map[string]string{"description": "Do it", "command": command})
+	if err != nil {
+		panic(err)
+	}
+	return escalation.CallDecision{
+		ChainID: "chain-42", SessionID: sessionID, Call: fmt.Sprint("call ", minute), Tier: escalation.TierObserve, Tool: "Bash",
+		At: Noon.Add(time.Duration(minute) * time.Minute), Input: string(input), Allowed: reason == "", Reason: reason,
+	}
+}

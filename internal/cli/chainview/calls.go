@@ -1,0 +1,88 @@
+package chainview
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+const (
+	// maxDenied bounds the denied calls that a tree lists for one session. An agent may try for hours.
+	maxDenied = 20
+	// maxSubject bounds how many characters of a call's subject a tree shows.
+	maxSubject = 100
+)
+
+// ListedCalls says which calls a tree lists.
+type ListedCalls bool
+
+// The choices.
+const (
+	DeniedCalls ListedCalls = false // those that were denied, but not all of very many
+	EveryCall   ListedCalls = true
+)
+
+// writeCalls writes the decisions on the calls of a session, each line behind indent: how many calls were allowed and
+// denied, then the listed ones. A session without calls gets no line.
+func writeCalls(w io.Writer, clock console.Clock, indent string, calls []escalation.CallDecision, list ListedCalls) {
+	if len(calls) == 0 {
+		return
+	}
+	listed := slices.Clone(calls)
+	if list == DeniedCalls {
+		listed = slices.DeleteFunc(listed, func(call escalation.CallDecision) bool { return call.Allowed })
+	}
+	denied := 0
+	for i := range calls {
+		if !calls[i].Allowed {
+			denied++
+		}
+	}
+	_, _ = fmt.Fprintf(w, "%scalls: %d allowed, %d denied\n", indent, len(calls)-denied, denied)
+	for i := range listed {
+		if i == maxDenied && list == DeniedCalls {
+			_, _ = fmt.Fprintf(w, "%s… %d more denied: --calls lists every call\n", indent, len(listed)-i)
+			return
+		}
+		_, _ = fmt.Fprintf(w, "%s%s\n", indent, callLine(clock, &listed[i]))
+	}
+}
+
+// callLine shows a call on one line: the decision, its time, the subject, and why it was denied.
+func callLine(clock console.Clock, call *escalation.CallDecision) string {
+	decided, why := "allowed", ""
+	if !call.Allowed {
+		decided, why = "denied ", " — "+console.Printable(call.Reason, 300)
+	}
+	at := clock.DateTime(call.At)
+	return fmt.Sprintf("%s  %s  %s  %s%s",
+		decided, at, console.Printable(call.Tool, 40), console.Printable(subjectOf(call.Input), maxSubject), why)
+}
+
+// subjectOf returns the field of a call's input that says most about the call; without one, the input itself.
+func subjectOf(input string) string {
+	var fields map[string]any
+	if json.Unmarshal([]byte(input), &fields) == nil {
+		for _, key := range []string{"command", "file_path", "pattern", "url", "path", "description"} {
+			if text, ok := fields[key].(string); ok && text != "" {
+				return text
+			}
+		}
+	}
+	return input
+}
+
+// ofSession returns the calls of one session.
+func ofSession(calls []escalation.CallDecision, sessionID string) []escalation.CallDecision {
+	var own []escalation.CallDecision
+	for i := range calls {
+		if calls[i].SessionID == sessionID {
+			own = append(own, calls[i])
+		}
+	}
+	return own
+}

@@ -1,0 +1,90 @@
+package chainview
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// GateText describes a gate to the person who answers it, in lines of at most width columns.
+func GateText(clock console.Clock, chainID string, gate escalation.Gate, width int) []string {
+	lines := []string{
+		console.Cut(fmt.Sprintf("%s of chain %s", gate.ID, console.Printable(chainID, 200)), width),
+		console.Cut(fmt.Sprintf("%s, open for %s, %s so far",
+			gate.Tier, console.Span(clock().Sub(gate.OpenedAt)), console.Dollars(gate.CostUSD)), width),
+		"",
+	}
+	add := func(label, text string) { lines = append(lines, console.Labelled(label, text, width)...) }
+	add("Why      ", ReasonOf(gate))
+	label := "Tried    "
+	for _, tried := range gate.Tried {
+		add(label, "- "+console.Printable(tried, 300))
+		label = strings.Repeat(" ", len(label))
+	}
+	add("Session  ", continuationOf(gate))
+	if !gate.ExpiresAt.IsZero() {
+		add("Expires  ", fmt.Sprintf("in %s, at %s: then %s",
+			console.Span(gate.ExpiresAt.Sub(clock())), clock.Moment(gate.ExpiresAt), gate.OnTimeout))
+	}
+	lines = append(lines, "")
+	for _, option := range gate.Options {
+		add("  "+option.Letter()+"  ", meaningOf(option, gate))
+	}
+	return lines
+}
+
+// continuationOf says which session can be continued, or why none can.
+func continuationOf(gate escalation.Gate) string {
+	if gate.Continuation == nil {
+		if gate.NoContinuation == "" {
+			return "none can be continued"
+		}
+		return "cannot be continued: " + console.Printable(gate.NoContinuation, 300)
+	}
+	return fmt.Sprintf("%s of %s, which ended %s, can be continued",
+		console.Printable(gate.Continuation.SessionID, 60), gate.Continuation.Role, gate.Continuation.State)
+}
+
+// meaningOf says what an action does at a gate.
+func meaningOf(action escalation.GateAction, gate escalation.Gate) string {
+	switch action {
+	case escalation.GateContinue:
+		return "continue session: resume the interrupted agent"
+	case escalation.GateFix:
+		return fmt.Sprintf("fix: run %s again in a new session", gate.Tier)
+	case escalation.GateOverride:
+		return "override: accept the state and end the chain"
+	case escalation.GateAbort:
+		return "abort: end the chain"
+	}
+	return console.Printable(string(action), 60)
+}
+
+// ReasonOf returns a gate's source and reason in a line.
+func ReasonOf(gate escalation.Gate) string {
+	return fmt.Sprintf("%s: %s", gate.Source, console.Printable(gate.Reason, 300))
+}
+
+// ClosingOf says how a gate was closed.
+func ClosingOf(clock console.Clock, closing escalation.GateClosing) string {
+	who := console.Printable(closing.Actor, escalation.MaxActor)
+	text := fmt.Sprintf("%s answered %s", who, closing.Action)
+	switch {
+	case closing.Cancelled:
+		text = "the chain was cancelled"
+	case closing.ToTier != 0:
+		text = fmt.Sprintf("a person asked for %s", closing.ToTier)
+		if who != "" {
+			text = fmt.Sprintf("%s asked for %s", who, closing.ToTier)
+		}
+	case who == "":
+		text = fmt.Sprintf("nobody answered, so it was %s", closing.Action)
+	}
+	text += " at " + clock.Moment(closing.At)
+	if closing.Guidance != "" {
+		text += fmt.Sprintf(": %s", console.Printable(closing.Guidance, 300))
+	}
+	return text
+}

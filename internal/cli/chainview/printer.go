@@ -1,0 +1,124 @@
+package chainview
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// Printer prints in lines what a chain does, each thing once.
+type Printer struct {
+	console *console.Console
+
+	// lastEvent is the key of the last event printed. It is no index, because a chain that has run for very long
+	// leaves out its oldest events.
+	lastEvent string
+	// session is the conversation whose tool calls were printed up to number call.
+	session string
+	call    int
+	// lastStatus is the last status printed, and lastEnded the last attempt that was printed as ended.
+	lastStatus, lastEnded string
+	// gates are the open gates that were printed, with the IDs of their chains.
+	gates map[string]bool
+	away  bool // no worker answered the last query
+}
+
+var _ chainclient.Observer = (*Printer)(nil)
+
+// NewPrinter returns a printer to c.
+func NewPrinter(c *console.Console) *Printer {
+	return &Printer{console: c, gates: make(map[string]bool)}
+}
+
+// SawNobody implements chainclient.Observer. It prints once that no worker answers.
+func (p *Printer) SawNobody() {
+	if !p.away {
+		p.console.Say("%s  no worker answers yet", p.now())
+	}
+	p.away = true
+}
+
+// Saw implements chainclient.Observer.
+func (p *Printer) Saw(now chainclient.Snapshot) {
+	p.away = false
+	p.printEvents(now.Chain)
+	p.printGate(now.Chain)
+	for _, issue := range now.Chain.Issues {
+		if chain, ok := now.Issues[issue.ChainID]; ok {
+			p.printGate(chain)
+		}
+	}
+	p.printAttempt(now)
+	if now.Progress != nil {
+		p.printTools(*now.Progress)
+	}
+	if now.Notifying {
+		id := now.Chain.ID
+		p.console.Say("The notifications of chain %s are still on their way. What becomes of them: %s",
+			console.PrintableID(id), console.LookCommand(id))
+	}
+}
+
+func (p *Printer) printEvents(chain escalation.Chain) {
+	last := slices.IndexFunc(chain.Events, func(event escalation.Event) bool { return event.Key == p.lastEvent })
+	for _, event := range chain.Events[last+1:] {
+		p.console.Say("%s  %s", p.console.Clock.TimeOfDay(event.At), console.Printable(event.Message, 1_000))
+		p.lastEvent = event.Key
+	}
+}
+
+// printGate prints that a chain waits for a person, and the command that answers.
+func (p *Printer) printGate(chain escalation.Chain) {
+	gate := chain.OpenGate()
+	if gate == nil || p.gates[chain.ID+" "+gate.ID] {
+		return
+	}
+	p.gates[chain.ID+" "+gate.ID] = true
+	at := p.console.Clock.TimeOfDay(gate.OpenedAt)
+	p.console.Say("%s  chain %s waits for a person at %s: %s",
+		at, console.Printable(chain.ID, 200), gate.ID, console.Printable(gate.Reason, 300))
+	p.console.Say("%s    answer with: %s", at, console.AnswerCommand(chain.ID))
+}
+
+// printTools prints the tool calls of the tier that runs, as its heartbeat lists them.
+func (p *Printer) printTools(progress activities.TierProgress) {
+	if p.session != progress.SessionID {
+		p.session, p.call = progress.SessionID, 0
+	}
+	p.printCalls(progress.Now.Tools)
+}
+
+// printAttempt prints why the attempt before ended, and the status of the session each time that it has changed.
+func (p *Printer) printAttempt(now chainclient.Snapshot) {
+	if before := now.Attempt.Before(); before != "" {
+		ended := fmt.Sprintf("%s %d", now.Chain.Last().SessionID, now.Attempt.Number)
+		if ended != p.lastEnded {
+			p.lastEnded = ended
+			p.console.Say("%s    %s", p.now(), before)
+		}
+	}
+	if status := Status(p.console.Clock, now); status != "" && status != p.lastStatus {
+		p.lastStatus = status
+		p.console.Say("%s    %s", p.now(), status)
+	}
+}
+
+// printCalls prints the new calls. Their numbers begin again with each invocation of a session.
+func (p *Printer) printCalls(calls []activities.ToolCall) {
+	if len(calls) > 0 && calls[len(calls)-1].Number < p.call {
+		p.call = 0
+	}
+	for _, call := range calls {
+		if call.Number > p.call {
+			p.call = call.Number
+			p.console.Say("%s    %s  %s", p.now(), console.Printable(call.Name, 40), console.Printable(call.Input, 160))
+		}
+	}
+}
+
+// now returns the time of day.
+func (p *Printer) now() string { return p.console.Clock.TimeOfDay(p.console.Clock()) }

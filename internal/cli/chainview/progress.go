@@ -1,0 +1,44 @@
+package chainview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/console"
+)
+
+// Status says where the session that runs is at work, or what it waits for; "" if neither is known.
+func Status(clock console.Clock, now chainclient.Snapshot) string {
+	at, progress := now.Attempt, now.Progress
+	if at == nil {
+		return ""
+	}
+	switch at.State {
+	case chainclient.AttemptStarted:
+		// The heartbeat of the attempt before stays until there is one of this.
+		if progress != nil && progress.WorkerPID != 0 && progress.Attempt >= at.Number {
+			return workerOf(*progress)
+		}
+	case chainclient.AttemptScheduled:
+		return fmt.Sprintf("attempt %d starts at %s", at.Number, clock.TimeOfDay(at.StartsAt))
+	case chainclient.AttemptQueued:
+		return fmt.Sprintf("attempt %d waits for a free worker on task queue %s", at.Number, console.Printable(at.Queue, 200))
+	case chainclient.AttemptPaused:
+		return fmt.Sprintf("attempt %d is paused in Temporal", at.Number)
+	}
+	return ""
+}
+
+// effort returns in a line the status of the session that runs and why the attempt before ended.
+func effort(clock console.Clock, now chainclient.Snapshot) string {
+	says := []string{Status(clock, now), now.Attempt.Before()}
+	return strings.Join(slices.DeleteFunc(says, func(text string) bool { return text == "" }), "; ")
+}
+
+// workerOf names the worker that runs a tier.
+func workerOf(progress activities.TierProgress) string {
+	return fmt.Sprintf("attempt %d, by worker process %d on %s", progress.Attempt, progress.WorkerPID, console.Printable(progress.Host, 60))
+}

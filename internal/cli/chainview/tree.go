@@ -1,0 +1,193 @@
+// Package chainview shows chains to people: as a tree, and in lines while they run. Words of agents are made safe for a
+// terminal.
+package chainview
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// WriteTree draws a chain that was not queried while it runs.
+func WriteTree(w io.Writer, clock console.Clock, chain escalation.Chain) {
+	WriteSnapshot(w, clock, chainclient.Snapshot{Chain: chain}, DeniedCalls)
+}
+
+// WriteSnapshot draws a chain: its sessions with their calls, the status of the one that runs, the gates, and the total.
+func WriteSnapshot(w io.Writer, clock console.Clock, now chainclient.Snapshot, listed ListedCalls) {
+	chain := now.Chain
+	_, _ = fmt.Fprintf(w, "Escalation chain %s", chain.ID)
+	if len(chain.Services) > 0 {
+		_, _ = fmt.Fprintf(w, " (%s)", console.Printable(strings.Join(chain.Services, ", "), 80))
+	}
+	_, _ = fmt.Fprintln(w)
+	if left := EarlierOf(chain); left != "" {
+		_, _ = fmt.Fprintln(w, left)
+	}
+	total := writeSessions(w, clock, now, listed)
+	if line := effort(clock, now); line != "" {
+		_, _ = fmt.Fprintf(w, "    %s\n", line)
+	}
+	for _, issue := range chain.Issues {
+		_, _ = fmt.Fprintf(w, "    Issue %s  %s  %s  %s\n", cmp.Or(issue.ChainID, "without a chain"),
+			console.Printable(strings.Join(issue.Services, ", "), 80), console.Dollars(issue.CostUSD),
+			cmp.Or(string(issue.Outcome), "running"))
+	}
+	for _, gate := range chain.Gates {
+		writeGate(w, clock, chain.ID, gate)
+	}
+	if chain.Wait != nil {
+		_, _ = fmt.Fprintf(w, "Waiting until %s: %s\n", clock.Moment(chain.Wait.Until), console.Printable(chain.Wait.Reason, 300))
+	}
+	took := console.Duration(total)
+	if chain.Earlier.Sessions > 0 {
+		took = "more than " + took
+	}
+	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", console.Dollars(now.CostUSD()), took)
+	if chain.Outcome != "" {
+		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", chain.Outcome, console.Printable(chain.Reason, 300))
+	}
+}
+
+// writeSessions draws a line for each session, its calls below it, and returns how long all of them took.
+func writeSessions(w io.Writer, clock console.Clock, now chainclient.Snapshot, listed ListedCalls) (total time.Duration) {
+	sessions := now.Chain.Sessions
+	var drawn bytes.Buffer
+	columns := tabwriter.NewWriter(&drawn, 0, 0, 2, ' ', 0)
+	for i := range sessions {
+		session := &sessions[i]
+		branch := "├──"
+		if i == len(sessions)-1 {
+			branch = "└──"
+		}
+		cost, took := Figures(now, session, clock())
+		total += took
+		_, _ = fmt.Fprintf(columns, "%s Session #%d\tTier %d\t%s\t%s\t%s\t%s %s\t%s\n",
+			branch, session.ID, int(session.Tier), console.Printable(session.Model, 80), cost,
+			console.Duration(took), Mark(session.Status), console.Printable(string(session.Status), 40),
+			console.Printable(ContextOf(session), 200))
+	}
+	_ = columns.Flush()
+	i, indent := 0, "│       "
+	for line := range strings.Lines(drawn.String()) { // one for each session: no cell has a line break
+		if i == len(sessions)-1 {
+			indent = "        "
+		}
+		_, _ = io.WriteString(w, line)
+		writeCalls(w, clock, indent, ofSession(now.Calls, sessions[i].SessionID), listed)
+		i++
+	}
+	return total
+}
+
+// EarlierOf says which sessions a chain that ran for very long has left out; "" if none.
+func EarlierOf(chain escalation.Chain) string {
+	left, noun := chain.Earlier, "sessions"
+	if left.Sessions == 0 {
+		return ""
+	}
+	if left.Sessions == 1 {
+		noun = "session"
+	}
+	return fmt.Sprintf("… %d earlier %s, %s: in the records", left.Sessions, noun, console.Dollars(left.CostUSD))
+}
+
+// writeGate writes why a gate was opened, and who closed it when, or the command that answers it.
+func writeGate(w io.Writer, clock console.Clock, chainID string, gate escalation.Gate) {
+	_, _ = fmt.Fprintf(w, "    Gate %s  %s  %s\n", gate.ID, gate.Tier, ReasonOf(gate))
+	if gate.Answer != nil {
+		_, _ = fmt.Fprintf(w, "        %s\n", ClosingOf(clock, *gate.Answer))
+		return
+	}
+	_, _ = fmt.Fprintf(w, "        open since %s; answer with: %s\n", clock.Moment(gate.OpenedAt), console.AnswerCommand(chainID))
+}
+
+// ContextOf says where a session got its context, and what it concluded.
+func ContextOf(session *escalation.Session) string {
+	text := string(session.Continuity)
+	if session.Purpose != escalation.PurposeTier {
+		text = string(session.Purpose) + ", " + text
+	}
+	of := "of"
+	if session.ContinuityReason == escalation.ReasonInterrupted {
+		text, of = text+" (interrupted)", "after" // it resumed itself
+	}
+	if session.Forced {
+		text += ", forced"
+	}
+	if session.ParentID != 0 {
+		text += fmt.Sprintf(" %s #%d", of, session.ParentID)
+	}
+	if strings.HasPrefix(session.Sandbox, "none: ") {
+		text += ", no sandbox"
+	}
+	if session.Verdict != nil {
+		text += ", verdict " + string(session.Verdict.Status)
+	}
+	return text
+}
+
+// Lineage holds the sessions that led to one, and those that came of it.
+type Lineage struct {
+	Backward []escalation.Session `json:"backward"`
+	Forward  []escalation.Session `json:"forward"`
+	// Calls holds the decisions on the calls of these sessions.
+	Calls []escalation.CallDecision `json:"calls"`
+}
+
+// WriteLineage writes sessions as a line of arrows.
+func WriteLineage(w io.Writer, title string, sessions []escalation.Session) {
+	numbers := make([]string, len(sessions))
+	for i := range sessions {
+		numbers[i] = fmt.Sprintf("#%d", sessions[i].ID)
+	}
+	_, _ = fmt.Fprintf(w, "%s %s\n", title, strings.Join(numbers, " → "))
+}
+
+// Mark returns the sign of a session's status.
+func Mark(status escalation.SessionStatus) string {
+	switch status {
+	case escalation.SessionRunning:
+		return "…"
+	case escalation.SessionCompleted:
+		return "✓"
+	case escalation.SessionFailed, escalation.SessionTimedOut, escalation.SessionBudgetExhausted,
+		escalation.SessionResumeFailed, escalation.SessionTranscriptLost, escalation.SessionStopped:
+		return "✗"
+	}
+	return "?"
+}
+
+// Figures returns what a session has cost, and how long it took; of one that runs, until now.
+func Figures(snapshot chainclient.Snapshot, session *escalation.Session, now time.Time) (cost string, took time.Duration) {
+	if session.Status == escalation.SessionRunning && snapshot.Live {
+		return console.Dollars(snapshot.SpentUSD()), max(now.Sub(session.StartedAt), 0)
+	}
+	return costOf(session), durationOf(session)
+}
+
+func durationOf(session *escalation.Session) time.Duration {
+	return time.Duration(session.DurationMS) * time.Millisecond
+}
+
+// costOf returns what a session has cost, and how well that is known.
+func costOf(session *escalation.Session) string {
+	switch {
+	case session.CostUnknown() && session.BudgetUSD > 0:
+		return "at most " + console.Dollars(session.BudgetUSD)
+	case session.CostUnknown():
+		return "unknown"
+	case session.CostEstimated:
+		return "about " + console.Dollars(session.CostUSD)
+	default:
+		return console.Dollars(session.CostUSD)
+	}
+}

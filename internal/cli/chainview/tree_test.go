@@ -1,0 +1,79 @@
+package chainview
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/chaintest"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+func TestWriteTree(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	WriteTree(&b, chaintest.Clock, chaintest.Climbed())
+	WriteLineage(&b, "Forward:", chaintest.Climbed().Sessions)
+	chaintest.RequireGolden(t, "tree.txt", b.Bytes())
+}
+
+func TestSessionsThatWereLeftOutAreTold(t *testing.T) {
+	t.Parallel()
+	chain := chaintest.Climbed()
+	require.Empty(t, EarlierOf(chain))
+	chain.Earlier = escalation.Earlier{Sessions: 1, CostUSD: 0.004}
+	require.Equal(t, "… 1 earlier session, $0.0040: in the records", EarlierOf(chain))
+
+	chain.Earlier, chain.CostUSD = escalation.Earlier{Sessions: 40, CostUSD: 1.2}, chain.CostUSD+1.2
+	var b bytes.Buffer
+	WriteTree(&b, chaintest.Clock, chain)
+	require.Contains(t, b.String(), "(jellyfin)\n… 40 earlier sessions, $1.20: in the records\n├── Session #18 ")
+	require.Contains(t, b.String(), "Total: $3.70  more than 7m47s\n", "how long those took is not known here")
+}
+
+func TestCost(t *testing.T) {
+	t.Parallel()
+	estimated := escalation.Report{CostUSD: 0.25, CostEstimated: true, Attempts: 1}
+	for want, session := range map[string]escalation.Session{
+		"$0.25":         {BudgetUSD: 2, Report: escalation.Report{CostUSD: 0.25}},
+		"about $0.25":   {BudgetUSD: 2, Report: estimated},
+		"at most $2.00": {BudgetUSD: 2, Report: escalation.Report{CostEstimated: true}},
+		"unknown":       {Report: escalation.Report{CostEstimated: true}},
+	} {
+		require.Equal(t, want, costOf(&session))
+	}
+}
+
+// TestTreeNamesAMissingSandbox shows a session that was to have one.
+func TestTreeNamesAMissingSandbox(t *testing.T) {
+	t.Parallel()
+	for sandbox, named := range map[string]bool{
+		"none: this kernel has no Landlock, which came with Linux 5.13": true, "landlock (ABI 7)": false, "off": false, "none at tier 3": false, "": false,
+	} {
+		session := escalation.Session{Report: escalation.Report{Sandbox: sandbox}}
+		require.Equal(t, named, strings.Contains(ContextOf(&session), ", no sandbox"), sandbox)
+	}
+}
+
+func TestASessionThatRunsIsShownWithWhatItHasComeTo(t *testing.T) {
+	t.Parallel()
+	now := chainclient.Snapshot{Chain: chaintest.Working(), Live: true, Progress: chaintest.ToolsInFlight(), Attempt: &chainclient.Attempt{State: chainclient.AttemptStarted, Number: 2, Failure: chaintest.HostileFailure}}
+	now.Chain.ID = "chain-42"
+	var b bytes.Buffer
+	WriteSnapshot(&b, chaintest.Clock, now, DeniedCalls)
+	chaintest.RequireGolden(t, "tree-running.txt", b.Bytes())
+
+	b.Reset()
+	now.Chain.Sessions[1].StartedAt = chaintest.Noon.Add(time.Minute)
+	WriteSnapshot(&b, chaintest.Clock, now, DeniedCalls)
+	require.Contains(t, b.String(), "  0.0s  … running", "another clock is ahead")
+
+	b.Reset()
+	now.Chain.Sessions[1].StartedAt = chaintest.Noon.Add(-72 * time.Hour)
+	WriteTree(&b, chaintest.Clock, now.Chain)
+	require.NotContains(t, b.String(), "72h", "nobody knows until when a session of the records ran")
+}

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// temporalClient is one of Temporal's own command lines.
+type temporalClient struct {
+	path string
+	// chainFlag names the id of a workflow.
+	chainFlag string
+}
+
+// temporalClients returns the real ones, by their names. `make clients` builds them.
+func temporalClients(t *testing.T) map[string]temporalClient {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	clients := map[string]temporalClient{
+		"temporal": {chainFlag: "--workflow-id"},
+		"tctl":     {chainFlag: "--workflow_id"},
+	}
+	for name, c := range clients {
+		c.path = filepath.Join(simtest.ModuleRoot(t), "bin", "clients", name)
+		if _, err := os.Stat(c.path); err != nil {
+			t.Skipf("the real %s is not there: `make clients` builds it, which takes minutes, and runs this", name)
+		}
+		clients[name] = c
+	}
+	return clients
+}
+
+// run runs the client with the variables that lead it to a server, and returns what it printed.
+func (c temporalClient) run(t *testing.T, variables []string, args ...string) string {
+	t.Helper()
+	printed, err := c.try(t, variables, args...)
+	require.NoError(t, err, "%q: %s", args, printed)
+	t.Logf("%s %q:\n%s", filepath.Base(c.path), args, printed)
+	return printed
+}
+
+// try does the same, and returns how the client ended.
+func (c temporalClient) try(t *testing.T, variables []string, args ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), c.path, args...)
+	command.Env = append([]string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}, variables...)
+	printed, err := command.CombinedOutput()
+	return string(printed), err
+}
+
+// evaluated returns the environment of a shell that has run the lines of `starter env`.
+func evaluated(t *testing.T, environ []string) []string {
+	t.Helper()
+	lines := starter(t, environ, "env")
+	require.Equal(t, program.ExitOK, lines.code, lines.stderr)
+	shell := exec.CommandContext(t.Context(), "sh", "-c", `eval "$LINES_TO_RUN"; unset LINES_TO_RUN; env`)
+	shell.Env = []string{"PATH=" + os.Getenv("PATH"), "LINES_TO_RUN=" + lines.stdout}
+	variables, err := shell.Output()
+	require.NoError(t, err)
+	return slices.DeleteFunc(strings.Split(string(variables), "\n"), func(line string) bool { return !strings.HasPrefix(line, "TEMPORAL_") })
+}
+
+// TestClientsRunTheReadme gives the README's commands to the real temporal and tctl, which start a chain, answer
+// its gate and take it to tier 3 by hand.
+func TestClientsRunTheReadme(t *testing.T) {
+	clients := temporalClients(t)
+	environ := startInstallation(t, claudesim.Play(
+		claudesim.On(claudesim.Match{Prompt: "look at the reverse proxy"}, claudesim.Conclude(escalation.Verdict{
+			Status: escalation.VerdictResolved, Summary: "the proxy had the old address", Services: []string{"jellyfin"},
+		})),
+		claudesim.Always(claudesim.Conclude(escalation.Verdict{
+			Status: escalation.VerdictNeedsHuman, Summary: "it stutters", Services: []string{"jellyfin"},
+		}))), "CLAUDEOPS_GATE_TIMEOUT=1h")
+	variables := evaluated(t, environ)
+	for name, c := range clients {
+		t.Run(name, func(t *testing.T) { // one after the other: both repair one service
+			bare := slices.DeleteFunc(slices.Clone(variables), func(v string) bool {
+				return strings.HasPrefix(v, "TEMPORAL_API_KEY=") || strings.HasPrefix(v, "TEMPORAL_CLI_AUTH=")
+			})
+			refused, err := c.try(t, bare, "workflow", "list")
+			require.Error(t, err, refused)
+			require.Contains(t, refused, "Request unauthorized")
+			chain := "chain-by-" + name
+			gateOpens := func(gate string) {
+				t.Helper()
+				require.Eventually(t, func() bool {
+					return strings.Contains(starter(t, environ, "gate", "-o", "json").stdout, chain) &&
+						strings.Contains(starter(t, environ, "chain", chain).stdout, "Gate "+gate+" ")
+				}, screenTimeout, screenLook, "%s does not open: %s", gate, starter(t, environ, "chain", chain).stdout)
+			}
+			commands := map[string][]string{} // by what they do
+			for _, words := range readmeCommands(t, name) {
+				doing := words[2]
+				if i := slices.Index(words, "--name"); i > 0 {
+					doing = words[i+1]
+				}
+				commands[doing] = words[1:]
+			}
+			give := func(doing string) {
+				t.Helper()
+				require.Contains(t, commands, doing)
+				words := slices.Clone(commands[doing])
+				if i := slices.Index(words, "CHAIN"); i > 0 {
+					words[i] = chain
+				} else { // people would take the id that is printed
+					words = append(words, c.chainFlag, chain)
+				}
+				c.run(t, variables, words...)
+			}
+
+			give("start")
+			gateOpens("gate-1")
+			give("resolve-gate")
+			gateOpens("gate-2")
+			give("escalate")
+
+			require.Eventually(t, func() bool {
+				return strings.Contains(starter(t, environ, "chain", chain).stdout, "Outcome: resolved")
+			}, screenTimeout, screenLook, "it does not end")
+			tree := starter(t, environ, "chain", chain).stdout
+			t.Log("\n" + tree)
+			require.Contains(t, tree, "anna answered fix at ")
+			require.Contains(t, tree, "Tier 3  opus")
+		})
+	}
+}
+
+// TestClientsCancel finds and cancels, with the real temporal, a chain that waits at its gate.
+func TestClientsCancel(t *testing.T) {
+	t.Parallel()
+	temporal := temporalClients(t)["temporal"]
+	environ := startInstallation(t, claudesim.Play(claudesim.Always(claudesim.Conclude(escalation.Verdict{
+		Status: escalation.VerdictNeedsHuman, Summary: "it stutters",
+	}))), "CLAUDEOPS_GATE_TIMEOUT=1h")
+	variables := evaluated(t, environ)
+	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "unwanted").code)
+	require.Eventually(t, func() bool {
+		return strings.Contains(starter(t, environ, "chain", "unwanted").stdout, "Gate gate-1 ")
+	}, screenTimeout, screenLook)
+
+	queried := temporal.run(t, variables, "workflow", "query", "--workflow-id", "unwanted", "--type", "gate")
+	require.Contains(t, queried, "gate-1")
+	listed := temporal.run(t, variables, "workflow", "list", "--query", `ClaudeOpsGate="open"`)
+	require.Contains(t, listed, "unwanted")
+	temporal.run(t, variables, "workflow", "cancel", "--workflow-id", "unwanted")
+	require.Eventually(t, func() bool {
+		return strings.Contains(starter(t, environ, "chain", "unwanted").stdout, "Outcome: aborted")
+	}, screenTimeout, screenLook)
+}
+
+// TestClientsAddSearchAttributes gives the commands that a worker prints which may not add the
+// attributes to the real temporal.
+func TestClientsAddSearchAttributes(t *testing.T) {
+	t.Parallel()
+	temporal := temporalClients(t)["temporal"]
+	logger := (&console.Console{Process: program.Process{Stderr: t.Output()}}).QuietLogger()
+	server, err := embedded.Start(t.Context(), embedded.Options{NoUI: true, Logger: logger})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	c, err := supervisor.Connect(t.Context(), client.Options{HostPort: server.Address(), Logger: logger})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	missing := func() error {
+		keys, err := supervisor.MissingAttributes(t.Context(), c, client.DefaultNamespace)
+		require.NoError(t, err)
+		if len(keys) == 0 {
+			return nil
+		}
+		return &supervisor.MissingAttributesError{Namespace: client.DefaultNamespace, Missing: keys}
+	}
+	advice := missing()
+	require.Error(t, advice)
+	for line := range strings.Lines(advice.Error()) {
+		if command, is := strings.CutPrefix(strings.TrimSpace(line), "temporal "); is {
+			temporal.run(t, []string{"TEMPORAL_ADDRESS=" + server.Address()}, strings.Fields(command)...)
+		}
+	}
+	require.Eventually(t, func() bool { return missing() == nil }, screenTimeout, screenLook)
+}

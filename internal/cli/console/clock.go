@@ -1,0 +1,17 @@
+package console
+
+import "time"
+
+// Clock returns the time, in the zone in which times are shown.
+type Clock func() time.Time
+
+// TimeOfDay returns the time of day of t.
+func (c Clock) TimeOfDay(t time.Time) string { return t.In(c().Location()).Format(time.TimeOnly) }
+
+// DateTime returns the date and the time of day of t.
+func (c Clock) DateTime(t time.Time) string { return t.In(c().Location()).Format(time.DateTime) }
+
+// Moment returns the date, the time of day and the zone of t, to the minute.
+func (c Clock) Moment(t time.Time) string {
+	return t.In(c().Location()).Format("2006-01-02 15:04 MST")
+}

@@ -1,0 +1,34 @@
+package console
+
+import (
+	"cmp"
+	"os/user"
+	"strings"
+)
+
+// Variable returns the value of a variable in an environment.
+func Variable(environ []string, name string) string {
+	for _, entry := range environ {
+		if key, value, _ := strings.Cut(entry, "="); key == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// Actor returns the name under which a chain is started or its gate answered: the given one, or the user's.
+func (c *Console) Actor(given string) string {
+	name := cmp.Or(given, Variable(c.Environ, "USER"), Variable(c.Environ, "LOGNAME"))
+	if name != "" {
+		return name
+	}
+	if current, err := user.Current(); err == nil {
+		return current.Username
+	}
+	return "" // the workflow refuses an answer without a name, and says so
+}
+
+// ShellQuote returns text as one word of a POSIX shell.
+func ShellQuote(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -1,0 +1,19 @@
+package console
+
+import "github.com/claudeops/claudeops/internal/program"
+
+// The exit codes of starter beside those of every program.
+const (
+	ExitNeedsPerson program.ExitCode = 3 // a chain that was waited for ended needs_human, suppressed or aborted
+	ExitDenied      program.ExitCode = 3 // policy check: the call is denied; policy test: some calls are not decided as expected
+	ExitChainFailed program.ExitCode = 4 // a chain that was waited for ended failed
+)
+
+// ExitHelp lists the exit codes.
+const ExitHelp = `Exit codes:
+  0  done; followed to its end, the chain ended healthy, resolved or overridden
+  1  something did not work
+  2  the command line, the input, the answer to a gate or the configuration is wrong; nothing was done
+  3  followed to its end, the chain ended needs_human, suppressed or aborted;
+     policy check: the call is denied; policy test: some calls are not decided as expected
+  4  followed to its end, the chain ended failed`

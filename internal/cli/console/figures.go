@@ -1,0 +1,38 @@
+package console
+
+import (
+	"fmt"
+	"time"
+)
+
+// Dollars shows cents, and more digits only where cents would show nothing.
+func Dollars(usd float64) string {
+	if usd > 0 && usd < 0.01 {
+		return fmt.Sprintf("$%.4f", usd)
+	}
+	return fmt.Sprintf("$%.2f", usd)
+}
+
+// Duration returns how long something took: "45s", "2m0s", and with tenths of a second below 10 s.
+func Duration(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// Span returns a time in its two largest units, such as 2h5m or 3d4h.
+func Span(d time.Duration) string {
+	d = max(d, 0)
+	days, hours, minutes := int(d.Hours())/24, int(d.Hours()), int(d.Minutes())
+	switch {
+	case days >= 2:
+		return fmt.Sprintf("%dd%dh", days, hours%24)
+	case hours > 0:
+		return fmt.Sprintf("%dh%dm", hours, minutes%60)
+	case minutes > 0:
+		return fmt.Sprintf("%dm", minutes)
+	default:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	}
+}

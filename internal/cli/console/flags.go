@@ -1,0 +1,125 @@
+package console
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// FlagProblem says what is wrong with the value of a flag, in the words that the configuration uses for a variable.
+func FlagProblem(_ *cobra.Command, err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	flag := invalid.GetFlag()
+	return fmt.Errorf("--%s is %q; it must %s", flag.Name, invalid.GetValue(), demand(flag.Value, invalid.Unwrap()))
+}
+
+// demand completes "it must". The errors of our own flag types are such completions already.
+func demand(value pflag.Value, err error) string {
+	switch value.Type() {
+	case "bool":
+		return "be true or false"
+	case "int":
+		return "be a whole number"
+	case "duration":
+		return "be a duration with its unit, such as 90s, 15m or 1h30m"
+	case "stringToString":
+		return "be a tier, = and a model, such as tier2=opus"
+	default:
+		return err.Error()
+	}
+}
+
+// TierFlag is a flag whose value is one of the allowed tiers.
+type TierFlag struct {
+	Tier    *escalation.Tier
+	Allowed []escalation.Tier
+}
+
+var _ pflag.Value = TierFlag{}
+
+// String implements pflag.Value.
+func (f TierFlag) String() string {
+	if f.Tier == nil || *f.Tier == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(*f.Tier))
+}
+
+// Type implements pflag.Value.
+func (f TierFlag) Type() string { return strings.Join(f.names(), "|") }
+
+// Set implements pflag.Value.
+func (f TierFlag) Set(value string) error {
+	number, err := strconv.Atoi(value)
+	if err != nil || !slices.Contains(f.Allowed, escalation.Tier(number)) {
+		return errors.New("be " + OrList(f.names()))
+	}
+	*f.Tier = escalation.Tier(number)
+	return nil
+}
+
+func (f TierFlag) names() []string {
+	names := make([]string, len(f.Allowed))
+	for i, tier := range f.Allowed {
+		names[i] = strconv.Itoa(int(tier))
+	}
+	return names
+}
+
+// OrList returns names as a sentence lists them: a, b or c.
+func OrList(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// ServicesFlag is a flag whose values are names of services, separated by commas. Unlike pflag's own type it keeps
+// an empty name, so that the name is refused and does not lift the limit to a service.
+type ServicesFlag []string
+
+var _ pflag.Value = (*ServicesFlag)(nil)
+
+// String implements pflag.Value.
+func (f *ServicesFlag) String() string { return strings.Join(*f, ",") }
+
+// Type implements pflag.Value.
+func (f *ServicesFlag) Type() string { return "names" }
+
+// Set implements pflag.Value.
+func (f *ServicesFlag) Set(value string) error {
+	names := []string{value}
+	if value != "" {
+		var err error
+		if names, err = csv.NewReader(strings.NewReader(value)).Read(); err != nil {
+			return errors.New("be names, separated by commas")
+		}
+	}
+	*f = append(*f, names...)
+	return nil
+}
+
+// idPattern matches the IDs that people may choose for a schedule or a chain. Such an ID becomes a part of workflow
+// IDs, and people type it.
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
+
+// CheckID reports what is wrong with an ID; what is what the error calls it.
+func CheckID(what, id string) error {
+	if !idPattern.MatchString(id) {
+		return fmt.Errorf("%s %q must begin with a letter or digit and consist of at most 200 letters, digits and . _ : -", what, id)
+	}
+	return nil
+}

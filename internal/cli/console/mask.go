@@ -1,0 +1,75 @@
+package console
+
+import (
+	"bytes"
+	"io"
+	"sync"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/claudeops/claudeops/internal/redact"
+)
+
+// MaskedHint tells a person that they gave a secret, and what to do instead.
+const MaskedHint = "starter: what you gave holds a secret. It was masked before it was sent, because histories keep what is sent; " +
+	"agents get credentials by CLAUDEOPS_PASS_ENV\n"
+
+// masking masks secrets in what the program sends, before it enters a history, and in what it shows, which others
+// may have sent.
+type masking struct {
+	mask *redact.Redactor
+	// masked is called when something that a person gave was masked.
+	masked func()
+}
+
+var _ converter.PayloadCodec = (*masking)(nil)
+
+// masking returns a codec that tells the person, once, that a secret of theirs is not sent.
+func (c *Console) masking() *masking {
+	tell := func() { _, _ = io.WriteString(c.Stderr, MaskedHint) }
+	if c.masks == nil {
+		c.masks = &masking{mask: redact.New(c.Environ), masked: sync.OnceFunc(tell)}
+	}
+	return c.masks
+}
+
+// Encode implements converter.PayloadCodec.
+func (m *masking) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+	sent, changed := m.apply(payloads)
+	if changed {
+		m.masked()
+	}
+	return sent, nil
+}
+
+// Decode implements converter.PayloadCodec.
+func (m *masking) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+	shown, _ := m.apply(payloads)
+	return shown, nil
+}
+
+// MaskText returns a text that a person gave as it may be sent.
+func (c *Console) MaskText(given string) string {
+	m := c.masking()
+	clean := m.mask.Text(given)
+	if clean != given {
+		m.masked()
+	}
+	return clean
+}
+
+// apply returns payloads with masked JSON, and whether anything was masked.
+func (m *masking) apply(payloads []*commonpb.Payload) (masked []*commonpb.Payload, changed bool) {
+	for _, payload := range payloads {
+		if string(payload.GetMetadata()[converter.MetadataEncoding]) == converter.MetadataEncodingJSON {
+			if data := m.mask.JSON(payload.GetData()); !bytes.Equal(data, payload.GetData()) {
+				payload, changed = proto.CloneOf(payload), true
+				payload.Data = data
+			}
+		}
+		masked = append(masked, payload)
+	}
+	return masked, changed
+}

@@ -1,0 +1,93 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/spf13/pflag"
+)
+
+// Format says how a command prints its result.
+type Format string
+
+// The formats.
+const (
+	Text Format = "text"
+	JSON Format = "json"
+)
+
+var _ pflag.Value = (*Format)(nil)
+
+// String implements pflag.Value.
+func (f *Format) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (f *Format) Type() string { return "text|json" }
+
+// Set implements pflag.Value.
+func (f *Format) Set(value string) error {
+	switch format := Format(value); format {
+	case Text, JSON:
+		*f = format
+		return nil
+	}
+	return errors.New("be text or json")
+}
+
+// Print writes value as JSON, or calls text to write it for people.
+func (c *Console) Print(value any, text func(w io.Writer)) error {
+	switch c.Output {
+	case JSON:
+		encoder := json.NewEncoder(c.Stdout)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(value)
+	case Text:
+		text(c.Stdout)
+	}
+	return nil
+}
+
+// Say prints a line for people: to stdout, or to stderr where stdout is JSON.
+func (c *Console) Say(format string, args ...any) {
+	w := c.Stdout
+	if c.Output == JSON {
+		w = c.Stderr
+	}
+	_, _ = fmt.Fprintf(w, format+"\n", args...)
+}
+
+// Table writes rows in aligned columns.
+func Table(w io.Writer, rows [][]string) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	_ = t.Flush()
+}
+
+// Printable makes text from an agent safe for a terminal: one line, no control
+// characters, at most limit characters.
+func Printable(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
+	if runes := []rune(text); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return text
+}
+
+// PrintableError makes an error that may hold agents' words safe for a terminal.
+func PrintableError(err error) error { return errors.New(Printable(err.Error(), 1_000)) }

@@ -1,0 +1,100 @@
+package console
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/term"
+)
+
+// Terminal is where a person types and reads.
+type Terminal struct {
+	in, out *os.File
+}
+
+// Terminal returns the terminal of the program; false if input or output is elsewhere, if the terminal can show
+// lines only, or if the output is JSON.
+func (c *Console) Terminal() (Terminal, bool) {
+	in, typed := c.Stdin.(*os.File)
+	out, seen := c.Stdout.(*os.File)
+	able := typed && seen && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd())) &&
+		Variable(c.Environ, "TERM") != "dumb" && c.Output == Text
+	return Terminal{in, out}, able
+}
+
+// OnTerminal reports whether stdout is a terminal, so that what is printed is kept nowhere.
+func (c *Console) OnTerminal() bool {
+	out, ok := c.Stdout.(*os.File)
+	return ok && term.IsTerminal(int(out.Fd()))
+}
+
+// Options returns the options of a program on the terminal. Signals are left to main.
+func (t Terminal) Options(ctx context.Context, environ []string) []tea.ProgramOption {
+	return []tea.ProgramOption{
+		tea.WithContext(ctx), tea.WithInput(t.in), tea.WithOutput(t.out),
+		tea.WithEnvironment(environ), tea.WithoutSignalHandler(),
+	}
+}
+
+// The styles of screens. Each only stresses what the words say, too.
+var (
+	HeadStyle  = lipgloss.NewStyle().Bold(true)
+	FaintStyle = lipgloss.NewStyle().Faint(true)
+	GateStyle  = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
+)
+
+// FullScreen shows lines on a screen of height rows. If there are more lines than rows, the first are left out,
+// because the question is at the end. When the program ends, the terminal shows again what it showed before.
+func FullScreen(lines []string, height int) tea.View {
+	view := tea.NewView(strings.Join(lines[max(len(lines)-height, 0):], "\n"))
+	view.AltScreen = true
+	return view
+}
+
+// AnyWidth is the width where stdout is no terminal: lines are not broken.
+const AnyWidth = 0
+
+// Width returns how many columns a line may have.
+func (c *Console) Width() int {
+	out, ok := c.Stdout.(*os.File)
+	if !ok {
+		return AnyWidth
+	}
+	width, _, err := term.GetSize(int(out.Fd()))
+	if err != nil {
+		return AnyWidth
+	}
+	return width
+}
+
+// Cut shortens a line to width columns.
+func Cut(line string, width int) string {
+	if width == AnyWidth {
+		return line
+	}
+	return ansi.Truncate(line, width, "…")
+}
+
+// minText is the least number of columns for text beside its label, also on a narrow terminal.
+const minText = 16
+
+// Labelled returns text as lines of at most width columns, the first of them behind label.
+func Labelled(label, text string, width int) []string {
+	lines := []string{text}
+	if width != AnyWidth {
+		lines = strings.Split(ansi.Wrap(text, max(width-ansi.StringWidth(label), minText), ""), "\n")
+	}
+	indent := strings.Repeat(" ", ansi.StringWidth(label))
+	for i := range lines {
+		if i == 0 {
+			lines[i] = label + lines[i]
+		} else {
+			lines[i] = indent + lines[i]
+		}
+	}
+	return lines
+}

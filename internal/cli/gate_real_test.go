@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
+)
+
+// TestGatesOfARealChain watches a chain whose agent asks for a person, answers its gate in place, and
+// the next one by the command.
+func TestGatesOfARealChain(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(
+		claudesim.On(claudesim.Match{Prompt: "leave the lock alone"}, claudesim.Conclude(escalation.Verdict{
+			Status: escalation.VerdictNeedsHuman, Summary: "the lock is still there",
+		})),
+		claudesim.On(claudesim.Match{Prompt: "remove the lock"}, claudesim.Conclude(escalation.Verdict{
+			Status: escalation.VerdictResolved, Summary: "the lock is gone",
+		})),
+		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: "may the lock be removed?"}))))
+	require.NoError(t, err)
+	environ := startInstalled(t, claude, "CLAUDEOPS_GATE_TIMEOUT=1h")
+	started := starter(t, environ, "run", "--id", "chain-real")
+	require.Equal(t, program.ExitOK, started.code, started.stderr)
+
+	shown := onScreen(t, environ, 100, 50, "watch", "chain-real", "--actor", "ada")
+	shown.sees("gate-1 of chain chain-real")
+	shown.sees("Your answer (c, f, o, q)")
+	shown.types("c: leave the lock alone\r")
+	shown.sees("gate-2 of chain chain-real")
+	stale := starter(t, environ, "gate", "chain-real", "--gate", "gate-1", "--action", "f")
+	require.Equal(t, program.ExitUsage, stale.code)
+	require.Contains(t, stale.stderr, "the gate that is open is gate-2, not gate-1")
+	require.Eventually(t, func() bool {
+		listed := starter(t, environ, "gate")
+		return listed.code == program.ExitOK && strings.Contains(listed.stdout, "chain-real")
+	}, screenTimeout, screenLook, "the gate is not listed")
+	answered := starter(t, environ, "gate", "chain-real", "--action", "fix", "--guidance", "remove the lock", "--actor", "grace")
+	require.Equal(t, program.ExitOK, answered.code, answered.stderr)
+	t.Logf("told: %s", answered.stdout)
+	require.Equal(t, program.ExitOK, shown.ends(), shown.text())
+	shown.sees("Outcome: resolved")
+	tree := starter(t, environ, "chain", "chain-real").stdout
+	require.Contains(t, tree, "ada answered continue_session at ")
+	require.Contains(t, tree, "grace answered fix at ")
+	require.Contains(t, tree, ": remove the lock\n")
+	t.Log("\n" + tree)
+}

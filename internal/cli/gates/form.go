@@ -1,0 +1,167 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/huh/v2"
+
+	"github.com/claudeops/claudeops/internal/cli/chainview"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// guidanceLines is the height of the field for guidance.
+const guidanceLines = 3
+
+// Form asks a person for the answer to a gate: the action; guidance, if an agent continues and none was given with
+// the answer; and a confirmation, if the chain is to end.
+type Form struct {
+	Gate escalation.Gate
+
+	form     *huh.Form
+	size     tea.WindowSizeMsg
+	reply    string
+	guidance string
+	sure     bool
+}
+
+// NewForm returns a form for a terminal of that size, and the command that starts it.
+func NewForm(gate escalation.Gate, size tea.WindowSizeMsg) (*Form, tea.Cmd) {
+	f := &Form{Gate: gate, size: size}
+	start := f.begin()
+	return f, start
+}
+
+// begin asks from the beginning.
+func (f *Form) begin() tea.Cmd {
+	f.reply, f.guidance, f.sure = "", "", false
+	letters := make([]string, 0, len(f.Gate.Options))
+	for _, option := range f.Gate.Options {
+		letters = append(letters, option.Letter())
+	}
+	ask := huh.NewInput().Title("Your answer (" + strings.Join(letters, ", ") + ")").Value(&f.reply).Validate(f.check)
+	guide := huh.NewText().Title("Guidance for the agent, or nothing").Value(&f.guidance).
+		Lines(guidanceLines).CharLimit(escalation.MaxGuidance).ExternalEditor(false)
+	confirm := huh.NewConfirm().Title("The chain ends here. Sure?").Value(&f.sure)
+	f.form = huh.NewForm(
+		huh.NewGroup(ask),
+		huh.NewGroup(guide).WithHideFunc(func() bool { return f.ends() || f.chosen().Guidance != "" }),
+		huh.NewGroup(confirm).WithHideFunc(func() bool { return !f.ends() }),
+	).WithTheme(huh.ThemeFunc(huh.ThemeBase16))
+	start := f.form.Init()
+	_, fit := f.form.Update(f.size)
+	return tea.Sequence(start, fit)
+}
+
+// Fill passes a message to the form, and returns the answer when there is one. A person who does not confirm is
+// asked again.
+func (f *Form) Fill(msg tea.Msg) (*escalation.GateAnswer, tea.Cmd) {
+	if size, ok := msg.(tea.WindowSizeMsg); ok {
+		if size == f.size {
+			return nil, nil // the form asks for the size, and would begin its layout anew in the middle of an answer
+		}
+		f.size = size
+	}
+	_, cmd := f.form.Update(msg)
+	if f.form.State != huh.StateCompleted {
+		return nil, cmd
+	}
+	answer := f.chosen()
+	if f.ends() && !f.sure {
+		return nil, f.begin()
+	}
+	if answer.Guidance == "" {
+		answer.Guidance = strings.TrimSpace(f.guidance)
+	}
+	return &answer, cmd
+}
+
+// check reports what is wrong with the answer that the person has typed.
+func (f *Form) check(text string) error {
+	if _, err := escalation.ParseGateReply(f.Gate, text); err != nil {
+		return console.PrintableError(err)
+	}
+	return nil
+}
+
+// chosen returns the answer that the person has typed; empty while it is none.
+func (f *Form) chosen() escalation.GateAnswer {
+	answer, err := escalation.ParseGateReply(f.Gate, f.reply)
+	if err != nil {
+		return escalation.GateAnswer{}
+	}
+	return answer
+}
+
+// ends reports whether the answer ends the chain.
+func (f *Form) ends() bool {
+	action := f.chosen().Action
+	return action == escalation.GateOverride || action == escalation.GateAbort
+}
+
+// Lines returns the gate and the form below it.
+func (f *Form) Lines(clock console.Clock, chainID string) []string {
+	lines := chainview.GateText(clock, chainID, f.Gate, f.size.Width)
+	lines[0] = console.GateStyle.Render(lines[0])
+	return append(append(lines, ""), strings.Split(f.form.View(), "\n")...)
+}
+
+// askModel is the screen for the answer to one gate.
+type askModel struct {
+	clock   console.Clock
+	chainID string
+	gate    escalation.Gate
+	form    *Form // nil until the size of the screen is known
+	answer  *escalation.GateAnswer
+}
+
+var _ tea.Model = (*askModel)(nil)
+
+// Init implements tea.Model.
+func (m *askModel) Init() tea.Cmd { return nil }
+
+// Update implements tea.Model.
+func (m *askModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var cmd tea.Cmd
+	if key, ok := msg.(tea.KeyPressMsg); ok && key.String() == "ctrl+c" {
+		return m, tea.Quit
+	}
+	if size, ok := msg.(tea.WindowSizeMsg); ok && m.form == nil {
+		m.form, cmd = NewForm(m.gate, size)
+		return m, cmd
+	}
+	if m.form == nil || m.answer != nil {
+		return m, nil
+	}
+	if m.answer, cmd = m.form.Fill(msg); m.answer != nil {
+		return m, tea.Quit
+	}
+	return m, cmd
+}
+
+// View implements tea.Model.
+func (m *askModel) View() tea.View {
+	if m.form == nil {
+		return console.FullScreen(nil, 0)
+	}
+	lines := append(m.form.Lines(m.clock, m.chainID), "", console.FaintStyle.Render("ctrl+c leaves the gate open"))
+	return console.FullScreen(lines, m.form.size.Height)
+}
+
+// ask shows the gate on the terminal and asks for the answer.
+func (a *app) ask(ctx context.Context, place console.Terminal, chainID string, gate escalation.Gate) (escalation.GateAnswer, error) {
+	model := &askModel{clock: a.Clock, chainID: chainID, gate: gate}
+	_, err := tea.NewProgram(model, place.Options(ctx, a.Environ)...).Run()
+	switch {
+	case ctx.Err() != nil:
+		return escalation.GateAnswer{}, ctx.Err()
+	case err != nil:
+		return escalation.GateAnswer{}, fmt.Errorf("ask for the answer: %w", err)
+	case model.answer == nil:
+		return escalation.GateAnswer{}, fmt.Errorf("nothing was answered: chain %s still waits at %s", chainID, gate.ID)
+	}
+	return *model.answer, nil
+}

@@ -1,0 +1,136 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/redact"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// AllInOne is a Temporal server, its Web UI and a worker in this process.
+type AllInOne struct {
+	lock   *supervisor.LocalLock
+	server *embedded.Server
+	client client.Client
+	worker *supervisor.Supervisor
+	logger *slog.Logger
+
+	stopWorker context.CancelFunc
+	worked     chan error // gets the worker's end, once
+}
+
+// StartAllInOne starts everything, or nothing.
+func StartAllInOne(
+	ctx context.Context, cfg config.Config, options embedded.Options, environment supervisor.Environment,
+) (_ *AllInOne, err error) {
+	one := &AllInOne{logger: environment.Logger, worked: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, one.release())
+		}
+	}()
+	if err := cfg.MakeDirs(); err != nil {
+		return nil, err
+	}
+	if one.lock, err = supervisor.LockLocal(cfg.State.Dir); err != nil {
+		return nil, err
+	}
+	// Wherever the token turns up it is masked. Agents do not get the variable.
+	environment.Environ = append(slices.Clone(environment.Environ), "STARTER_UP_TOKEN="+one.lock.Token)
+	if one.worker, err = supervisor.New(ctx, cfg, environment); err != nil {
+		return nil, err
+	}
+	options.Token, options.AdmitUI = one.lock.Token, admitPeople
+	if one.server, err = embedded.Start(ctx, options); err != nil {
+		return nil, err
+	}
+	one.worker.KeepAgentsFrom(one.server.Ports()...)
+	if err := one.connect(ctx, redact.New(environment.Environ)); err != nil {
+		return nil, err
+	}
+	// The worker must outlive ctx: it is told to drain by Stop, while the server still answers.
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	one.stopWorker = stop
+	go func() { one.worked <- one.worker.Run(working, one.client) }()
+	return one, nil
+}
+
+// connect connects to the server, prepares its namespace and lets other programs find it.
+func (one *AllInOne) connect(ctx context.Context, mask *redact.Redactor) (err error) {
+	local := supervisor.LocalServer{Address: one.server.Address(), WebUI: one.server.UIURL(), Token: one.lock.Token}
+	one.client, err = supervisor.Connect(ctx, local.ClientOptions(client.Options{
+		Namespace: embedded.DefaultNamespace, Logger: log.NewStructuredLogger(one.logger),
+		FailureConverter: supervisor.MaskFailures(mask),
+	}))
+	if err != nil {
+		return err
+	}
+	if err := supervisor.SetUpNamespace(ctx, one.client, embedded.DefaultNamespace); err != nil {
+		return err
+	}
+	return one.lock.Announce(local)
+}
+
+// admitPeople refuses the Web UI to agents. On systems other than Linux nobody can tell them from others.
+func admitPeople(conn net.Conn) error {
+	agent, err := claude.FromAgent(conn)
+	switch {
+	case err != nil:
+		return fmt.Errorf("this Web UI cannot tell whether an agent asks: %w", err)
+	case agent:
+		return errors.New("this Web UI is not for agents")
+	}
+	return nil
+}
+
+// wait drains and stops everything when ctx ends or the worker fails.
+func (one *AllInOne) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return one.Stop()
+	case err := <-one.worked:
+		one.worked <- nil // its end is told here, and only once
+		return errors.Join(err, one.Stop())
+	}
+}
+
+// Address returns where Temporal listens.
+func (one *AllInOne) Address() string { return one.server.Address() }
+
+// Stop drains the worker and ends the rest.
+func (one *AllInOne) Stop() error {
+	one.stopWorker()
+	return errors.Join(<-one.worked, one.release())
+}
+
+// release ends what was started, in the reverse order.
+func (one *AllInOne) release() error {
+	var errs []error
+	if one.client != nil {
+		one.client.Close()
+	}
+	if one.server != nil {
+		errs = append(errs, one.server.Stop())
+	}
+	if one.worker != nil {
+		errs = append(errs, one.worker.Close())
+	}
+	if one.lock != nil {
+		errs = append(errs, one.lock.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	return nil
+}

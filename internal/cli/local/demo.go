@@ -1,0 +1,190 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/chainview"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/redact"
+	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// demoOptions are the flags of `demo`.
+type demoOptions struct {
+	port   int
+	uiPort int
+	keep   bool
+}
+
+// demoResult is the result of `demo`.
+type demoResult struct {
+	Chain escalation.Chain `json:"chain"`
+	chainview.Lineage
+
+	// Temporal and WebUI are where the chain can be looked at; empty unless everything stays up. WebUI is a link with
+	// the demo's token, which ends with the demo.
+	Temporal string `json:"temporal_address,omitempty"`
+	WebUI    string `json:"web_ui,omitempty"`
+}
+
+func (a *app) demoCommand() *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch an incident climb all three tiers; needs nothing but this program",
+		Long: "Demo runs Temporal, its Web UI, a worker and a stand-in for claude in this process, breaks a pretend service,\n" +
+			"and lets a chain repair it. It needs no API key, no network and no database, and leaves nothing behind.\n" +
+			"It ends with 0 if the chain ended resolved, and with 1 if it did not or Ctrl-C came before.",
+		Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), o) },
+	}
+	cmd.Flags().IntVar(&o.port, "port", 0, "port of Temporal (default: any free one)")
+	cmd.Flags().IntVar(&o.uiPort, "ui-port", 0, "port of the Web UI (default: any free one)")
+	cmd.Flags().BoolVar(&o.keep, "keep", false, "leave everything up until Ctrl-C")
+	return cmd
+}
+
+func (a *app) demo(ctx context.Context, o demoOptions) error {
+	stateDir, err := os.MkdirTemp("", "claudeops-demo-")
+	if err == nil {
+		stateDir, err = filepath.Abs(stateDir) // TMPDIR may be relative
+	}
+	if err != nil {
+		return fmt.Errorf("make a directory for the demo: %w", err)
+	}
+	chain, err := a.playDemo(ctx, stateDir, o)
+	if removeErr := os.RemoveAll(stateDir); removeErr != nil {
+		return errors.Join(err, fmt.Errorf("remove the demo's directory: %w", removeErr))
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		a.Say("The demo was stopped, and nothing of it is left.")
+		return ctx.Err()
+	case err != nil:
+		return err
+	case chain.Outcome != escalation.OutcomeResolved:
+		return fmt.Errorf("the chain ended %s, not %s: %s", chain.Outcome, escalation.OutcomeResolved, chain.Reason)
+	}
+	return nil
+}
+
+// playDemo runs the demo in stateDir, shows it, and returns its chain after everything was stopped.
+func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (escalation.Chain, error) {
+	cfg, environ, err := a.demoConfig(stateDir)
+	if err != nil {
+		return escalation.Chain{}, err
+	}
+	a.Say("Starting Temporal, its Web UI and a worker in this process …")
+	logger := a.demoLogger(ctx)
+	one, err := StartAllInOne(ctx, cfg, embedded.Options{FrontendPort: o.port, UIPort: o.uiPort, Logger: logger},
+		supervisor.Environment{Environ: environ, Host: "demo", Logger: logger})
+	if err != nil {
+		return escalation.Chain{}, err
+	}
+	result, err := a.demoChain(ctx, one, cfg, o.keep)
+	if err == nil {
+		err = a.Print(result, func(w io.Writer) { a.writeDemo(w, result) })
+	}
+	if err == nil && o.keep {
+		a.Say("\nEverything stays up until Ctrl-C. Look around from another terminal:")
+		a.Say("  CLAUDEOPS_STATE_DIR=%s starter chains", console.ShellQuote(stateDir))
+		<-ctx.Done()
+	}
+	return result.Chain, errors.Join(err, one.Stop())
+}
+
+// demoLogger returns a logger that logs problems until ctx ends. Parts that are stopped at work complain of it.
+func (a *app) demoLogger(ctx context.Context) *slog.Logger {
+	level := levelFunc(func() slog.Level {
+		if ctx.Err() != nil {
+			return math.MaxInt
+		}
+		return slog.LevelWarn
+	})
+	return slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: redact.New(a.Environ).Attr}))
+}
+
+// levelFunc is a level that can change.
+type levelFunc func() slog.Level
+
+var _ slog.Leveler = levelFunc(nil)
+
+// Level implements slog.Leveler.
+func (f levelFunc) Level() slog.Level { return f() }
+
+// demoConfig installs the stand-in and the broken service in stateDir and returns the
+// configuration that goes with them.
+func (a *app) demoConfig(stateDir string) (config.Config, []string, error) {
+	bin := filepath.Join(stateDir, "claude", "bin") // the stand-in keeps notes beside itself, and its sandbox lets it
+	if err := os.MkdirAll(bin, 0o700); err != nil {
+		return config.Config{}, nil, err
+	}
+	claude, err := claudesim.Install(bin, demoScenario())
+	if err != nil {
+		return config.Config{}, nil, fmt.Errorf("install the stand-in for claude: %w", err)
+	}
+	if err := demoSiteIn(stateDir).build(); err != nil {
+		return config.Config{}, nil, fmt.Errorf("build the demo's service: %w", err)
+	}
+	environ := demoEnvironment(stateDir, claude, console.Variable(a.Environ, "PATH"))
+	cfg, err := config.Load(environ)
+	return cfg, environ, err
+}
+
+// demoChain runs one chain and collects what the demo shows of it. Links are for a demo that keeps running.
+func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, keep bool) (result demoResult, err error) {
+	run, err := chainclient.Start(ctx, one.client, cfg.Worker.TaskQueue, "", workflows.ChainInput{
+		Trigger: escalation.TriggerManual, Services: []string{"jellyfin"}, Prompt: "People say that jellyfin is down.",
+	})
+	if err != nil {
+		return result, err
+	}
+	if keep {
+		page := one.server.WorkflowURL(embedded.DefaultNamespace, run.GetID(), run.GetRunID())
+		result.Temporal, result.WebUI = one.server.Address(), embedded.Link(page, one.lock.Token)
+		a.Say("Watch it in the Web UI: %s\n", result.WebUI)
+	}
+	follower := chainclient.Follower{Client: one.client, Run: run, Patience: a.Patience}
+	if result.Chain, err = follower.Follow(ctx, chainview.NewPrinter(a.Console)); err != nil {
+		return result, err
+	}
+	records, err := supervisor.OpenStore(ctx, cfg)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	first, last := result.Chain.Sessions[0], result.Chain.Last()
+	if result.Forward, err = records.Forward(ctx, first.ID); err != nil {
+		return result, err
+	}
+	result.Backward, err = records.Backward(ctx, last.ID)
+	return result, err
+}
+
+func (a *app) writeDemo(w io.Writer, result demoResult) {
+	_, _ = fmt.Fprintln(w)
+	chainview.WriteTree(w, a.Clock, result.Chain)
+	_, _ = fmt.Fprintln(w)
+	chainview.WriteLineage(w, "Forward from the first session:", result.Forward)
+	chainview.WriteLineage(w, "Backward from the last session:", result.Backward)
+	if result.WebUI == "" {
+		_, _ = fmt.Fprintln(w, "\nWith --keep everything stays up, to look at this chain in Temporal's Web UI.")
+		return
+	}
+	_, _ = fmt.Fprintf(w, "\nThis chain in the Web UI: %s\n", result.WebUI)
+}

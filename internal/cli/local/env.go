@@ -1,0 +1,78 @@
+package local
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// ClientSettings is the result of `env`.
+type ClientSettings struct {
+	// Variables lead temporal, tctl and programs of Temporal's SDKs to the server of `starter up`.
+	Variables []Variable `json:"variables"`
+	// WebUI is the link that opens the Web UI; empty without one.
+	WebUI string `json:"web_ui,omitempty"`
+}
+
+// Variable is a variable of an environment.
+type Variable struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func (a *app) envCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "env",
+		Short: "Print what temporal, tctl and a browser need for the server of `starter up`",
+		Long: "Env prints lines for a shell that lead temporal and tctl to the `starter up` on this state directory, and the link\n" +
+			"that opens its Web UI:\n\n  eval \"$(starter env)\"\n\n" +
+			"The lines and the link hold the token of the server: whoever has it may do everything there.",
+		Args: console.NoArguments,
+		RunE: func(*cobra.Command, []string) error { return a.env() },
+	}
+}
+
+func (a *app) env() error {
+	cfg, err := config.Load(a.Environ)
+	if err != nil {
+		return err
+	}
+	server, err := supervisor.FindLocal(cfg.State.Dir)
+	if err != nil {
+		return fmt.Errorf("%w; start it, or set CLAUDEOPS_STATE_DIR to that of one that runs", err)
+	}
+	settings := settingsFor(server)
+	return a.Print(settings, func(w io.Writer) { writeClientSettings(w, settings) })
+}
+
+// settingsFor returns what the clients read. Temporal's SDKs read the same as temporal does.
+func settingsFor(server supervisor.LocalServer) ClientSettings {
+	settings := ClientSettings{Variables: []Variable{
+		{"TEMPORAL_ADDRESS", server.Address},
+		{"TEMPORAL_NAMESPACE", embedded.DefaultNamespace},
+		{"TEMPORAL_API_KEY", server.Token},
+		{"TEMPORAL_TLS", "false"}, // a key would switch it on
+		{"TEMPORAL_CLI_ADDRESS", server.Address},
+		{"TEMPORAL_CLI_NAMESPACE", embedded.DefaultNamespace},
+		{"TEMPORAL_CLI_AUTH", "Bearer " + server.Token},
+	}}
+	if server.WebUI != "" {
+		settings.WebUI = embedded.Link(server.WebUI, server.Token)
+	}
+	return settings
+}
+
+func writeClientSettings(w io.Writer, settings ClientSettings) {
+	for _, variable := range settings.Variables {
+		_, _ = fmt.Fprintf(w, "export %s=%s\n", variable.Name, console.ShellQuote(variable.Value))
+	}
+	if settings.WebUI != "" {
+		_, _ = fmt.Fprintf(w, "# Web UI: %s\n", settings.WebUI)
+	}
+}

@@ -1,0 +1,102 @@
+// Package local holds the commands that run everything in one process, and the one that leads other programs there.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/redact"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// upOptions are the flags of `up`. The defaults of the ports are those of Temporal's own
+// development server.
+type upOptions struct {
+	port   int
+	uiPort int
+}
+
+// app is the program while it runs one of these commands.
+type app struct{ *console.Console }
+
+// Commands returns `up`, `demo` and `env`.
+func Commands(c *console.Console) []*cobra.Command {
+	a := &app{c}
+	return []*cobra.Command{a.upCommand(), a.demoCommand(), a.envCommand()}
+}
+
+func (a *app) upCommand() *cobra.Command {
+	var o upOptions
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run everything on this machine: Temporal, its Web UI and a worker",
+		Long: "Up runs a Temporal server on a file in the state directory, its Web UI, and a worker with the real claude,\n" +
+			"all in this process. Ctrl-C drains it. Started again, it goes on with what was running.",
+		Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.up(cmd.Context(), o) },
+	}
+	cmd.Flags().IntVar(&o.port, "port", 7233, "port of Temporal; 0 is any free one")
+	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "port of the Web UI; 0 is any free one")
+	return cmd
+}
+
+// Running is the result of `up`, printed as soon as it serves.
+type Running struct {
+	Temporal string `json:"temporal_address"`
+	WebUI    string `json:"web_ui"`
+	StateDir string `json:"state_dir"`
+}
+
+func (a *app) up(ctx context.Context, o upOptions) error {
+	cfg, err := config.Load(a.Environ)
+	if err != nil {
+		return err
+	}
+	logger := supervisor.NewLogger(a.Stderr, cfg.Log, redact.New(a.Environ))
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("find this host's name: %w", err)
+	}
+	one, err := StartAllInOne(ctx, cfg, embedded.Options{
+		DatabaseFile: filepath.Join(cfg.State.Dir, "temporal.db"),
+		FrontendPort: o.port,
+		UIPort:       o.uiPort,
+		Logger:       logger,
+	}, supervisor.Environment{Environ: a.Environ, Host: host, Logger: logger})
+	if errors.Is(err, supervisor.ErrLocalInUse) || errors.Is(err, embedded.ErrInUse) {
+		return fmt.Errorf("another `starter up` runs on the state directory %s: use that one, or set CLAUDEOPS_STATE_DIR to another",
+			cfg.State.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	result := Running{one.server.Address(), one.server.UIURL(), cfg.State.Dir}
+	if err := result.Print(a.Console, embedded.Link(result.WebUI, one.lock.Token)); err != nil {
+		return errors.Join(err, one.Stop())
+	}
+	return one.wait(ctx)
+}
+
+// Print prints where everything is. It prints the link that opens the Web UI on a terminal only: what is printed
+// elsewhere is kept, in the journal of a service for example, which agents may read.
+func (r Running) Print(c *console.Console, link string) error {
+	here := "CLAUDEOPS_STATE_DIR=" + console.ShellQuote(r.StateDir) + " starter"
+	if !c.OnTerminal() {
+		link = fmt.Sprintf("%s  (the link that opens it: %s env)", r.WebUI, here)
+	}
+	return c.Print(r, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "Claude Ops is up.\n  Web UI    %s\n  Temporal  %s\n  State     %s\n\n", link, r.Temporal, r.StateDir)
+		_, _ = fmt.Fprintf(w, "Start a chain from another terminal:\n  %s run --wait\n\n", here)
+		_, _ = fmt.Fprintf(w, "For temporal and tctl there:\n  eval \"$(%s env)\"\n\n", here)
+		_, _ = fmt.Fprintln(w, "Ctrl-C stops it.")
+	})
+}

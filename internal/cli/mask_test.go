@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// givenSecrets are what a person gives away: a token, and a value of the environment.
+var givenSecrets = []string{"ghp_" + strings.Repeat("q9W8e7R6t5Y4", 3), "fleet-value-4711"}
+
+// TestGivenSecretsAreMasked starts a chain and answers its gate with secrets, which enter no history, and shows a chain
+// that somebody else has started with them.
+func TestGivenSecretsAreMasked(t *testing.T) {
+	t.Parallel()
+	environ := startInstallation(t, claudesim.Play(
+		claudesim.On(claudesim.Match{Prompt: "guided"}, claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictResolved, Summary: "done"})),
+		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: "how?"})),
+	), "CLAUDEOPS_GATE_TIMEOUT=1h", "FLEET_TOKEN="+givenSecrets[1])
+	all := strings.Join(givenSecrets, " ")
+	hinted := func(answer result) {
+		require.Equal(t, program.ExitOK, answer.code, answer.stderr)
+		require.Equal(t, 1, strings.Count(answer.stderr, console.MaskedHint), answer.stderr)
+	}
+	hinted(starter(t, environ, "run", "--id", "chain-given", "--prompt", "log in with "+all))
+	hinted(starter(t, environ, "schedule", "create", "given", "--every", "1h", "--paused", "--prompt", all, "--note", all))
+	hinted(starter(t, environ, "schedule", "pause", "given", "--note", all))
+	answer := func(id string) result {
+		var answered result
+		require.Eventually(t, func() bool {
+			answered = starter(t, environ, "gate", id, "--action", "fix", "--guidance", "guided by "+all, "--actor", "ada")
+			return answered.code == program.ExitOK
+		}, screenTimeout, screenLook, "the gate does not open")
+		return answered
+	}
+	hinted(answer("chain-given"))
+
+	c, _, err := (&console.Console{Process: program.Process{Environ: environ, Stderr: t.Output()}, Clock: time.Now}).Connect(t.Context())
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.GetWorkflow(t.Context(), "chain-given", "").Get(t.Context(), nil))
+	requireNoSecret(t, historyOf(t, c, "chain-given"))
+	requireNoSecret(t, starter(t, environ, "schedule", "describe", "given").stdout)
+
+	settings := settingsOf(t, environ)
+	server := supervisor.LocalServer{Address: settings.value(t, "TEMPORAL_ADDRESS"), Token: settings.value(t, "TEMPORAL_API_KEY")}
+	direct, err := client.DialContext(t.Context(), server.ClientOptions(client.Options{}))
+	require.NoError(t, err)
+	defer direct.Close()
+	_, err = direct.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "chain-direct", TaskQueue: "claudeops"},
+		workflows.ChainWorkflow, map[string]any{"prompt": all})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		update, err := direct.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
+			WorkflowID: "chain-direct", UpdateName: workflows.ResolveGate, WaitForStage: client.WorkflowUpdateStageCompleted,
+			Args: []any{escalation.GateAnswer{GateID: "gate-1", Action: escalation.GateFix, Guidance: "guided by " + all, Actor: "ada"}},
+		})
+		return err == nil && update.Get(t.Context(), nil) == nil
+	}, screenTimeout, screenLook, "the gate does not open")
+	require.NoError(t, direct.GetWorkflow(t.Context(), "chain-direct", "").Get(t.Context(), nil))
+	require.Contains(t, historyOf(t, c, "chain-direct"), givenSecrets[0], "histories hold what is sent")
+	for _, args := range [][]string{{"chain", "chain-direct"}, {"chain", "chain-direct", "-o", "json"}, {"watch", "chain-direct"}, {"chain", "2"}} {
+		shown := starter(t, environ, args...)
+		require.Equal(t, program.ExitOK, shown.code, shown.stderr)
+		requireNoSecret(t, shown.stdout+shown.stderr)
+	}
+	require.Contains(t, starter(t, environ, "chain", "chain-direct").stdout, "guided by [masked: github token] [masked: FLEET_TOKEN]")
+}
+
+func requireNoSecret(t *testing.T, text string) {
+	t.Helper()
+	for _, secret := range givenSecrets {
+		require.NotContains(t, text, secret)
+	}
+}
+
+// historyOf is the history of a chain with its payloads, as text.
+func historyOf(t *testing.T, c client.Client, id string) string {
+	t.Helper()
+	var all strings.Builder
+	events := c.GetWorkflowHistory(t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		require.NoError(t, err)
+		encoded, err := proto.Marshal(event)
+		require.NoError(t, err)
+		all.Write(encoded)
+	}
+	return all.String()
+}

@@ -1,0 +1,102 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/program"
+)
+
+// checkOptions are the flags of `policy check`.
+type checkOptions struct {
+	tier             escalation.Tier
+	tool, input, dir string
+}
+
+func (a *app) checkCommand() *cobra.Command {
+	o := checkOptions{}
+	cmd := &cobra.Command{
+		Use:   "check --tier TIER COMMAND",
+		Short: "Say whether a tier may make a call, and why; nothing is run",
+		Long: "Check says what the guard would decide on a command, in one argument, or on another tool's call (--tool, --input).\n" +
+			"It ends with 0 if the call is allowed, and with 3 if it is denied.",
+		Example: "  starter policy check --tier 2 'docker restart jellyfin && rm -rf /'\n" +
+			`  starter policy check --tier 1 --tool Read --input '{"file_path":"/etc/shadow"}'`,
+		Args: oneCommand,
+		RunE: func(_ *cobra.Command, args []string) error { return a.check(o, strings.Join(args, "")) },
+	}
+	cmd.Flags().Var(console.TierFlag{Tier: &o.tier, Allowed: escalation.Tiers()}, "tier", "the tier whose agent makes the call")
+	cmd.Flags().StringVar(&o.tool, "tool", "Bash", "the tool that is called")
+	cmd.Flags().StringVar(&o.input, "input", "", "the tool's input, a JSON object, in place of a command")
+	addDirFlag(cmd, &o.dir)
+	return cmd
+}
+
+func addDirFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "dir", "", "directory in which the agent works; the configured one if left out")
+}
+
+// oneCommand is the check of a command that takes a command line as one argument, so that the shell does not read it.
+func oneCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("`%s` takes the command as one argument: put quotes around it", cmd.CommandPath())
+	}
+	return console.OneArgumentAtMost(cmd, args)
+}
+
+// decision is the result of `policy check`.
+type decision struct {
+	Call
+
+	Allowed bool           `json:"allowed"`
+	Rule    string         `json:"rule"`
+	Reason  string         `json:"reason"`
+	Actions []guard.Action `json:"actions"`
+}
+
+func (a *app) check(o checkOptions, command string) error {
+	if o.tier == 0 {
+		return program.Misuse(errNoTier)
+	}
+	call, err := Call{Tier: o.tier, Tool: o.tool, Command: command, Input: json.RawMessage(o.input)}.complete()
+	if err != nil {
+		return program.Misuse(fmt.Errorf("%w (see `starter policy check --help`)", err))
+	}
+	g, err := a.openGuard(o.dir)
+	if err != nil {
+		return err
+	}
+	got, err := g.decide(call)
+	if err != nil {
+		return err
+	}
+	made := decision{call, got.Allowed, got.Rule, got.Reason, got.Actions}
+	if made.Actions == nil {
+		made.Actions = []guard.Action{}
+	}
+	if err := a.Print(made, func(w io.Writer) { writeDecision(w, made) }); err != nil {
+		return err
+	}
+	if !got.Allowed {
+		return program.WithCode(console.ExitDenied, fmt.Errorf("tier %d may not do that", int(o.tier)))
+	}
+	return nil
+}
+
+func writeDecision(w io.Writer, d decision) {
+	if !d.Allowed {
+		_, _ = fmt.Fprintf(w, "Denied by: %s\nBecause:   %s\n", console.Printable(d.Rule, longLine), console.Printable(d.Reason, longLine))
+		return
+	}
+	_, _ = fmt.Fprintf(w, "Allowed by: %s\n", console.Printable(d.Rule, longLine))
+	for _, action := range d.Actions {
+		_, _ = fmt.Fprintf(w, "Counts as:  %s of %s\n", action.Kind, console.Printable(action.Service, longLine))
+	}
+}

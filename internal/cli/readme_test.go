@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// readmeCommands returns the words of each line in the README's shell blocks that runs program.
+func readmeCommands(t *testing.T, program string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(simtest.ModuleRoot(t), "README.md"))
+	require.NoError(t, err)
+	var commands [][]string
+	inShell := false
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inShell = strings.TrimSpace(line) == "```sh"
+		case inShell && strings.HasPrefix(line, program+" "):
+			commands = append(commands, shellWords(t, line))
+		}
+	}
+	return commands
+}
+
+// shellWords splits a line as a shell does that finds quotes around whole words only.
+func shellWords(t *testing.T, line string) []string {
+	t.Helper()
+	var words []string
+	for line = strings.TrimSpace(line); line != "" && line[0] != '#'; line = strings.TrimSpace(line) {
+		word, rest, _ := strings.Cut(line, " ")
+		if quote := line[:1]; quote == "'" || quote == `"` {
+			var closed bool
+			word, rest, closed = strings.Cut(line[1:], quote)
+			require.True(t, closed, "an open quote in %s", line)
+		}
+		words, line = append(words, word), rest
+	}
+	return words
+}
+
+// TestReadmeStarter parses the README's command lines of the starter.
+func TestReadmeStarter(t *testing.T) {
+	t.Parallel()
+	commands := readmeCommands(t, "starter")
+	require.Greater(t, len(commands), 8)
+	for _, words := range commands {
+		root := rootCommand(&console.Console{})
+		command, rest, err := root.Find(words[1:])
+		require.NoError(t, err, "%q", words)
+		require.NoError(t, command.ParseFlags(rest), "%q", words)
+		require.NoError(t, command.ValidateArgs(command.Flags().Args()), "%q", words)
+		require.True(t, command.Runnable(), "%q", words)
+	}
+}
+
+// TestReadmeTemporal reads the README's command lines of temporal and tctl as those and the
+// workflows do: the two spell their flags differently, and the inputs are decoded strictly.
+func TestReadmeTemporal(t *testing.T) {
+	t.Parallel()
+	flags := map[string][]string{ // of start, signal and update; tctl's are those of 1.18, which has no updates
+		"temporal": {"--type", "--task-queue", "--workflow-id", "--name", "--input"},
+		"tctl":     {"--workflow_type", "--taskqueue", "--workflow_id", "--name", "--input"},
+	}
+	cfg, err := config.Load(bareEnvironment(t))
+	require.NoError(t, err)
+	inputs := map[string][]string{}
+	for program, names := range flags {
+		for _, words := range readmeCommands(t, program) {
+			require.Equal(t, "workflow", words[1])
+			verb, rest := words[2], words[3:]
+			if verb == "update" {
+				require.Equal(t, "execute", rest[0])
+				rest = rest[1:]
+			}
+			given := map[string]string{}
+			for i := 0; i < len(rest); i += 2 {
+				require.Contains(t, names, rest[i], "%q", words)
+				given[rest[i]] = rest[i+1]
+			}
+			input := given["--input"]
+			switch {
+			case verb == "start":
+				require.Equal(t, workflows.ChainWorkflow, given[names[0]])
+				require.Equal(t, cfg.Worker.TaskQueue, given[names[1]])
+				requireStrict(t, new(workflows.ChainInput), input)
+			case verb == "signal" && given["--name"] == workflows.EscalateSignalName:
+				require.NotEmpty(t, given[names[2]])
+				requireStrict(t, new(workflows.EscalateSignal), input)
+			case given["--name"] == workflows.ResolveGate: // as an update, or a signal
+				require.NotEmpty(t, given[names[2]])
+				requireAnswer(t, input)
+			default:
+				require.Fail(t, "a command that this test does not know", "%q", words)
+			}
+			inputs[program] = append(inputs[program], input)
+		}
+	}
+	require.Len(t, inputs["temporal"], 3)
+	require.Equal(t, inputs["temporal"], inputs["tctl"], "both do the same")
+}
+
+// requireAnswer checks that input answers a gate.
+func requireAnswer(t *testing.T, input string) {
+	t.Helper()
+	var answer escalation.GateAnswer
+	decoder := json.NewDecoder(strings.NewReader(input))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&answer), input)
+	require.NoError(t, answer.Validate(), input)
+}
+
+// requireStrict decodes input as the workflows do, and checks that nothing is wrong with it.
+func requireStrict(t *testing.T, target interface{ Validate() error }, input string) {
+	t.Helper()
+	require.True(t, json.Valid([]byte(input)), input)
+	require.NoError(t, json.Unmarshal([]byte(input), target))
+	require.NoError(t, target.Validate(), input)
+}
+
+// TestReadmeInputFields holds the README's table of the input's fields to those that there are.
+func TestReadmeInputFields(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(simtest.ModuleRoot(t), "README.md"))
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(text), "| field of the input | meaning |\n|---|---|\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	var documented []string
+	for row := range strings.Lines(table) {
+		documented = append(documented, strings.Split(row, "`")[1])
+	}
+	var fields []string
+	for field := range reflect.TypeFor[workflows.ChainInput]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name != "" && name != "carried" { // which is no input for people
+			fields = append(fields, name)
+		}
+	}
+	require.ElementsMatch(t, fields, documented)
+}

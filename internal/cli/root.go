@@ -1,0 +1,65 @@
+// Package cli is the operator's command line, starter: its root command. The commands are in the packages below it,
+// grouped by what they are about.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/cli/chains"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/cli/gates"
+	"github.com/claudeops/claudeops/internal/cli/local"
+	"github.com/claudeops/claudeops/internal/cli/policy"
+	"github.com/claudeops/claudeops/internal/cli/schedules"
+	"github.com/claudeops/claudeops/internal/cli/setup"
+	"github.com/claudeops/claudeops/internal/program"
+)
+
+// Execute runs the command that the arguments name and returns the exit code.
+func Execute(ctx context.Context, p program.Process) program.ExitCode {
+	return execute(ctx, &console.Console{Process: p, Clock: time.Now, Patience: console.Patience})
+}
+
+func execute(ctx context.Context, c *console.Console) program.ExitCode {
+	c.Output = console.Text
+	begun := false // what fails before a command begins is the command line's fault
+	root := rootCommand(c)
+	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	root.SetArgs(c.Args)
+	root.SetIn(c.Stdin)
+	root.SetOut(c.Stdout)
+	root.SetErr(c.Stderr)
+	command, err := root.ExecuteContextC(ctx)
+	if err != nil && !begun {
+		err = program.Misuse(fmt.Errorf("%w (see `%s --help`)", err, command.CommandPath()))
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		c.Complain("starter", err)
+	}
+	return program.CodeOf(err)
+}
+
+func rootCommand(c *console.Console) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "starter",
+		Short: "Start and watch escalation chains of Claude agents",
+		Long: "Starter is the operator's command line of Claude Ops. It reads CLAUDEOPS_ variables (see `starter config`).\n" +
+			"It finds the `starter up` that runs on its state directory, and another Temporal by Temporal's own settings:\n" +
+			"TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, temporal.toml.\n\n" + console.ExitHelp,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(console.FlagProblem)
+	root.PersistentFlags().VarP(&c.Output, "output", "o", "how results are printed: text or json")
+	root.AddCommand(local.Commands(c)...)
+	root.AddCommand(chains.Commands(c)...)
+	root.AddCommand(gates.Command(c), schedules.Command(c))
+	root.AddCommand(setup.Commands(c)...)
+	root.AddCommand(policy.Command(c))
+	return root
+}

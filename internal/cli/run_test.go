@@ -1,0 +1,20 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/program"
+)
+
+// TestRunWhatRunsAlready gives a chain the ID of one that waits for a worker.
+func TestRunWhatRunsAlready(t *testing.T) {
+	t.Parallel()
+	s := startStage(t)
+	began := starter(t, s.environ, "run", "--id", "dup")
+	require.Equal(t, program.ExitOK, began.code, began.stderr)
+	again := starter(t, s.environ, "run", "--id", "dup")
+	require.Equal(t, program.ExitFailure, again.code)
+	require.Equal(t, "starter: chain dup runs already: choose another --id, or see it with: starter chain dup\n", again.stderr)
+}

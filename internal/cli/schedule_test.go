@@ -1,0 +1,333 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/cli/schedules"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/notify/notifytest"
+	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+func TestScheduleMisuse(t *testing.T) {
+	t.Parallel()
+	create := func(flags ...string) []string { return append([]string{"schedule", "create", "hourly"}, flags...) }
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no command":         {[]string{"schedule"}, "say what to do with schedules: create, list"},
+		"unknown command":    {[]string{"schedule", "stop", "x"}, `unknown command "stop"`},
+		"no ID":              {[]string{"schedule", "pause"}, "ID is missing: write `starter schedule pause ID`"},
+		"odd ID":             {[]string{"schedule", "create", "../x", "--every", "1h"}, `schedule ID "../x" must begin with a letter`},
+		"neither":            {create(), "give either --every or --cron"},
+		"both":               {create("--every", "1h", "--cron", "@daily"), "give either --every or --cron"},
+		"no duration":        {create("--every", "often"), `--every is "often"; it must be a duration with its unit`},
+		"negative interval":  {create("--every=-1h"), "--every -1h0m0s must be one or more whole seconds"},
+		"short interval":     {create("--every", "10ms"), "--every 10ms must be one or more whole seconds"},
+		"empty cron":         {create("--cron", " "), "--cron must not be empty"},
+		"long offset":        {create("--every", "1h", "--offset", "1h"), "--offset 1h0m0s must be whole seconds, and less than --every"},
+		"lonely offset":      {create("--cron", "@daily", "--offset", "1m"), "--offset goes with --every only"},
+		"lonely zone":        {create("--every", "1h", "--timezone", "Europe/Berlin"), "--timezone goes with --cron only"},
+		"negative jitter":    {create("--every", "1h", "--jitter=-1s"), "--jitter -1s must not be negative"},
+		"unknown overlap":    {create("--every", "1h", "--overlap", "queue"), `--overlap "queue" is none of skip, buffer_one, buffer_all, cancel_other, allow_all` + "\n"},
+		"trigger overlap":    {[]string{"schedule", "trigger", "x", "--overlap", "queue"}, `--overlap "queue" is none of skip`},
+		"terminate":          {create("--every", "1h", "--overlap", "terminate_other"), "--overlap terminate_other would leave the chain of the terminated cycle at work beside the new one; cancel_other"},
+		"trigger terminate":  {[]string{"schedule", "trigger", "x", "--overlap", "terminate_other"}, "--overlap terminate_other would leave"},
+		"pause unwatched":    {create("--every", "1h", "--overlap", "allow_all", "--pause-on-failure"), "--pause-on-failure is of no use with --overlap allow_all"},
+		"no interval":        {create("--every", "0s"), "--every 0s must be one or more whole seconds"},
+		"part of a second":   {create("--every", "1500ms"), "--every 1.5s must be one or more whole seconds"},
+		"negative offset":    {create("--every", "1h", "--offset=-1m"), "--offset -1m0s must be whole seconds, and less than --every"},
+		"one empty cron":     {create("--cron", "@daily", "--cron", ""), "--cron must not be empty"},
+		"no jitter":          {create("--every", "1h", "--jitter", "some"), `--jitter is "some"; it must be a duration with its unit`},
+		"negative window":    {create("--every", "1h", "--catchup-window=-1h"), "--catchup-window -1h0m0s must be at least 10s"},
+		"no window":          {create("--every", "1h", "--catchup-window", "0s"), "--catchup-window 0s must be at least 10s"},
+		"short window":       {create("--every", "1h", "--catchup-window", "1s"), "--catchup-window 1s must be at least 10s"},
+		"empty service":      {create("--every", "1h", "--service", ""), "services: service 1 has a blank name"},
+		"tier":               {create("--every", "1h", "--tier", "4"), `--tier is "4"; it must be 1, 2 or 3`},
+		"model of no tier":   {create("--every", "1h", "--model", "opus=2"), "--model opus=2 names no tier"},
+		"an option as model": {create("--every", "1h", "--model", "tier1=-x"), `"-x" for tier 1 is not the name of a model`},
+		"blank service":      {create("--every", "1h", "--service", " "), "service 1 has a blank name"},
+		"hidden actor":       {create("--every", "1h", "--actor", "an\u200bna"), "actor has characters that cannot be printed"},
+		"a conversation":     {create("--every", "1h", "--resume-from", "x"), "unknown flag: --resume-from"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := starter(t, bareEnvironment(t), tt.args...)
+			require.Equal(t, program.ExitUsage, got.code, got.stderr)
+			require.Contains(t, got.stderr, tt.want)
+			require.Empty(t, got.stdout)
+		})
+	}
+}
+
+// TestPauseOnFailureSaysWhatItIsWorth holds the help to what gates leave of the flag.
+func TestPauseOnFailureSaysWhatItIsWorth(t *testing.T) {
+	t.Parallel()
+	help := starter(t, bareEnvironment(t), "schedule", "create", "--help")
+	require.Equal(t, program.ExitOK, help.code, help.stderr)
+	require.Contains(t, help.stdout, "waits at its gate, of which people are told, and its cycle ends well")
+	require.Contains(t, help.stdout, "CLAUDEOPS_GATE_TIMEOUT=0s")
+}
+
+// scheduleBench is a schedule on a real server whose agents take their time as the test wants.
+type scheduleBench struct {
+	t       *testing.T
+	environ []string
+	workDir string
+	claude  string
+}
+
+// describe shows a schedule.
+func (b scheduleBench) describe(id string) schedules.Detail {
+	b.t.Helper()
+	return b.until(id, "it is there", func(schedules.Detail) bool { return true })
+}
+
+// asks runs a command and reads the JSON that it prints into v; false if it fails.
+func (b scheduleBench) asks(v any, args ...string) bool {
+	got := starter(b.t, b.environ, append(args, "-o", "json")...)
+	return got.code == program.ExitOK && json.Unmarshal([]byte(got.stdout), v) == nil
+}
+
+// must runs a command that succeeds.
+func (b scheduleBench) must(args ...string) result {
+	b.t.Helper()
+	got := starter(b.t, b.environ, args...)
+	require.Equal(b.t, program.ExitOK, got.code, got.stderr)
+	return got
+}
+
+// until waits for a state of the schedule.
+func (b scheduleBench) until(id, what string, reached func(schedules.Detail) bool) schedules.Detail {
+	b.t.Helper()
+	var last schedules.Detail
+	require.Eventually(b.t, func() bool {
+		last = schedules.Detail{}
+		return b.asks(&last, "schedule", "describe", id) && reached(last)
+	}, screenTimeout, 300*time.Millisecond, what)
+	return last
+}
+
+// hold makes agents that start from now on work until the function that it returns is called.
+func (b scheduleBench) hold() (release func()) {
+	b.t.Helper()
+	file := filepath.Join(b.workDir, "hold")
+	require.NoError(b.t, os.WriteFile(file, []byte(rand.Text()), 0o600))
+	return func() { require.NoError(b.t, os.Remove(file)) }
+}
+
+func startScheduleBench(t *testing.T, notifyURL string) scheduleBench {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	b := scheduleBench{t: t, workDir: t.TempDir()}
+	b.claude = simtest.Install(t, claudesim.Play(claudesim.Always(
+		claudesim.Bash(`while [ -e hold ]; do cp hold "held-$CLAUDEOPS_CHAIN_ID" || :; sleep 0.1; done`),
+		claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
+	b.environ = startInstalled(t, b.claude, "CLAUDEOPS_WORK_DIR="+b.workDir, "CLAUDEOPS_TIER1_TOOLS=Bash",
+		"CLAUDEOPS_NOTIFY_URLS="+notifyURL, "CLAUDEOPS_TRANSCRIPTS=none", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=4")
+	return b
+}
+
+// TestScheduleThroughTenCycles drives a real schedule: cycles that are in time and cycles that
+// overlap, a chain that waits and holds up none, pause, trigger, resume and the end.
+func TestScheduleThroughTenCycles(t *testing.T) {
+	t.Parallel()
+	people := notifytest.Start(t)
+	b := startScheduleBench(t, people.Generic())
+
+	created := b.must("schedule", "create", "looks", "--every", "2s", "--service", "nas", "--model", "tier1=claude-special", "--prompt", "be quick", "--actor", "grace")
+	require.Contains(t, created.stdout, "Created schedule looks, every 2s.")
+	again := starter(t, b.environ, "schedule", "create", "looks", "--every", "1h")
+	require.Equal(t, program.ExitFailure, again.code)
+	require.Contains(t, again.stderr, "schedule looks exists already")
+	b.until("looks", "four cycles", func(s schedules.Detail) bool { return s.Cycles >= 4 })
+
+	// A cycle that takes long: those that are due meanwhile are skipped, and people are told.
+	release := b.hold()
+	before := b.describe("looks").Skipped
+	overlapped := b.until("looks", "skipped cycles", func(s schedules.Detail) bool { return s.Skipped >= before+2 })
+	toldBefore := len(people.Received())
+	release()
+	require.Eventually(t, func() bool { return len(people.Received()) > toldBefore }, screenTimeout, screenLook, "nobody was told of skipped cycles")
+	told := people.Received()
+	require.Contains(t, told[len(told)-1], "skipped because the one before still ran")
+	require.Contains(t, told[len(told)-1], "starter schedule describe looks")
+
+	// A chain that waits for long says so, and later cycles are not held up.
+	release = b.hold()
+	running := b.until("looks", "a running cycle", func(s schedules.Detail) bool { return len(s.Running) == 1 && b.isHeld(s.Running[0]) })
+	waiting := chainOfCycle(running.Running[0])
+	b.signal(waiting, workflows.WaitingSignal)
+	after := b.until("looks", "a cycle after the one that waits", func(s schedules.Detail) bool { return s.Cycles > running.Cycles })
+	require.NotContains(t, after.Running, running.Running[0])
+	var chain escalation.Chain
+	require.NoError(t, json.Unmarshal([]byte(b.must("chain", waiting, "-o", "json").stdout), &chain))
+	require.Empty(t, chain.Outcome, "it still runs")
+	require.Equal(t, "grace", chain.Actor, "four eyes are hers and another's")
+	release()
+
+	// Pause starts nothing, trigger starts one, resume goes on.
+	b.must("schedule", "pause", "looks", "--note", "maintenance")
+	paused := b.until("looks", "the last cycle before the pause", func(s schedules.Detail) bool { return s.Paused && len(s.Running) == 0 })
+	require.Equal(t, "maintenance", paused.Note)
+	require.Empty(t, paused.Next)
+	time.Sleep(5 * time.Second)
+	require.Equal(t, paused.Cycles, b.describe("looks").Cycles, "it is paused")
+	b.must("schedule", "trigger", "looks")
+	b.until("looks", "the triggered cycle", func(s schedules.Detail) bool { return s.Cycles == paused.Cycles+1 && len(s.Running) == 0 })
+	b.must("schedule", "resume", "looks")
+	last := b.until("looks", "ten cycles", func(s schedules.Detail) bool { return s.Cycles >= max(10, paused.Cycles+3) })
+	require.JSONEq(t, `{"trigger":"scheduled","prompt":"be quick","services":["nas"],"models":{"1":"claude-special"},"actor":"grace"}`, string(last.Input))
+	require.Equal(t, "grace", last.Actor)
+
+	require.Eventually(t, func() bool {
+		return strings.Contains(starter(t, b.environ, "schedule", "list").stdout, "every 2s")
+	}, screenTimeout, 200*time.Millisecond)
+	require.Equal(t, "Schedule looks: deleted.\n", b.must("schedule", "delete", "looks").stdout)
+	chains, sessions := b.requireOwnConversations(last.Cycles)
+	t.Logf("schedule every 2s: %d cycles, %d skipped while one ran (%d when the first slow one ended), %d notifications; "+
+		"1 chain waited and held up none; 0 cycles in 5 s of pause, 1 by trigger; %d chains with %d conversations, all their own",
+		last.Cycles, last.Skipped, overlapped.Skipped, len(people.Received()), chains, sessions)
+}
+
+// requireOwnConversations checks that each scheduled chain began with a conversation of its
+// own and touched no other one, and returns how many there were of either.
+func (b scheduleBench) requireOwnConversations(cycles int) (chains, conversations int) {
+	b.t.Helper()
+	var rows []chainclient.Row
+	require.Eventually(b.t, func() bool {
+		rows = nil
+		return b.asks(&rows, "chains", "--trigger", "scheduled", "--limit", "100") && len(rows) >= cycles && !slices.ContainsFunc(rows, func(row chainclient.Row) bool { return row.Status != "completed" })
+	}, screenTimeout, 500*time.Millisecond, "not every cycle had a chain that ended")
+	seen := map[string]bool{}
+	for _, row := range rows {
+		require.Equal(b.t, "healthy", row.Outcome)
+		require.Regexp(b.t, `^chain-looks-\d{4}-`, row.ID)
+		var chain escalation.Chain
+		require.NoError(b.t, json.Unmarshal([]byte(b.must("chain", row.ID, "-o", "json").stdout), &chain))
+		require.Equal(b.t, escalation.TriggerScheduled, chain.Trigger)
+		for _, session := range chain.Sessions {
+			require.Equal(b.t, "claude-special", session.Model)
+			require.Zero(b.t, session.ParentID)
+			require.Equal(b.t, escalation.ContinuityFresh, session.Continuity)
+			require.False(b.t, seen[session.SessionID], "two chains share a conversation")
+			seen[session.SessionID] = true
+		}
+	}
+	for _, launch := range simtest.Launches(b.t, b.claude) {
+		require.NotContains(b.t, launch.Args, "--resume")
+		require.NotContains(b.t, launch.Args, "--continue")
+	}
+	return len(rows), len(seen)
+}
+
+// isHeld reports whether the agent of a cycle works until the latest hold is released.
+func (b scheduleBench) isHeld(cycle string) bool {
+	hold, err := os.ReadFile(filepath.Join(b.workDir, "hold"))
+	held, _ := os.ReadFile(filepath.Join(b.workDir, "held-"+chainOfCycle(cycle))) // none is not held
+	return err == nil && len(hold) > 0 && bytes.Equal(hold, held)
+}
+
+// chainOfCycle is the ID of the chain that a cycle starts.
+func chainOfCycle(cycle string) string { return strings.Replace(cycle, "cycle-", "chain-", 1) }
+
+// chainOf shows the chain of a cycle; false if it cannot be shown.
+func (b scheduleBench) chainOf(cycle string) (chain escalation.Chain, ok bool) {
+	ok = b.asks(&chain, "chain", chainOfCycle(cycle))
+	return chain, ok
+}
+
+// signal signals a workflow.
+func (b scheduleBench) signal(id, name string) {
+	b.t.Helper()
+	c := b.client()
+	require.NoError(b.t, c.SignalWorkflow(b.t.Context(), id, "", name, nil))
+}
+
+func (b scheduleBench) client() client.Client {
+	b.t.Helper()
+	cfg, err := config.Load(b.environ)
+	require.NoError(b.t, err)
+	options, err := supervisor.ConnectionOptions(b.environ, cfg.State.Dir, (&console.Console{Process: program.Process{Stderr: io.Discard}}).QuietLogger())
+	require.NoError(b.t, err)
+	c, err := supervisor.Connect(b.t.Context(), options)
+	require.NoError(b.t, err)
+	b.t.Cleanup(c.Close)
+	return c
+}
+
+func TestSchedulesOnARealServer(t *testing.T) {
+	t.Parallel()
+	b := startScheduleBench(t, "")
+	require.Equal(t, "No schedules.\n", b.must("schedule", "list").stdout)
+
+	// What only Temporal knows is told in one sentence, too.
+	for args, want := range map[string]string{
+		"--cron=every now and then":            "schedule x: Temporal refuses it: ",
+		"--cron=61 * * * *":                    "schedule x: Temporal refuses it: ",
+		"--cron=@daily --timezone=Mars/Crater": "schedule x: Temporal refuses it: ",
+	} {
+		flags := []string{"schedule", "create", "x"}
+		for flag := range strings.SplitSeq(args, " --") {
+			flags = append(flags, "--"+strings.TrimPrefix(flag, "--"))
+		}
+		got := starter(t, b.environ, flags...)
+		require.Equal(t, program.ExitUsage, got.code, got.stderr)
+		require.Contains(t, got.stderr, want)
+		require.Equal(t, 1, strings.Count(got.stderr, "\n"), got.stderr)
+		require.Contains(t, starter(t, b.environ, "schedule", "describe", "x").stderr, "there is no schedule x", "nothing was made of it")
+	}
+	for _, command := range []string{"describe", "pause", "resume", "trigger", "delete"} {
+		got := starter(t, b.environ, "schedule", command, "nobody")
+		require.Equal(t, program.ExitFailure, got.code, got.stderr)
+		require.Equal(t, "starter: there is no schedule nobody; `starter schedule list` shows those that are\n", got.stderr, command)
+	}
+
+	b.must("schedule", "create", "nightly", "--cron", "30 2 * * MON-FRI", "--timezone", "Europe/Berlin", "--overlap", "buffer_one", "--jitter", "5m",
+		"--catchup-window", "30s", "--pause-on-failure", "--paused", "--note", "for the nights", "--dry-run", "--max-tier", "2",
+		"--actor", "Ada Lovelace")
+	detail := b.describe("nightly")
+	require.Equal(t, "30 2 * * MON-FRI (Europe/Berlin)", detail.When)
+	require.Equal(t, "buffer_one", detail.Overlap)
+	require.Equal(t, escalation.Duration(5*time.Minute), detail.Jitter)
+	require.Equal(t, escalation.Duration(30*time.Second), detail.CatchupWindow)
+	require.True(t, detail.PauseOnFailure)
+	require.True(t, detail.Paused)
+	shown := b.must("schedule", "describe", "nightly").stdout
+	require.Regexp(t, `State +paused \(for the nights\)`, shown)
+	require.Regexp(t, `Input +\{"trigger":"scheduled","dry_run":true,"max_tier":2,"actor":"Ada Lovelace"\}`, shown)
+	require.Regexp(t, `Actor +Ada Lovelace\n`, shown)
+
+	// The default of what is not said, and a schedule that pauses itself: its chains cannot run.
+	b.must("schedule", "create", "broken", "--every", "1s", "--pause-on-failure", "--repository", "/nowhere")
+	detail = b.until("broken", "it pauses itself", func(s schedules.Detail) bool { return s.Paused })
+	require.Equal(t, "skip", detail.Overlap)
+	require.Equal(t, escalation.Duration(time.Minute), detail.CatchupWindow)
+	require.Equal(t, "every 1s", detail.When)
+	require.NotEmpty(t, detail.Recent)
+	failed := starter(t, b.environ, "chain", chainOfCycle(detail.Recent[0]))
+	require.Contains(t, failed.stdout, "Outcome: failed", failed.stderr)
+	require.Contains(t, failed.stdout, `repository "/nowhere" is none that CLAUDEOPS_REPOSITORIES lists`)
+}

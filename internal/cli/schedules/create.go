@@ -1,0 +1,248 @@
+package schedules
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+const (
+	// defaultCatchup is the longest delay of a cycle after an outage of Temporal. Cycles that were missed for longer are
+	// left out, because each looks at the present state: an outage of a night would be followed by a burst of them.
+	defaultCatchup = time.Minute
+	// leastCatchup is the shortest catch-up window of Temporal.
+	leastCatchup = 10 * time.Second
+)
+
+// createOptions are the flags of `schedule create`.
+type createOptions struct {
+	chainclient.InputFlags
+
+	every, offset  time.Duration
+	cron           []string
+	timezone       string
+	jitter         time.Duration
+	overlap        string
+	catchup        time.Duration
+	pauseOnFailure bool
+	paused         bool
+	note           string
+	actor          string
+}
+
+func (a *app) createCommand() *cobra.Command {
+	var o createOptions
+	cmd := &cobra.Command{
+		Use:   "create ID",
+		Short: "Create a schedule",
+		Long: "Create makes a schedule that starts a chain every so often (--every) or at the times of a cron expression (--cron).\n" +
+			"What a chain does is said with the same flags as for `starter run`. Each has a conversation of its own.\n\n" +
+			"With --pause-on-failure a chain that ends failed pauses the schedule. With gates that is rare: a chain that cannot go\n" +
+			"on waits at its gate, of which people are told, and its cycle ends well. Chains that end failed without a gate pause\n" +
+			"it: where there are no gates (CLAUDEOPS_GATE_TIMEOUT=0s), and where the input is wrong for the workers.",
+		Example: "  starter schedule create hourly --every 1h --jitter 5m\n" +
+			"  starter schedule create nightly --cron '30 2 * * *' --timezone Europe/Berlin --service nas --max-tier 2",
+		Args: console.OneArgument,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.createSchedule(cmd.Context(), args[0], o, cmd.Flags().Changed)
+		},
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&o.every, "every", 0, "time from one cycle to the next, such as 30m or 1h")
+	flags.DurationVar(&o.offset, "offset", 0, "with --every: how long after the full interval, such as 10m for ten past each hour")
+	flags.StringArrayVar(&o.cron, "cron", nil, "cron expression with 5 to 7 fields, or @daily and its like; can be repeated")
+	flags.StringVar(&o.timezone, "timezone", "", "with --cron: time zone, such as Europe/Berlin (default UTC)")
+	flags.DurationVar(&o.jitter, "jitter", 0, "start each cycle up to this much later, by chance")
+	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+overlapNames())
+	flags.DurationVar(&o.catchup, "catchup-window", defaultCatchup, "how late a cycle may still start after an outage of Temporal")
+	flags.BoolVar(&o.pauseOnFailure, "pause-on-failure", false,
+		"pause the schedule when a cycle's chain ends failed; rare with gates, see above")
+	flags.BoolVar(&o.paused, "paused", false, "create it paused")
+	flags.StringVar(&o.note, "note", "", "what it is for, for others to read")
+	flags.StringVar(&o.actor, "actor", "", "who starts its chains, for the record (default: the name of your user)")
+	o.Register(flags)
+	return cmd
+}
+
+func (a *app) createSchedule(ctx context.Context, id string, o createOptions, given func(flag string) bool) error {
+	input, err := o.Input(a.Stdin)
+	if err == nil {
+		err = o.check(id, given)
+	}
+	if input.Actor = a.Actor(o.actor); err == nil {
+		err = input.Validate() // once more, for the name
+	}
+	if err != nil {
+		return program.Misuse(err)
+	}
+	c, cfg, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	o.note = a.MaskText(o.note)
+	options, err := o.schedule(id, cfg.Worker.TaskQueue, input)
+	if err != nil {
+		return program.Misuse(err)
+	}
+	schedule, err := c.ScheduleClient().Create(ctx, options)
+	if err != nil {
+		return explainError(id, err)
+	}
+	described, err := schedule.Describe(ctx)
+	if err != nil {
+		return explainError(id, err)
+	}
+	created := describeSchedule(id, described)
+	return a.Print(created, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "Created schedule %s, %s.\n", id, created.When)
+		if len(created.Next) > 0 && !created.Paused {
+			_, _ = fmt.Fprintf(w, "The next cycle is at %s.\n", created.Next[0].Local().Format(time.DateTime))
+		}
+	})
+}
+
+// check reports the first thing that is wrong with the flags. What only Temporal knows, such
+// as time zones, is left to it.
+func (o createOptions) check(id string, given func(flag string) bool) error {
+	if err := console.CheckID("schedule ID", id); err != nil {
+		return err
+	}
+	switch {
+	case given("every") == given("cron"):
+		return errors.New("give either --every or --cron")
+	case given("every") && (o.every < time.Second || o.every%time.Second != 0):
+		return fmt.Errorf("--every %s must be one or more whole seconds", o.every)
+	case given("offset") && !given("every"):
+		return errors.New("--offset goes with --every only")
+	case o.offset < 0 || o.offset > 0 && o.offset >= o.every || o.offset%time.Second != 0:
+		return fmt.Errorf("--offset %s must be whole seconds, and less than --every", o.offset)
+	case given("timezone") && !given("cron"):
+		return errors.New("--timezone goes with --cron only")
+	case o.jitter < 0:
+		return fmt.Errorf("--jitter %s must not be negative", o.jitter)
+	case o.catchup < leastCatchup:
+		return fmt.Errorf("--catchup-window %s must be at least %s, which is the shortest that Temporal knows", o.catchup, leastCatchup)
+	}
+	for _, expression := range o.cron {
+		if strings.TrimSpace(expression) == "" {
+			return errors.New("--cron must not be empty")
+		}
+	}
+	policy, err := overlapPolicy(o.overlap)
+	if err == nil && o.pauseOnFailure && policy == enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL {
+		return errors.New("--pause-on-failure is of no use with --overlap allow_all: Temporal does not watch what may overlap")
+	}
+	return err
+}
+
+// schedule returns the schedule that Temporal is to create.
+func (o createOptions) schedule(id, queue string, input workflows.ChainInput) (client.ScheduleOptions, error) {
+	overlap, err := overlapPolicy(o.overlap)
+	if err != nil {
+		return client.ScheduleOptions{}, err
+	}
+	spec := client.ScheduleSpec{TimeZoneName: o.timezone, Jitter: o.jitter}
+	if o.every > 0 {
+		spec.Intervals = []client.ScheduleIntervalSpec{{Every: o.every, Offset: o.offset}}
+	}
+	for _, expression := range o.cron {
+		spec.CronExpressions = append(spec.CronExpressions, commented(expression))
+	}
+	input.Trigger = escalation.TriggerScheduled
+	return client.ScheduleOptions{
+		ID:   id,
+		Spec: spec,
+		Action: &client.ScheduleWorkflowAction{
+			ID:            workflows.CycleWorkflowID(id),
+			Workflow:      workflows.CycleWorkflow,
+			Args:          []any{input},
+			TaskQueue:     queue,
+			StaticSummary: "cycle of schedule " + id,
+		},
+		Overlap:        overlap,
+		CatchupWindow:  o.catchup,
+		PauseOnFailure: o.pauseOnFailure,
+		Paused:         o.paused,
+		Note:           o.note,
+	}, nil
+}
+
+// commented keeps a cron expression readable: Temporal translates it, and keeps the comment.
+func commented(expression string) string {
+	if strings.Contains(expression, "#") {
+		return expression
+	}
+	return expression + " # " + expression
+}
+
+// overlap is a policy of Temporal and its name.
+type overlap struct {
+	name   string
+	policy enumspb.ScheduleOverlapPolicy
+	// harm says why no schedule may have it; empty if one may.
+	harm string
+}
+
+// overlaps lists the policies for a cycle that is due while another one runs.
+func overlaps() []overlap {
+	return []overlap{
+		{name: "skip", policy: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP},
+		{name: "buffer_one", policy: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE},
+		{name: "buffer_all", policy: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL},
+		{name: "cancel_other", policy: enumspb.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER},
+		{name: "allow_all", policy: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL},
+		{
+			name: "terminate_other", policy: enumspb.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER,
+			harm: "would leave the chain of the terminated cycle at work beside the new one; cancel_other ends it with its cycle",
+		},
+	}
+}
+
+func overlapNames() string {
+	var names []string
+	for _, known := range overlaps() {
+		if known.harm == "" {
+			names = append(names, known.name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// overlapPolicy returns the policy of that name that a schedule may have.
+func overlapPolicy(name string) (enumspb.ScheduleOverlapPolicy, error) {
+	for _, known := range overlaps() {
+		switch {
+		case known.name != name:
+		case known.harm != "":
+			return 0, fmt.Errorf("--overlap %s %s", name, known.harm)
+		default:
+			return known.policy, nil
+		}
+	}
+	return 0, fmt.Errorf("--overlap %q is none of %s", name, overlapNames())
+}
+
+// overlapName names every policy: somebody else may have made the schedule.
+func overlapName(policy enumspb.ScheduleOverlapPolicy) string {
+	for _, known := range overlaps() {
+		if known.policy == cmp.Or(policy, enumspb.SCHEDULE_OVERLAP_POLICY_SKIP) {
+			return known.name
+		}
+	}
+	return policy.String()
+}

@@ -1,0 +1,206 @@
+package schedules
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// Row is one schedule in a list.
+type Row struct {
+	ID     string    `json:"schedule_id"`
+	When   string    `json:"when"`
+	Paused bool      `json:"paused"`
+	Note   string    `json:"note,omitempty"`
+	LastAt time.Time `json:"last_at,omitzero"`
+	// Next are the times of the next cycles, soonest first; empty if there are none.
+	Next []time.Time `json:"next"`
+}
+
+// Detail is the result of `schedule describe` and `schedule create`.
+type Detail struct {
+	Row
+
+	Jitter         escalation.Duration `json:"jitter"`
+	Overlap        string              `json:"overlap"`
+	CatchupWindow  escalation.Duration `json:"catchup_window"`
+	PauseOnFailure bool                `json:"pause_on_failure"`
+	// Actor is the name under which chains are started; empty if the schedule has none.
+	Actor string `json:"actor,omitempty"`
+	// Input is the input of each chain.
+	Input json.RawMessage `json:"input,omitempty"`
+	// Cycles counts those that were started. Skipped counts those left out because one still ran, and Missed those left
+	// out because Temporal was down.
+	Cycles  int `json:"cycles"`
+	Skipped int `json:"skipped"`
+	Missed  int `json:"missed"`
+	// Running and Recent are workflow IDs of cycles, oldest first. Of a schedule whose cycles may overlap
+	// (allow_all) Temporal does not tell which run.
+	Running []string `json:"running"`
+	Recent  []string `json:"recent"`
+}
+
+func (a *app) listCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List schedules",
+		Args:  console.NoArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.listSchedules(cmd.Context()) },
+	}
+}
+
+func (a *app) listSchedules(ctx context.Context) error {
+	c, _, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	listed, err := c.ScheduleClient().List(ctx, client.ScheduleListOptions{})
+	if err != nil {
+		return fmt.Errorf("list schedules: %w", err)
+	}
+	rows := []Row{} // an empty list is [] in JSON
+	for listed.HasNext() {
+		entry, err := listed.Next()
+		if err != nil {
+			return fmt.Errorf("list schedules: %w", err)
+		}
+		if entry.WorkflowType.Name == workflows.CycleWorkflow { // a namespace may hold those of others
+			rows = append(rows, rowOfEntry(entry))
+		}
+	}
+	return a.Print(rows, func(w io.Writer) { writeSchedules(w, rows) })
+}
+
+func rowOfEntry(entry *client.ScheduleListEntry) Row {
+	row := Row{
+		ID: entry.ID, When: whenOf(entry.Spec), Paused: entry.Paused, Note: entry.Note, Next: upcoming(entry.NextActionTimes, entry.Paused),
+	}
+	if recent := entry.RecentActions; len(recent) > 0 {
+		row.LastAt = recent[len(recent)-1].ActualTime
+	}
+	return row
+}
+
+// upcoming returns the times of the next cycles; none for a paused schedule, for which Temporal computes them, too.
+func upcoming(times []time.Time, paused bool) []time.Time {
+	if paused || times == nil {
+		return []time.Time{}
+	}
+	return times
+}
+
+func (a *app) describeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe ID",
+		Short: "Show a schedule, what it has started and what comes next",
+		Args:  console.OneArgument,
+		RunE:  func(cmd *cobra.Command, args []string) error { return a.showSchedule(cmd.Context(), args[0]) },
+	}
+}
+
+func (a *app) showSchedule(ctx context.Context, id string) error {
+	c, _, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	described, err := c.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
+	if err != nil {
+		return explainError(id, err)
+	}
+	detail := describeSchedule(id, described)
+	return a.Print(detail, func(w io.Writer) { writeSchedule(w, detail) })
+}
+
+func describeSchedule(id string, described *client.ScheduleDescription) Detail {
+	schedule, info := described.Schedule, described.Info
+	detail := Detail{
+		Row: Row{
+			ID: id, When: whenOf(schedule.Spec), Paused: schedule.State.Paused, Note: schedule.State.Note,
+			Next: upcoming(info.NextActionTimes, schedule.State.Paused),
+		},
+		Jitter:         escalation.Duration(schedule.Spec.Jitter),
+		Overlap:        overlapName(schedule.Policy.Overlap),
+		CatchupWindow:  escalation.Duration(schedule.Policy.CatchupWindow),
+		PauseOnFailure: schedule.Policy.PauseOnFailure,
+		Input:          inputOf(schedule.Action),
+		Cycles:         info.NumActions,
+		Skipped:        info.NumActionsSkippedOverlap,
+		Missed:         info.NumActionsMissedCatchupWindow,
+		Running:        []string{},
+		Recent:         []string{},
+	}
+	detail.Actor = actorOf(detail.Input)
+	for _, running := range info.RunningWorkflows {
+		detail.Running = append(detail.Running, running.WorkflowID)
+	}
+	for _, action := range info.RecentActions {
+		detail.LastAt = action.ActualTime
+		if started := action.StartWorkflowResult; started != nil {
+			detail.Recent = append(detail.Recent, started.WorkflowID)
+		}
+	}
+	return detail
+}
+
+// inputOf returns the input of the chains; nil if it is not JSON, as in a schedule of others.
+func inputOf(action client.ScheduleAction) json.RawMessage {
+	started, ok := action.(*client.ScheduleWorkflowAction)
+	if !ok || len(started.Args) == 0 {
+		return nil
+	}
+	payload, ok := started.Args[0].(*commonpb.Payload)
+	if !ok || !json.Valid(payload.GetData()) {
+		return nil
+	}
+	return payload.GetData()
+}
+
+// actorOf returns the actor in the input of a chain; empty if there is none.
+func actorOf(input json.RawMessage) string {
+	var said struct {
+		Actor string `json:"actor"`
+	}
+	if json.Unmarshal(input, &said) != nil {
+		return "" // somebody else's input need not be like ours
+	}
+	return said.Actor
+}
+
+// whenOf describes when a schedule starts cycles.
+func whenOf(spec *client.ScheduleSpec) string {
+	if spec == nil {
+		return ""
+	}
+	var parts []string
+	for _, interval := range spec.Intervals {
+		part := "every " + interval.Every.String()
+		if interval.Offset > 0 {
+			part += " with an offset of " + interval.Offset.String()
+		}
+		parts = append(parts, part)
+	}
+	for _, calendar := range spec.Calendars {
+		if calendar.Comment == "" {
+			calendar.Comment = "at times of a calendar"
+		}
+		parts = append(parts, calendar.Comment)
+	}
+	text := strings.Join(parts, " and ")
+	if spec.TimeZoneName != "" {
+		text += " (" + spec.TimeZoneName + ")"
+	}
+	return text
+}

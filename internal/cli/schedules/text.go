@@ -1,0 +1,72 @@
+package schedules
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+func writeSchedules(w io.Writer, rows []Row) {
+	if len(rows) == 0 {
+		_, _ = fmt.Fprintln(w, "No schedules.")
+		return
+	}
+	lines := [][]string{{"SCHEDULE", "WHEN", "NEXT", "LAST", "NOTE"}}
+	for _, row := range rows {
+		next := "-"
+		switch {
+		case row.Paused:
+			next = "paused"
+		case len(row.Next) > 0:
+			next = localTime(row.Next[0])
+		}
+		lines = append(lines, []string{
+			row.ID, console.Printable(row.When, 60), next, localTime(row.LastAt), console.Printable(row.Note, 60),
+		})
+	}
+	console.Table(w, lines)
+}
+
+func writeSchedule(w io.Writer, s Detail) {
+	state := "active"
+	if s.Paused {
+		state = "paused"
+	}
+	if s.Note != "" {
+		state += " (" + console.Printable(s.Note, 200) + ")"
+	}
+	lines := [][]string{
+		{"Schedule", s.ID},
+		{"State", state},
+		{"When", console.Printable(s.When, 200)},
+		{"Jitter", s.Jitter.String()},
+		{"Overlap", s.Overlap},
+		{"Catch-up window", s.CatchupWindow.String()},
+		{"Pause on failure", fmt.Sprint(s.PauseOnFailure)},
+		{"Actor", cmp.Or(console.Printable(s.Actor, escalation.MaxActor), "-")},
+		{"Input", console.Printable(string(s.Input), 400)},
+		{"Cycles", fmt.Sprintf("%d started, %d skipped because one still ran, %d missed", s.Cycles, s.Skipped, s.Missed)},
+		{"Running", strings.Join(s.Running, ", ")},
+		{"Last", localTime(s.LastAt)},
+	}
+	for i, next := range s.Next {
+		if i == 3 {
+			break
+		}
+		lines = append(lines, []string{"Next", localTime(next)})
+	}
+	console.Table(w, lines)
+}
+
+// localTime returns a time in the local zone; "-" for none.
+func localTime(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format(time.DateTime)
+}

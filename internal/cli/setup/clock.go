@@ -1,0 +1,78 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+)
+
+const (
+	// maxClockSkew is the largest difference to Temporal's clock. With a larger one, durations that mix the two clocks,
+	// such as cooldowns, are wrong.
+	maxClockSkew = 5 * time.Second
+	// clockQueue is a task queue that nobody else polls.
+	clockQueue = "claudeops-doctor"
+	// clockPoll is the duration of the poll. Temporal refuses polls that are much shorter.
+	clockPoll = 5 * time.Second
+	// clockLook is the time between two questions whether Temporal has noticed the poll.
+	clockLook = 50 * time.Millisecond
+)
+
+// checkClock compares this machine's clock with Temporal's.
+func checkClock(ctx context.Context, c console.Connection) Finding {
+	const check = "clock"
+	before := time.Now()
+	theirs, err := serverTime(ctx, c)
+	if err != nil {
+		return failed(check, fmt.Errorf("ask Temporal for its time: %w", err))
+	}
+	// Theirs was read between before and now, so only what lies outside of that is skew.
+	skew := max(before.Sub(theirs), time.Until(theirs), 0)
+	if skew > maxClockSkew {
+		return failed(check, fmt.Errorf("this machine and Temporal disagree by %s; synchronize both with NTP", skew.Round(time.Second)))
+	}
+	return passed(check, "agrees with Temporal's")
+}
+
+// serverTime returns Temporal's time. No call returns it, but the server records when a task queue was last polled:
+// serverTime polls one and reads that record.
+func serverTime(ctx context.Context, c console.Connection) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, clockPoll)
+	defer cancel()
+	identity := fmt.Sprintf("doctor-%d", time.Now().UnixNano())
+	queue := &taskqueuepb.TaskQueue{Name: clockQueue}
+	polled := make(chan error, 1)
+	go func() {
+		_, err := c.WorkflowService().PollActivityTaskQueue(ctx, &workflowservice.PollActivityTaskQueueRequest{
+			Namespace: c.Namespace, TaskQueue: queue, Identity: identity,
+		})
+		polled <- err
+	}()
+	ticker := time.NewTicker(clockLook)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-polled:
+			return time.Time{}, errors.Join(errors.New("the poll that was to be noticed has ended"), err)
+		case <-ticker.C:
+		}
+		described, err := c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+			Namespace: c.Namespace, TaskQueue: queue, TaskQueueType: enumspb.TASK_QUEUE_TYPE_ACTIVITY,
+		})
+		if err != nil {
+			return time.Time{}, err
+		}
+		for _, poller := range described.GetPollers() {
+			if poller.GetIdentity() == identity {
+				return poller.GetLastAccessTime().AsTime(), nil
+			}
+		}
+	}
+}

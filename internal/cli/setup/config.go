@@ -1,0 +1,42 @@
+package setup
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/config"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "config",
+		Short: "Print every setting, its value and its meaning",
+		Args:  console.NoArguments,
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := config.Load(a.Environ)
+			if err != nil {
+				return err
+			}
+			settings := cfg.Settings()
+			return a.Print(settings, func(w io.Writer) { writeSettings(w, settings) })
+		},
+	}
+}
+
+func writeSettings(w io.Writer, settings []config.Setting) {
+	var group string
+	for _, setting := range settings {
+		if setting.Group != group {
+			group = setting.Group
+			_, _ = fmt.Fprintf(w, "\n# %s\n", group)
+		}
+		origin := "default"
+		if setting.FromEnv {
+			origin = "environment"
+		}
+		_, _ = fmt.Fprintf(w, "\n%s=%s  (%s)\n  %s\n", setting.Name, setting.Value, origin, setting.Meaning)
+	}
+}

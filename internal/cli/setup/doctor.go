@@ -1,0 +1,241 @@
+// Package setup holds the commands that show and check an installation.
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/claudeops/claudeops/internal/agent"
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/config"
+	processes "github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// Finding is the result of one check of `doctor`.
+type Finding struct {
+	Check string `json:"check"`
+	OK    bool   `json:"ok"`
+	// Detail says what was found, and how to repair what is broken.
+	Detail string `json:"detail"`
+}
+
+// app is the program while it runs one of these commands.
+type app struct{ *console.Console }
+
+// Commands returns `doctor`, `config` and `notify`.
+func Commands(c *console.Console) []*cobra.Command {
+	a := &app{c}
+	return []*cobra.Command{a.doctorCommand(), a.configCommand(), a.notifyCommand()}
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Check that everything a worker needs is there",
+		Long:  "Doctor checks the installation, says how to mend what is broken, and ends with 1 if anything is.",
+		Args:  console.NoArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
+	}
+}
+
+func (a *app) doctor(ctx context.Context) error {
+	findings := a.examine(ctx)
+	if err := a.Print(findings, func(w io.Writer) { writeFindings(w, findings) }); err != nil {
+		return err
+	}
+	broken := 0
+	for _, f := range findings {
+		if !f.OK {
+			broken++
+		}
+	}
+	if broken > 0 {
+		return fmt.Errorf("%d of %d checks failed", broken, len(findings))
+	}
+	return nil
+}
+
+// examine runs every check. A check that needs another one to pass is left out if that failed.
+func (a *app) examine(ctx context.Context) []Finding {
+	cfg, err := config.Load(a.Environ)
+	if err != nil {
+		return []Finding{failed("configuration", err)}
+	}
+	findings := []Finding{passed("configuration", "valid"), checkNotifications(cfg.Notify)}
+	if err := cfg.MakeDirs(); err != nil {
+		findings = append(findings, failed("state directory", err))
+	} else {
+		findings = append(findings, passed("state directory", cfg.State.Dir+" is writable"),
+			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
+	}
+	findings = append(findings, checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg))
+	if cfg.Claude.AgentUser != "" {
+		findings = append(findings, a.checkAgentUser(ctx, cfg))
+	}
+	findings = append(findings, a.checkClaude(ctx, cfg), a.checkCredentials(cfg))
+	return append(findings, a.checkTemporal(ctx, cfg.State.Dir)...)
+}
+
+func checkDatabase(ctx context.Context, cfg config.Config) Finding {
+	const check = "database"
+	records, err := supervisor.OpenStore(ctx, cfg)
+	if err != nil {
+		return failed(check, err)
+	}
+	if err := records.Close(); err != nil {
+		return failed(check, err)
+	}
+	return passed(check, "open, schema up to date")
+}
+
+// checkTranscripts reports whether the archive of conversations can be read. It writes nothing, because nothing is ever
+// deleted there.
+func checkTranscripts(ctx context.Context, cfg config.Config) Finding {
+	const check = "transcripts"
+	if cfg.State.Transcripts == config.NoTranscripts {
+		return passed(check, "not archived: a chain whose host is lost goes on from a summary")
+	}
+	archive, err := supervisor.OpenArchive(ctx, cfg)
+	if err != nil {
+		return failed(check, err)
+	}
+	if err := errors.Join(archive.Check(ctx), archive.Close()); err != nil {
+		return failed(check, err)
+	}
+	return passed(check, "archived at "+cfg.State.Transcripts)
+}
+
+// checkNotifications reports where people are notified. It does not try the places, because that would notify people.
+func checkNotifications(settings config.Notify) Finding {
+	const check = "notifications"
+	targets, err := settings.Targets()
+	if err != nil {
+		return failed(check, err)
+	}
+	if len(targets) == 0 {
+		return passed(check, "nobody is notified: CLAUDEOPS_NOTIFY_URLS is not set")
+	}
+	services := make([]string, len(targets))
+	for i, target := range targets {
+		services[i] = target.Service()
+	}
+	return passed(check, strings.Join(services, ", ")+"; try them with: starter notify test")
+}
+
+func (a *app) checkClaude(ctx context.Context, cfg config.Config) Finding {
+	const check = "claude"
+	cli, err := claude.Locate(ctx, agent.ClaudeOptions(cfg.Claude, a.Environ))
+	if err != nil {
+		return failed(check, err)
+	}
+	detail := fmt.Sprintf("version %s at %s", cli.Version(), cli.Path())
+	if warning := cli.Warning(); warning != "" {
+		detail += "; " + warning
+	}
+	return passed(check, detail)
+}
+
+// checkCredentials reports whether an agent that is started in this environment finds credentials, and who holds them.
+// It does not try them, because that costs money.
+func (a *app) checkCredentials(cfg config.Config) Finding {
+	const check = "credentials"
+	options := agent.ClaudeOptions(cfg.Claude, a.Environ)
+	where, found := claude.Credentials(options)
+	if !found {
+		return failed(check, fmt.Errorf("agents find none in this environment, and none in %s: set ANTHROPIC_API_KEY, "+
+			"or %sCLAUDE_CONFIG_DIR=login to use the login of this user", cfg.Claude.ConfigDir, config.Prefix))
+	}
+	_, withWorker, err := agent.APIUpstream(options)
+	if err != nil {
+		return failed(check, err)
+	}
+	if !withWorker {
+		return passed(check, "agents use "+where+" themselves, and their commands can read it: "+
+			"set ANTHROPIC_API_KEY to keep the credential with the worker")
+	}
+	return passed(check, where+" stays with the worker: each session gets a key of its own")
+}
+
+// checkContainment tries how agents would be held together here.
+func checkContainment(choice config.Containment) Finding {
+	const check = "containment"
+	found, err := processes.Probe(processes.Mode(choice))
+	if err != nil {
+		return failed(check, fmt.Errorf("%w; set CLAUDEOPS_CONTAINMENT=auto to take the best that is to be had", err))
+	}
+	return passed(check, found.String())
+}
+
+// checkSandbox tries what the kernel would keep agents from here.
+func (a *app) checkSandbox(ctx context.Context, cfg config.Config) Finding {
+	const check = "sandbox"
+	found, err := agent.ProbeSandbox(ctx, cfg, a.Environ)
+	if err != nil {
+		return failed(check, fmt.Errorf("%w; set %sSANDBOX=auto to run agents without one where there is none", err, config.Prefix))
+	}
+	return passed(check, found)
+}
+
+// checkAgentUser tries whether agents can run as the user that is configured.
+func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) Finding {
+	const check = "agents' user"
+	if err := agent.CheckUser(ctx, cfg, a.Environ); err != nil {
+		return failed(check, err)
+	}
+	return passed(check, "agents run as "+cfg.Claude.AgentUser)
+}
+
+// checkTemporal checks the server and what it must know of us.
+func (a *app) checkTemporal(ctx context.Context, stateDir string) []Finding {
+	options, err := supervisor.ConnectionOptions(a.Environ, stateDir, a.QuietLogger())
+	if err != nil {
+		return []Finding{failed("temporal", err)}
+	}
+	c, err := supervisor.Connect(ctx, options)
+	if err != nil {
+		return []Finding{failed("temporal", err)}
+	}
+	defer c.Close()
+	findings := []Finding{passed("temporal", options.HostPort+" answers")}
+	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: options.Namespace})
+	if err != nil {
+		return append(findings, failed("namespace", fmt.Errorf(
+			"%w; create it with: temporal operator namespace create --namespace %s", err, options.Namespace)))
+	}
+	own := console.Connection{Client: c, Namespace: options.Namespace}
+	return append(findings, passed("namespace", options.Namespace+" exists"), checkAttributes(ctx, own), checkClock(ctx, own))
+}
+
+func checkAttributes(ctx context.Context, c console.Connection) Finding {
+	const check = "search attributes"
+	missing, err := supervisor.MissingAttributes(ctx, c, c.Namespace)
+	if err == nil && len(missing) > 0 {
+		err = &supervisor.MissingAttributesError{Namespace: c.Namespace, Missing: missing}
+	}
+	if err != nil {
+		return failed(check, err)
+	}
+	return passed(check, "all there")
+}
+
+func passed(check, detail string) Finding { return Finding{Check: check, OK: true, Detail: detail} }
+
+func failed(check string, err error) Finding { return Finding{Check: check, Detail: err.Error()} }
+
+func writeFindings(w io.Writer, findings []Finding) {
+	for _, f := range findings {
+		sign := "✓"
+		if !f.OK {
+			sign = "✗"
+		}
+		_, _ = fmt.Fprintf(w, "%s %-18s %s\n", sign, f.Check, f.Detail)
+	}
+}

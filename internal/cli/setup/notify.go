@@ -1,0 +1,97 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/notify"
+	"github.com/claudeops/claudeops/internal/program"
+)
+
+func (a *app) notifyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "notify",
+		Short: "Try the places where people are notified",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return program.Misuse(errNoNotifyCommand) },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "test",
+		Short: "Send a test message to every place and say what came of each",
+		Long:  "Test sends a message to every place that CLAUDEOPS_NOTIFY_URLS names, and ends with 1 if one of them did not take it.",
+		Args:  console.NoArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.testNotifications(cmd.Context()) },
+	})
+	return cmd
+}
+
+var errNoNotifyCommand = errors.New("say what to do with notifications: test")
+
+// Attempt is the result of notifying one place.
+type Attempt struct {
+	// Number is the place's number in CLAUDEOPS_NOTIFY_URLS, from 1.
+	Number  int    `json:"number"`
+	Service string `json:"service"`
+	OK      bool   `json:"ok"`
+	Error   string `json:"error,omitempty"`
+}
+
+func (a *app) testNotifications(ctx context.Context) error {
+	cfg, err := config.Load(a.Environ)
+	if err != nil {
+		return err
+	}
+	targets, err := cfg.Notify.Targets()
+	if err != nil {
+		return err
+	}
+	if len(targets) == 0 {
+		return program.Misuse(fmt.Errorf("%sNOTIFY_URLS names no place, so nobody is notified", config.Prefix))
+	}
+	attempts := tryTargets(ctx, targets)
+	if err := a.Print(attempts, func(w io.Writer) { writeAttempts(w, attempts) }); err != nil {
+		return err
+	}
+	failed := 0
+	for _, attempt := range attempts {
+		if !attempt.OK {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d places were not notified", failed, len(attempts))
+	}
+	return nil
+}
+
+func tryTargets(ctx context.Context, targets []notify.Target) []Attempt {
+	message := notify.Message{Title: "Claude Ops: a test", Level: notify.LevelInfo, Text: "Notifications arrive here. Nothing is wrong."}
+	if host, err := os.Hostname(); err == nil {
+		message.Text += "\nSent from " + host + " by: starter notify test"
+	}
+	attempts := make([]Attempt, len(targets))
+	for i, target := range targets {
+		attempts[i] = Attempt{Number: i + 1, Service: target.Service(), OK: true}
+		if err := target.Send(ctx, message); err != nil {
+			attempts[i].OK, attempts[i].Error = false, err.Error()
+		}
+	}
+	return attempts
+}
+
+func writeAttempts(w io.Writer, attempts []Attempt) {
+	for _, attempt := range attempts {
+		if attempt.OK {
+			_, _ = fmt.Fprintf(w, "✓ %d %s: notified\n", attempt.Number, attempt.Service)
+		} else {
+			_, _ = fmt.Fprintf(w, "✗ %d %s\n", attempt.Number, attempt.Error)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+const (
+	stageQueue = "stage"
+	// nextScene is the signal that goes on with the next scene.
+	nextScene = "next"
+	// answersQuery answers with the answers that a chain was given.
+	answersQuery = "answers"
+)
+
+// scene is what a chain shows for a while.
+type scene struct {
+	Chain escalation.Chain
+	// Progress is the heartbeat of a tier that runs meanwhile.
+	Progress *activities.TierProgress
+	// Failure is why the first attempt at the tier ended; empty if none did.
+	Failure string
+	// Queue is the task queue of the tier; empty for one that has a worker.
+	Queue string
+}
+
+// pretendTier is the activity that stands in for a tier's agent, under its name.
+const pretendTier = "RunTier"
+
+// play is a chain that shows one scene after the other, each until it is told to go on or its gate is
+// answered, and ends as the last one. To those who ask it is an escalation chain.
+type play struct {
+	scenes  []scene
+	now     int
+	answers []escalation.GateAnswer
+}
+
+func playChain(ctx workflow.Context, scenes []scene) (escalation.Chain, error) {
+	p := &play{scenes: scenes}
+	if err := p.listen(ctx); err != nil {
+		return escalation.Chain{}, err
+	}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for workflow.GetSignalChannel(ctx, nextScene).Receive(ctx, nil) {
+			p.now++
+		}
+	})
+	for p.now < len(scenes)-1 {
+		if err := p.show(ctx); err != nil {
+			return escalation.Chain{}, err
+		}
+	}
+	return p.chain(), workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+}
+
+func (p *play) chain() escalation.Chain { return p.scenes[min(p.now, len(p.scenes)-1)].Chain }
+
+func (p *play) gate() *escalation.Gate {
+	chain := p.chain()
+	return chain.OpenGate()
+}
+
+func (p *play) listen(ctx workflow.Context) error {
+	for name, handler := range map[string]any{
+		workflows.ChainQuery: func() (escalation.Chain, error) { return p.chain(), nil },
+		workflows.GateQuery:  func() (*escalation.Gate, error) { return p.gate(), nil },
+		answersQuery:         func() ([]escalation.GateAnswer, error) { return p.answers, nil },
+	} {
+		if err := workflow.SetQueryHandler(ctx, name, handler); err != nil {
+			return err
+		}
+	}
+	return workflow.SetUpdateHandlerWithOptions(ctx, workflows.ResolveGate, p.resolve, workflow.UpdateHandlerOptions{Validator: p.check})
+}
+
+func (p *play) check(answer escalation.GateAnswer) error {
+	gate := p.gate()
+	if gate == nil {
+		return chainclient.ErrNoGate
+	}
+	policy := escalation.GatePolicy{Approvers: []string{"ada", "grace"}}
+	if err := policy.CheckMayAnswer(answer.Actor, ""); err != nil {
+		return err
+	}
+	return gate.Check(answer)
+}
+
+func (p *play) resolve(_ workflow.Context, answer escalation.GateAnswer) (escalation.GateResolution, error) {
+	p.answers = append(p.answers, answer)
+	p.now++
+	return escalation.GateResolution{GateID: answer.GateID, Action: answer.Action, Next: "What is next: " + string(answer.Action) + "."}, nil
+}
+
+// show shows the present scene until it is over.
+func (p *play) show(ctx workflow.Context) error {
+	state := "closed"
+	if p.gate() != nil {
+		state = "open"
+	}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, workflows.GateAttribute.ValueSet(state)); err != nil {
+		return err
+	}
+	working, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue: p.scenes[p.now].Queue, StartToCloseTimeout: time.Hour, HeartbeatTimeout: 30 * time.Second,
+	}))
+	if progress := p.scenes[p.now].Progress; progress != nil {
+		workflow.ExecuteActivity(working, pretendTier, *progress, p.scenes[p.now].Failure)
+	}
+	shown := p.now
+	err := workflow.Await(ctx, func() bool { return p.now != shown })
+	stop()
+	return err
+}
+
+// runPretendTier sends a heartbeat until it is cancelled, after a first attempt that ends with failure.
+func runPretendTier(ctx context.Context, progress activities.TierProgress, failure string) error {
+	if failure != "" && activity.GetInfo(ctx).Attempt == 1 {
+		return temporal.NewApplicationError(failure, activities.ErrorTypeAgent)
+	}
+	for ctx.Err() == nil {
+		activity.RecordHeartbeat(ctx, progress)
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return ctx.Err()
+}
+
+// stage is a Temporal server with a worker on which such chains run.
+type stage struct {
+	t       *testing.T
+	client  client.Client
+	environ []string
+}
+
+func startStage(t *testing.T) *stage {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	logger := (&console.Console{Process: program.Process{Stderr: t.Output()}}).QuietLogger()
+	server, err := embedded.Start(t.Context(), embedded.Options{NoUI: true, Logger: logger})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	c, err := supervisor.Connect(t.Context(), client.Options{HostPort: server.Address(), Namespace: embedded.DefaultNamespace, Logger: logger})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, embedded.DefaultNamespace))
+	w := worker.New(c, stageQueue, worker.Options{WorkerStopTimeout: time.Second, MaxHeartbeatThrottleInterval: 100 * time.Millisecond})
+	w.RegisterWorkflowWithOptions(playChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	w.RegisterActivityWithOptions(runPretendTier, activity.RegisterOptions{Name: pretendTier})
+	require.NoError(t, w.Start())
+	t.Cleanup(w.Stop)
+	return &stage{t: t, client: c, environ: bareEnvironment(t, "TEMPORAL_ADDRESS="+server.Address(), "USER=ada")}
+}
+
+// plays starts a chain that shows scenes, and waits until the first is shown.
+func (s *stage) plays(t *testing.T, id string, scenes ...scene) {
+	t.Helper()
+	for i := range scenes {
+		scenes[i].Chain.ID = id
+	}
+	patiently(t, func() error {
+		_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: stageQueue}, workflows.ChainWorkflow, scenes)
+		return err
+	})
+	patiently(t, func() error {
+		_, err := chainclient.Query(t.Context(), s.client, id, "")
+		return err
+	})
+}
+
+// patiently repeats a call of Temporal until it succeeds: on a busy machine a server may not answer in time.
+func patiently(t *testing.T, call func() error) {
+	t.Helper()
+	err := call()
+	for began := time.Now(); err != nil && time.Since(began) < screenTimeout; err = call() {
+		time.Sleep(screenLook)
+	}
+	require.NoError(t, err)
+}
+
+// next goes on with the next scene of a chain.
+func (s *stage) next(t *testing.T, id string) {
+	t.Helper()
+	patiently(t, func() error { return s.client.SignalWorkflow(t.Context(), id, "", nextScene, nil) })
+}
+
+// answers returns what a chain was answered.
+func (s *stage) answers(t *testing.T, id string) []escalation.GateAnswer {
+	t.Helper()
+	var answers []escalation.GateAnswer
+	patiently(t, func() error {
+		encoded, err := s.client.QueryWorkflow(t.Context(), id, "", answersQuery)
+		if err != nil {
+			return err
+		}
+		return encoded.Get(&answers)
+	})
+	return answers
+}

@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/cli/chains"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/cli/local"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
+)
+
+// TestUpGoesOnWithWhatWasRunning stops `up` in the middle of a tool call, as Ctrl-C does,
+// starts it again on the same state directory, and sees the chain end there.
+func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts Temporal servers; not with -short")
+	}
+	marker := filepath.Join(t.TempDir(), "started")
+	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(
+		claudesim.On(claudesim.Match{Prompt: "ended before its work was done"}, claudesim.Conclude(escalation.Verdict{
+			Status: escalation.VerdictHealthy, Summary: "all is well",
+		})),
+		claudesim.Always(claudesim.Bash("touch "+marker+"; sleep 300"))))
+	require.NoError(t, err)
+	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
+		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")
+
+	first := startUp(t, environ)
+	twice := starter(t, environ, "up", "--port", "0", "--ui-port", "0")
+	require.Equal(t, program.ExitFailure, twice.code)
+	require.Regexp(t, "^starter: another `starter up` runs on the state directory .*/state: use that one, or set CLAUDEOPS_STATE_DIR", twice.stderr)
+	began := starter(t, append(environ, "TEMPORAL_ADDRESS="+first.Temporal), "run", "--id", "interrupted")
+	require.Equal(t, program.ExitOK, began.code, began.stderr)
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
+	first.interrupt(t)
+
+	second := startUp(t, environ)
+	environ = append(environ, "TEMPORAL_ADDRESS="+second.Temporal)
+	var chain escalation.Chain
+	require.Eventually(t, func() bool {
+		shown := starter(t, environ, "chain", "interrupted", "-o", "json")
+		return shown.code == program.ExitOK && json.Unmarshal([]byte(shown.stdout), &chain) == nil && chain.Outcome != ""
+	}, screenTimeout, screenLook, "the chain did not go on")
+	require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, chain.Reason)
+	require.Len(t, chain.Sessions, 1)
+	require.Equal(t, 2, chain.Sessions[0].Attempts)
+	second.interrupt(t)
+}
+
+// TestUpIsClosedToItsAgents lets an agent whose commands are not limited at all ask the Web UI, as itself and from
+// a process that has left everything behind that it could leave. It has even got the token.
+func TestUpIsClosedToItsAgents(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere nobody can tell who opens a connection")
+	}
+	_, err := exec.LookPath("curl")
+	require.NoError(t, err, "install curl: the agent of this test asks with it")
+	dir := t.TempDir()
+	address, plainly, hidden := filepath.Join(dir, "address"), filepath.Join(dir, "plainly"), filepath.Join(dir, "hidden")
+	const ask = `curl -sS -i -H "Authorization: Bearer $(cat %[1]s.token)" $(cat %[1]s)/api/v1/namespaces > %[2]s`
+	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(
+		claudesim.Bash("sh "+script(t, fmt.Sprintf(ask, address, plainly))),
+		claudesim.Bash("sh "+script(t, "env -i \"PATH=$PATH\" setsid sh -c '("+fmt.Sprintf(ask, address, hidden)+") & wait'")),
+		claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
+	require.NoError(t, err)
+	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
+		"CLAUDEOPS_TIER1_TOOLS=Bash")
+
+	up := startUp(t, environ)
+	require.NoError(t, os.WriteFile(address, []byte(up.WebUI), 0o600))
+	token := settingsOf(t, environ).value(t, "TEMPORAL_API_KEY")
+	require.NoError(t, os.WriteFile(address+".token", []byte(token), 0o600))
+	require.Equal(t, http.StatusOK, fetch(t, http.MethodGet, up.WebUI+"/api/v1/namespaces", "Bearer "+token, "").status, "it is open to others")
+	ran := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "run", "--wait")
+	require.Equal(t, program.ExitOK, ran.code, ran.stderr)
+	for _, file := range []string{plainly, hidden} {
+		answer, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(answer), "403 Forbidden", file)
+		require.Contains(t, string(answer), "this Web UI is not for agents", file)
+	}
+
+	for _, url := range []string{up.WebUI, "http://" + up.Temporal} {
+		_, err := claudesim.Install(filepath.Dir(claude), claudesim.Play(claudesim.Always(
+			claudesim.Bash("curl -sS "+url+" "+token),
+			claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "its token is " + token}))))
+		require.NoError(t, err)
+		ran := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "run", "--wait", "--output", "json")
+		require.Equal(t, program.ExitOK, ran.code, ran.stderr)
+		var view chains.View
+		require.NoError(t, json.Unmarshal([]byte(ran.stdout), &view))
+		shown := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "chain", view.ID, "--output", "json")
+		require.NoError(t, json.Unmarshal([]byte(shown.stdout), &view))
+		require.NotEmpty(t, view.Calls, shown.stdout)
+		require.False(t, view.Calls[0].Allowed, "%s is shut to agents, whatever the policy grants", url)
+		require.Contains(t, view.Calls[0].Reason, "supervisor")
+		require.Contains(t, shown.stdout, "its token is [masked")
+		require.NotContains(t, shown.stdout, token)
+	}
+	up.interrupt(t)
+}
+
+// script writes a script, into which the guard does not look.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "script")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+// upProcess is `starter up` in a process of its own.
+type upProcess struct {
+	local.Running
+
+	command *exec.Cmd
+	// said is what it wrote to stderr, to be read when it has ended.
+	said *strings.Builder
+}
+
+func startUp(t *testing.T, environ []string) upProcess {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	up := upProcess{
+		command: exec.CommandContext(t.Context(), self, "up", "--port", "0", "--ui-port", "0", "--output", "json"),
+		said:    new(strings.Builder),
+	}
+	up.command.Env = append([]string{asStarter + "=1"}, environ...)
+	up.command.Stderr = io.MultiWriter(os.Stderr, up.said)
+	stdout, err := up.command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, up.command.Start())
+	t.Cleanup(func() { _ = up.command.Process.Kill() })
+	require.NoError(t, json.NewDecoder(stdout).Decode(&up.Running))
+	go func() { _, _ = io.Copy(io.Discard, stdout) }()
+	return up
+}
+
+// interrupt ends the process as Ctrl-C does and checks that it ends well.
+func (p upProcess) interrupt(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.command.Process.Signal(syscall.SIGINT))
+	require.NoError(t, p.command.Wait())
+}
+
+// TestUpPrintsTheLinkToPeopleOnly prints where everything is into a file and on a terminal.
+func TestUpPrintsTheLinkToPeopleOnly(t *testing.T) {
+	t.Parallel()
+	r := local.Running{Temporal: "127.0.0.1:7233", WebUI: "http://127.0.0.1:8233", StateDir: "/var/lib/it's"}
+	const link = "http://127.0.0.1:8233?token=secret"
+	for _, format := range []console.Format{console.Text, console.JSON} {
+		var kept strings.Builder
+		require.NoError(t, r.Print(&console.Console{Process: program.Process{Stdout: &kept}, Output: format}, link))
+		require.NotContains(t, kept.String(), "secret")
+		if format == console.Text {
+			require.Contains(t, kept.String(), `the link that opens it: CLAUDEOPS_STATE_DIR='/var/lib/it'\''s' starter env`)
+		}
+	}
+
+	screen, typed, err := pty.Open()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, errors.Join(typed.Close(), screen.Close())) })
+	require.NoError(t, r.Print(&console.Console{Process: program.Process{Stdout: typed}, Output: console.Text}, link))
+	seen := bufio.NewScanner(screen)
+	for range 2 {
+		require.True(t, seen.Scan())
+	}
+	require.Contains(t, seen.Text(), link)
+}
