@@ -77,7 +77,8 @@ func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	if input.Carried != nil {
 		return chain, nil
 	}
-	return chain, chain.loadPolicy(ctx)
+	err = chain.loadPolicy(ctx)
+	return chain, err
 }
 
 // loadPolicy takes the snapshot of the policy, and applies the limits of the input to it.
