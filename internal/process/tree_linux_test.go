@@ -426,7 +426,7 @@ func TestTreeCountsWhatItCannotKill(t *testing.T) {
 
 	err := worker.Run()
 
-	require.EqualError(t, err, "exit status 6")
+	require.EqualError(t, err, "exit status 6", stderr.String())
 	if _, missing := os.Stat(filepath.Join(dir, becameSuperuser)); missing != nil {
 		t.Skip("no program becomes its owner's on this file system")
 	}
