@@ -41,6 +41,8 @@ type WriteHandoffResult struct {
 	// Handoff is nil if the tier left none that can be used; Problem then says why.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
 	Problem string              `json:"problem,omitempty"`
+	// EndedAt is when the session ended, by the worker's clock.
+	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
 // WriteHandoff lets a tier that has concluded write its handoff, in a fork of its conversation and
@@ -56,7 +58,7 @@ func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (Writ
 	if err != nil {
 		return WriteHandoffResult{}, err
 	}
-	result := WriteHandoffResult{Report: report.Report}
+	result := WriteHandoffResult{Report: report.Report, EndedAt: now()}
 	result.Handoff, result.Problem = input.read(report)
 	return result, nil
 }

@@ -84,7 +84,12 @@ type RunTierResult struct {
 	Report escalation.Report `json:"report"`
 	// InFlight are the latest tool calls that had no result when the tier ended.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
+	// EndedAt is when the tier ended, by the worker's clock. The workflow's own clock would say another time after a reset.
+	EndedAt time.Time `json:"ended_at,omitzero"`
 }
+
+// now returns the time as records keep it: UTC, in milliseconds.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 // maxInFlight keeps the result small: the input of a call can have a few KB.
 const maxInFlight = 10
@@ -100,7 +105,8 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 		return t.attempt(agent, input, past, beats)
 	}
 	report, err := t.supervise(ctx, input.SessionID, work)
-	return RunTierResult{Report: report.Report, InFlight: report.InFlight[max(0, len(report.InFlight)-maxInFlight):]}, err
+	latest := report.InFlight[max(0, len(report.InFlight)-maxInFlight):]
+	return RunTierResult{Report: report.Report, InFlight: latest, EndedAt: now()}, err
 }
 
 // FindTranscriptInput is a conversation of agents in a directory; empty for the usual place.

@@ -85,12 +85,9 @@ func (c *chainRun) writeHandoff(
 		BudgetUSD:       session.BudgetUSD,
 	}, &written)
 	if unjudged != nil {
-		written.Report = *unjudged
-		written.Problem = fmt.Sprintf("%s left no handoff: %s", session.Tier, written.Report.Error)
+		written.Problem = fmt.Sprintf("%s left no handoff: %s", session.Tier, unjudged.Error)
 	}
-	session.Report = written.Report
-	session.EndedAt = workflow.Now(ctx)
-	return session, written
+	return sessionEnded(ctx, session, written.Report, written.EndedAt, unjudged), written
 }
 
 // decideHandoff returns the decision on the session that was to write the handoff to s. A person's request counts up to this

@@ -128,11 +128,22 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Open
 	var tiers *activities.Tiers
 	var result activities.RunTierResult
 	unjudged := c.sessions.run(ctx, session, tiers.RunTier, input, &result)
-	session.Report, c.sessions.inFlight = result.Report, result.InFlight
+	c.sessions.inFlight = result.InFlight
+	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged)
+}
+
+// sessionEnded returns a session with its report and its end. An agent that could not be judged has the report unjudged, and
+// ended now.
+func sessionEnded(
+	ctx workflow.Context, session escalation.Session, report escalation.Report, endedAt time.Time, unjudged *escalation.Report,
+) escalation.Session {
+	session.Report, session.EndedAt = report, endedAt
 	if unjudged != nil {
 		session.Report = *unjudged
 	}
-	session.EndedAt = workflow.Now(ctx)
+	if unjudged != nil || endedAt.IsZero() {
+		session.EndedAt = workflow.Now(ctx)
+	}
 	return session
 }
 

@@ -170,7 +170,7 @@ func TestFaultDiskFullForTheRecords(t *testing.T) {
 	require.NoError(t, err)
 	d.fill(t)
 	require.NoError(t, os.WriteFile(goOn, nil, 0o600))
-	requireWaiting(t, s, run, "CloseSession")
+	requireWaiting(t, s, run, "OpenSession") // which closes the record of Tier 1
 	said := lastFailure(t, s, run)
 	require.Contains(t, said, "full")
 	full := time.Now()
