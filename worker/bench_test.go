@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -88,11 +89,11 @@ func startPlant(b *testing.B, seconds int, environ ...string) *plant {
 	c, err := client.DialContext(b.Context(), client.Options{HostPort: server.Address(), Logger: log.NewStructuredLogger(logger)})
 	require.NoError(b, err)
 	b.Cleanup(c.Close)
-	p := &plant{b: b, client: c, worker: exec.CommandContext(b.Context(), program), cli: cli}
+	p := &plant{b: b, client: c, worker: exec.CommandContext(context.WithoutCancel(b.Context()), program), cli: cli} // b.Context ends before the cleanup
 	p.worker.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CLAUDEOPS_STATE_DIR=" + filepath.Join(dir, "state"), "CLAUDEOPS_WORK_DIR=" + b.TempDir(),
 		"CLAUDEOPS_CLAUDE=" + cli, "TEMPORAL_ADDRESS=" + server.Address(), "CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(b),
-		"CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=" + strconv.Itoa(manyChains),
+		"CLAUDEOPS_LOG_LEVEL=warn", "CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=" + strconv.Itoa(manyChains),
 	}, environ...)
 	p.worker.Stderr = b.Output()
 	require.NoError(b, p.worker.Start())
