@@ -41,7 +41,7 @@ type WriteHandoffResult struct {
 	// Handoff is nil if the tier left none that can be used; Problem then says why.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
 	Problem string              `json:"problem,omitempty"`
-	// EndedAt is when the session ended, by the worker's clock.
+	// EndedAt is the end of the session by the worker's clock.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 

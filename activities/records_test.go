@@ -84,6 +84,22 @@ func TestRecords(t *testing.T) {
 	require.Equal(t, []escalation.Event{event, event, event}, store.events)
 }
 
+// TestOpenSessionClosesTheOneBefore has the end of a session stored with the next one, also if that is refused.
+func TestOpenSessionClosesTheOneBefore(t *testing.T) {
+	t.Parallel()
+	closing := &activities.CloseSessionInput{SessionID: "before", Events: []escalation.Event{{Key: "run/1"}}}
+	input := activities.OpenSessionInput{
+		Session: escalation.Session{SessionID: "next"}, Events: []escalation.Event{{Key: "run/2"}}, Closing: closing,
+	}
+	for _, refusal := range []string{"", "a cooldown"} {
+		store := &fakeRecorder{refuse: refusal}
+		_, err := (&activities.Records{Store: store}).OpenSession(t.Context(), input)
+		require.NoError(t, err)
+		require.Equal(t, []string{"before"}, store.closed)
+		require.Equal(t, []escalation.Event{{Key: "run/1"}, {Key: "run/2"}}, store.events)
+	}
+}
+
 func TestRecordsOfARefusedSession(t *testing.T) {
 	t.Parallel()
 	store := &fakeRecorder{refuse: "all is spent"}

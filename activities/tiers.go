@@ -84,7 +84,7 @@ type RunTierResult struct {
 	Report escalation.Report `json:"report"`
 	// InFlight are the latest tool calls that had no result when the tier ended.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
-	// EndedAt is when the tier ended, by the worker's clock. The workflow's own clock would say another time after a reset.
+	// EndedAt is the end of the tier by the worker's clock. It stays the same after a reset, unlike the workflow's clock.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 

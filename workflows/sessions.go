@@ -263,7 +263,7 @@ func (s *sessions) flush(ctx workflow.Context) error {
 	}
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	recording := withRecords(disconnected, "close record: "+s.closing.SessionID)
+	recording := withRecords(disconnected, "close record: "+summarize(*s.log.chain.Last()))
 	var records *activities.Records
 	if err := workflow.ExecuteActivity(recording, records.CloseSession, *s.closing).Get(recording, nil); err != nil {
 		return err

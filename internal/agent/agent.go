@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// ReportTime is how long an interrupted session needs, beyond the grace of its agent, to archive its conversation and to
+// ReportTime is the time that an interrupted session needs, beyond the grace of its agent, to archive its conversation and to
 // tell Temporal how it ended.
 const ReportTime = 10 * time.Second
 

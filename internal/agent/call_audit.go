@@ -32,7 +32,7 @@ type callAudit struct {
 	known map[string]bool
 }
 
-// auditLimit is how long an agent waits until its call is recorded. If the records are away, the call is recorded together
+// auditLimit bounds the time that an agent waits until its call is recorded. If the records are away, the call is recorded together
 // with a later one.
 const auditLimit = 5 * time.Second
 

@@ -159,7 +159,7 @@ func TestGateIsAnsweredByTheLink(t *testing.T) {
 	up.interrupt(t)
 }
 
-// clientSettings is what `starter env` prints for machines.
+// clientSettings is the JSON output of `starter env`.
 type clientSettings struct{ local.ClientSettings }
 
 func settingsOf(t *testing.T, environ []string) clientSettings {

@@ -153,7 +153,7 @@ func ToolsInFlight() *activities.TierProgress {
 	}
 }
 
-// HostileFailure is why an attempt ended, in the words of an agent.
+// HostileFailure is the error of an attempt, in the words of an agent.
 const HostileFailure = "the API call failed: Connection refused\x1b]0;owned\x07\x1b[2J\r\nby the agent"
 
 // Climbed is a chain through all tiers, with a detour for a conversation that was gone.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal is where a person types and reads.
+// Terminal is the terminal of the person who runs the command.
 type Terminal struct {
 	in, out *os.File
 }
