@@ -1,7 +1,8 @@
 # Usage: sh soak.sh REPORT [TEST FLAG...]
 #
-# Runs the soak tests, one after the other, and whole chains under the race detector. Keeps all that they
-# print in REPORT, prints their figures in one block at the end, and fails if a test has failed.
+# Runs the soak tests, one after the other, then on every pinned CLI what make test runs on the newest only, then
+# whole chains under the race detector. Keeps all that they print in REPORT, prints their figures in one block at the
+# end, and fails if a test has failed.
 set -u
 report=$1
 shift
@@ -16,6 +17,10 @@ echo "soak: takes about half an hour; watch $report"
 packages=$(sh "$(dirname "$0")/packages.sh" TestSoak) || exit 1
 # shellcheck disable=SC2086 # a list of packages
 run -tags soak -timeout 80m -run '^TestSoak' $packages "$@"
+run -tags soak -timeout 20m -run '^TestContract(Continuity|Handoff)$' ./internal/supervisor
+chains=$(sh "$(dirname "$0")/tests.sh" forRealCLIs internal/supervisor) || exit 1
+run -tags soak -timeout 20m -run "$chains" -skip '^TestSoak' ./internal/supervisor
+run -tags soak -timeout 20m -run '^TestRealCLICorpus$' ./internal/hook
 run -race -timeout 20m -run '^TestChains$' ./internal/supervisor
 
 echo "== Figures"

@@ -27,8 +27,8 @@ type toolCalls struct {
 	tasks map[string]*toolCall // commands that run as tasks, by task
 	// mask masks secrets in all that is kept.
 	mask *redact.Redactor
-	// frozen is set when the CLI is being stopped. From then on its reports on calls are ignored, because they are wrong: it
-	// reports an interrupted command as rejected, though the command ran.
+	// frozen is set when the CLI is being stopped. From then on its reports of failed calls and ended tasks are ignored,
+	// because they are wrong: it reports an interrupted command as rejected, though the command ran.
 	frozen bool
 }
 
@@ -87,10 +87,11 @@ func encodeJSON(value any) json.RawMessage {
 	return bytes.TrimSpace(text.Bytes())
 }
 
-// end records the result of a call.
+// end records the result of a call. A call that fails once the CLI was told to stop stays in flight: the stop has
+// interrupted it. One that succeeds had ended before.
 func (t *toolCalls) end(id string, failed bool) {
 	call := t.byID[id]
-	if call == nil || t.frozen {
+	if call == nil || t.frozen && failed {
 		return
 	}
 	call.status = ToolDone

@@ -39,8 +39,8 @@ type observation struct {
 	Transcripts  map[string]string
 	Asked        []requestView
 
-	// late means that the CLI had too little time to end normally after its signal. It then ends before it has
-	// printed everything.
+	// late means that the CLI had too little time to end normally after its signal. It may then end before it has
+	// printed everything. Runs that took long and runs that printed only the beginning count as late.
 	late bool
 }
 

@@ -285,7 +285,7 @@ func TestRealCLICharges(t *testing.T) {
 func TestRealCLICorpus(t *testing.T) {
 	t.Parallel()
 	const each = 26
-	for _, version := range simtest.Versions(t) {
+	for _, version := range simtest.NewestVersions(t) {
 		for _, tier := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s/tier %d", version, tier), func(t *testing.T) {
 				t.Parallel()

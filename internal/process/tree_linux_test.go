@@ -512,7 +512,7 @@ func freezer(t *testing.T) (freeze func(pids []int), thaw func()) {
 	}, thaw
 }
 
-// TestTreeOfAnUnprivilegedUser runs the other tests as a user with no rights.
+// TestTreeOfAnUnprivilegedUser runs the other short tests as a user with no rights.
 func TestTreeOfAnUnprivilegedUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -522,7 +522,7 @@ func TestTreeOfAnUnprivilegedUser(t *testing.T) {
 		t.Skip("runs the tests of this package once more; not with -short")
 	}
 	dir := testsForNobody(t, 0o750)
-	tests := exec.CommandContext(t.Context(), filepath.Join(dir, "tests"), "-test.timeout=10m", "-test.parallel=8")
+	tests := exec.CommandContext(t.Context(), filepath.Join(dir, "tests"), "-test.timeout=10m", "-test.parallel=8", "-test.short")
 	tests.Dir = dir
 	tests.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
 	tests.SysProcAttr = asNobody()

@@ -14,12 +14,12 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TestContractContinuity runs every case on the stand-in and on the real CLI of each release, as
-// whole chains, and demands that a chain could not tell them apart.
+// TestContractContinuity runs every case as whole chains, on the stand-in and on the real CLI, and demands that a chain
+// could not tell them apart. Like forRealCLIs, it runs on the newest release, and in `make soak` on all.
 func TestContractContinuity(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
-	for _, version := range simtest.Versions(t) {
+	for _, version := range simtest.NewestVersions(t) {
 		for name, c := range continuityCases() {
 			t.Run(simtest.Number(t, version)+"/"+name, func(t *testing.T) {
 				t.Parallel()

@@ -19,16 +19,6 @@ import (
 
 // These tests kill workers of the real CLI and take their hosts away. Only the model is scripted.
 
-func forRealCLIs(t *testing.T, test func(t *testing.T, version claudesim.Version, cli string)) {
-	t.Parallel()
-	for _, version := range simtest.Versions(t) {
-		t.Run(simtest.Number(t, version), func(t *testing.T) {
-			t.Parallel()
-			test(t, version, simtest.RealCLI(t, version))
-		})
-	}
-}
-
 // TestFaultRealCLIWorkerKilled kills a worker in the middle of a tool call.
 func TestFaultRealCLIWorkerKilled(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, version claudesim.Version, cli string) {

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
@@ -267,5 +268,16 @@ func requireSandbox(t *testing.T, sessions ...escalation.Session) {
 			t.Skip(session.Sandbox)
 		}
 		require.True(t, strings.HasPrefix(session.Sandbox, landlock), session.Sandbox)
+	}
+}
+
+// forRealCLIs runs a test on the newest real CLI. `make soak` runs it on all.
+func forRealCLIs(t *testing.T, test func(t *testing.T, version claudesim.Version, cli string)) {
+	t.Parallel()
+	for _, version := range simtest.NewestVersions(t) {
+		t.Run(simtest.Number(t, version), func(t *testing.T) {
+			t.Parallel()
+			test(t, version, simtest.RealCLI(t, version))
+		})
 	}
 }

@@ -26,17 +26,10 @@ import (
 // CLI, a real Temporal server. Only the model is scripted: Tier 1 looks with curl and
 // escalates, Tier 2 runs the restart script, looks again and concludes.
 func TestEndToEndRealInput(t *testing.T) {
-	t.Parallel()
-	for _, version := range simtest.Versions(t) {
-		t.Run(simtest.Number(t, version), func(t *testing.T) {
-			t.Parallel()
-			testRealInput(t, version)
-		})
-	}
+	forRealCLIs(t, testRealInput)
 }
 
-func testRealInput(t *testing.T, version claudesim.Version) {
-	cli := simtest.RealCLI(t, version)
+func testRealInput(t *testing.T, version claudesim.Version, cli string) {
 	_, err := exec.LookPath("curl")
 	require.NoError(t, err, "the test needs curl: install it")
 	workDir := t.TempDir()
@@ -229,23 +222,18 @@ func (s transcriptSnapshot) requireUnchanged(t *testing.T, sessionID string) {
 // TestEndToEndVerdictRepaired lets the model end without its verdict: the real CLI nudges
 // it once by itself, then the supervisor asks again, in the same conversation.
 func TestEndToEndVerdictRepaired(t *testing.T) {
-	t.Parallel()
-	for _, version := range simtest.Versions(t) {
-		t.Run(simtest.Number(t, version), func(t *testing.T) {
-			t.Parallel()
-			cli := simtest.RealCLI(t, version)
-			api := simtest.StartAPI(t, claudesim.Play(
-				claudesim.On(claudesim.Match{Prompt: "verdict of this session is missing"}, claudesim.Conclude(allWell())),
-				claudesim.Always(claudesim.Say("All is well, I would say."))))
-			s := startSite(t, startTemporal(t), environment(t, cli, "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key"))
-			chain, err := s.finish(s.start(nil))
-			require.NoError(t, err)
-			require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, "%s %+v", chain.Reason, chain.Last().Verdict)
-			require.Len(t, chain.Sessions, 1, "both are one session")
-			requireRecorded(t, s, chain)
-			requests := api.Requests()
-			require.Len(t, requests[len(requests)-1].Prompts(), 2)
-			require.False(t, requests[len(requests)-1].Offers("Bash"), "it was to do no further work")
-		})
-	}
+	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
+		api := simtest.StartAPI(t, claudesim.Play(
+			claudesim.On(claudesim.Match{Prompt: "verdict of this session is missing"}, claudesim.Conclude(allWell())),
+			claudesim.Always(claudesim.Say("All is well, I would say."))))
+		s := startSite(t, startTemporal(t), environment(t, cli, "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key"))
+		chain, err := s.finish(s.start(nil))
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, "%s %+v", chain.Reason, chain.Last().Verdict)
+		require.Len(t, chain.Sessions, 1, "both are one session")
+		requireRecorded(t, s, chain)
+		requests := api.Requests()
+		require.Len(t, requests[len(requests)-1].Prompts(), 2)
+		require.False(t, requests[len(requests)-1].Offers("Bash"), "it was to do no further work")
+	})
 }

@@ -1,0 +1,15 @@
+//go:build soak
+
+package simtest
+
+import (
+	"testing"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+)
+
+// NewestVersions returns all of Versions: this is the build for `make soak`.
+func NewestVersions(t testing.TB) []claudesim.Version {
+	t.Helper()
+	return Versions(t)
+}
