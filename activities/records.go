@@ -14,7 +14,7 @@ type Admissions interface {
 	// is already stored, by SessionID, is returned as it is. The time of the decision is the
 	// session's StartedAt.
 	OpenSession(ctx context.Context, session escalation.Session, request escalation.AdmissionRequest,
-		policy escalation.Policy) (escalation.Opening, error)
+		policy escalation.Policy) (escalation.AdmissionResult, error)
 	// Review tells what OpenSession would decide at the request's time, and changes nothing.
 	Review(ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy) (escalation.Admission, error)
 	// ReleaseServices lets other chains repair what this one has repaired.
@@ -53,15 +53,15 @@ type OpenSessionInput struct {
 
 // OpenSession admits a session and stores it, before its process starts. Before that it closes the session before, if there
 // is one to close. The events are stored whether the session is admitted or not.
-func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (escalation.Opening, error) {
+func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (escalation.AdmissionResult, error) {
 	if input.Closing != nil {
 		if err := r.CloseSession(ctx, *input.Closing); err != nil {
-			return escalation.Opening{}, err
+			return escalation.AdmissionResult{}, err
 		}
 	}
 	opening, err := r.Store.OpenSession(ctx, input.Session, input.Request, input.Policy)
 	if err != nil {
-		return escalation.Opening{}, r.translate(fmt.Errorf("open the record of session %s: %w", input.Session.SessionID, err))
+		return escalation.AdmissionResult{}, r.translate(fmt.Errorf("open the record of session %s: %w", input.Session.SessionID, err))
 	}
 	return opening, r.appendEvents(ctx, input.Session.ChainID, input.Events)
 }

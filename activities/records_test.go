@@ -28,13 +28,13 @@ var _ activities.Recorder = (*fakeRecorder)(nil)
 
 func (f *fakeRecorder) OpenSession(
 	_ context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (escalation.Opening, error) {
+) (escalation.AdmissionResult, error) {
 	session.ID, session.Sequence = 18, 1
 	admission, err := f.Review(context.Background(), request, policy)
 	if !admission.Granted {
-		return escalation.Opening{Refusal: &admission}, err
+		return escalation.AdmissionResult{Refusal: &admission}, err
 	}
-	return escalation.Opening{Session: session}, err
+	return escalation.AdmissionResult{Session: session}, err
 }
 
 func (f *fakeRecorder) Review(context.Context, escalation.AdmissionRequest, escalation.Policy) (escalation.Admission, error) {

@@ -45,6 +45,8 @@ type Tiers struct {
 	Briefs func(tier escalation.Tier) string
 	// Host names this machine in records.
 	Host string
+	// Version is the version of this program, in records.
+	Version string
 }
 
 // RunTierInput is one tier to run.
@@ -56,6 +58,8 @@ type RunTierInput struct {
 	Services  []string          `json:"services,omitempty"`
 	// Request is what the operator asked for.
 	Request string `json:"request,omitempty"`
+	// Issue is the one problem that the chain is to repair; empty if it is not limited to one.
+	Issue string `json:"issue,omitempty"`
 	// Guidance is what a person added when asking for this tier.
 	Guidance string `json:"guidance,omitempty"`
 	// Recheck says that the tier only looks at Services again, after a wait.
@@ -146,7 +150,7 @@ func (t *Tiers) supervise(
 	}
 	report.Report = past.Spent.Then(report.Report)
 	report.Attempts = int(activity.GetInfo(ctx).Attempt)
-	report.Host = t.Host
+	report.Host, report.WorkerVersion = t.Host, t.Version
 	failures := past.Failures
 	if err != nil && !handsOver(err) {
 		failures++
@@ -271,7 +275,7 @@ func callsOf(inFlight []ToolCall) []prompts.Call {
 func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) (string, error) {
 	launch := prompts.Launch{
 		Tier: input.Tier, From: input.ParentTier, Policy: input.Policy,
-		Services: input.Services, Request: input.Request, Guidance: input.Guidance, Recheck: input.Recheck,
+		Services: input.Services, Request: input.Request, Issue: input.Issue, Guidance: input.Guidance, Recheck: input.Recheck,
 		CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile), Brief: t.permissions(input.Tier, input.Policy.DryRun),
 	}
 	if input.Continues {

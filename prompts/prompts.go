@@ -25,6 +25,8 @@ type Launch struct {
 	Services []string
 	// Request is what the person who started the chain asked for, in that person's words.
 	Request string
+	// Issue is the one problem that the session is to repair, in the words of the agent that found it.
+	Issue string
 	// Guidance is what a person added when the chain was escalated or continued.
 	Guidance string
 	// Recheck says that the session only looks again, after a wait, at Services.
@@ -150,6 +152,7 @@ type view struct {
 	DryRun   bool
 
 	Services []string
+	Issue    string
 	Request  string
 	Guidance string
 	Handoff  string
@@ -176,6 +179,7 @@ func newView(launch Launch) (view, error) {
 		Tier:     int(launch.Tier),
 		DryRun:   launch.Policy.DryRun,
 		Services: nonBlank(launch.Services),
+		Issue:    strings.TrimSpace(launch.Issue),
 		Request:  strings.TrimSpace(launch.Request),
 		Guidance: strings.TrimSpace(launch.Guidance),
 		Handoff:  strings.TrimSpace(launch.Handoff),

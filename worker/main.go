@@ -27,7 +27,7 @@ const help = `Worker runs escalation chains and their Claude agents on a Tempora
 SIGTERM: then running agents may finish for a while (CLAUDEOPS_DRAIN_TIMEOUT), and the rest is handed over.
 A second signal ends it at once.
 
-It takes no arguments. It is configured by CLAUDEOPS_ variables, which ` + "`starter config`" + ` and
+It takes no arguments but --help and --version. It is configured by CLAUDEOPS_ variables, which ` + "`starter config`" + ` and
 docs/configuration.md list, and finds Temporal by Temporal's own settings: TEMPORAL_ADDRESS,
 TEMPORAL_NAMESPACE, temporal.toml; without an address, the ` + "`starter up`" + ` on its state directory.
 ` + "`starter doctor`" + ` checks that all it needs is there.
@@ -41,10 +41,14 @@ Exit codes:
   2  the command line or the configuration is wrong; nothing was done
 `
 
-// execute works until ctx ends, or prints the help if the arguments ask for it, and returns the exit code.
+// execute works until ctx ends, or prints the help or the version if the argument asks for it. It returns the exit code.
 func execute(ctx context.Context, p program.Process) program.ExitCode {
-	if len(p.Args) > 0 && (p.Args[0] == "--help" || p.Args[0] == "-h") {
+	switch {
+	case len(p.Args) == 1 && (p.Args[0] == "--help" || p.Args[0] == "-h"):
 		_, _ = io.WriteString(p.Stdout, help)
+		return program.ExitOK
+	case len(p.Args) == 1 && p.Args[0] == "--version":
+		_, _ = fmt.Fprintln(p.Stdout, "worker", program.Version())
 		return program.ExitOK
 	}
 	err := run(ctx, p)
@@ -75,7 +79,9 @@ func run(ctx context.Context, p program.Process) (err error) {
 	if err != nil {
 		return fmt.Errorf("find this host's name: %w", err)
 	}
-	s, err := supervisor.New(ctx, cfg, supervisor.Environment{Environ: p.Environ, Host: host, Logger: logger})
+	s, err := supervisor.New(ctx, cfg, supervisor.Environment{
+		Environ: p.Environ, Host: host, Version: program.Version(), Logger: logger,
+	})
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,8 @@ func TestArguments(t *testing.T) {
 	}{
 		"help":          {args: []string{"--help"}, code: program.ExitOK, stdout: help},
 		"short help":    {args: []string{"-h"}, code: program.ExitOK, stdout: help},
-		"a flag":        {args: []string{"--version"}, code: program.ExitUsage, stderr: "worker: it takes no arguments, and was given \"--version\" (see `worker --help`)\n"},
+		"version":       {args: []string{"--version"}, code: program.ExitOK, stdout: "worker " + program.Version() + "\n"},
+		"a flag":        {args: []string{"--tier"}, code: program.ExitUsage, stderr: "worker: it takes no arguments, and was given \"--tier\" (see `worker --help`)\n"},
 		"a word":        {args: []string{"up\x1b[2J"}, code: program.ExitUsage, stderr: "worker: it takes no arguments, and was given \"up\\x1b[2J\" (see `worker --help`)\n"},
 		"an empty one":  {args: []string{""}, code: program.ExitUsage, stderr: "worker: it takes no arguments, and was given \"\" (see `worker --help`)\n"},
 		"not only help": {args: []string{"-v", "--help"}, code: program.ExitUsage, stderr: "worker: it takes no arguments, and was given \"-v\" (see `worker --help`)\n"},

@@ -18,8 +18,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// goOnAnew runs the chain in w until it goes on in a new run, and returns the input of that.
-func (w *world) goOnAnew(t *testing.T, input workflows.ChainInput) (workflows.ChainInput, int) {
+// continueAsNew runs the chain in w until it goes on in a new run, and returns the input of that.
+func (w *world) continueAsNew(t *testing.T, input workflows.ChainInput) (workflows.ChainInput, int) {
 	t.Helper()
 	_, err := w.run(t, input)
 	var anew *workflow.ContinueAsNewError
@@ -53,7 +53,7 @@ func savedAtAGate(t *testing.T) (workflows.ChainInput, *world) {
 	w.policy.ChainBudgetUSD = 5
 	w.inFlight = []activities.ToolCall{{Number: 3, Name: "Bash", Input: "docker restart web", State: activities.ToolRunning}}
 	w.longHistory(70 * time.Minute)
-	saved, _ := w.goOnAnew(t, workflows.ChainInput{Actor: "ben", Prompt: "the shop is slow", Services: []string{"web"}})
+	saved, _ := w.continueAsNew(t, workflows.ChainInput{Actor: "ben", Prompt: "the shop is slow", Services: []string{"web"}})
 	require.Equal(t, 1, saved.Carried.Reminded)
 	return saved, w
 }
@@ -186,7 +186,7 @@ func TestChainOfManyGates(t *testing.T) {
 			break
 		}
 		var size int
-		input, size = w.goOnAnew(t, input)
+		input, size = w.continueAsNew(t, input)
 		most = max(most, size)
 		sessions += len(w.ran)
 		state := input.Carried.State
@@ -233,7 +233,7 @@ func TestAnswerIsTakenAlong(t *testing.T) {
 			w.recordTakes = time.Minute
 			w.longHistory(10 * time.Second)
 			send(w)
-			saved, _ := w.goOnAnew(t, workflows.ChainInput{})
+			saved, _ := w.continueAsNew(t, workflows.ChainInput{})
 			require.NotNil(t, saved.Carried.State.Gates[0].Answer)
 
 			again := continuedWorld(t, concludes(escalation.VerdictResolved, 0.5))
@@ -365,7 +365,7 @@ func TestChainWithSomethingUnderWayDoesNotGoOnAnew(t *testing.T) {
 	people.fail = errAway
 	w.policy.Gate.Remind = []escalation.Duration{escalation.Duration(20 * time.Minute), escalation.Duration(4 * time.Hour)}
 	w.longHistory(0)
-	saved, _ := w.goOnAnew(t, workflows.ChainInput{})
+	saved, _ := w.continueAsNew(t, workflows.ChainInput{})
 	require.Equal(t, 1, saved.Carried.Reminded, "the first reminder was on its way when the opening was given up")
 	waited := saved.Carried.State.Events[len(saved.Carried.State.Events)-1].At.Sub(saved.Carried.State.Gates[0].OpenedAt)
 	require.GreaterOrEqual(t, waited, time.Hour, "only when all were given up")
@@ -380,7 +380,7 @@ func TestChainWithAVeryLongHistoryGoesOnAnew(t *testing.T) {
 	people := w.listen()
 	people.fail = errAway
 	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(10_000) }, time.Minute)
-	saved, _ := w.goOnAnew(t, workflows.ChainInput{})
+	saved, _ := w.continueAsNew(t, workflows.ChainInput{})
 	untold := messagesOf(w.events, escalation.EventNotNotified)
 	require.Equal(t, []string{"not everybody was told that a person is needed: the chain went on in a new run before everybody could be told"}, untold)
 	require.NotNil(t, saved.Carried.State.OpenGate())

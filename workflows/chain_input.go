@@ -9,11 +9,11 @@ import (
 	"io"
 	"regexp"
 	"strings"
-	"unicode"
 
 	"github.com/google/uuid"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // maxPromptBytes keeps an input well below Temporal's limit of 2 MB for one payload.
@@ -31,6 +31,9 @@ type ChainInput struct {
 	StartTier escalation.Tier `json:"start_tier,omitempty"`
 	// Prompt is what the operator asks for, in addition to the tier's own prompt.
 	Prompt string `json:"prompt,omitempty"`
+	// Issue is the one problem that the chain is to repair, in the words of the agent that found it. A chain that splits gives
+	// each of its issues' chains its own.
+	Issue string `json:"issue,omitempty"`
 	// Services limits the chain to these services; all if empty.
 	Services []string `json:"services,omitempty"`
 	// DryRun suppresses escalation and holds the agent read-only. It can be switched on
@@ -112,8 +115,10 @@ func (in ChainInput) Validate() error {
 		}
 	}
 	// The limit is for its length in the history: JSON encodes some characters as six bytes.
-	if encoded, err := json.Marshal(in.Prompt); err != nil || len(encoded) > maxPromptBytes {
-		return fmt.Errorf("prompt has %d bytes as JSON, and at most %d are allowed", len(encoded), maxPromptBytes)
+	for _, text := range []struct{ name, value string }{{"prompt", in.Prompt}, {"issue", in.Issue}} {
+		if encoded, err := json.Marshal(text.value); err != nil || len(encoded) > maxPromptBytes {
+			return fmt.Errorf("%s has %d bytes as JSON, and at most %d are allowed", text.name, len(encoded), maxPromptBytes)
+		}
 	}
 	if err := escalation.CheckServices(in.Services); err != nil {
 		return fmt.Errorf("services: %w", err)
@@ -132,7 +137,7 @@ func (in ChainInput) validateModels() error {
 			continue
 		}
 		known++
-		if model == "" || len(model) > maxModelBytes || model[0] == '-' || strings.ContainsFunc(model, notGraphic) {
+		if model == "" || len(model) > maxModelBytes || model[0] == '-' || strings.Contains(model, " ") || !plaintext.IsLine(model) {
 			return fmt.Errorf("models: %q for %s is not the name of a model", clip(model), tier)
 		}
 	}
@@ -146,14 +151,11 @@ func (in ChainInput) validateModels() error {
 const maxRepositoryBytes = 4096
 
 func (in ChainInput) validateRepository() error {
-	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
-	if len(in.Repository) > maxRepositoryBytes || strings.ContainsFunc(in.Repository, unprintable) {
+	if len(in.Repository) > maxRepositoryBytes || !plaintext.IsLine(in.Repository) {
 		return fmt.Errorf("repository %q is not the path of a directory", clip(in.Repository))
 	}
 	return nil
 }
-
-func notGraphic(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 
 func (in ChainInput) validateResume() error {
 	if in.ResumeFrom == nil {

@@ -36,7 +36,7 @@ type Carried struct {
 	Reminded int  `json:"reminded,omitempty"`
 	Detached bool `json:"detached,omitempty"`
 	// Order is the tier that a person asked for at the gate, if somebody did.
-	Order *EscalateSignal `json:"order,omitempty"`
+	Request *EscalateSignal `json:"request,omitempty"`
 	// Told are the kinds of the notifications that people got.
 	Told []escalation.NotificationKind `json:"told,omitempty"`
 }
@@ -59,7 +59,7 @@ type CarriedStep struct {
 	Left           []activities.ToolCall `json:"left,omitempty"`
 	Handoff        *escalation.Handoff   `json:"handoff,omitempty"`
 	Asked          bool                  `json:"asked,omitempty"`
-	Floor          escalation.Tier       `json:"floor,omitempty"`
+	MinTier        escalation.Tier       `json:"min_tier,omitempty"`
 	Refused        bool                  `json:"refused,omitempty"`
 	PassesCooldown bool                  `json:"passes_cooldown,omitempty"`
 	PassesLimit    bool                  `json:"passes_limit,omitempty"`
@@ -71,7 +71,7 @@ func (s step) carry() CarriedStep {
 	return CarriedStep{
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
 		TranscriptLost: s.transcriptLost, CutOff: s.cutOff, Left: s.left, Handoff: s.handoff,
-		Asked: s.asked, Floor: s.floor, Refused: s.refused,
+		Asked: s.asked, MinTier: s.minTier, Refused: s.refused,
 		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit,
 	}
 }
@@ -82,7 +82,7 @@ func (s CarriedStep) step() step {
 		action: stepGate,
 		tier:   s.Tier, purpose: s.Purpose, parent: s.Parent, resumeFailed: s.ResumeFailed,
 		transcriptLost: s.TranscriptLost, cutOff: s.CutOff, left: s.Left, handoff: s.Handoff,
-		asked: s.Asked, floor: s.Floor, refused: s.Refused,
+		asked: s.Asked, minTier: s.MinTier, refused: s.Refused,
 		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit,
 	}
 }
@@ -109,7 +109,7 @@ func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	input := c.input
 	input.Carried = &Carried{
 		Policy: *c.policy, Directory: c.sessions.directory, State: trimmed(c.log.chain), Step: at.carry(), InFlight: c.sessions.inFlight,
-		Reminded: c.gates.reminded, Detached: c.parent.detached, Order: c.requests.pending, Told: c.people.before,
+		Reminded: c.gates.reminded, Detached: c.parent.detached, Request: c.requests.pending, Told: c.people.before,
 	}
 	workflow.GetLogger(ctx).Info("the history is long: the chain continues as new", "gate", c.gates.latest().ID)
 	return workflow.NewContinueAsNewError(ctx, ChainWorkflow, input)
@@ -121,7 +121,7 @@ func (c *Carried) chainRun(input ChainInput) *chainRun {
 	*chain.policy = c.Policy
 	chain.sessions.directory, chain.sessions.inFlight = c.Directory, c.InFlight
 	chain.gates.reminded, chain.parent.detached = c.Reminded, c.Detached
-	chain.requests.pending, chain.people.before = c.Order, c.Told
+	chain.requests.pending, chain.people.before = c.Request, c.Told
 	return chain
 }
 

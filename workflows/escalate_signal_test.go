@@ -104,7 +104,7 @@ func TestEscalateSignalIsTheContract(t *testing.T) {
 	require.Equal(t, workflows.EscalateSignal{ToTier: 3, Reason: "r", Guidance: "g", Force: true}, signal)
 }
 
-// TestEscalateSignalThatIsNoJSON is dropped without harm.
+// TestEscalateSignalThatIsNoJSON leaves an event and does no harm.
 func TestEscalateSignalThatIsNoJSON(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictHealthy, 0.01))
@@ -113,6 +113,48 @@ func TestEscalateSignalThatIsNoJSON(t *testing.T) {
 	result, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeHealthy, result.Outcome)
+	requireUnreadable(t, result, workflows.EscalateSignalName)
+}
+
+// requireUnreadable checks that one event tells of a signal that could not be read.
+func requireUnreadable(t *testing.T, chain escalation.Chain, signal string) {
+	t.Helper()
+	count := 0
+	for _, event := range chain.Events {
+		if event.Message == "signal "+signal+" is refused: its payload cannot be read; send one JSON object" {
+			require.Equal(t, escalation.SeverityWarning, event.Severity)
+			count++
+		}
+	}
+	require.Equal(t, 1, count, "%+v", chain.Events)
+}
+
+// TestEscalateSignalThatIsNoJSONDuringAWait does not make the chain deaf: the timer and cancellation still count.
+func TestEscalateSignalThatIsNoJSONDuringAWait(t *testing.T) {
+	t.Parallel()
+	for name, cancel := range map[string]bool{"the timer": false, "cancellation": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := patient(newWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictEscalate, 0.02),
+				concludes(escalation.VerdictResolved, 0.50)))
+			slot := w.env.Now().Add(10 * time.Hour)
+			w.facts = coolingUntil(func() time.Time { return slot })
+			w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(workflows.EscalateSignalName, []byte("to tier 2")) }, time.Hour)
+			want := escalation.OutcomeResolved
+			if cancel {
+				w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 2*time.Hour)
+				want = escalation.OutcomeAborted
+			}
+			result, err := w.run(t, workflows.ChainInput{})
+			if cancel {
+				result = w.query(t)
+			} else {
+				require.NoError(t, err)
+			}
+			require.Equal(t, want, result.Outcome)
+			requireUnreadable(t, result, workflows.EscalateSignalName)
+		})
+	}
 }
 
 // TestEscalateSignalEndsAWait passes the cooldown, or waits with a higher tier for its own.

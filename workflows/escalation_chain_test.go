@@ -149,26 +149,26 @@ func (w *world) answer(t *testing.T) {
 			return activities.LoadPolicyResult{Policy: w.policy}, nil
 		})
 	w.env.OnActivity("OpenSession", mock.Anything, mock.Anything).Maybe().After(w.openTakes).Return(
-		func(_ context.Context, input activities.OpenSessionInput) (escalation.Opening, error) {
+		func(_ context.Context, input activities.OpenSessionInput) (escalation.AdmissionResult, error) {
 			defer w.alone()()
 			if w.failOpen {
-				return escalation.Opening{}, errAway
+				return escalation.AdmissionResult{}, errAway
 			}
 			if input.Closing != nil {
 				if err := w.close(*input.Closing); err != nil {
-					return escalation.Opening{}, err
+					return escalation.AdmissionResult{}, err
 				}
 			}
 			w.events = append(w.events, input.Events...)
 			admission := w.admit(input.Request, input.Policy)
 			if !admission.Granted {
-				return escalation.Opening{Refusal: &admission}, nil
+				return escalation.AdmissionResult{Refusal: &admission}, nil
 			}
 			session := input.Session
 			session.ID, session.Sequence = int64(18+len(w.opened)), 1+len(w.opened)
 			session.BudgetUSD = admission.BudgetUSD
 			w.opened = append(w.opened, session)
-			return escalation.Opening{
+			return escalation.AdmissionResult{
 				Session: session, Services: input.Policy.Cooldowns.States(nil, input.Request.Services, input.Request.At),
 			}, nil
 		})

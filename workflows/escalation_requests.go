@@ -20,21 +20,19 @@ type escalationRequests struct {
 // receive takes in the signals that have arrived. Of several, the latest counts that is possible after a session of the tier
 // last; an impossible one leaves an event.
 func (r *escalationRequests) receive(ctx workflow.Context, last escalation.Tier) {
-	channel := workflow.GetSignalChannel(ctx, EscalateSignalName)
-	for {
-		var signal EscalateSignal
-		if !channel.ReceiveAsync(&signal) {
-			return
-		}
-		r.accept(ctx, signal, last)
-	}
+	receiveSignals(workflow.GetSignalChannel(ctx, EscalateSignalName),
+		func(signal EscalateSignal) { r.accept(ctx, signal, last) },
+		func() { r.refuse(ctx, errUnreadable) })
 }
+
+// errUnreadable refuses a signal whose payload cannot be decoded.
+var errUnreadable = errors.New("its payload cannot be read; send one JSON object")
 
 // accept is receive for one signal.
 func (r *escalationRequests) accept(ctx workflow.Context, signal EscalateSignal, last escalation.Tier) {
 	err := signal.Validate()
 	if err == nil {
-		err = escalation.CheckOrder(*r.policy, last, signal.ToTier)
+		err = escalation.CheckEscalationRequest(*r.policy, last, signal.ToTier)
 	}
 	if err == nil && signal.Force && r.policy.Gate.Restricts() {
 		err = errNameless
@@ -93,10 +91,8 @@ func (r *escalationRequests) await(ctx workflow.Context, timer workflow.Future, 
 	for over := false; !over && r.pending == nil; {
 		selector := workflow.NewSelector(ctx)
 		selector.AddFuture(timer, func(workflow.Future) { over = true })
-		selector.AddReceive(workflow.GetSignalChannel(ctx, EscalateSignalName), func(channel workflow.ReceiveChannel, _ bool) {
-			var signal EscalateSignal
-			channel.Receive(ctx, &signal)
-			r.accept(ctx, signal, waiting-1)
+		selector.AddReceive(workflow.GetSignalChannel(ctx, EscalateSignalName), func(workflow.ReceiveChannel, bool) {
+			r.receive(ctx, waiting-1)
 		})
 		selector.Select(ctx)
 	}

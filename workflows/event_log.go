@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // eventLog keeps the events of a workflow: the latest in what people see, and all in the records.
@@ -25,7 +26,7 @@ func (l *eventLog) add(ctx workflow.Context, event escalation.Event) {
 	// The run's ID is in the key because a reset repeats a part of the workflow: its events are new ones.
 	event.Key = fmt.Sprintf("%s/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, len(l.chain.Events)+1)
 	event.ChainID = l.chain.ID
-	event.Message = clipTo(event.Message, longestMessage(event.Kind))
+	event.Message = plaintext.Cut(event.Message, longestMessage(event.Kind))
 	event.At = workflow.Now(ctx)
 	if event.Severity == "" {
 		event.Severity = escalation.SeverityInfo

@@ -81,7 +81,7 @@ func (g *gates) open(ctx workflow.Context, request gateRequest) (bool, error) {
 // are refused. It returns nil if the workflow is cancelled.
 func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.Gate {
 	chain := &g.log.chain
-	opening := escalation.GateOpening{
+	opening := escalation.GateInput{
 		Number: chain.Earlier.Gates + len(chain.Gates) + 1, Before: chain.Gates,
 		Decision: request.decision, Tier: request.tier, Refused: request.refused,
 		Last: chain.Last(), Transcript: escalation.TranscriptReachable,
@@ -255,21 +255,18 @@ func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escala
 // open gate has arrived while it was open. Updates need no such care: the SDK validates and runs them in the workflow
 // task that delivers them.
 func (g *gates) receiveReplies(ctx workflow.Context) {
-	channel := workflow.GetSignalChannel(ctx, ResolveGate)
-	for {
-		var reply GateReply
-		if !channel.ReceiveAsync(&reply) {
+	refuse := func(message string) {
+		g.log.add(ctx, escalation.Event{
+			Kind: escalation.EventGateRefused, Severity: escalation.SeverityWarning, Message: "signal " + message,
+		})
+	}
+	receiveSignals(workflow.GetSignalChannel(ctx, ResolveGate), func(reply GateReply) {
+		if err := g.check(reply); err != nil {
+			refuse(DescribeRefusedReply(reply, err))
 			return
 		}
-		if err := g.check(reply); err != nil {
-			g.log.add(ctx, escalation.Event{
-				Kind: escalation.EventGateRefused, Severity: escalation.SeverityWarning,
-				Message: "signal " + DescribeRefusedReply(reply, err),
-			})
-			continue
-		}
 		g.accept(ctx, reply)
-	}
+	}, func() { refuse(fmt.Sprintf("%s is refused: %s", ResolveGate, errUnreadable)) })
 }
 
 // refuseLateReplies leaves an event for each answer that came as a signal while the workflow ended.

@@ -63,9 +63,9 @@ func TestGateAnswerBeforeANewRun(t *testing.T) {
 	require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
 }
 
-// TestGateOrderBeforeANewRun orders a tier right after the gate was answered: the next decision is
+// TestGateRequestBeforeANewRun requests a tier right after the gate was answered: the next decision is
 // what reads it, and that is one of this run.
-func TestGateOrderBeforeANewRun(t *testing.T) {
+func TestGateRequestBeforeANewRun(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut),
 		concludes(escalation.VerdictNeedsHuman, 0.03), concludes(escalation.VerdictResolved, 0.5))
@@ -80,9 +80,9 @@ func TestGateOrderBeforeANewRun(t *testing.T) {
 	require.Equal(t, "at once", w.ran[3].Guidance)
 }
 
-// TestOrderAfterAContinuationIsRefused orders a higher tier when the continuation of a session is not
+// TestRequestAfterAContinuationIsRefused requests a higher tier when the continuation of a session is not
 // admitted: that tier works in its own role, from what the session knew.
-func TestOrderAfterAContinuationIsRefused(t *testing.T) {
+func TestRequestAfterAContinuationIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut),
 		concludes(escalation.VerdictResolved, 0.5))
@@ -138,9 +138,9 @@ func TestFixPassesWhatWasRead(t *testing.T) {
 	require.Equal(t, []escalation.Rule{escalation.RuleDayBudget, escalation.RuleCooldown, escalation.RuleEscalationLimit}, rules)
 }
 
-// TestOrderPassesNoGate orders a tier where a gate would open, or with force, at which not everybody may
+// TestRequestPassesNoGate requests a tier where a gate would open, or with force, at which not everybody may
 // answer.
-func TestOrderPassesNoGate(t *testing.T) {
+func TestRequestPassesNoGate(t *testing.T) {
 	t.Parallel()
 	restricted := func(t *testing.T, first tierScript) *world {
 		t.Helper()
@@ -187,9 +187,9 @@ func TestOrderPassesNoGate(t *testing.T) {
 	})
 }
 
-// TestNamelessOrderDoesNotPassARefusedTier sends the order of a tier while the one before it is being
+// TestNamelessRequestDoesNotPassARefusedTier sends the request for a tier while the one before it is being
 // refused: it would get past the gate at which only one person may answer.
-func TestNamelessOrderDoesNotPassARefusedTier(t *testing.T) {
+func TestNamelessRequestDoesNotPassARefusedTier(t *testing.T) {
 	t.Parallel()
 	for name, approvers := range map[string][]string{"only anna may answer": {"anna"}, "everybody may": nil} {
 		t.Run(name, func(t *testing.T) {

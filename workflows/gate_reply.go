@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // GateReply is an escalation.GateAnswer as it arrives, by update or by signal.
@@ -24,7 +25,7 @@ func (r *GateReply) UnmarshalJSON(data []byte) error {
 // DescribeRefusedReply describes who answered what, and why it did not count.
 func DescribeRefusedReply(reply GateReply, why error) string {
 	const most = 60 // characters of what somebody has typed
-	short := func(text string) string { return clipTo(text, most) }
+	short := func(text string) string { return plaintext.Cut(text, most) }
 	return clip(fmt.Sprintf("%s of %q by %q at %q is refused: %s",
 		ResolveGate, short(string(reply.Action)), short(reply.Actor), short(reply.GateID), why))
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // describeGate describes an open gate in a line.
 func describeGate(gate escalation.Gate) string {
-	reason := clipTo(gate.Reason, 150) // so that the rest is not cut off where the line is short
+	reason := plaintext.Cut(gate.Reason, 150) // so that the rest is not cut off where the line is short
 	goOn := "no session can be continued: " + gate.NoContinuation
 	if from := gate.Continuation; from != nil {
 		goOn = fmt.Sprintf("session %s of %s (%s) can be continued", from.SessionID, from.Role, from.State)

@@ -2,12 +2,12 @@ package workflows
 
 import (
 	"fmt"
-	"strings"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // missingFromHandoff returns the fields that the tier before is asked for, because s starts from a handoff and the verdict
@@ -60,14 +60,14 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 		s.refused = true
 		return s.gated(decision), nil
 	case request != nil:
-		return s.ordered(c.requests.take()), nil
+		return s.requested(c.requests.take()), nil
 	}
 	return s, nil
 }
 
 // writeHandoff has the tier before write the handoff to s, and returns that session as it ended.
 func (c *chainRun) writeHandoff(
-	ctx workflow.Context, s step, opening escalation.Opening, missing []string,
+	ctx workflow.Context, s step, opening escalation.AdmissionResult, missing []string,
 ) (escalation.Session, activities.WriteHandoffResult) {
 	session := opening.Session
 	var tiers *activities.Tiers
@@ -94,11 +94,11 @@ func (c *chainRun) writeHandoff(
 // moment: then the tier starts from the verdict, if the handoff cannot be used.
 func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalation.Session, problem string) escalation.Decision {
 	c.requests.receive(ctx, s.tier-1)
-	var order escalation.Tier
+	var requested escalation.Tier
 	if c.requests.counts(ctx, escalation.DecideHandoff(session, problem, s.tier, 0)) {
-		order = c.requests.pending.ToTier
+		requested = c.requests.pending.ToTier
 	}
-	decision := escalation.DecideHandoff(session, problem, s.tier, order)
+	decision := escalation.DecideHandoff(session, problem, s.tier, requested)
 	if problem == "" || session.Status == escalation.SessionStopped {
 		return decision
 	}
@@ -114,14 +114,14 @@ func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalatio
 func describeCalls(calls []activities.ToolCall) []string {
 	lines := make([]string, 0, len(calls))
 	for _, call := range calls {
-		lines = append(lines, clip(strings.Join(strings.Fields(call.Name+": "+call.Input), " ")))
+		lines = append(lines, clip(plaintext.Compact(call.Name+": "+call.Input)))
 	}
 	return lines
 }
 
 // handoff returns the handoff to s: what the tier before has written, or else its verdict. What does not fit is left out, and
 // an event says so.
-func (c *chainRun) handoff(ctx workflow.Context, s step, opening escalation.Opening) *escalation.Handoff {
+func (c *chainRun) handoff(ctx workflow.Context, s step, opening escalation.AdmissionResult) *escalation.Handoff {
 	var handoff escalation.Handoff
 	if s.handoff != nil {
 		handoff = *s.handoff

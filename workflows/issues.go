@@ -116,6 +116,7 @@ func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issu
 		Trigger:    escalation.TriggerIssue,
 		StartTier:  issue.FirstTier(observer.Tier),
 		Prompt:     c.input.Prompt,
+		Issue:      issue.Summary,
 		Services:   issue.Services,
 		Repository: c.sessions.directory, // where the conversation is that it forks
 		Models:     c.input.Models,

@@ -86,6 +86,7 @@ func TestChainSplitsIntoItsIssues(t *testing.T) {
 	require.Equal(t, escalation.TierSafeRepair, first.StartTier)
 	require.Equal(t, result.Sessions[0].SessionID, first.ResumeFrom.SessionID, "it forks the observer's conversation")
 	require.Equal(t, "be quick", first.Prompt)
+	require.Equal(t, "issue 1", first.Issue)
 	require.InDelta(t, 1.00, first.BudgetUSD, 1e-9, "its share of what is left")
 	require.Equal(t, result.Events, s.events)
 }
@@ -168,7 +169,7 @@ func TestIssueTakesTheChainsInputAlong(t *testing.T) {
 
 	given, got := reflect.ValueOf(input), reflect.ValueOf(s.inputs[0])
 	ofItsOwn := []string{
-		"Trigger", "StartTier", "Services", "ResumeFrom", // of the issue
+		"Trigger", "StartTier", "Services", "ResumeFrom", "Issue", // of the issue
 		"BudgetUSD", // its share
 		"Force",     // is for the first tier only
 		"DryRun",    // splits into nothing

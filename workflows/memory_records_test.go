@@ -41,13 +41,13 @@ func (m *memoryRecords) wrong(format string, args ...any) {
 
 func (m *memoryRecords) OpenSession(
 	_ context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (escalation.Opening, error) {
+) (escalation.AdmissionResult, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	request.ChainID, request.Tier, request.Purpose, request.At = session.ChainID, session.Tier, session.Purpose, session.StartedAt
 	facts := m.facts(request, policy)
 	admission := escalation.Admit(policy, request, facts)
-	opening := escalation.Opening{Services: facts.Services}
+	opening := escalation.AdmissionResult{Services: facts.Services}
 	if !admission.Granted {
 		opening.Refusal = &admission
 		return opening, nil

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // notifier notifies people of what happens in a workflow. The workflow goes on meanwhile, and waits for the notifications
@@ -201,20 +201,5 @@ func listForPeople(services []string, most int) string {
 	return plain(strings.Join(services, ", "))
 }
 
-// harmless replaces what chat services turn into links, markup or mentions.
-var harmless = strings.NewReplacer("://", ": //", "[", "(", "]", ")", "<", "(", ">", ")", "@", "(at)",
-	"`", "'", "*", "·", "|", "/", "#", "No. ", "\\", "/")
-
 // plain returns an agent's words as one line of printable text without markup.
-func plain(text string) string {
-	printable := strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, text)
-	return clip(harmless.Replace(strings.Join(strings.Fields(printable), " ")))
-}
+func plain(text string) string { return clip(plaintext.ForChat(text)) }

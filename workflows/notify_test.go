@@ -167,7 +167,7 @@ func TestAChainThatBreaksOffIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictHealthy, 0.03))
 	people := w.listen()
-	w.env.OnActivity("OpenSession", mock.Anything, mock.Anything).Return(escalation.Opening{},
+	w.env.OnActivity("OpenSession", mock.Anything, mock.Anything).Return(escalation.AdmissionResult{},
 		temporal.NewNonRetryableApplicationError("the record is refused", activities.ErrorTypeRecords, nil))
 	_, err := w.run(t, workflows.ChainInput{})
 	require.Error(t, err)

@@ -55,7 +55,7 @@ func relay(ctx workflow.Context, request string) (escalation.Chain, error) {
 func relayTo(
 	ctx workflow.Context, agents *sessions, tier escalation.Tier, before *escalation.Session, request string,
 ) (escalation.Session, error) {
-	wanted := sessionRequest{tier: tier, context: escalation.ChooseContinuity(escalation.Situation{Parent: before}), origin: before}
+	wanted := sessionRequest{tier: tier, context: escalation.ChooseContinuity(escalation.ContinuityInput{Parent: before}), origin: before}
 	opening, err := agents.open(ctx, wanted)
 	if err != nil {
 		return escalation.Session{}, err
@@ -88,10 +88,10 @@ type keeper struct {
 
 func (k *keeper) OpenSession(
 	_ context.Context, session escalation.Session, _ escalation.AdmissionRequest, _ escalation.Policy,
-) (escalation.Opening, error) {
+) (escalation.AdmissionResult, error) {
 	session.ID = int64(len(k.opened) + 1)
 	k.opened = append(k.opened, session)
-	return escalation.Opening{Session: session}, nil
+	return escalation.AdmissionResult{Session: session}, nil
 }
 
 func (k *keeper) Review(context.Context, escalation.AdmissionRequest, escalation.Policy) (escalation.Admission, error) {

@@ -49,15 +49,15 @@ type sessionRequest struct {
 //
 // If the workflow is cancelled before the session is open, open withdraws the record and returns the error of ctx: no agent has
 // run.
-func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalation.Opening, error) {
+func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalation.AdmissionResult, error) {
 	if ctx.Err() != nil {
-		return escalation.Opening{}, cmp.Or(s.flush(ctx), ctx.Err())
+		return escalation.AdmissionResult{}, cmp.Or(s.flush(ctx), ctx.Err())
 	}
 	session := s.newSession(ctx, request)
 	recording := withOpening(ctx, "open record: "+summarize(session))
 	events := s.log.take()
 	var records *activities.Records
-	var opening escalation.Opening
+	var opening escalation.AdmissionResult
 	err := workflow.ExecuteActivity(recording, records.OpenSession, activities.OpenSessionInput{
 		Session: session, Request: s.admission(ctx, request), Policy: *s.policy, Events: events, Closing: s.closing,
 	}).Get(recording, &opening)
@@ -224,7 +224,7 @@ func spentSoFar(ctx workflow.Context, sessionID string) escalation.Report {
 
 // ended updates the visible state with a session that has ended. close records it.
 func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
-	session.Settle(session.Report)
+	session.SetReport(session.Report)
 	chain := &s.log.chain
 	*chain.Last() = session
 	chain.CostUSD = chain.Earlier.CostUSD + escalation.TotalCostUSD(chain.Sessions)

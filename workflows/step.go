@@ -43,10 +43,10 @@ type step struct {
 	handoff *escalation.Handoff
 	// asked says that the tier before was asked for a handoff.
 	asked bool
-	// floor is the tier that this recheck stands in for, after a wait; 0 if it is no recheck.
-	floor escalation.Tier
-	// order is the person's request that led to this step; nil if none did.
-	order *EscalateSignal
+	// minTier is the tier that this recheck stands in for, after a wait; 0 if it is no recheck.
+	minTier escalation.Tier
+	// request is the person's request that led to this step; nil if none did.
+	request *EscalateSignal
 	// continues is the interrupted session of this step that a person chose to continue; nil if none.
 	continues *escalation.Session
 	// refused says that the step has not run, because it was not admitted or its handoff cannot be used.
@@ -59,7 +59,7 @@ type step struct {
 func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	first := step{action: stepSession, tier: max(c.input.StartTier, escalation.TierObserve)}
 	if c.input.Force {
-		first.order = &EscalateSignal{ToTier: first.tier, Force: true}
+		first.request = &EscalateSignal{ToTier: first.tier, Force: true}
 	}
 	from := c.input.ResumeFrom
 	if from == nil {
@@ -101,8 +101,8 @@ func checkStart(policy escalation.Policy, input ChainInput) error {
 }
 
 // escalate returns the step that follows session, at a higher tier.
-func (s step) escalate(session escalation.Session, tier escalation.Tier, order *EscalateSignal) step {
-	return step{action: stepSession, tier: tier, parent: &session, order: order}
+func (s step) escalate(session escalation.Session, tier escalation.Tier, request *EscalateSignal) step {
+	return step{action: stepSession, tier: tier, parent: &session, request: request}
 }
 
 // handOff returns the same step without the conversation that the failed session could not resume.
@@ -118,24 +118,24 @@ func (s step) handOff(failed escalation.Session, left []activities.ToolCall) ste
 // lookAgain returns the step that follows a wait: a recheck, which finds out cheaply whether s is still needed. It returns s
 // itself if a person asked for it, or if it follows no session.
 func (s step) lookAgain() step {
-	if s.parent == nil || s.order != nil {
+	if s.parent == nil || s.request != nil {
 		s.action = stepSession
 		return s
 	}
-	return step{action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck, parent: s.parent, floor: s.tier}
+	return step{action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck, parent: s.parent, minTier: s.tier}
 }
 
-// ordered returns the step as a person asks for it.
-func (s step) ordered(order *EscalateSignal) step {
-	if s.continues != nil && order.ToTier > s.tier { // no other tier continues that session
-		return s.escalate(*s.continues, order.ToTier, order)
+// requested returns the step as a person asks for it.
+func (s step) requested(request *EscalateSignal) step {
+	if s.continues != nil && request.ToTier > s.tier { // no other tier continues that session
+		return s.escalate(*s.continues, request.ToTier, request)
 	}
-	s.action, s.tier, s.order = stepSession, max(s.tier, order.ToTier), order
+	s.action, s.tier, s.request = stepSession, max(s.tier, request.ToTier), request
 	return s
 }
 
 // forced reports whether a person let the step pass the cooldowns.
-func (s step) forced() bool { return s.passesCooldown || s.order != nil && s.order.Force }
+func (s step) forced() bool { return s.passesCooldown || s.request != nil && s.request.Force }
 
 // waiting returns the step that waits as the decision says.
 func (s step) waiting(decision escalation.Decision) step {

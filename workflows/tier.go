@@ -53,7 +53,7 @@ func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admi
 	c.requests.receive(ctx, s.tier-1)
 	decision := escalation.Gated(*c.policy, escalation.DecideRefused(refusal))
 	if c.requests.counts(ctx, decision) {
-		return s.ordered(c.requests.take()), nil
+		return s.requested(c.requests.take()), nil
 	}
 	s.refused = true
 	return c.stop(ctx, s, decision)
@@ -83,7 +83,7 @@ func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
 	if s.purpose == escalation.PurposeHandoff { // only the conversation itself can be asked
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession}
 	}
-	return escalation.ChooseContinuity(escalation.Situation{
+	return escalation.ChooseContinuity(escalation.ContinuityInput{
 		Parent:         s.parent,
 		ResumeFailed:   s.resumeFailed,
 		TranscriptLost: s.transcriptLost,
@@ -96,7 +96,7 @@ func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
 
 // runTier runs the agent of a session and returns the session as it ended. An agent that could not be judged after all
 // retries has failed; one that was cancelled was stopped.
-func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Opening) escalation.Session {
+func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.AdmissionResult) escalation.Session {
 	session := opening.Session
 	input := activities.RunTierInput{
 		ChainID:    session.ChainID,
@@ -105,6 +105,7 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Open
 		Policy:     *c.policy,
 		Services:   c.input.Services, // the operator's limit, which no verdict moves
 		Request:    c.input.Prompt,
+		Issue:      c.input.Issue,
 		Continuity: session.Continuity,
 		Directory:  c.sessions.directory,
 		Cooldowns:  opening.Services,
@@ -113,8 +114,8 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Open
 	if s.purpose == escalation.PurposeRecheck && s.continues == nil {
 		input.Recheck, input.Services = true, c.log.chain.Services
 	}
-	if s.order != nil {
-		input.Guidance = s.order.Guidance
+	if s.request != nil {
+		input.Guidance = s.request.Guidance
 	}
 	if origin := s.origin(); origin != nil {
 		input.ParentTier, input.ParentSessionID = origin.Tier, origin.SessionID
@@ -150,14 +151,14 @@ func sessionEnded(
 // decide returns the decision on a session that has ended. A person's request counts up to this moment.
 func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Session) escalation.Decision {
 	c.requests.receive(ctx, session.Tier)
-	standing := escalation.Standing{
-		Floor: s.floor,
-		Whole: c.log.chain.Trigger == escalation.TriggerIssue || s.purpose == escalation.PurposeRecheck,
+	input := escalation.DecisionInput{
+		MinTier: s.minTier,
+		NoSplit: c.log.chain.Trigger == escalation.TriggerIssue || s.purpose == escalation.PurposeRecheck,
 	}
-	if c.requests.counts(ctx, escalation.Decide(*c.policy, session, standing)) {
-		standing.Order = c.requests.pending.ToTier
+	if c.requests.counts(ctx, escalation.Decide(*c.policy, session, input)) {
+		input.RequestedTier = c.requests.pending.ToTier
 	}
-	return escalation.Decide(*c.policy, session, standing)
+	return escalation.Decide(*c.policy, session, input)
 }
 
 // conclude records how a session ended and what was decided on it. If another session follows, that is recorded together with
@@ -257,14 +258,14 @@ func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	}
 	s.refused = false
 	if closing.ToTier != 0 {
-		return s.ordered(c.requests.take())
+		return s.requested(c.requests.take())
 	}
-	s.continues, s.order = nil, nil
+	s.continues, s.request = nil, nil
 	if gate.Fresh {
 		s.parent = nil
 	}
 	if closing.Actor != "" {
-		s.order = &EscalateSignal{ToTier: s.tier, Guidance: closing.Guidance}
+		s.request = &EscalateSignal{ToTier: s.tier, Guidance: closing.Guidance}
 		// That person has read what refused the step, and passes just that.
 		s.passesCooldown = s.passesCooldown || gate.Rule == escalation.RuleCooldown
 		s.passesLimit = s.passesLimit || gate.Rule == escalation.RuleEscalationLimit

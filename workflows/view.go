@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // The search attributes by which chains are listed.
@@ -129,14 +130,8 @@ func details(chain escalation.Chain) string {
 	return b.String()
 }
 
-// markdown escapes the syntax of Markdown. Agents' words and services' names may have been written by an attacker.
-var markdown = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "[", "\\[", "]", "\\]",
-	"<", "&lt;", ">", "&gt;", "|", "\\|", "!", "\\!", "#", "\\#")
-
-// inline returns text as one plain line of Markdown.
-func inline(text string) string {
-	return markdown.Replace(clip(strings.Join(strings.Fields(text), " ")))
-}
+// inline returns text as one plain line of Markdown. Agents' words and services' names may have been written by an attacker.
+func inline(text string) string { return plaintext.ForMarkdown(clip(plaintext.Compact(text))) }
 
 func headline(chain escalation.Chain) string {
 	switch {
@@ -168,15 +163,7 @@ func longestMessage(kind escalation.EventKind) int {
 }
 
 // clip shortens text to the length of a message.
-func clip(text string) string { return clipTo(text, maxMessage) }
-
-// clipTo returns at most that many characters of text. If it leaves some out, the last one is an ellipsis.
-func clipTo(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
-}
+func clip(text string) string { return plaintext.Cut(text, maxMessage) }
 
 func summarize(session escalation.Session) string {
 	return fmt.Sprintf("%s, %s, %s", session.Tier, session.Model, contextOf(session))

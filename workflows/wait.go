@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // wait waits until a step that was refused may be taken, or looks again when that is due. It returns the step that follows:
@@ -21,7 +22,7 @@ func (c *chainRun) wait(ctx workflow.Context, s step) (step, error) {
 	decision := escalation.Cancelled()
 	if ctx.Err() == nil {
 		if request := c.requests.take(); request != nil {
-			s = s.ordered(request)
+			s = s.requested(request)
 		}
 		admission, err := c.sessions.review(ctx, c.request(s))
 		if err != nil {
@@ -63,7 +64,7 @@ func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 	sleeping, stop := workflow.WithCancel(ctx)
 	defer stop()
 	timer := workflow.NewTimerWithOptions(sleeping, decision.Until.Sub(now), workflow.TimerOptions{
-		Summary: clip(fmt.Sprintf("%s: %s", decision.Rule, decision.Reason)),
+		Summary: clip(plaintext.Compact(fmt.Sprintf("%s: %s", decision.Rule, decision.Reason))),
 	})
 	c.requests.await(ctx, timer, s.tier)
 	return nil

@@ -58,6 +58,12 @@ func bareEnvironment(t *testing.T, more ...string) []string {
 	}, more...)
 }
 
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	got := starter(t, bareEnvironment(t), "--version")
+	require.Equal(t, result{program.ExitOK, "starter " + program.Version() + "\n", ""}, got)
+}
+
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -51,9 +51,11 @@ func rootCommand(c *console.Console) *cobra.Command {
 		Long: "Starter is the operator's command line of Claude Ops. It reads CLAUDEOPS_ variables (see `starter config`).\n" +
 			"It finds the `starter up` that runs on its state directory, and another Temporal by Temporal's own settings:\n" +
 			"TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, temporal.toml.\n\n" + console.ExitHelp,
+		Version:       program.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate("starter {{.Version}}\n")
 	root.SetFlagErrorFunc(console.FlagProblem)
 	root.PersistentFlags().VarP(&c.Output, "output", "o", "how results are printed: text or json")
 	root.AddCommand(local.Commands(c)...)

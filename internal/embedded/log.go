@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -16,9 +17,14 @@ type fatalError string
 // Error implements error.
 func (e fatalError) Error() string { return string(e) }
 
-// expectedWarning is the beginning of a warning that the server logs because this package disables its HTTP
-// API. That API would be another entrance without the Web UI's protection against other sites' pages.
-const expectedWarning = "HTTP API port has not been set"
+// expectedWarnings are the beginnings of warnings about which an operator can and need do nothing.
+var expectedWarnings = []string{
+	// This package disables the HTTP API: it would be another entrance, without the Web UI's protection against other
+	// sites' pages.
+	"HTTP API port has not been set",
+	// The Web UI and the CLI may ask for more events than the server returns at once. They get the rest with the next page.
+	"GetHistory page size is larger than threshold",
+}
 
 // serverLogger passes the server's log to slog. It implements the server's Logger and WithLogger.
 type serverLogger struct {
@@ -60,7 +66,8 @@ func (l *serverLogger) Info(msg string, tags ...tag.Tag) { l.log(slog.LevelInfo,
 
 // Warn implements log.Logger.
 func (l *serverLogger) Warn(msg string, tags ...tag.Tag) {
-	if !strings.HasPrefix(msg, expectedWarning) {
+	expected := func(beginning string) bool { return strings.HasPrefix(msg, beginning) }
+	if !slices.ContainsFunc(expectedWarnings, expected) {
 		l.log(slog.LevelWarn, msg, tags)
 	}
 }

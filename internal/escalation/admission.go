@@ -72,8 +72,8 @@ type Admission struct {
 	WaitUntil time.Time `json:"wait_until,omitzero"`
 }
 
-// Opening is the result of opening a session: its record, or the refusal.
-type Opening struct {
+// AdmissionResult is the result of opening a session: its record, or the refusal.
+type AdmissionResult struct {
 	// Session is the session as recorded; zero if it was refused.
 	Session Session `json:"session,omitzero"`
 	// Refusal is the refusal; nil if the session may start.

@@ -35,8 +35,8 @@ const (
 	ContinuityHandoffOnly ContinuityMode = "handoff" // never resume
 )
 
-// Situation is the input of ChooseContinuity.
-type Situation struct {
+// ContinuityInput is the input of ChooseContinuity.
+type ContinuityInput struct {
 	// Interrupted reports whether an earlier process of the same session died and left a transcript.
 	Interrupted bool
 	// Parent is the session whose context is needed; nil if none is needed.
@@ -63,7 +63,7 @@ type ContinuityChoice struct {
 // ChooseContinuity returns how the next session gets its context. A conversation without an ID is never
 // resumed. The configured preference for handoffs applies only if the parent has a verdict: a conversation that
 // an operator named has none, so there is nothing to build a handoff from.
-func ChooseContinuity(s Situation) ContinuityChoice {
+func ChooseContinuity(s ContinuityInput) ContinuityChoice {
 	switch {
 	case s.Interrupted:
 		return ContinuityChoice{ContinuityResume, ReasonInterrupted}
@@ -86,7 +86,7 @@ func ChooseContinuity(s Situation) ContinuityChoice {
 
 // underPressure reports whether the parent's conversation exceeds the cap, or the threshold of the next model's
 // window. If the window is unknown, it is not checked: the CLI then reports a prompt that is too long.
-func underPressure(s Situation) bool {
+func underPressure(s ContinuityInput) bool {
 	if s.MaxTokens > 0 && s.Parent.ContextTokens > s.MaxTokens {
 		return true
 	}

@@ -21,82 +21,82 @@ func TestChooseContinuity(t *testing.T) {
 		return &session
 	}
 	tests := map[string]struct {
-		situation escalation.Situation
-		want      escalation.ContinuityChoice
+		input escalation.ContinuityInput
+		want  escalation.ContinuityChoice
 	}{
 		"first tier": {
-			escalation.Situation{},
+			escalation.ContinuityInput{},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonFirstTier},
 		},
 		"first tier, handoff configured": {
-			escalation.Situation{Mode: escalation.ContinuityHandoffOnly},
+			escalation.ContinuityInput{Mode: escalation.ContinuityHandoffOnly},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonFirstTier},
 		},
 		"room in the window": {
-			escalation.Situation{Parent: parent(nil), Window: 200_000, Threshold: 0.8},
+			escalation.ContinuityInput{Parent: parent(nil), Window: 200_000, Threshold: 0.8},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession},
 		},
 		"exactly at the threshold": {
-			escalation.Situation{Parent: parent(nil), Window: 125_000, Threshold: 0.8},
+			escalation.ContinuityInput{Parent: parent(nil), Window: 125_000, Threshold: 0.8},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession},
 		},
 		"one token over the threshold": {
-			escalation.Situation{
+			escalation.ContinuityInput{
 				Parent: parent(func(s *escalation.Session) { s.ContextTokens++ }), Window: 125_000, Threshold: 0.8,
 			},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonContextPressure},
 		},
 		"unknown window": {
-			escalation.Situation{Parent: parent(nil), Threshold: 0.8},
+			escalation.ContinuityInput{Parent: parent(nil), Threshold: 0.8},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession},
 		},
 		"exactly at the cap": {
-			escalation.Situation{Parent: parent(nil), Window: 1_000_000, Threshold: 0.8, MaxTokens: 100_000},
+			escalation.ContinuityInput{Parent: parent(nil), Window: 1_000_000, Threshold: 0.8, MaxTokens: 100_000},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession},
 		},
 		"one token over the cap": {
-			escalation.Situation{Parent: parent(nil), Window: 1_000_000, Threshold: 0.8, MaxTokens: 99_999},
+			escalation.ContinuityInput{Parent: parent(nil), Window: 1_000_000, Threshold: 0.8, MaxTokens: 99_999},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonContextPressure},
 		},
 		"over the cap, unknown window": {
-			escalation.Situation{Parent: parent(nil), MaxTokens: 99_999},
+			escalation.ContinuityInput{Parent: parent(nil), MaxTokens: 99_999},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonContextPressure},
 		},
 		"under the cap, over the threshold": {
-			escalation.Situation{Parent: parent(nil), Window: 100_000, Threshold: 0.8, MaxTokens: 200_000},
+			escalation.ContinuityInput{Parent: parent(nil), Window: 100_000, Threshold: 0.8, MaxTokens: 200_000},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonContextPressure},
 		},
 		"no id was reported": {
-			escalation.Situation{Parent: parent(func(s *escalation.Session) { s.ReportedSessionID = "" })},
+			escalation.ContinuityInput{Parent: parent(func(s *escalation.Session) { s.ReportedSessionID = "" })},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonSessionIDMissing},
 		},
 		"resume failed": {
-			escalation.Situation{Parent: parent(nil), ResumeFailed: true},
+			escalation.ContinuityInput{Parent: parent(nil), ResumeFailed: true},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonResumeFailed},
 		},
 		"transcript lost": {
-			escalation.Situation{Parent: parent(nil), TranscriptLost: true},
+			escalation.ContinuityInput{Parent: parent(nil), TranscriptLost: true},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonTranscriptLost},
 		},
 		"configured": {
-			escalation.Situation{Parent: parent(nil), Mode: escalation.ContinuityHandoffOnly},
+			escalation.ContinuityInput{Parent: parent(nil), Mode: escalation.ContinuityHandoffOnly},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonConfigured},
 		},
 		"configured, but the parent left nothing to hand off": {
-			escalation.Situation{
+			escalation.ContinuityInput{
 				Parent: parent(func(s *escalation.Session) { s.Verdict = nil }), Mode: escalation.ContinuityHandoffOnly,
 			},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession},
 		},
 		"interrupted": {
-			escalation.Situation{Interrupted: true, Parent: parent(nil), Mode: escalation.ContinuityHandoffOnly},
+			escalation.ContinuityInput{Interrupted: true, Parent: parent(nil), Mode: escalation.ContinuityHandoffOnly},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonInterrupted},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tt.want, escalation.ChooseContinuity(tt.situation))
+			require.Equal(t, tt.want, escalation.ChooseContinuity(tt.input))
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestChooseContinuity(t *testing.T) {
 func TestChooseContinuityProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		situation := escalation.Situation{
+		input := escalation.ContinuityInput{
 			Interrupted:    rapid.Bool().Draw(t, "interrupted"),
 			ResumeFailed:   rapid.Bool().Draw(t, "resume failed"),
 			TranscriptLost: rapid.Bool().Draw(t, "transcript lost"),
@@ -117,24 +117,24 @@ func TestChooseContinuityProperties(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "has parent") {
 			parent := anySession().Draw(t, "parent")
-			situation.Parent = &parent
+			input.Parent = &parent
 		}
 
-		got := escalation.ChooseContinuity(situation)
+		got := escalation.ChooseContinuity(input)
 
 		require.NotEmpty(t, got.Reason)
-		parent := situation.Parent
+		parent := input.Parent
 		switch got.Continuity {
 		case escalation.ContinuityResume:
 			if got.Reason == escalation.ReasonInterrupted {
-				require.True(t, situation.Interrupted)
+				require.True(t, input.Interrupted)
 				return
 			}
 			require.NotEmpty(t, parent.ReportedSessionID, "resumes a conversation without an id")
-			require.False(t, situation.ResumeFailed, "resumes what could not be resumed")
-			require.False(t, situation.TranscriptLost, "resumes what is gone")
-			require.False(t, situation.MaxTokens > 0 && parent.ContextTokens > situation.MaxTokens)
-			require.False(t, situation.Window > 0 && float64(parent.ContextTokens) > situation.Threshold*float64(situation.Window))
+			require.False(t, input.ResumeFailed, "resumes what could not be resumed")
+			require.False(t, input.TranscriptLost, "resumes what is gone")
+			require.False(t, input.MaxTokens > 0 && parent.ContextTokens > input.MaxTokens)
+			require.False(t, input.Window > 0 && float64(parent.ContextTokens) > input.Threshold*float64(input.Window))
 		case escalation.ContinuityFresh:
 			require.Nil(t, parent, "forgets the parent")
 		case escalation.ContinuityHandoff:

@@ -74,23 +74,23 @@ func (d Decision) Severity() Severity {
 	return SeverityInfo
 }
 
-// Standing is the input of Decide beside the ended session.
-type Standing struct {
-	// Floor is the tier requested before a recheck; 0 if there was no recheck.
-	Floor Tier
-	// Order is the tier that an operator requested; 0 if none did.
-	Order Tier
-	// Whole forbids splitting the chain by issue.
-	Whole bool
+// DecisionInput is the input of Decide beside the ended session.
+type DecisionInput struct {
+	// MinTier is the tier requested before a recheck; 0 if there was no recheck.
+	MinTier Tier
+	// RequestedTier is the tier that an operator requested; 0 if none did.
+	RequestedTier Tier
+	// NoSplit forbids splitting the chain by issue.
+	NoSplit bool
 }
 
 // Decide returns the step that follows session, the latest to end, under policy. It never escalates past
 // policy.MaxTier, never in a dry run, and only to a higher tier.
-func Decide(policy Policy, session Session, standing Standing) Decision {
-	if standing.Order != 0 && session.Status != SessionStopped && CheckOrder(policy, session.Tier, standing.Order) == nil {
+func Decide(policy Policy, session Session, input DecisionInput) Decision {
+	if input.RequestedTier != 0 && session.Status != SessionStopped && CheckEscalationRequest(policy, session.Tier, input.RequestedTier) == nil {
 		return Decision{
-			Action: DecisionEscalate, Tier: standing.Order, Rule: RuleOperator,
-			Reason: fmt.Sprintf("a person asks for %s", standing.Order),
+			Action: DecisionEscalate, Tier: input.RequestedTier, Rule: RuleOperator,
+			Reason: fmt.Sprintf("a person asks for %s", input.RequestedTier),
 		}
 	}
 	switch session.Status {
@@ -98,7 +98,7 @@ func Decide(policy Policy, session Session, standing Standing) Decision {
 		if session.Verdict == nil {
 			return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s ended without a verdict", session.Tier))
 		}
-		return decideVerdict(policy, session.Tier, *session.Verdict, standing)
+		return decideVerdict(policy, session.Tier, *session.Verdict, input)
 	case SessionResumeFailed:
 		return decideNoConversation(session, RuleResumeFailed, "could not resume the conversation")
 	case SessionTranscriptLost:
@@ -116,14 +116,14 @@ func Decide(policy Policy, session Session, standing Standing) Decision {
 // DecideHandoff returns the step after session, which was to write the handoff to tier next. problem describes
 // what is wrong with the handoff that it left; "" if nothing is. If the session's conversation was lost, the
 // handoff is built from the verdict. If the file cannot be used, the chain ends, unless an operator has
-// requested a tier (order is not 0).
-func DecideHandoff(session Session, problem string, next, order Tier) Decision {
-	onward := Decision{Action: DecisionEscalate, Tier: max(next, order), Rule: RuleVerdict}
+// requested a tier (requested is not 0).
+func DecideHandoff(session Session, problem string, next, requested Tier) Decision {
+	onward := Decision{Action: DecisionEscalate, Tier: max(next, requested), Rule: RuleVerdict}
 	switch {
 	case session.Status == SessionStopped:
 		return complete(OutcomeAborted, RuleCancelled, fmt.Sprintf("%s was to write its handoff: %s", session.Tier, session.Error))
-	case order != 0:
-		onward.Rule, onward.Reason = RuleOperator, fmt.Sprintf("a person asks for %s", order)
+	case requested != 0:
+		onward.Rule, onward.Reason = RuleOperator, fmt.Sprintf("a person asks for %s", requested)
 		return onward
 	case problem == "":
 		onward.Reason = fmt.Sprintf("%s has written the handoff to %s", session.Tier, next)
@@ -139,9 +139,9 @@ func DecideHandoff(session Session, problem string, next, order Tier) Decision {
 	return onward
 }
 
-// CheckOrder returns nil if an operator may request tier, otherwise an error that says why not in a sentence.
+// CheckEscalationRequest returns nil if an operator may request tier, otherwise an error that says why not in a sentence.
 // last is the tier that ran last, 0 if none did. An operator cannot override a dry run or the highest tier.
-func CheckOrder(policy Policy, last, tier Tier) error {
+func CheckEscalationRequest(policy Policy, last, tier Tier) error {
 	switch {
 	case !tier.Valid():
 		return fmt.Errorf("to_tier %d is not a tier: it must be 1, 2 or 3", int(tier))
@@ -169,7 +169,7 @@ func Cancelled() Decision {
 	return complete(OutcomeAborted, RuleCancelled, "the chain was cancelled")
 }
 
-func decideVerdict(policy Policy, tier Tier, verdict Verdict, standing Standing) Decision {
+func decideVerdict(policy Policy, tier Tier, verdict Verdict, input DecisionInput) Decision {
 	switch verdict.Status {
 	case VerdictHealthy:
 		return complete(OutcomeHealthy, RuleVerdict, fmt.Sprintf("%s found everything healthy", tier))
@@ -180,18 +180,18 @@ func decideVerdict(policy Policy, tier Tier, verdict Verdict, standing Standing)
 	case VerdictFailed:
 		return complete(OutcomeFailed, RuleVerdict, fmt.Sprintf("%s could not do its work", tier))
 	case VerdictEscalate:
-		return decideEscalation(policy, tier, verdict, standing)
+		return decideEscalation(policy, tier, verdict, input)
 	}
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s gave the unknown verdict %q", tier, verdict.Status))
 }
 
 // decideEscalation applies the policy to an escalation requested by tier: dry run first, then the highest tier.
-func decideEscalation(policy Policy, tier Tier, verdict Verdict, standing Standing) Decision {
-	next := max(verdict.RecommendedTier, tier+1, standing.Floor)
+func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionInput) Decision {
+	next := max(verdict.RecommendedTier, tier+1, input.MinTier)
 	switch {
 	case policy.DryRun:
 		return complete(OutcomeSuppressed, RuleDryRun, fmt.Sprintf("%s asks for %s, and this is a dry run", tier, next))
-	case len(verdict.Issues) > 1 && tier == TierObserve && tier < policy.MaxTier && !standing.Whole:
+	case len(verdict.Issues) > 1 && tier == TierObserve && tier < policy.MaxTier && !input.NoSplit:
 		return Decision{
 			Action: DecisionSplit, Rule: RuleVerdict,
 			Reason: fmt.Sprintf("%s found %d independent issues", tier, len(verdict.Issues)),

@@ -19,11 +19,11 @@ func TestDecide(t *testing.T) {
 		return &escalation.Verdict{Status: status}
 	}
 	tests := map[string]struct {
-		maxTier  escalation.Tier
-		dryRun   bool
-		session  escalation.Session
-		standing escalation.Standing
-		want     escalation.Decision
+		maxTier escalation.Tier
+		dryRun  bool
+		session escalation.Session
+		input   escalation.DecisionInput
+		want    escalation.Decision
 	}{
 		"healthy": {
 			maxTier: 3, session: concluded(1, verdict(escalation.VerdictHealthy)),
@@ -51,7 +51,7 @@ func TestDecide(t *testing.T) {
 			maxTier: 3, session: concluded(2, escalate(1)), want: escalates(3),
 		},
 		"never below the tier that was asked for before a recheck": {
-			maxTier: 3, session: concluded(1, escalate(0)), standing: escalation.Standing{Floor: 3}, want: escalates(3),
+			maxTier: 3, session: concluded(1, escalate(0)), input: escalation.DecisionInput{MinTier: 3}, want: escalates(3),
 		},
 		"splits into independent issues": {
 			maxTier: 2, session: concluded(1, severalIssues(3)),
@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 			maxTier: 3, session: concluded(1, oneIssue()), want: escalates(2),
 		},
 		"an issue does not split": {
-			maxTier: 3, session: concluded(1, severalIssues(0)), standing: escalation.Standing{Whole: true}, want: escalates(2),
+			maxTier: 3, session: concluded(1, severalIssues(0)), input: escalation.DecisionInput{NoSplit: true}, want: escalates(2),
 		},
 		"only the observer splits": {
 			maxTier: 3, session: concluded(2, severalIssues(0)), want: escalates(3),
@@ -75,26 +75,26 @@ func TestDecide(t *testing.T) {
 			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleMaxTier),
 		},
 		"a person escalates what is healthy": {
-			maxTier: 3, session: concluded(1, verdict(escalation.VerdictHealthy)), standing: escalation.Standing{Order: 2},
+			maxTier: 3, session: concluded(1, verdict(escalation.VerdictHealthy)), input: escalation.DecisionInput{RequestedTier: 2},
 			want: ordered(2),
 		},
 		"a person escalates what failed": {
-			maxTier: 3, session: unconcluded(escalation.SessionFailed), standing: escalation.Standing{Order: 3}, want: ordered(3),
+			maxTier: 3, session: unconcluded(escalation.SessionFailed), input: escalation.DecisionInput{RequestedTier: 3}, want: ordered(3),
 		},
 		"a person cannot pass the highest tier": {
-			maxTier: 2, session: concluded(1, verdict(escalation.VerdictHealthy)), standing: escalation.Standing{Order: 3},
+			maxTier: 2, session: concluded(1, verdict(escalation.VerdictHealthy)), input: escalation.DecisionInput{RequestedTier: 3},
 			want: ended(escalation.OutcomeHealthy, escalation.RuleVerdict),
 		},
 		"a person cannot pass a dry run": {
-			maxTier: 3, dryRun: true, session: concluded(1, verdict(escalation.VerdictHealthy)), standing: escalation.Standing{Order: 2},
+			maxTier: 3, dryRun: true, session: concluded(1, verdict(escalation.VerdictHealthy)), input: escalation.DecisionInput{RequestedTier: 2},
 			want: ended(escalation.OutcomeHealthy, escalation.RuleVerdict),
 		},
 		"a person cannot escalate downwards": {
-			maxTier: 3, session: concluded(3, verdict(escalation.VerdictResolved)), standing: escalation.Standing{Order: 2},
+			maxTier: 3, session: concluded(3, verdict(escalation.VerdictResolved)), input: escalation.DecisionInput{RequestedTier: 2},
 			want: ended(escalation.OutcomeResolved, escalation.RuleVerdict),
 		},
 		"a chain that was stopped stays stopped": {
-			maxTier: 3, session: unconcluded(escalation.SessionStopped), standing: escalation.Standing{Order: 3},
+			maxTier: 3, session: unconcluded(escalation.SessionStopped), input: escalation.DecisionInput{RequestedTier: 3},
 			want: ended(escalation.OutcomeAborted, escalation.RuleNoVerdict),
 		},
 		"a dry run escalates nothing": {
@@ -165,7 +165,7 @@ func TestDecide(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := escalation.Decide(escalation.Policy{MaxTier: tt.maxTier, DryRun: tt.dryRun}, tt.session, tt.standing)
+			got := escalation.Decide(escalation.Policy{MaxTier: tt.maxTier, DryRun: tt.dryRun}, tt.session, tt.input)
 			require.NotEmpty(t, got.Reason)
 			got.Reason = ""
 			require.Equal(t, tt.want, got)
@@ -181,13 +181,13 @@ func TestDecideProperties(t *testing.T) {
 			DryRun:  rapid.Bool().Draw(t, "dry run"),
 		}
 		session := anySession().Draw(t, "session")
-		standing := escalation.Standing{
-			Floor: escalation.Tier(rapid.IntRange(0, 3).Draw(t, "floor")),
-			Order: escalation.Tier(rapid.IntRange(-1, 5).Draw(t, "order")),
-			Whole: rapid.Bool().Draw(t, "whole"),
+		input := escalation.DecisionInput{
+			MinTier:       escalation.Tier(rapid.IntRange(0, 3).Draw(t, "min tier")),
+			RequestedTier: escalation.Tier(rapid.IntRange(-1, 5).Draw(t, "requested tier")),
+			NoSplit:       rapid.Bool().Draw(t, "no split"),
 		}
 
-		got := escalation.Decide(policy, session, standing)
+		got := escalation.Decide(policy, session, input)
 
 		require.NotEmpty(t, got.Reason)
 		require.NotEmpty(t, got.Rule)
@@ -198,14 +198,14 @@ func TestDecideProperties(t *testing.T) {
 			require.False(t, policy.DryRun, "in a dry run")
 			require.NotEqual(t, escalation.SessionStopped, session.Status, "of a chain that was cancelled")
 			if got.Rule == escalation.RuleOperator {
-				require.Equal(t, standing.Order, got.Tier)
+				require.Equal(t, input.RequestedTier, got.Tier)
 			} else {
 				require.Equal(t, escalation.VerdictEscalate, session.Verdict.Status, "not asked for")
-				require.GreaterOrEqual(t, got.Tier, standing.Floor, "below what was asked for")
+				require.GreaterOrEqual(t, got.Tier, input.MinTier, "below what was asked for")
 			}
 			require.Empty(t, got.Outcome)
 		case escalation.DecisionSplit:
-			require.False(t, policy.DryRun || standing.Whole)
+			require.False(t, policy.DryRun || input.NoSplit)
 			require.Greater(t, len(session.Verdict.Issues), 1)
 			require.Greater(t, policy.MaxTier, session.Tier)
 		case escalation.DecisionHandoff:
@@ -340,10 +340,10 @@ func TestDecideIssues(t *testing.T) {
 func TestDecideHandoff(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		status  escalation.SessionStatus
-		problem string
-		order   escalation.Tier
-		want    escalation.Decision
+		status    escalation.SessionStatus
+		problem   string
+		requested escalation.Tier
+		want      escalation.Decision
 	}{
 		"written": {
 			status: escalation.SessionCompleted,
@@ -354,7 +354,7 @@ func TestDecideHandoff(t *testing.T) {
 			want:   escalation.Decision{Action: escalation.DecisionEscalate, Tier: 2, Rule: escalation.RuleVerdict},
 		},
 		"written, and a person asks for more": {
-			status: escalation.SessionCompleted, order: 3,
+			status: escalation.SessionCompleted, requested: 3,
 			want: escalation.Decision{Action: escalation.DecisionEscalate, Tier: 3, Rule: escalation.RuleOperator},
 		},
 		"invalid": {
@@ -362,7 +362,7 @@ func TestDecideHandoff(t *testing.T) {
 			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleHandoffInvalid),
 		},
 		"invalid, and a person asks": {
-			status: escalation.SessionCompleted, problem: "schema_version is 2", order: 2,
+			status: escalation.SessionCompleted, problem: "schema_version is 2", requested: 2,
 			want: escalation.Decision{Action: escalation.DecisionEscalate, Tier: 2, Rule: escalation.RuleOperator},
 		},
 		"not written": {
@@ -378,14 +378,14 @@ func TestDecideHandoff(t *testing.T) {
 			want: escalation.Decision{Action: escalation.DecisionEscalate, Tier: 2, Rule: escalation.RuleResumeFailed},
 		},
 		"cancelled, whoever asks": {
-			status: escalation.SessionStopped, problem: "the chain was cancelled", order: 3,
+			status: escalation.SessionStopped, problem: "the chain was cancelled", requested: 3,
 			want: ended(escalation.OutcomeAborted, escalation.RuleCancelled),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			session := escalation.Session{Tier: 1, Report: escalation.Report{Status: tt.status, Error: "so it was"}}
-			got := escalation.DecideHandoff(session, tt.problem, 2, tt.order)
+			got := escalation.DecideHandoff(session, tt.problem, 2, tt.requested)
 			require.NotEmpty(t, got.Reason)
 			got.Reason = ""
 			require.Equal(t, tt.want, got)

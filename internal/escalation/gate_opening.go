@@ -17,8 +17,8 @@ func Gated(policy Policy, decision Decision) Decision {
 	return Decision{Action: DecisionGate, Rule: decision.Rule, Reason: decision.Reason}
 }
 
-// GateOpening is the input of NewGate.
-type GateOpening struct {
+// GateInput is the input of NewGate.
+type GateInput struct {
 	// Number is the number of this gate in its chain, from 1.
 	Number int
 	At     time.Time
@@ -55,7 +55,7 @@ const (
 const maxAutomaticFixes = 2
 
 // NewGate returns the gate to open under policy.
-func NewGate(policy Policy, o GateOpening) Gate {
+func NewGate(policy Policy, o GateInput) Gate {
 	gate := Gate{
 		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier,
 		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Tried: o.Tried, CostUSD: o.SpentUSD,
@@ -79,7 +79,7 @@ func NewGate(policy Policy, o GateOpening) Gate {
 }
 
 // source returns the kind of event that opens the gate.
-func (o GateOpening) source() GateSource {
+func (o GateInput) source() GateSource {
 	switch {
 	case o.Refused || o.Last == nil || o.Decision.Rule == RuleHandoffInvalid:
 		return GateBlocked
@@ -101,7 +101,7 @@ func (o GateOpening) source() GateSource {
 // ContinuationOf returns the session that the gate offers to continue, or a sentence that explains why it
 // offers none. Only the last session qualifies, if it was interrupted, has the tier of the next step, and its
 // conversation can be resumed.
-func ContinuationOf(policy Policy, o GateOpening) (*Continuation, string) {
+func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 	last := o.Last
 	switch {
 	case last == nil:
@@ -132,7 +132,7 @@ func ContinuationOf(policy Policy, o GateOpening) (*Continuation, string) {
 }
 
 // budgetLeft reports whether the chain's budget suffices for another session.
-func (o GateOpening) budgetLeft(policy Policy) bool {
+func (o GateInput) budgetLeft(policy Policy) bool {
 	return policy.ChainBudgetUSD == 0 || policy.ChainBudgetUSD-o.SpentAtMostUSD >= minBudgetUSD
 }
 

@@ -92,7 +92,7 @@ func TestGateEligibility(t *testing.T) {
 			if tt.policy != nil {
 				tt.policy(&policy)
 			}
-			opening := escalation.GateOpening{Number: 1, Last: tt.session, Transcript: escalation.TranscriptReachable, SpentUSD: tt.spent, SpentAtMostUSD: tt.spent}
+			opening := escalation.GateInput{Number: 1, Last: tt.session, Transcript: escalation.TranscriptReachable, SpentUSD: tt.spent, SpentAtMostUSD: tt.spent}
 			if tt.gone == "?" {
 				opening.Transcript = escalation.TranscriptUnknown
 			} else if tt.gone != "" {
@@ -102,7 +102,7 @@ func TestGateEligibility(t *testing.T) {
 				opening.Decision = escalation.DecideRefused(escalation.Admission{Rule: tt.rule, Reason: "not now"})
 			} else {
 				opening.Tier = tt.session.Tier
-				opening.Decision = escalation.Decide(policy, *tt.session, escalation.Standing{})
+				opening.Decision = escalation.Decide(policy, *tt.session, escalation.DecisionInput{})
 			}
 			opening.Decision = escalation.Gated(policy, opening.Decision)
 			require.Equal(t, escalation.DecisionGate, opening.Decision.Action)
@@ -174,7 +174,7 @@ func TestAutomaticFixesEnd(t *testing.T) {
 	t.Parallel()
 	policy := gatePolicy()
 	policy.Gate.OnTimeout = escalation.GateFix
-	opening := escalation.GateOpening{Tier: 2, Last: endedSession(2, escalation.SessionTimedOut, "")}
+	opening := escalation.GateInput{Tier: 2, Last: endedSession(2, escalation.SessionTimedOut, "")}
 	var onTimeout []escalation.GateAction
 	expire := func(closing escalation.GateClosing) {
 		opening.Number++
@@ -202,7 +202,7 @@ func TestGateProperties(t *testing.T) {
 		policy.Gate.OnTimeout = rapid.SampledFrom([]escalation.GateAction{escalation.GateAbort, escalation.GateFix}).Draw(t, "on timeout")
 		policy.ChainBudgetUSD = rapid.SampledFrom([]float64{0, 1}).Draw(t, "budget")
 		policy.Tiers[1].AbortOnTimeout = rapid.Bool().Draw(t, "abort on timeout")
-		opening := escalation.GateOpening{
+		opening := escalation.GateInput{
 			Number: rapid.IntRange(1, 9).Draw(t, "number"), Tier: rapid.SampledFrom(escalation.Tiers()).Draw(t, "tier"),
 			Refused: rapid.Bool().Draw(t, "refused"), SpentAtMostUSD: rapid.Float64Range(0, 2).Draw(t, "spent"),
 			Transcript: rapid.SampledFrom([]escalation.TranscriptState{"", escalation.TranscriptReachable, escalation.TranscriptGone}).Draw(t, "transcript"),

@@ -80,12 +80,12 @@ type Session struct {
 // may have spent all of BudgetUSD and counts with that amount.
 func (s *Session) CostUnknown() bool { return s.CostEstimated && s.Attempts == 0 }
 
-// Settle stores the final report in the session. If the session was interrupted and restarted, its context came
+// SetReport stores the final report in the session. If the session was interrupted and restarted, its context came
 // from its own conversation.
-func (s *Session) Settle(report Report) {
+func (s *Session) SetReport(report Report) {
 	s.Report = report
 	if report.Interrupted {
-		choice := ChooseContinuity(Situation{Interrupted: true})
+		choice := ChooseContinuity(ContinuityInput{Interrupted: true})
 		s.Continuity, s.ContinuityReason = choice.Continuity, choice.Reason
 	}
 }
@@ -133,9 +133,11 @@ type Report struct {
 	// Interrupted reports whether the session resumed its own conversation after its process had died.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Attempts counts the processes started for this session.
-	Attempts int      `json:"attempts"`
-	Host     string   `json:"host,omitempty"`
-	Verdict  *Verdict `json:"verdict,omitempty"`
+	Attempts int    `json:"attempts"`
+	Host     string `json:"host,omitempty"`
+	// WorkerVersion is the version of the worker that ran the last of them.
+	WorkerVersion string   `json:"worker_version,omitempty"`
+	Verdict       *Verdict `json:"verdict,omitempty"`
 	// Error explains in a sentence why Status is not SessionCompleted.
 	Error string `json:"error,omitempty"`
 }
@@ -159,6 +161,7 @@ func (r Report) Then(next Report) Report {
 	total.Containment = cmp.Or(next.Containment, r.Containment)
 	total.Sandbox = cmp.Or(next.Sandbox, r.Sandbox)
 	total.Host = cmp.Or(next.Host, r.Host)
+	total.WorkerVersion = cmp.Or(next.WorkerVersion, r.WorkerVersion)
 	return total
 }
 

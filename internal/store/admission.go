@@ -25,10 +25,10 @@ import (
 // policy has an entry are required.
 func (s *Store) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (escalation.Opening, error) {
+) (escalation.AdmissionResult, error) {
 	opening, err := s.openSession(ctx, session, request, policy)
 	if err != nil {
-		return escalation.Opening{}, fmt.Errorf("record session %q: %w", session.SessionID, err)
+		return escalation.AdmissionResult{}, fmt.Errorf("record session %q: %w", session.SessionID, err)
 	}
 	return opening, nil
 }
@@ -55,7 +55,7 @@ func (s *Store) Review(
 
 func (s *Store) openSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (opening escalation.Opening, err error) {
+) (opening escalation.AdmissionResult, err error) {
 	if session, err = canonical(session); err != nil {
 		return opening, err
 	}
@@ -92,7 +92,7 @@ func checkRequest(request escalation.AdmissionRequest, policy escalation.Policy)
 // openOnce records session if it is admitted. If it is recorded already, openOnce returns that record.
 func openOnce(
 	ctx context.Context, tx *sql.Tx, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (opening escalation.Opening, err error) {
+) (opening escalation.AdmissionResult, err error) {
 	existing, err := recorded(ctx, tx, session)
 	if err != nil {
 		return opening, err

@@ -55,7 +55,7 @@ func did(service string, restarts int) escalation.Report {
 
 func admit(
 	t testing.TB, s *store.Store, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) escalation.Opening {
+) escalation.AdmissionResult {
 	t.Helper()
 	opened, err := s.OpenSession(bounded(t), session, request, policy)
 	require.NoError(t, err)
@@ -276,7 +276,7 @@ func testConcurrentAdmission(t *testing.T, database backend) {
 	stores := []*store.Store{open(), open()}
 	policy := strict()
 	policy.DayBudgetUSD, policy.EscalationLimit = 17.5, escalation.Limit{}
-	var granted [writers][]escalation.Opening
+	var granted [writers][]escalation.AdmissionResult
 	group, ctx := errgroup.WithContext(bounded(t))
 	for writer := range writers {
 		group.Go(func() (err error) {
@@ -302,7 +302,7 @@ func testConcurrentAdmission(t *testing.T, database backend) {
 }
 
 // grab tries to open a session for each of ten services in turn, and returns those that were granted.
-func grab(ctx context.Context, s *store.Store, writer int, policy escalation.Policy) (granted []escalation.Opening, err error) {
+func grab(ctx context.Context, s *store.Store, writer int, policy escalation.Policy) (granted []escalation.AdmissionResult, err error) {
 	for i := range sessionsByWriter {
 		service := fmt.Sprint("service ", i)
 		session := repair(fmt.Sprint("chain ", writer), fmt.Sprintf("writer %d session %d", writer, i), noon)

@@ -60,6 +60,7 @@ func reportFields(r *escalation.Report) []field {
 		{"interrupted", &r.Interrupted},
 		{"attempts", &r.Attempts},
 		{"host", &r.Host},
+		{"worker_version", &r.WorkerVersion},
 		{"verdict", jsonText[*escalation.Verdict]{&r.Verdict}},
 		{"services", services{r}},
 		{"error", &r.Error},

@@ -154,7 +154,7 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 			return false, err
 		}
 	}
-	current.Settle(end.report)
+	current.SetReport(end.report)
 	fields := append(reportFields(&current.Report), field{"ended_at", millis{&end.endedAt}},
 		field{"continuity", &current.Continuity}, field{"continuity_reason", &current.ContinuityReason})
 	query := fmt.Sprintf("UPDATE sessions SET %s WHERE id = $%d", assignments(fields), len(fields)+1) //nolint:gosec // our own column names

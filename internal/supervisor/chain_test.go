@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
 )
 
 // These tests run whole chains on a real Temporal server, with the stand-in for claude.
@@ -79,6 +80,7 @@ func TestChains(t *testing.T) {
 					require.Equal(t, model, chain.Sessions[i].Model)
 				}
 				require.Equal(t, escalation.ContinuityResume, chain.Sessions[2].Continuity)
+				require.Equal(t, "v1.2.3", chain.Sessions[2].WorkerVersion)
 			},
 		},
 		"healthy": {
@@ -154,6 +156,23 @@ func TestChains(t *testing.T) {
 			}
 			recordHistory(t, s, run, name)
 		})
+	}
+}
+
+// TestWorkersTellTheirVersion looks at the identities of both workers of a process.
+func TestWorkersTellTheirVersion(t *testing.T) {
+	t.Parallel()
+	c := startTemporal(t)
+	s := startSite(t, c, environment(t, simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(allWell()))))))
+	queue := s.cfg.Worker.TaskQueue
+	for name, kind := range map[string]enumspb.TaskQueueType{
+		queue: enumspb.TASK_QUEUE_TYPE_WORKFLOW, workflows.AgentsTaskQueue(queue): enumspb.TASK_QUEUE_TYPE_ACTIVITY,
+	} {
+		want := fmt.Sprintf("%d@host-1 claudeops v1.2.3", os.Getpid())
+		require.Eventually(t, func() bool {
+			described, err := c.DescribeTaskQueue(t.Context(), name, kind)
+			return err == nil && len(described.Pollers) > 0 && described.Pollers[0].Identity == want
+		}, testTimeout, 50*time.Millisecond, name)
 	}
 }
 

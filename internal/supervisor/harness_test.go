@@ -145,7 +145,7 @@ func newSite(t *testing.T, c client.Client, environ []string, executable ...stri
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	s, err := supervisor.New(t.Context(), cfg, supervisor.Environment{
-		Environ: environ, Host: "host-1", Logger: logger, SweepInterval: sweepInterval, Executable: strings.Join(executable, ""),
+		Environ: environ, Host: "host-1", Version: "v1.2.3", Logger: logger, SweepInterval: sweepInterval, Executable: strings.Join(executable, ""),
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -54,7 +54,7 @@ func maskedEvents(mask *redact.Redactor, events []escalation.Event) []escalation
 // OpenSession implements activities.Admissions.
 func (r recorder) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (escalation.Opening, error) {
+) (escalation.AdmissionResult, error) {
 	session.Report = maskedReport(r.mask, session.Report)
 	return r.Store.OpenSession(ctx, session, request, policy)
 }

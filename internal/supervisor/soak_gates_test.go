@@ -40,10 +40,10 @@ func (b *brokenDisk) LoadPolicy(context.Context) (activities.LoadPolicyResult, e
 	return activities.LoadPolicyResult{Policy: b.policy}, nil
 }
 
-func (b *brokenDisk) OpenSession(_ context.Context, input activities.OpenSessionInput) (escalation.Opening, error) {
+func (b *brokenDisk) OpenSession(_ context.Context, input activities.OpenSessionInput) (escalation.AdmissionResult, error) {
 	input.Session.ID = b.opened.Add(1)
 	input.Session.Sequence = int(input.Session.ID)
-	return escalation.Opening{Session: input.Session}, nil
+	return escalation.AdmissionResult{Session: input.Session}, nil
 }
 
 func (b *brokenDisk) CloseSession(context.Context, activities.CloseSessionInput) error { return nil }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -39,6 +40,8 @@ type Supervisor struct {
 
 	resources
 
+	// identity names the workers of this process to Temporal: the SDK's form, then the version.
+	identity string
 	// sweepInterval is how often it closes the records that ended chains have left open; 0 is the usual interval.
 	sweepInterval time.Duration
 	leases        *reconcile.Leases
@@ -52,9 +55,11 @@ type Supervisor struct {
 type Environment struct {
 	// Environ is the environment ("NAME=value") from which agents get what they are allowed to have.
 	Environ []string
-	// Host names this machine in records.
-	Host   string
-	Logger *slog.Logger
+	// Host names this machine in records and in the identity of its workers.
+	Host string
+	// Version is the version of this program, there likewise.
+	Version string
+	Logger  *slog.Logger
 	// Executable is the program that CLIs start to ask whether a call may be made: one with package agentshell in it.
 	// Empty is this process's own.
 	Executable string
@@ -107,8 +112,9 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	}
 	records, mask := opened.store, opened.mask
 	return &Supervisor{
-		config: cfg,
-		logger: env.Logger,
+		config:   cfg,
+		logger:   env.Logger,
+		identity: fmt.Sprintf("%d@%s claudeops %s", os.Getpid(), env.Host, env.Version),
 
 		resources: opened,
 
@@ -119,7 +125,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		notifications: activities.Notifications{
 			Targets: maskTargets(mask, targets), Deliveries: records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},
-		tiers: activities.Tiers{Agent: opened.agents, Prompts: texts, Briefs: briefs(policy), Host: env.Host},
+		tiers: activities.Tiers{Agent: opened.agents, Prompts: texts, Briefs: briefs(policy), Host: env.Host, Version: env.Version},
 	}, nil
 }
 
@@ -229,6 +235,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 
 	queue := s.config.Worker.TaskQueue
 	chains := worker.New(c, queue, worker.Options{
+		Identity:                     s.identity,
 		StickyScheduleToStartTimeout: stickyTimeout,
 		OnFatalError:                 onFatal,
 		Interceptors:                 append([]interceptor.WorkerInterceptor{&auditing{audit: refused}}, leasing...),
@@ -242,6 +249,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	chains.RegisterActivity(&activities.Attempts{Reader: reconcile.PendingReader{Temporal: c}})
 
 	agents := worker.New(c, workflows.AgentsTaskQueue(queue), worker.Options{
+		Identity:                           s.identity,
 		DisableWorkflowWorker:              true,
 		MaxConcurrentActivityExecutionSize: s.config.Worker.MaxConcurrentAgents,
 		WorkerStopTimeout:                  s.config.Worker.DrainTimeout + s.config.Claude.StopGrace + agent.ReportTime,

@@ -7,9 +7,10 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"github.com/spf13/pflag"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Format says how a command prints its result.
@@ -73,21 +74,7 @@ func Table(w io.Writer, rows [][]string) {
 
 // Printable makes text from an agent safe for a terminal: one line, no control
 // characters, at most limit characters.
-func Printable(text string, limit int) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, text)
-	if runes := []rune(text); len(runes) > limit {
-		return string(runes[:limit-1]) + "…"
-	}
-	return text
-}
+func Printable(text string, limit int) string { return plaintext.Cut(plaintext.Line(text), limit) }
 
 // PrintableError makes an error that may hold agents' words safe for a terminal.
 func PrintableError(err error) error { return errors.New(Printable(err.Error(), 1_000)) }

@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
@@ -78,7 +79,7 @@ func (a *app) demo(ctx context.Context, o demoOptions) error {
 	case err != nil:
 		return err
 	case chain.Outcome != escalation.OutcomeResolved:
-		return fmt.Errorf("the chain ended %s, not %s: %s", chain.Outcome, escalation.OutcomeResolved, chain.Reason)
+		return fmt.Errorf("the chain ended %s, not %s: %s", chain.Outcome, escalation.OutcomeResolved, console.Printable(chain.Reason, 1_000))
 	}
 	return nil
 }
@@ -92,7 +93,7 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 	a.Say("Starting Temporal, its Web UI and a worker in this process …")
 	logger := a.demoLogger(ctx)
 	one, err := StartAllInOne(ctx, cfg, embedded.Options{FrontendPort: o.port, UIPort: o.uiPort, Logger: logger},
-		supervisor.Environment{Environ: environ, Host: "demo", Logger: logger})
+		supervisor.Environment{Environ: environ, Host: "demo", Version: program.Version(), Logger: logger})
 	if err != nil {
 		return escalation.Chain{}, err
 	}

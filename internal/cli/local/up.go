@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
@@ -71,7 +72,7 @@ func (a *app) up(ctx context.Context, o upOptions) error {
 		FrontendPort: o.port,
 		UIPort:       o.uiPort,
 		Logger:       logger,
-	}, supervisor.Environment{Environ: a.Environ, Host: host, Logger: logger})
+	}, supervisor.Environment{Environ: a.Environ, Host: host, Version: program.Version(), Logger: logger})
 	if errors.Is(err, supervisor.ErrLocalInUse) || errors.Is(err, embedded.ErrInUse) {
 		return fmt.Errorf("another `starter up` runs on the state directory %s: use that one, or set CLAUDEOPS_STATE_DIR to another",
 			cfg.State.Dir)

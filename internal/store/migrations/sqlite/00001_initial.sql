@@ -40,6 +40,7 @@ CREATE TABLE sessions (
     interrupted           INTEGER NOT NULL CHECK (interrupted IN (0, 1)),
     attempts              INTEGER NOT NULL,
     host                  TEXT    NOT NULL,
+    worker_version        TEXT    NOT NULL,
     verdict               TEXT,                         -- a JSON object
     services              TEXT    NOT NULL,             -- a JSON list, copied from the verdict
     error                 TEXT    NOT NULL,
