@@ -12,6 +12,8 @@ type parentLink struct {
 	chainID string
 	// detached says that the parent knows that it need not wait.
 	detached bool
+	// waiting has the IDs of the chains started by this one that have signalled that they wait for long.
+	waiting map[string]bool
 }
 
 // detach lets the parent end without waiting for this workflow. Call it before a wait for a person, or for anything else that
@@ -31,10 +33,15 @@ func (p *parentLink) detach(ctx workflow.Context) {
 	}
 }
 
-// relay detaches this workflow as soon as one that it has started itself signals that it waits for long.
+// relay notes which of the chains started by this one signal that they wait for long. It detaches this chain with the first.
 func (p *parentLink) relay(ctx workflow.Context) {
+	p.waiting = map[string]bool{}
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		workflow.GetSignalChannel(ctx, WaitingSignal).Receive(ctx, nil)
-		p.detach(ctx)
+		for {
+			var chainID string
+			workflow.GetSignalChannel(ctx, WaitingSignal).Receive(ctx, &chainID)
+			p.waiting[chainID] = true
+			p.detach(ctx)
+		}
 	})
 }

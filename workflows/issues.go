@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// split starts a chain for each issue that observer found, which forks the observer's conversation, and waits until all have
-// ended. A few run at a time.
+// split starts a chain for each issue that observer found, the most severe first. Each forks the observer's conversation.
+// split waits until all have ended. Only a few work at a time; a chain that waits for long lets the next one begin.
 func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) error {
 	issues := observer.Verdict.Issues
 	c.log.chain.Issues = make([]escalation.IssueChain, len(issues))
@@ -21,12 +21,12 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 	}
 	slots := workflow.NewSemaphore(ctx, int64(max(1, c.policy.MaxParallelIssues)))
 	all := workflow.NewWaitGroup(ctx)
-	for i := range issues {
+	for _, i := range escalation.MostSevereFirst(issues) {
 		all.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer all.Done()
 			if slots.Acquire(ctx, 1) == nil {
-				defer slots.Release(1)
+				defer c.releaseOnce(ctx, slots, c.issueChainID(i))()
 				c.runIssue(ctx, observer, i)
 				return
 			}
@@ -40,6 +40,29 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 	return c.record(ctx, escalation.DecideIssues(c.log.chain.Issues))
 }
 
+// releaseOnce returns a function that releases a slot. The slot is released earlier if the chain that holds it waits for
+// long: at a gate it may do so for days.
+func (c *chainRun) releaseOnce(ctx workflow.Context, slots workflow.Semaphore, chainID string) func() {
+	released := false
+	release := func() {
+		if !released {
+			released = true
+			slots.Release(1)
+		}
+	}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		if workflow.Await(ctx, func() bool { return released || c.parent.waiting[chainID] }) == nil {
+			release()
+		}
+	})
+	return release
+}
+
+// issueChainID returns the ID of the chain of the issue at this index.
+func (c *chainRun) issueChainID(at int) string {
+	return fmt.Sprintf("%s-issue-%d", c.log.chain.ID, at+1)
+}
+
 // runIssue runs the chain of one issue.
 func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, at int) {
 	issue := observer.Verdict.Issues[at]
@@ -48,7 +71,7 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 		return
 	}
 	mine := &c.log.chain.Issues[at]
-	mine.ChainID = fmt.Sprintf("%s-issue-%d", c.log.chain.ID, at+1)
+	mine.ChainID = c.issueChainID(at)
 	c.log.add(ctx, escalation.Event{
 		Kind: escalation.EventIssueStarted, SessionID: observer.SessionID, Severity: issue.Severity,
 		Message: fmt.Sprintf("issue %d of %d goes to chain %s: %s", at+1, len(c.log.chain.Issues), mine.ChainID, issue.Summary),

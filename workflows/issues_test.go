@@ -136,6 +136,42 @@ func TestIssueAboveTheHighestTierGetsNoChain(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, result.Issues[1].Outcome)
 }
 
+// TestIssueThatWaitsLetsTheNextBegin has three minor issues wait for days at gates, and a critical one that was found last.
+func TestIssueThatWaitsLetsTheNextBegin(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, nil, 2, 2, 2, 2)
+	script := s.tiers[0]
+	s.tiers[0] = func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		report, err := script(t, input)
+		report.Verdict.Issues[3].Severity = escalation.SeverityCritical
+		return report, err
+	}
+	began := map[string]time.Duration{}
+	var order []string
+	start := s.env.Now()
+	s.issue = func(ctx workflow.Context, input workflows.ChainInput) (escalation.Chain, error) {
+		began[input.Issue] = workflow.Now(ctx).Sub(start)
+		order = append(order, input.Issue)
+		if input.Issue == "issue 4" {
+			return escalation.Chain{Outcome: escalation.OutcomeResolved}, workflow.Sleep(ctx, time.Hour)
+		}
+		info := workflow.GetInfo(ctx)
+		parent := info.ParentWorkflowExecution
+		err := workflow.SignalExternalWorkflow(ctx, parent.ID, parent.RunID, workflows.WaitingSignal, info.WorkflowExecution.ID).Get(ctx, nil)
+		if err != nil {
+			return escalation.Chain{}, err
+		}
+		return escalation.Chain{Outcome: escalation.OutcomeNeedsHuman}, workflow.Sleep(ctx, 72*time.Hour)
+	}
+	result, err := s.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome)
+	require.Contains(t, order[:2], "issue 4", "the most severe is one of the two that begin")
+	for issue, after := range began {
+		require.Less(t, after, time.Hour, "%s began after %s", issue, after)
+	}
+}
+
 func TestIssueWhoseChainFails(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(service string) (escalation.Chain, error) {

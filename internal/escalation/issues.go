@@ -1,6 +1,7 @@
 package escalation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -8,6 +9,21 @@ import (
 // FirstTier returns the tier that begins the repair of an issue found by observer: the recommended tier, but at
 // least the one above observer.
 func (i Issue) FirstTier(observer Tier) Tier { return max(i.RecommendedTier, observer+1) }
+
+// severities orders the severities, worst first.
+var severities = []Severity{SeverityCritical, SeverityWarning, SeverityInfo}
+
+// MostSevereFirst returns the indexes of issues by their severity, the most severe first. Issues of one severity keep their
+// order.
+func MostSevereFirst(issues []Issue) []int {
+	indexes := make([]int, len(issues))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	rank := func(i int) int { return slices.Index(severities, issues[i].Severity) }
+	slices.SortStableFunc(indexes, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
+	return indexes
+}
 
 // DecideBlockedIssue returns the decision that ends an issue whose first tier exceeds policy.MaxTier.
 func DecideBlockedIssue(policy Policy, first Tier) Decision {
