@@ -92,7 +92,8 @@ const bracesHint = `the file is a template: write {{"{{"}} for two plain braces`
 func (s *Set) try(tier escalation.Tier) error {
 	bare := Launch{Tier: tier}
 	full := Launch{
-		Tier: tier, Brief: "- look", Services: []string{"web"}, Issue: "It is slow.", Request: "Look.", Guidance: "Look closer.", Handoff: "Found.",
+		Tier: tier, Brief: "- look", Services: []string{"web"}, Issue: "It is slow.",
+		Request: "Look.", Guidance: "Look closer.", Handoff: "Found.",
 	}
 	for _, launch := range []Launch{bare, full} {
 		for _, dryRun := range []bool{false, true} {

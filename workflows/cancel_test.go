@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
@@ -15,8 +16,13 @@ import (
 // runCancelled runs a chain that is cancelled after ten seconds, and returns it as it can be queried.
 func runCancelled(t *testing.T, w *world) escalation.Chain {
 	t.Helper()
+	return runCancelledWith(t, w, workflows.ChainInput{})
+}
+
+func runCancelledWith(t *testing.T, w *world, input workflows.ChainInput) escalation.Chain {
+	t.Helper()
 	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 10*time.Second)
-	_, err := w.run(t, workflows.ChainInput{})
+	_, err := w.run(t, input)
 	require.True(t, temporal.IsCanceledError(err), "got %v", err)
 	encoded, err := w.env.QueryWorkflow(workflows.ChainQuery)
 	require.NoError(t, err)
@@ -47,6 +53,17 @@ func TestChainCancelledBeforeThePolicy(t *testing.T) {
 	chain := runCancelled(t, w)
 	require.Empty(t, chain.Sessions)
 	require.Empty(t, w.withdrawn, "there is nothing that could be recorded")
+	require.Less(t, chain.EndedAt.Sub(chain.StartedAt), time.Minute)
+}
+
+// TestChainCancelledWhileItLooksForAConversation has the database away for ever, and names a conversation to start from.
+func TestChainCancelledWhileItLooksForAConversation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.failFind = true
+	chain := runCancelledWith(t, w, workflows.ChainInput{ResumeFrom: &workflows.ResumeFrom{SessionID: uuid.NewString()}})
+	require.Empty(t, chain.Sessions)
+	require.Equal(t, chain.Events, w.events)
 	require.Less(t, chain.EndedAt.Sub(chain.StartedAt), time.Minute)
 }
 

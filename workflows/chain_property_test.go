@@ -205,8 +205,8 @@ func requireChain(t *rapid.T, w *trial, chain escalation.Chain) {
 		requireWithinPolicy(t, w, chain, mine)
 		requireLinked(t, w, issue.ChainID)
 	}
-	for service, holder := range w.records.locks {
-		require.True(t, strings.HasPrefix(holder, "other"), "%s is still locked by %s", service, holder)
+	for service, lock := range w.records.locks {
+		require.True(t, strings.HasPrefix(lock.ChainID, "other"), "%s is still locked by %s", service, lock.ChainID)
 	}
 }
 

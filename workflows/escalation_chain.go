@@ -52,6 +52,7 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 	if !workflow.IsContinueAsNewError(err) {
 		chain.announce(ctx, err)
 		chain.gates.refuseLateReplies(ctx)
+		chain.requests.refuseLate(ctx)
 	}
 	if temporal.IsCanceledError(err) {
 		err = cancelled(chain.log.chain)

@@ -41,8 +41,8 @@ type world struct {
 	asked  []activities.WriteHandoffInput
 	// tierTakes is how long a tier runs, in the test environment's time.
 	tierTakes time.Duration
-	// failPolicy and failOpen make those activities fail for as long as they are true.
-	failPolicy, failOpen, failReview bool
+	// These make an activity fail for as long as they are true.
+	failPolicy, failOpen, failReview, failFind bool
 	// openTakes is how long the opening of a record takes.
 	openTakes time.Duration
 	// failClose makes the recording of a session's end fail that many times.
@@ -182,6 +182,9 @@ func (w *world) answer(t *testing.T) {
 		})
 	w.env.OnActivity("FindSession", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, sessionID string) (activities.FindSessionResult, error) {
+			if w.failFind {
+				return activities.FindSessionResult{}, errAway
+			}
 			defer w.alone()()
 			session, found := w.known[sessionID]
 			return activities.FindSessionResult{Found: found, Session: session}, nil

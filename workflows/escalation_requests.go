@@ -56,11 +56,26 @@ func (r *escalationRequests) refuse(ctx workflow.Context, why error) {
 	})
 }
 
-// refuseAll refuses every signal that has arrived: at a gate at which not everybody may answer, it names nobody.
-func (r *escalationRequests) refuseAll(ctx workflow.Context) {
+// refuseAll refuses every signal that has arrived.
+func (r *escalationRequests) refuseAll(ctx workflow.Context, why error) {
 	channel := workflow.GetSignalChannel(ctx, EscalateSignalName)
 	for channel.ReceiveAsync(nil) {
-		r.refuse(ctx, errNameless)
+		r.refuse(ctx, why)
+	}
+}
+
+// errSplit refuses a request to a chain whose issues have chains of their own, errEnded one to a chain that only waits for its
+// notifications.
+var (
+	errSplit = errors.New("the chain has split; send it to the chain of an issue")
+	errEnded = errors.New("the chain has ended")
+)
+
+// refuseLate leaves an event for each signal that came while the workflow ended.
+func (r *escalationRequests) refuseLate(ctx workflow.Context) {
+	if r.arrived(ctx) {
+		r.refuseAll(ctx, errEnded)
+		r.log.recordRest(ctx)
 	}
 }
 

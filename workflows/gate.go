@@ -240,7 +240,7 @@ func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escala
 		return
 	}
 	if g.policy.Gate.Restricts() {
-		g.requests.refuseAll(ctx)
+		g.requests.refuseAll(ctx, errNameless)
 	}
 	g.requests.receive(ctx, last)
 	if request := g.requests.pending; request != nil {

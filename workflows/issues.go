@@ -20,11 +20,10 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 		c.log.chain.Issues[i] = escalation.IssueChain{Services: issue.Services, Summary: clip(issue.Summary)}
 	}
 	slots := workflow.NewSemaphore(ctx, int64(max(1, c.policy.MaxParallelIssues)))
-	all := workflow.NewWaitGroup(ctx)
+	running := len(issues)
 	for _, i := range escalation.MostSevereFirst(issues) {
-		all.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
-			defer all.Done()
+			defer func() { running-- }()
 			if slots.Acquire(ctx, 1) == nil {
 				defer c.releaseOnce(ctx, slots, c.issueChainID(i))()
 				c.runIssue(ctx, observer, i)
@@ -36,7 +35,10 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 	// A cancelled chain waits, too: its issues end with it, and their outcomes are recorded.
 	waiting, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	all.Wait(waiting)
+	for running > 0 {
+		_ = workflow.Await(waiting, func() bool { return running == 0 || c.requests.arrived(ctx) }) // nothing cancels it
+		c.requests.refuseAll(ctx, errSplit)
+	}
 	return c.record(ctx, escalation.DecideIssues(c.log.chain.Issues))
 }
 

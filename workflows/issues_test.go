@@ -172,6 +172,26 @@ func TestIssueThatWaitsLetsTheNextBegin(t *testing.T) {
 	}
 }
 
+// TestEscalateSignalToASplitChain leaves an event: the signal has no chain to go to.
+func TestEscalateSignalToASplitChain(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, func(string) (escalation.Chain, error) {
+		return escalation.Chain{Outcome: escalation.OutcomeResolved}, nil
+	}, 2, 2)
+	s.signalAfter(30*time.Minute, `{"to_tier":3}`)
+	result, err := s.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+	requireRefusedSignal(t, result, "the chain has split; send it to the chain of an issue")
+}
+
+func requireRefusedSignal(t *testing.T, chain escalation.Chain, why string) {
+	t.Helper()
+	require.True(t, slices.ContainsFunc(chain.Events, func(event escalation.Event) bool {
+		return event.Kind == escalation.EventSignal && event.Message == "signal escalate is refused: "+why
+	}), "%+v", chain.Events)
+}
+
 func TestIssueWhoseChainFails(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(service string) (escalation.Chain, error) {

@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,8 +25,8 @@ type memoryRecords struct {
 	mu       sync.Mutex
 	sessions []escalation.Session
 	entries  []escalation.LedgerEntry
-	// locks are the chains that have the services.
-	locks  map[string]string
+	// locks are the locks on services.
+	locks  map[string]store.ServiceLock
 	events []escalation.Event
 	// wrongs are calls that no chain should make.
 	wrongs []string
@@ -33,7 +34,9 @@ type memoryRecords struct {
 
 var _ activities.Recorder = (*memoryRecords)(nil)
 
-func newMemoryRecords() *memoryRecords { return &memoryRecords{locks: make(map[string]string)} }
+func newMemoryRecords() *memoryRecords {
+	return &memoryRecords{locks: make(map[string]store.ServiceLock)}
+}
 
 func (m *memoryRecords) wrong(format string, args ...any) {
 	m.wrongs = append(m.wrongs, fmt.Sprintf(format, args...))
@@ -44,7 +47,8 @@ func (m *memoryRecords) OpenSession(
 ) (escalation.AdmissionResult, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	request.ChainID, request.Tier, request.Purpose, request.At = session.ChainID, session.Tier, session.Purpose, session.StartedAt
+	request.ChainID, request.FirstRunID = session.ChainID, session.FirstRunID
+	request.Tier, request.Purpose, request.At = session.Tier, session.Purpose, session.StartedAt
 	facts := m.facts(request, policy)
 	admission := escalation.Admit(policy, request, facts)
 	opening := escalation.AdmissionResult{Services: facts.Services}
@@ -54,7 +58,7 @@ func (m *memoryRecords) OpenSession(
 	}
 	if request.Repairs(policy) {
 		for _, service := range request.Services {
-			m.locks[service] = request.ChainID // nobody else has it, or it would not be admitted
+			m.locks[service] = store.ServiceLock{Service: service, ChainID: request.ChainID, Since: request.At} // or it would not be admitted
 		}
 	}
 	session.ID, session.Sequence = int64(len(m.sessions)+1), 1+len(m.of(session.ChainID))
@@ -79,19 +83,23 @@ func (m *memoryRecords) facts(request escalation.AdmissionRequest, policy escala
 	var facts escalation.AdmissionFacts
 	chains := map[string]bool{}
 	for _, session := range m.sessions {
-		if session.StartedAt.UTC().Truncate(24 * time.Hour).Equal(request.At.UTC().Truncate(24 * time.Hour)) {
-			facts.DaySpentUSD += session.CostUSD
-			if isOpen(session) || session.CostUnknown() {
-				facts.DaySpentUSD += max(0, session.BudgetUSD-session.CostUSD)
-			}
+		spent := session.CostUSD
+		if isOpen(session) || session.CostUnknown() {
+			spent = max(spent, session.BudgetUSD)
 		}
-		repaired := session.Tier >= escalation.TierSafeRepair && session.Purpose == escalation.PurposeTier && !session.DryRun
+		if session.StartedAt.UTC().Truncate(24 * time.Hour).Equal(request.At.UTC().Truncate(24 * time.Hour)) {
+			facts.DaySpentUSD += spent
+		}
+		own := session.ChainID == request.ChainID && session.FirstRunID == request.FirstRunID
+		if own {
+			facts.ChainSpentUSD += spent
+		}
 		switch {
-		case !repaired:
-		case session.ChainID == request.ChainID:
+		case !session.Repairs():
+		case own:
 			facts.Escalated = true
 		case session.StartedAt.After(request.At.Add(-policy.EscalationLimit.Window.Std())):
-			chains[session.ChainID] = true
+			chains[session.ChainID+"/"+session.FirstRunID] = true
 		}
 	}
 	facts.Escalations = len(chains)
@@ -100,7 +108,7 @@ func (m *memoryRecords) facts(request escalation.AdmissionRequest, policy escala
 	})
 	facts.Services = policy.Cooldowns.States(recent, request.Services, request.At)
 	for _, service := range slices.Sorted(slices.Values(request.Services)) {
-		if chain := m.locks[service]; chain != "" && chain != request.ChainID {
+		if chain := m.locks[service].ChainID; chain != "" && chain != request.ChainID {
 			facts.Busy = append(facts.Busy, escalation.BusyService{Service: service, ChainID: chain})
 		}
 	}
@@ -110,8 +118,8 @@ func (m *memoryRecords) facts(request escalation.AdmissionRequest, policy escala
 func (m *memoryRecords) ReleaseServices(_ context.Context, chainID string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for service, chain := range m.locks {
-		if chain == chainID {
+	for service, lock := range m.locks {
+		if lock.ChainID == chainID {
 			delete(m.locks, service)
 		}
 	}
@@ -139,6 +147,7 @@ func (m *memoryRecords) CloseSession(_ context.Context, sessionID string, report
 	session := &m.sessions[at]
 	session.Report, session.EndedAt = report, endedAt
 	if report.Verdict == nil {
+		m.presume(*session)
 		return nil
 	}
 	for _, action := range report.Verdict.Actions {
@@ -149,6 +158,20 @@ func (m *memoryRecords) CloseSession(_ context.Context, sessionID string, report
 		}
 	}
 	return nil
+}
+
+// presume adds a restart of each service that a session has locked, if nobody can tell what it did.
+func (m *memoryRecords) presume(session escalation.Session) {
+	if !session.Repairs() || !session.BeganWork() && !session.CostUnknown() {
+		return
+	}
+	for _, service := range slices.Sorted(maps.Keys(m.locks)) {
+		if lock := m.locks[service]; lock.ChainID == session.ChainID && lock.Since.Equal(session.StartedAt) {
+			m.entries = append(m.entries, escalation.LedgerEntry{
+				Service: service, Kind: escalation.ActionRestart, At: session.EndedAt, ChainID: session.ChainID, SessionID: session.SessionID,
+			})
+		}
+	}
 }
 
 func (m *memoryRecords) AppendEvents(_ context.Context, events []escalation.Event) error {
@@ -210,8 +233,10 @@ func TestMemoryRecordsAreLikeTheStore(t *testing.T) {
 			require.NoError(rt, records.ReleaseServices(ctx, chainID))
 			require.NoError(rt, memory.ReleaseServices(ctx, chainID))
 		}
+		firstRunID := fmt.Sprint("run ", number/8) // now and then another chain has the same ID
 		request := escalation.AdmissionRequest{
-			ChainID: chainID, Tier: rapid.SampledFrom(escalation.Tiers()).Draw(rt, "tier"), At: at, Services: drawServices(rt),
+			ChainID: chainID, FirstRunID: firstRunID,
+			Tier: rapid.SampledFrom(escalation.Tiers()).Draw(rt, "tier"), At: at, Services: drawServices(rt),
 			Force: rapid.Bool().Draw(rt, "force"), ChainSpentUSD: rapid.SampledFrom([]float64{0, 1}).Draw(rt, "spent"),
 			Purpose: rapid.SampledFrom([]escalation.Purpose{escalation.PurposeTier, escalation.PurposeTier, escalation.PurposeHandoff}).Draw(rt, "purpose"),
 		}
@@ -222,7 +247,8 @@ func TestMemoryRecordsAreLikeTheStore(t *testing.T) {
 		require.Equal(rt, roundedReason(want), roundedReason(got))
 
 		session := escalation.Session{
-			ChainID: chainID, SessionID: fmt.Sprint("session ", number), Tier: request.Tier, Purpose: request.Purpose, StartedAt: at,
+			ChainID: chainID, FirstRunID: firstRunID, SessionID: fmt.Sprint("session ", number),
+			Tier: request.Tier, Purpose: request.Purpose, StartedAt: at,
 			Report: escalation.Report{Status: escalation.SessionRunning},
 		}
 		stored, err := records.OpenSession(ctx, session, request, policy)

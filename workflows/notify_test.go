@@ -81,6 +81,20 @@ func TestPeopleAreToldHowAChainEnded(t *testing.T) {
 	}
 }
 
+// TestEscalateSignalAfterTheEnd arrives while the chain only waits for its notifications.
+func TestEscalateSignalAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	w.policy.Notify = true
+	w.env.OnActivity("Notify", mock.Anything, mock.Anything).After(10 * time.Minute).Return(nil)
+	w.signalAfter(5*time.Minute, `{"to_tier":2}`)
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome)
+	requireRefusedSignal(t, result, "the chain has ended")
+	require.Equal(t, result.Events, w.events, "it is recorded")
+}
+
 // TestPeopleAreToldOfARefusalThatNobodySees refuses chains because of the policy. Who types one sees
 // that, and who has started the chain of an issue tells it.
 func TestPeopleAreToldOfARefusalThatNobodySees(t *testing.T) {

@@ -88,6 +88,7 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) escalation.Session {
 	session := escalation.Session{
 		ChainID:          s.log.chain.ID,
+		FirstRunID:       workflow.GetInfo(ctx).FirstRunID,
 		SessionID:        s.newSessionID(ctx),
 		Tier:             request.tier,
 		Model:            s.policy.For(request.tier).Model,
@@ -136,6 +137,7 @@ func (s *sessions) review(ctx workflow.Context, request sessionRequest) (escalat
 func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escalation.AdmissionRequest {
 	return escalation.AdmissionRequest{
 		ChainID:       s.log.chain.ID,
+		FirstRunID:    workflow.GetInfo(ctx).FirstRunID,
 		Tier:          request.tier,
 		Purpose:       request.purpose,
 		At:            workflow.Now(ctx),

@@ -68,7 +68,7 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	known, err := c.sessions.find(ctx, from.SessionID)
 	switch {
 	case err != nil:
-		return first, err
+		return first, c.abortIfCancelled(ctx, err)
 	case known.Found && known.Session.Status == escalation.SessionRunning:
 		return first, c.refuse(ctx, fmt.Errorf("resume_from.session_id %s is still running in chain %s",
 			from.SessionID, known.Session.ChainID))

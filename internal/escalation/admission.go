@@ -10,14 +10,16 @@ import (
 
 // AdmissionRequest asks whether a session may start.
 type AdmissionRequest struct {
-	ChainID string  `json:"chain_id"`
-	Tier    Tier    `json:"tier"`
-	Purpose Purpose `json:"purpose,omitempty"`
+	ChainID string `json:"chain_id"`
+	// FirstRunID is that of the session.
+	FirstRunID string  `json:"first_run_id,omitempty"`
+	Tier       Tier    `json:"tier"`
+	Purpose    Purpose `json:"purpose,omitempty"`
 	// At is the time of the request, by the workflow's clock.
 	At time.Time `json:"at"`
 	// Services are the services to be repaired; empty if they are not known.
 	Services []string `json:"services,omitempty"`
-	// ChainSpentUSD is the chain's spending so far, in US dollars.
+	// ChainSpentUSD is the spending that the chain knows of, in US dollars. After a reset that is less than the records have.
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Force overrides the cooldowns. Only an operator sets it.
 	Force bool `json:"force,omitempty"`
@@ -39,6 +41,8 @@ type AdmissionFacts struct {
 	// DaySpentUSD is the cost of all sessions of this day (UTC). Sessions that run, or whose cost is unknown,
 	// count with their reservation.
 	DaySpentUSD float64 `json:"day_spent_usd"`
+	// ChainSpentUSD is the cost of the chain's sessions, counted in the same way. It includes those that a reset discarded.
+	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Services holds the cooldowns of the requested services and of all other services that were repaired
 	// recently.
 	Services []ServiceState `json:"services,omitempty"`
@@ -120,7 +124,7 @@ func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts
 		rule       Rule
 		what       string
 	}{
-		{policy.ChainBudgetUSD, request.ChainSpentUSD, RuleChainBudget, "the chain's budget"},
+		{policy.ChainBudgetUSD, max(request.ChainSpentUSD, facts.ChainSpentUSD), RuleChainBudget, "the chain's budget"},
 		{policy.DayBudgetUSD, facts.DaySpentUSD, RuleDayBudget, "the budget of all chains for this day (UTC)"},
 	} {
 		if limit.usd == 0 {

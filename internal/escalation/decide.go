@@ -87,10 +87,11 @@ type DecisionInput struct {
 // Decide returns the step that follows session, the latest to end, under policy. It never escalates past
 // policy.MaxTier, never in a dry run, and only to a higher tier.
 func Decide(policy Policy, session Session, input DecisionInput) Decision {
-	if input.RequestedTier != 0 && session.Status != SessionStopped && CheckEscalationRequest(policy, session.Tier, input.RequestedTier) == nil {
+	requested := input.RequestedTier
+	if requested != 0 && session.Status != SessionStopped && CheckEscalationRequest(policy, session.Tier, requested) == nil {
 		return Decision{
-			Action: DecisionEscalate, Tier: input.RequestedTier, Rule: RuleOperator,
-			Reason: fmt.Sprintf("a person asks for %s", input.RequestedTier),
+			Action: DecisionEscalate, Tier: requested, Rule: RuleOperator,
+			Reason: fmt.Sprintf("a person asks for %s", requested),
 		}
 	}
 	switch session.Status {

@@ -49,6 +49,9 @@ type Session struct {
 	ParentID int64 `json:"parent_session_id,omitempty"`
 	// ChainID is the Temporal workflow ID of the chain.
 	ChainID string `json:"chain_id"`
+	// FirstRunID is the run ID of the chain's first run. It tells chains apart that had the same workflow ID, one after the
+	// other; a chain keeps it when it continues as new.
+	FirstRunID string `json:"first_run_id,omitempty"`
 	// Sequence is the session's number in its chain, from 1. The store assigns it.
 	Sequence int `json:"sequence"`
 	// SessionID is the CLI's ID of the conversation, a UUID chosen by the workflow. It is unique.
@@ -88,6 +91,11 @@ func (s *Session) SetReport(report Report) {
 		choice := ChooseContinuity(ContinuityInput{Interrupted: true})
 		s.Continuity, s.ContinuityReason = choice.Continuity, choice.Reason
 	}
+}
+
+// Repairs reports whether the session may change services. Dry runs, rechecks, handoffs and Tier 1 may not.
+func (s *Session) Repairs() bool {
+	return s.Tier >= TierSafeRepair && (s.Purpose == PurposeTier || s.Purpose == PurposeContinuation) && !s.DryRun
 }
 
 // BeganWork reports whether the session's model may have answered, in which case the agent may have changed

@@ -65,7 +65,8 @@ func (s *Store) openSession(
 	if err := checkOpening(session); err != nil {
 		return opening, err
 	}
-	request.ChainID, request.Tier, request.Purpose, request.At = session.ChainID, session.Tier, session.Purpose, session.StartedAt
+	request.ChainID, request.FirstRunID = session.ChainID, session.FirstRunID
+	request.Tier, request.Purpose, request.At = session.Tier, session.Purpose, session.StartedAt
 	if err := checkRequest(request, policy); err != nil {
 		return opening, err
 	}
@@ -128,6 +129,9 @@ func readFacts(
 	if facts.DaySpentUSD, err = daySpent(ctx, q, request.At); err != nil {
 		return facts, fmt.Errorf("add up what the day has cost: %w", err)
 	}
+	if facts.ChainSpentUSD, err = spent(ctx, q, chainSpentQuery, request.ChainID, request.FirstRunID); err != nil {
+		return facts, fmt.Errorf("add up what the chain has cost: %w", err)
+	}
 	entries, err := ledger(ctx, q, request.At.Add(-policy.Cooldowns.Window()))
 	if err != nil {
 		return facts, fmt.Errorf("read the ledger: %w", err)
@@ -142,23 +146,36 @@ func readFacts(
 	return facts, nil
 }
 
-// daySpentQuery counts an open session with its budget, and a closed one with the costs of all its reports, because all of
-// them were paid. A closed session whose cost is unknown (see escalation.Session.CostUnknown) counts with its budget, too.
-const daySpentQuery = `
+// spentQuery returns a query for the cost of the sessions that a condition selects. It counts an open session with its
+// budget, and a closed one with the costs of all its reports, because all of them were paid. A closed session whose cost is
+// unknown (see escalation.Session.CostUnknown) counts with its budget, too.
+func spentQuery(condition string) string {
+	return `
 SELECT COALESCE(SUM(CASE WHEN (ended_at IS NULL OR cost_estimated AND attempts = 0) AND budget_usd > cost_usd
     THEN budget_usd ELSE cost_usd END), 0) + (
     SELECT COALESCE(SUM(replaced_reports.cost_usd), 0)
     FROM sessions JOIN replaced_reports ON replaced_reports.session_id = sessions.session_id
-    WHERE started_at >= $1 AND started_at < $2
-) FROM sessions WHERE started_at >= $1 AND started_at < $2`
+    WHERE ` + condition + `
+) FROM sessions WHERE ` + condition
+}
+
+var (
+	daySpentQuery   = spentQuery("started_at >= $1 AND started_at < $2")
+	chainSpentQuery = spentQuery("chain_id = $1 AND first_run_id = $2")
+)
+
+// spent returns the result of a spentQuery, in US dollars.
+func spent(ctx context.Context, q querier, query string, args ...any) (usd float64, err error) {
+	err = q.QueryRowContext(ctx, query, args...).Scan(&usd)
+	return usd, err
+}
 
 // daySpent returns the cost of the sessions that were started on the day of at (UTC).
 func daySpent(ctx context.Context, q querier, at time.Time) (usd float64, err error) {
 	const day = 24 * time.Hour
 	morning := at.UTC().Truncate(day)
 	night := morning.Add(day)
-	err = q.QueryRowContext(ctx, daySpentQuery, morning.UnixMilli(), night.UnixMilli()).Scan(&usd)
-	return usd, err
+	return spent(ctx, q, daySpentQuery, morning.UnixMilli(), night.UnixMilli())
 }
 
 const (
@@ -166,25 +183,27 @@ const (
 	// MATERIALIZED, because otherwise SQLite would read all chains to count the distinct ones.
 	escalationsQuery = `
 WITH repairs AS MATERIALIZED (
-    SELECT chain_id FROM sessions WHERE started_at > $1 AND chain_id <> $2 AND tier >= $3 AND purpose IN ($4, $5) AND NOT dry_run
+    SELECT chain_id, first_run_id FROM sessions
+    WHERE started_at > $1 AND (chain_id <> $2 OR first_run_id <> $3) AND tier >= $4 AND purpose IN ($5, $6) AND NOT dry_run
 )
-SELECT COUNT(DISTINCT chain_id) FROM repairs`
+SELECT COUNT(*) FROM (SELECT DISTINCT chain_id, first_run_id FROM repairs)`
 
 	escalatedQuery = `
-SELECT COUNT(*) > 0 FROM sessions WHERE chain_id = $1 AND tier >= $2 AND purpose IN ($3, $4) AND NOT dry_run`
+SELECT COUNT(*) > 0 FROM sessions WHERE chain_id = $1 AND first_run_id = $2 AND tier >= $3 AND purpose IN ($4, $5) AND NOT dry_run`
 )
 
-// escalations counts the other chains that have repaired within the window of limit, and
-// reports whether this one ever has.
+// escalations counts the other chains that have repaired within the window of limit, and reports whether this one ever
+// has. A chain that had the same workflow ID before is another one.
 func escalations(
 	ctx context.Context, q querier, request escalation.AdmissionRequest, limit escalation.Limit,
 ) (others int, own bool, err error) {
 	const tier = int(escalation.TierSafeRepair)
 	const work, continued = string(escalation.PurposeTier), string(escalation.PurposeContinuation)
 	since := request.At.Add(-limit.Window.Std())
-	err = q.QueryRowContext(ctx, escalationsQuery, since.UnixMilli(), request.ChainID, tier, work, continued).Scan(&others)
+	chain, run := request.ChainID, request.FirstRunID
+	err = q.QueryRowContext(ctx, escalationsQuery, since.UnixMilli(), chain, run, tier, work, continued).Scan(&others)
 	if err == nil {
-		err = q.QueryRowContext(ctx, escalatedQuery, request.ChainID, tier, work, continued).Scan(&own)
+		err = q.QueryRowContext(ctx, escalatedQuery, chain, run, tier, work, continued).Scan(&own)
 	}
 	return others, own, err
 }

@@ -207,8 +207,72 @@ func testEscalationsPerWindow(t *testing.T, database backend) {
 	require.Equal(t, escalation.RuleEscalationLimit, rule("three", noon), "also by a clock that is behind")
 	require.Equal(t, escalation.RuleEscalationLimit, rule("rehearsing", noon.Add(40*time.Minute)), "it has not repaired either")
 	require.Equal(t, escalation.RuleAdmitted, rule("one", noon.Add(40*time.Minute)), "it counts already")
+	again, err := s.Review(bounded(t), escalation.AdmissionRequest{
+		ChainID: "one", FirstRunID: "a later run", Tier: 2, At: noon.Add(40 * time.Minute),
+	}, policy)
+	require.NoError(t, err)
+	require.Equal(t, escalation.RuleEscalationLimit, again.Rule, "it uses the workflow ID again, and is another chain")
 	require.Equal(t, escalation.RuleEscalationLimit, rule("three", noon.Add(61*time.Minute-time.Millisecond)))
 	require.Equal(t, escalation.RuleAdmitted, rule("three", noon.Add(61*time.Minute)))
+}
+
+// testSpendingOfAResetChain has a chain that knows nothing of its first session any more, as after a reset.
+func testSpendingOfAResetChain(t *testing.T, database backend) {
+	s := database(t)()
+	policy := strict()
+	policy.ChainBudgetUSD, policy.DayBudgetUSD = 4, 0
+	first := repair("chain", "discarded", noon)
+	first.FirstRunID = "run-1"
+	admit(t, s, first, about("web"), policy)
+	mustClose(t, s, first.SessionID, completed(3.5), noon.Add(time.Minute))
+
+	again := repair("chain", "again", noon.Add(time.Hour))
+	again.FirstRunID = "run-1"
+	require.InDelta(t, 0.5, admit(t, s, again, about("web"), policy).Session.BudgetUSD, 1e-9, "what is left of the chain's budget")
+	other := repair("chain", "another", noon.Add(2*time.Hour))
+	other.FirstRunID = "run-2"
+	require.InDelta(t, 4, admit(t, s, other, about("db"), policy).Session.BudgetUSD, 1e-9, "another chain with the same workflow ID")
+}
+
+// testPresumedActions has sessions that end without a verdict: each counts as one restart of what it was to repair.
+func testPresumedActions(t *testing.T, database backend) {
+	s := database(t)()
+	policy := strict() // two restarts in four hours
+	policy.EscalationLimit, policy.DayBudgetUSD = escalation.Limit{}, 0
+	timedOut := escalation.Report{Status: escalation.SessionTimedOut, Attempts: 1, ContextTokens: 1_000, CostUSD: 0.1}
+	run := func(chainID string, at time.Time, report escalation.Report) {
+		t.Helper()
+		require.Nil(t, admit(t, s, repair(chainID, chainID, at), about("web"), policy).Refusal)
+		mustClose(t, s, chainID, report, at.Add(time.Minute))
+		require.NoError(t, s.ReleaseServices(bounded(t), chainID))
+	}
+	used := func(at time.Time) int {
+		t.Helper()
+		look := opening(at.String(), at.String(), 0)
+		look.StartedAt = at
+		opened := admit(t, s, look, about("web"), policy)
+		return opened.Services[0].Restarts.Used
+	}
+	run("never began", noon, escalation.Report{Status: escalation.SessionStopped})
+	require.Zero(t, used(noon.Add(2*time.Minute)))
+	run("timed out", noon.Add(10*time.Minute), timedOut)
+	require.Equal(t, 1, used(noon.Add(12*time.Minute)))
+	nobodyKnows := escalation.Report{Status: escalation.SessionFailed, CostEstimated: true}
+	run("lost with its host", noon.Add(20*time.Minute), nobodyKnows)
+	require.Equal(t, 2, used(noon.Add(22*time.Minute)))
+	refused := admit(t, s, repair("third", "third", noon.Add(30*time.Minute)), about("web"), policy)
+	require.Equal(t, escalation.RuleCooldown, refused.Refusal.Rule)
+
+	later := noon.Add(9 * time.Hour)
+	admit(t, s, repair("charged", "charged", later), about("web"), policy)
+	refusal, err := s.Charge(bounded(t), escalation.Charge{
+		ChainID: "charged", SessionID: "charged", Call: "toolu_1", At: later, Cooldowns: policy.Cooldowns,
+		Actions: []escalation.CallAction{{Kind: escalation.ActionRestart, Service: "web"}},
+	})
+	require.NoError(t, err)
+	require.Nil(t, refusal)
+	mustClose(t, s, "charged", timedOut, later.Add(time.Minute))
+	require.Equal(t, 1, used(later.Add(2*time.Minute)), "what it did is known")
 }
 
 func testForced(t *testing.T, database backend) {

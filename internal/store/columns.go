@@ -21,6 +21,7 @@ func sessionFields(s *escalation.Session) []field {
 		{"id", &s.ID},
 		{"parent_session_id", nullableInt{&s.ParentID}},
 		{"chain_id", &s.ChainID},
+		{"first_run_id", &s.FirstRunID},
 		{"sequence", &s.Sequence},
 		{"session_id", &s.SessionID},
 		{"tier", &s.Tier},

@@ -14,7 +14,8 @@ var ledgerQuery = "SELECT " + columns(ledgerFields(new(ledgerRow))) + " FROM led
 // Charge adds an entry with the time of the call. CloseSession adds the ones that only a verdict names, with the end of
 // the session as their time. Each action of a session is there once, although a report counts from the session's
 // beginning. For example: a first report names two restarts of a service and a second one names three. The second adds
-// one restart. The first adds none if two were charged before.
+// one restart. The first adds none if two were charged before. For a session without verdict and charges, CloseSession adds
+// one presumed restart of each service that the session has locked.
 func ledger(ctx context.Context, q querier, since time.Time) ([]escalation.LedgerEntry, error) {
 	rows, err := collect(ctx, q, ledgerFields, ledgerQuery, since.UnixMilli())
 	entries := make([]escalation.LedgerEntry, len(rows))

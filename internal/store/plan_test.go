@@ -27,12 +27,14 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"replaced":   replacedQuery,
 
 		"what a day has cost":      daySpentQuery,
+		"what a chain has cost":    chainSpentQuery,
 		"other chains that repair": escalationsQuery,
 		"whether a chain repairs":  escalatedQuery,
 		"the ledger":               ledgerQuery,
 		"who repairs services":     busyQuery(2),
 		"the release of a chain":   releaseQuery,
 		"the release of one lock":  releaseLockQuery,
+		"what a session locks":     claimedQuery,
 		"what a session did":       sessionLedgerQuery,
 		"what became of an action": succeededQuery,
 		"a charge that returns":    returnQuery,
@@ -40,7 +42,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, []any{1, 2, 3, 4, 5}[:arguments(query)]...)
+			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, []any{1, 2, 3, 4, 5, 6}[:arguments(query)]...)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, rows.Close()) }()
 			var id, parent, unused int

@@ -98,19 +98,43 @@ func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded 
 	return nil
 }
 
-// recordActions adds the actions in verdict to the ledger, unless they are there already: as the charge of a call, or from
-// an earlier report. It removes no entry, even if the verdict does not name it. If a call was charged for the same
-// service, new entries have the service's name from that call.
-func recordActions(ctx context.Context, tx *sql.Tx, session escalation.Session, verdict *escalation.Verdict, at time.Time) error {
-	if verdict == nil {
+// claimedQuery selects the services that a session has locked. A later session of the chain that locks them changes since.
+var claimedQuery = selectLocks + " WHERE chain_id = $1 AND since = $2 ORDER BY service"
+
+// presumeActions adds one restart of each service that the session has locked to the ledger, if it may have repaired and
+// nobody can tell what it did: it has no verdict, and none of its calls was charged. Otherwise a session that times out
+// again and again could restart a service without limit.
+func presumeActions(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
+	if !session.Repairs() || !session.BeganWork() && !session.CostUnknown() {
 		return nil
 	}
+	own, err := actionsOf(ctx, tx, session)
+	if err != nil || len(own.rows) > 0 {
+		return err
+	}
+	locks, err := collect(ctx, tx, lockFields, claimedQuery, session.ChainID, session.StartedAt.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("read which services the session has locked: %w", err)
+	}
+	for _, lock := range locks {
+		entry := escalation.LedgerEntry{Service: lock.Service, Kind: escalation.ActionRestart, At: at}
+		if err := own.enter(ctx, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordActions adds the actions in the session's verdict to the ledger, unless they are there already: as the charge of a
+// call, or from an earlier report. It removes no entry, even if the verdict does not name it. If a call was charged for the
+// same service, new entries have the service's name from that call.
+func recordActions(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
 	own, err := actionsOf(ctx, tx, session)
 	if err != nil {
 		return err
 	}
 	seen := map[target]int{}
-	for _, action := range verdict.Actions {
+	for _, action := range session.Verdict.Actions {
 		if !action.Kind.HasCooldown() {
 			continue
 		}

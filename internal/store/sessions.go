@@ -161,7 +161,10 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 	if _, err := tx.ExecContext(ctx, query, append(values(fields), current.ID)...); err != nil {
 		return false, err
 	}
-	return true, recordActions(ctx, tx, current, end.report.Verdict, end.endedAt)
+	if current.Verdict == nil {
+		return true, presumeActions(ctx, tx, current, end.endedAt)
+	}
+	return true, recordActions(ctx, tx, current, end.endedAt)
 }
 
 // keepReport prepares a closed session for another report. It reports whether next is known already, as the current report

@@ -47,6 +47,8 @@ func testBackend(t *testing.T, database backend) {
 		"what a day has cost":                       testDaySpent,
 		"chains that repair within a window":        testEscalationsPerWindow,
 		"force passes a cooldown":                   testForced,
+		"presumed actions":                          testPresumedActions,
+		"spending of a reset chain":                 testSpendingOfAResetChain,
 		"a review decides as an opening":            testReview,
 		"many chains, one budget":                   testConcurrentAdmission,
 		"the ledger by time":                        testLedger,

@@ -2,7 +2,7 @@ package chains
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io"
 
 	"go.temporal.io/sdk/client"
@@ -45,7 +45,8 @@ func (a *app) printEnded(chain escalation.Chain, err error) error {
 // errorOf returns the error that the outcome of a chain means for the command; nil for a good one.
 func errorOf(chain escalation.Chain) error {
 	failure := func(code program.ExitCode) error {
-		return program.WithCode(code, errors.New("chain "+chain.ID+" ended "+string(chain.Outcome)+": "+console.Printable(chain.Reason, 1_000)))
+		reason := console.Printable(chain.Reason, 1_000)
+		return program.WithCode(code, fmt.Errorf("chain %s ended %s: %s", chain.ID, chain.Outcome, reason))
 	}
 	switch chain.Outcome {
 	case escalation.OutcomeHealthy, escalation.OutcomeResolved, escalation.OutcomeOverridden:

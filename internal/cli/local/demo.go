@@ -79,7 +79,8 @@ func (a *app) demo(ctx context.Context, o demoOptions) error {
 	case err != nil:
 		return err
 	case chain.Outcome != escalation.OutcomeResolved:
-		return fmt.Errorf("the chain ended %s, not %s: %s", chain.Outcome, escalation.OutcomeResolved, console.Printable(chain.Reason, 1_000))
+		reason := console.Printable(chain.Reason, 1_000)
+		return fmt.Errorf("the chain ended %s, not %s: %s", chain.Outcome, escalation.OutcomeResolved, reason)
 	}
 	return nil
 }

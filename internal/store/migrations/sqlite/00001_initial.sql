@@ -7,6 +7,7 @@ CREATE TABLE sessions (
     id                    INTEGER PRIMARY KEY AUTOINCREMENT,
     parent_session_id     INTEGER REFERENCES sessions (id),
     chain_id              TEXT    NOT NULL,
+    first_run_id          TEXT    NOT NULL,             -- tells chains with the same workflow ID apart
     sequence              INTEGER NOT NULL CHECK (sequence > 0),
     session_id            TEXT    NOT NULL UNIQUE,
     tier                  INTEGER NOT NULL,
