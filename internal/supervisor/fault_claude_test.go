@@ -3,6 +3,8 @@
 package supervisor_test
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -105,7 +107,7 @@ func TestFaultClaude(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			marker := filepath.Join(t.TempDir(), "at-it")
-			token := "token-of-" + name
+			token := fmt.Sprint("token-of-", name, "-", os.Getpid()) // another run of this test has another
 			claude := simtest.Install(t, claudesim.Play(tt.script(marker, token)...))
 			environ := append(environment(t, claude, "CLAUDEOPS_TASK_QUEUE=claude_"+name), append(toolsAllowed(), tt.env...)...)
 			s := startSite(t, temporalServer, environ)
@@ -118,7 +120,7 @@ func TestFaultClaude(t *testing.T) {
 			_, err := s.finish(run)
 			require.Equal(t, tt.cancel, temporal.IsCanceledError(err), "%v", err)
 			chain := s.query(run)
-			for _, mark := range []string{chain.ID, token} {
+			for _, mark := range []string{chain.Last().SessionID, token} {
 				require.Empty(t, processesOf(t, mark), "left behind")
 			}
 			require.FileExists(t, marker, "it was at it")

@@ -30,7 +30,7 @@ func TestStartSettlesAbandonedRecords(t *testing.T) {
 	terminated, running := first.startAs("terminated", nil), first.startAs("running", nil)
 	require.Eventually(t, func() bool {
 		data, err := os.ReadFile(marker)
-		return err == nil && len(data) == 2
+		return err == nil && len(data) >= 2 // a busy worker may have started one again
 	}, testTimeout, 50*time.Millisecond, "both must be in their tool call")
 	require.Eventually(t, func() bool { return first.heartbeat("terminated").Total().CostUSD > 0 },
 		testTimeout, 50*time.Millisecond, "no heartbeat tells of its cost")
