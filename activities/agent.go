@@ -9,13 +9,12 @@ import (
 
 // Agent runs the claude CLI.
 type Agent interface {
-	// Run runs one invocation to its end and calls observe, on one goroutine, whenever
-	// something happens. When ctx ends it stops the whole process tree before it
-	// returns, with the status escalation.SessionStopped. It returns an error if and only if the same invocation may go better
-	// later; what is known, the cost among it, is in the report even then.
+	// Run runs one invocation to its end. It calls observe on one goroutine whenever something happens. When ctx ends, Run
+	// stops the whole process tree before it returns, with the status escalation.SessionStopped. It returns an error if
+	// and only if the same invocation may succeed later. Even then the report contains what is known, including the cost.
 	Run(ctx context.Context, run AgentRun, observe func(AgentProgress)) (AgentReport, error)
-	// HasConversation reports whether there is a conversation of agents in directory that can be
-	// resumed, on this host or in an archive. An error means that this cannot be told now.
+	// HasConversation reports whether a conversation of agents in directory can be resumed, from this host or from an
+	// archive. An error means that this is currently unknown.
 	HasConversation(ctx context.Context, directory, sessionID string) (bool, error)
 }
 
@@ -23,29 +22,28 @@ type Agent interface {
 type AgentRun struct {
 	ChainID string
 	Tier    escalation.Tier
-	// DryRun says that the chain only looks.
+	// DryRun reports that the chain must change nothing.
 	DryRun bool
-	// Policy is what the invocation may do and spend.
+	// Policy limits the permissions and the spending of the invocation.
 	Policy escalation.TierPolicy
-	// SessionID is the id of the conversation to write.
+	// SessionID is the id of the conversation that the invocation writes.
 	SessionID string
-	// Directory is where the agent works; empty for the usual place.
+	// Directory is the agent's working directory; empty for the default one.
 	Directory string
-	// Resume is the conversation to start from: empty for none, SessionID to go on with
-	// it, any other to fork it.
+	// Resume is the conversation to start from: empty for none, SessionID to continue it, any other to fork it.
 	Resume string
 	Prompt string
 	// Schema is the JSON schema of the output; empty asks for none.
 	Schema string
-	// Cooldowns are what the agent finds in its chain's directory, in CooldownFile.
+	// Cooldowns is the content of CooldownFile, which the agent finds in its chain's directory.
 	Cooldowns []escalation.ServiceState
-	// Limits are how often its calls may repair a service.
+	// Limits bounds how often the agent's calls may repair a service.
 	Limits escalation.Cooldowns
-	// LeavesHandoff says that the agent is asked to leave HandoffFile in that directory.
+	// LeavesHandoff reports that the agent is asked to write HandoffFile in that directory.
 	LeavesHandoff bool
 }
 
-// after returns the run with what is left of its budget after that spending, and false if nothing is.
+// after returns the run with its budget reduced by spent. It returns false if no budget is left.
 func (r AgentRun) after(spent escalation.Report) (AgentRun, bool) {
 	if r.Policy.BudgetUSD == 0 {
 		return r, true
@@ -54,38 +52,38 @@ func (r AgentRun) after(spent escalation.Report) (AgentRun, bool) {
 	return r, r.Policy.BudgetUSD > 0
 }
 
-// AgentReport is what an invocation came to.
+// AgentReport is the result of an invocation.
 type AgentReport struct {
 	escalation.Report
 	// Output is the structured output; nil if the agent gave none.
 	Output json.RawMessage
-	// InFlight are the tool calls that had no result when the invocation ended.
+	// InFlight holds the tool calls that had no result when the invocation ended.
 	InFlight []ToolCall
-	// Handoff is what the agent left, if it was asked to.
+	// Handoff is the file that the agent wrote, if it was asked to.
 	Handoff LeftFile
 }
 
-// LeftFile is a file that an agent left for the supervisor. It is removed when it is read.
+// LeftFile is a file that an agent wrote for the supervisor. The supervisor removes the file when it reads it.
 type LeftFile struct {
-	// Content is nil if there was no file; of a very large one it is the beginning, which is too
-	// large as well.
+	// Content is nil if there was no file. For a file above the size limit it is only the beginning, which also exceeds
+	// the limit.
 	Content []byte
-	// Problem says why a file that there was is not read.
+	// Problem is the reason why an existing file was not read.
 	Problem string
 }
 
-// AgentProgress is how far an invocation has come.
+// AgentProgress is the progress of an invocation.
 type AgentProgress struct {
-	// PID is the number, on its host, of the process that all of the invocation's come of.
+	// PID is the id of the root of the invocation's process tree, on its host.
 	PID    int                   `json:"pid,omitempty"`
 	Turns  int                   `json:"turns"`
 	Tokens escalation.TokenUsage `json:"tokens"`
 	// CostUSD is an estimate until the invocation has ended.
 	CostUSD float64 `json:"cost_usd"`
-	// Tools are the latest tool calls, oldest first; a few, so that a heartbeat stays small.
+	// Tools holds the latest tool calls, oldest first. There are only a few, so that a heartbeat stays small.
 	Tools []ToolCall `json:"tools,omitempty"`
-	// InFlight are all tool calls that have no result yet, with their whole input up to a few KB.
-	InFlight []ToolCall `json:"-"` // TierProgress holds them
+	// InFlight holds all tool calls that have no result yet. Each has its whole input, up to a few KB.
+	InFlight []ToolCall `json:"-"` // heartbeats send TierProgress.InFlight instead
 }
 
 // ToolCall is one use of a tool by an agent.
@@ -98,7 +96,7 @@ type ToolCall struct {
 	State ToolState `json:"state"`
 }
 
-// ToolState is how far a tool call has come.
+// ToolState is the state of a tool call.
 type ToolState string
 
 // The states.

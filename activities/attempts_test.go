@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// pendingAgents is what a server knows of a chain.
+// pendingAgents is a PendingReader with fixed results.
 type pendingAgents struct {
 	agents []activities.PendingAgent
 	err    error
@@ -72,7 +72,7 @@ func spentSoFar(reader activities.PendingReader) (report escalation.Report, err 
 	return report, err
 }
 
-// TestAgentActivitiesAreThose holds the names to the methods that Temporal takes them from.
+// TestAgentActivitiesAreThose checks that each name is a method of Tiers, from which Temporal takes the activity types.
 func TestAgentActivitiesAreThose(t *testing.T) {
 	t.Parallel()
 	tiers := reflect.TypeFor[*activities.Tiers]()

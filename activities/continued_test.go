@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// continuedInput goes on with an interrupted session of Tier 2, which had a call in flight.
+// continuedInput returns an input that continues an interrupted session of Tier 2, which had a call in flight.
 func continuedInput() activities.RunTierInput {
 	input := tierInput(2, escalation.ContinuityResume)
 	input.ParentTier, input.ParentSessionID = 2, parentID
@@ -20,7 +20,8 @@ func continuedInput() activities.RunTierInput {
 	return input
 }
 
-// TestRunTierContinues forks the interrupted conversation, and says what only a person can know.
+// TestRunTierContinues checks that the interrupted conversation is forked, and that the prompt contains the person's
+// guidance.
 func TestRunTierContinues(t *testing.T) {
 	t.Parallel()
 	agent := &fakeAgent{replies: []agentReply{finished(healthy, 0.02)}}
@@ -38,8 +39,8 @@ func TestRunTierContinues(t *testing.T) {
 	require.NotContains(t, run.Prompt, "From here on you are the tier", "the role is the same")
 }
 
-// TestRunTierContinuesOnceMore is a worker that died under the continuation. Its own conversation is
-// gone on with, not the interrupted one again.
+// TestRunTierContinuesOnceMore lets the worker of a continuation die. The retry resumes the continuation's own
+// conversation, not the interrupted one.
 func TestRunTierContinuesOnceMore(t *testing.T) {
 	t.Parallel()
 	agent := &fakeAgent{replies: []agentReply{finished(healthy, 0.02)}, conversations: map[string]bool{ownID: true, parentID: true}}
@@ -49,7 +50,7 @@ func TestRunTierContinuesOnceMore(t *testing.T) {
 	require.Equal(t, ownID, agent.runs[0].Resume)
 	require.Contains(t, agent.runs[0].Prompt, "The process that ran this session ended before its work was done")
 
-	// One that may not have been told anything is told both.
+	// An attempt that may not have read its prompt gets both texts.
 	agent = &fakeAgent{replies: []agentReply{finished(healthy, 0.02)}}
 	_, err = runTier(t, agent, continuedInput(), &activities.TierProgress{SessionID: ownID, Attempt: 1})
 	require.NoError(t, err)
@@ -58,7 +59,7 @@ func TestRunTierContinuesOnceMore(t *testing.T) {
 	require.Contains(t, agent.runs[0].Prompt, "This session was started before")
 }
 
-// TestRunTierTellsWhatWasInFlight carries at most ten calls into the history.
+// TestRunTierTellsWhatWasInFlight checks that the result contains at most ten calls.
 func TestRunTierTellsWhatWasInFlight(t *testing.T) {
 	t.Parallel()
 	var reply agentReply

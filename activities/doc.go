@@ -1,15 +1,13 @@
-// Package activities is where a chain touches the world: it reads configuration, keeps
-// records and runs agents. Each activity is thin: decode, call what does the work,
-// heartbeat, translate the error.
+// Package activities does the I/O of a chain: it reads configuration, keeps records and runs agents. Each activity is
+// thin: it decodes its input, calls another package, sends heartbeats and translates the error.
 //
-// A verdict, a time-out, an exhausted budget or a conversation that is gone are results.
-// An error means that nothing could be judged yet, and that trying again may help; only
-// an error made by permanent says that it will not.
+// A verdict, a timeout, an exhausted budget or a lost conversation is a result. An error means that there is no result
+// yet, and that a retry may help. If it is non-retryable, a retry cannot help.
 //
 //	Settings  policy snapshot          workflow task queue
 //	Records   sessions and events      workflow task queue
 //	Notifications  messages to people  workflow task queue
-//	Schedules what was left out        workflow task queue
-//	Attempts  what an agent has spent  workflow task queue
+//	Schedules cycles left out          workflow task queue
+//	Attempts  spending of an agent     workflow task queue
 //	Tiers     agents' processes        agents' task queue
 package activities

@@ -12,44 +12,44 @@ import (
 const (
 	// handoffTimeout bounds the invocation that only writes a handoff: one long answer.
 	handoffTimeout = escalation.Duration(3 * time.Minute)
-	// handoffTurns leaves room for a few calls that fail, and for a last word.
+	// handoffTurns leaves room for a few failed calls and a final answer.
 	handoffTurns = 6
 )
 
-// WriteHandoffInput asks a tier that has concluded for the handoff to the next.
+// WriteHandoffInput asks a tier that has ended for the handoff to the next tier.
 type WriteHandoffInput struct {
 	ChainID string `json:"chain_id"`
-	// SessionID is the conversation to write, a fork of ParentSessionID, the one that concluded.
+	// SessionID is the conversation to write. It is a fork of ParentSessionID, the conversation of the tier that has
+	// ended.
 	SessionID       string            `json:"session_id"`
 	ParentSessionID string            `json:"parent_session_id"`
 	Tier            escalation.Tier   `json:"tier"`
 	Next            escalation.Tier   `json:"next"`
 	Policy          escalation.Policy `json:"policy"`
-	// Directory is where the agent works; empty for the usual place.
+	// Directory is the agent's working directory; empty for the default one.
 	Directory string `json:"directory,omitempty"`
-	// Missing are the fields that the verdict lacks.
+	// Missing lists the fields that the verdict lacks.
 	Missing   []string                  `json:"missing,omitempty"`
 	Cooldowns []escalation.ServiceState `json:"cooldowns,omitempty"`
-	// BudgetUSD is what the session may spend over all its attempts, in US dollars; 0 leaves that to
-	// the policy of the tier.
+	// BudgetUSD limits the spending of the session over all its attempts, in US dollars; 0 for the limit in the tier's
+	// policy.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 }
 
-// WriteHandoffResult is what the tier left.
+// WriteHandoffResult is the result of WriteHandoff.
 type WriteHandoffResult struct {
 	Report escalation.Report `json:"report"`
-	// Handoff is nil if the tier left none that can be used; Problem then says why.
+	// Handoff is nil if the tier wrote no usable handoff. Problem is then the reason.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
 	Problem string              `json:"problem,omitempty"`
 	// EndedAt is the end of the session by the worker's clock.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
-// WriteHandoff lets a tier that has concluded write its handoff, in a fork of its conversation and
-// with no other means than that. The file is gone afterwards: its content is in the result.
+// WriteHandoff lets a tier that has ended write its handoff, in a fork of its conversation. The agent may do nothing
+// else. The file is removed afterwards, and the result has its content.
 //
-// An agent that leaves nothing, or nothing that can be used, is a result. The error is that of
-// RunTier.
+// An agent that writes no usable handoff is a result, not an error. The errors are the same as those of RunTier.
 func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (WriteHandoffResult, error) {
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.requestHandoff(agent, input, past, beats)
@@ -63,8 +63,7 @@ func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (Writ
 	return result, nil
 }
 
-// requestHandoff asks for the handoff. A repeated attempt asks again: what the attempt before has
-// left, if it has, is gone.
+// requestHandoff asks for the handoff. A retry asks again, because the file of an earlier attempt no longer exists.
 func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, past TierProgress, beats *heartbeater) (AgentReport, error) {
 	known, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
 	if err != nil {
@@ -94,8 +93,8 @@ func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, pas
 	return report, err
 }
 
-// policy grants the tier's model nothing but to write file. Rules of the CLI about its Write tool go
-// by the name of Edit; one that says Write grants nothing.
+// policy permits the tier's model only to write file. The CLI's permission rules for its Write tool are named Edit. A
+// rule named Write permits nothing.
 func (i WriteHandoffInput) policy(file string) escalation.TierPolicy {
 	policy := i.Policy.For(i.Tier)
 	policy.Tools, policy.AllowedTools, policy.DisallowedTools = []string{"Write"}, []string{"Edit(./" + file + ")"}, nil
@@ -103,7 +102,7 @@ func (i WriteHandoffInput) policy(file string) escalation.TierPolicy {
 	return brief(policy, handoffTimeout, handoffTurns)
 }
 
-// read returns the handoff that the agent left, or what is wrong with it.
+// read returns the handoff that the agent wrote, or the reason why there is none.
 func (i WriteHandoffInput) read(report AgentReport) (*escalation.Handoff, string) {
 	switch {
 	case report.Handoff.Problem != "":

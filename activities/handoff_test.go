@@ -20,7 +20,7 @@ const handoffFile = `{
 	"check_results": [{"service": "web", "check_type": "http", "status": "down"}], "cooldown_state": {"services": {"web": {"forged": true}}}
 }`
 
-// left is a run that came to its end, for 0.10, and left this file.
+// left returns a reply that completes, costs 0.10 US dollars and leaves a file with this content.
 func left(content string) agentReply {
 	reply := finished("", 0.1)
 	reply.report.Handoff.Content = []byte(content)

@@ -15,33 +15,34 @@ import (
 )
 
 const (
-	// heartbeatInterval is the time between two heartbeats. It does not depend on the agent's output: an agent that thinks
-	// is not a worker that died.
+	// heartbeatInterval is the time between two heartbeats. It does not depend on the agent's output, because an agent
+	// that thinks writes nothing but is alive.
 	heartbeatInterval = time.Second
-	// heartbeatCall bounds one heartbeat, so that a network that swallows it is noticed in time.
+	// heartbeatCall bounds one heartbeat, so that a heartbeat lost in the network is noticed in time.
 	heartbeatCall = 2 * time.Second
 )
 
-// Heartbeats tells Temporal that an activity is alive, and returns its answer. A Temporal
-// client is one. The activity's own RecordHeartbeat does not return the answer.
+// Heartbeats sends a heartbeat of an activity to Temporal and returns Temporal's answer. A Temporal client implements
+// it. The activity's own RecordHeartbeat does not return the answer.
 type Heartbeats interface {
 	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
 }
 
-// errCancelled ends an agent whose chain was cancelled. Its tier is not tried again.
+// errCancelled is the cause for stopping an agent whose chain was cancelled. Its tier is not retried.
 var errCancelled = errors.New("the chain was cancelled")
 
-// errHeartbeatLost ends an agent whose heartbeats Temporal refuses, or has not accepted before the heartbeat deadline.
-// Temporal may then start the tier elsewhere, and two agents must never work on one conversation.
+// errHeartbeatLost is the cause for stopping an agent whose heartbeats Temporal refuses, or has not accepted before the
+// heartbeat deadline. Temporal may then start the tier on another worker, and two agents must never work on one
+// conversation.
 var errHeartbeatLost = errors.New("heartbeats are not accepted")
 
-// heartbeater sends the heartbeats of an activity until it is stopped. It ends the agent's context when Temporal's answer,
-// or its silence, says that the agent must stop.
+// heartbeater sends the heartbeats of an activity until it is stopped. It ends the agent's context if Temporal's answer
+// requires that, or if no heartbeat is accepted before the deadline.
 type heartbeater struct {
 	heartbeats Heartbeats
 	taskToken  []byte
-	// deadline is the time without an accepted heartbeat after which the agent is ended; 0 is none. It is half the heartbeat
-	// timeout: the rest is for stopping the agent.
+	// deadline is the time without an accepted heartbeat after which the agent is stopped; 0 for no deadline. It is half
+	// of the heartbeat timeout. The other half is for stopping the agent.
 	deadline time.Duration
 	end      context.CancelCauseFunc
 
@@ -52,7 +53,7 @@ type heartbeater struct {
 	last TierProgress
 }
 
-// startHeartbeater sends a first heartbeat with that progress, and more at every interval. The context that it returns is
+// startHeartbeater sends a first heartbeat with progress, and another one at every interval. The returned context is
 // for the agent.
 func startHeartbeater(ctx context.Context, heartbeats Heartbeats, progress TierProgress) (context.Context, *heartbeater) {
 	info := activity.GetInfo(ctx)
@@ -61,7 +62,7 @@ func startHeartbeater(ctx context.Context, heartbeats Heartbeats, progress TierP
 		heartbeats: heartbeats, taskToken: info.TaskToken, deadline: info.HeartbeatTimeout / 2,
 		end: end, done: make(chan struct{}), last: progress,
 	}
-	// The heartbeats outlive ctx: an agent that is being stopped is still alive.
+	// The heartbeats continue after ctx ends, because an agent that is being stopped is still alive.
 	h.idle.Go(func() { h.run(context.WithoutCancel(ctx)) })
 	return agent, h
 }
@@ -96,7 +97,7 @@ func (h *heartbeater) send(ctx context.Context) error {
 	return h.heartbeats.RecordActivityHeartbeat(ctx, h.taskToken, h.progress())
 }
 
-// final returns why an answer ends the agent at once; nil if another heartbeat may be accepted.
+// final returns the cause for stopping the agent at once; nil if another heartbeat may be accepted.
 func final(answer error) error {
 	if temporal.IsCanceledError(answer) {
 		return errCancelled
@@ -108,21 +109,21 @@ func final(answer error) error {
 	return nil
 }
 
-// observe updates the progress of the invocation that runs.
+// observe updates the progress of the running invocation.
 func (h *heartbeater) observe(now AgentProgress) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = h.last.with(now)
 }
 
-// add adds the spending of an invocation that has ended, before another one starts.
+// add adds the spending of an ended invocation, before another one starts.
 func (h *heartbeater) add(ended escalation.Report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last.Spent, h.last.Now, h.last.InFlight = h.last.Spent.Then(ended), AgentProgress{}, nil
 }
 
-// settle sets the total of all attempts, once no invocation runs any more.
+// settle sets the total of all attempts, when no invocation runs any more.
 func (h *heartbeater) settle(all AgentReport, failures int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,8 +138,8 @@ func (h *heartbeater) progress() TierProgress {
 	return h.last
 }
 
-// stop stops the heartbeats. With report it sends a last one, which tells the next attempt what was spent. If that fails,
-// the next attempt has an older figure.
+// stop stops the heartbeats. If report is true, it sends a last heartbeat, from which the next attempt learns the
+// spending. If that heartbeat fails, the next attempt gets an older figure.
 func (h *heartbeater) stop(ctx context.Context, report bool) {
 	close(h.done)
 	h.idle.Wait()

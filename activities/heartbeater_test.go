@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// fakeHeartbeats answers with answer and remembers the progress it was told.
+// fakeHeartbeats returns answer for each heartbeat and stores the progress.
 type fakeHeartbeats struct {
 	answer func(ctx context.Context, call int) error
 
@@ -34,14 +34,14 @@ func (f *fakeHeartbeats) RecordActivityHeartbeat(ctx context.Context, _ []byte, 
 	return f.answer(ctx, call)
 }
 
-// last is what was told last.
+// last returns the progress of the last heartbeat.
 func (f *fakeHeartbeats) last() TierProgress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.told[len(f.told)-1]
 }
 
-// startTestHeartbeater is startHeartbeater without an activity around it.
+// startTestHeartbeater is like startHeartbeater, but needs no activity.
 func startTestHeartbeater(t *testing.T, heartbeats Heartbeats) (context.Context, *heartbeater) {
 	t.Helper()
 	agent, end := context.WithCancelCause(t.Context())
@@ -111,8 +111,8 @@ func TestHeartbeaterOutlastsAShortOutage(t *testing.T) {
 	})
 }
 
-// TestProgressKeepsWhatWasInFlight until the model has said something: an attempt that is lost before
-// that leaves the next one with the same doubts.
+// TestProgressKeepsWhatWasInFlight checks that the calls in flight are kept until the model has answered. If an attempt
+// is lost before that, their effect is still unknown to the next attempt.
 func TestProgressKeepsWhatWasInFlight(t *testing.T) {
 	t.Parallel()
 	doubtful := []ToolCall{{Number: 2, Name: "Bash", Input: "docker restart jellyfin"}}

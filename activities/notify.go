@@ -15,20 +15,20 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// NotifyTarget is one place where people are notified.
+// NotifyTarget is one destination of notifications.
 type NotifyTarget interface {
-	// ID tells the target from others, today and after a restart, and holds no secret.
+	// ID identifies the target among all targets. It stays the same after a restart and contains no secret.
 	ID() string
-	// Send returns once the target has taken the notification. Its error names the target and
-	// holds no secret: it becomes a part of the history.
+	// Send returns when the target has accepted the notification. Its error names the target and contains no secret,
+	// because it becomes a part of the history.
 	Send(ctx context.Context, notification escalation.Notification) error
 }
 
-// DeliveryLog remembers who was notified of what.
+// DeliveryLog records which targets have received which notifications.
 type DeliveryLog interface {
-	// Delivered returns the IDs of the targets that have got the notification with that key.
+	// Delivered returns the IDs of the targets that have received the notification with this key.
 	Delivered(ctx context.Context, key string) ([]string, error)
-	// RecordDelivery records that target has got it. It is idempotent.
+	// RecordDelivery records that target has received the notification. It is idempotent.
 	RecordDelivery(ctx context.Context, key, target string, at time.Time) error
 }
 
@@ -36,23 +36,23 @@ type DeliveryLog interface {
 type Notifications struct {
 	Targets    []NotifyTarget
 	Deliveries DeliveryLog
-	// IsPermanent reports whether an error of Deliveries will not go away by itself.
+	// IsPermanent reports whether an error of Deliveries is permanent, so that a retry cannot help.
 	IsPermanent func(error) bool
-	// UIURL is the address of Temporal's Web UI for a link; empty for none.
+	// UIURL is the address of Temporal's Web UI, for links; empty for no links.
 	UIURL string
 }
 
-// NotifyInput is what people are to be told.
+// NotifyInput is the notification to send.
 type NotifyInput struct {
 	escalation.Notification
 }
 
-// NotifyActivity is the name of Notify for Temporal.
+// NotifyActivity is the activity type of Notify.
 const NotifyActivity = "Notify"
 
-// Notify sends a notification to every target that has not got it, and fails if not all of
-// them took it: a repeated attempt goes to the others only. A target that took it while this
-// worker died gets it twice, which is better than not at all.
+// Notify sends a notification to every target that has not received it, and fails unless all of them accept it. A retry
+// sends it only to the other targets. If this worker dies just after a target has accepted it, that target receives it
+// twice.
 func (n *Notifications) Notify(ctx context.Context, input NotifyInput) error {
 	delivered, err := n.Deliveries.Delivered(ctx, input.Key)
 	if err != nil {
@@ -70,16 +70,16 @@ func (n *Notifications) Notify(ctx context.Context, input NotifyInput) error {
 	return n.translate(failures(errs))
 }
 
-// deliver notifies one target and remembers it.
+// deliver sends the notification to one target and records the delivery.
 func (n *Notifications) deliver(ctx context.Context, target NotifyTarget, notification escalation.Notification) error {
 	if err := target.Send(ctx, notification); err != nil {
 		return err
 	}
-	// Also when time is up: what was sent must not be sent again.
+	// Record the delivery even if ctx has ended, because the notification must not be sent again.
 	return n.Deliveries.RecordDelivery(context.WithoutCancel(ctx), notification.Key, target.ID(), time.Now())
 }
 
-// failures says in one line how many targets failed, and why; nil if none did.
+// failures returns an error that says in one line how many targets failed, and why; nil if none failed.
 func failures(errs []error) error {
 	failed := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if len(failed) == 0 {
@@ -92,7 +92,7 @@ func failures(errs []error) error {
 	return &undelivered{fmt.Sprintf("%d of %d places were not notified: %s", len(failed), len(errs), strings.Join(texts, "; ")), failed}
 }
 
-// undelivered is one line for several errors.
+// undelivered is an error with one line of text for several errors.
 type undelivered struct {
 	text   string
 	causes []error
@@ -101,7 +101,7 @@ type undelivered struct {
 func (u *undelivered) Error() string   { return u.text }
 func (u *undelivered) Unwrap() []error { return u.causes }
 
-// link is a line with the address of the workflow in the Web UI.
+// link returns a line with the address of the workflow in the Web UI; "" without UIURL.
 func (n *Notifications) link(info activity.Info) string {
 	if n.UIURL == "" {
 		return ""
@@ -110,8 +110,8 @@ func (n *Notifications) link(info activity.Info) string {
 		url.PathEscape(info.Namespace), url.PathEscape(info.WorkflowExecution.ID), url.PathEscape(info.WorkflowExecution.RunID))
 }
 
-// translate decides whether Temporal should try again. A delivery that can never be recorded
-// would be repeated with every attempt.
+// translate makes an error non-retryable if it is permanent. Otherwise a delivery that can never be recorded would be
+// repeated with every attempt.
 func (n *Notifications) translate(err error) error {
 	causes := []error{err}
 	if unsent, ok := errors.AsType[*undelivered](err); ok {

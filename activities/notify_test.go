@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// fakeTarget fails as often as it is told to.
+// fakeTarget fails the first calls of Send. The field fails is their number.
 type fakeTarget struct {
 	id    string
 	fails int
@@ -35,7 +35,7 @@ func (f *fakeTarget) Send(_ context.Context, notification escalation.Notificatio
 	return nil
 }
 
-// fakeDeliveries remembers in memory.
+// fakeDeliveries keeps deliveries in memory.
 type fakeDeliveries struct {
 	mu              sync.Mutex
 	delivered       []string

@@ -14,24 +14,23 @@ import (
 // TierProgress is the heartbeat of a running tier.
 type TierProgress struct {
 	SessionID string `json:"session_id"`
-	// Host names the machine on which the agent runs, and WorkerPID the process there that runs it.
+	// Host is the name of the machine on which the agent runs. WorkerPID is the process id of its worker there.
 	Host      string `json:"host"`
 	WorkerPID int    `json:"worker_pid,omitempty"`
-	// Attempt counts the attempts at the tier, this one included.
+	// Attempt is the number of the current attempt at the tier, from 1.
 	Attempt int `json:"attempt,omitempty"`
-	// Spent is what earlier attempts and invocations that have ended came to.
+	// Spent is the total of earlier attempts and of ended invocations of this attempt.
 	Spent escalation.Report `json:"spent"`
-	// Now is how far the invocation that runs has come.
+	// Now is the progress of the running invocation.
 	Now AgentProgress `json:"now"`
-	// InFlight are the tool calls that had no result yet.
+	// InFlight holds the tool calls that had no result yet.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
-	// Failures counts the attempts that could not be judged, those left out that ended with
-	// their worker.
+	// Failures counts the attempts that failed. It excludes attempts that ended because their worker stopped or died.
 	Failures int `json:"failures,omitempty"`
 }
 
-// pastAttempts returns what the heartbeat of the attempt before left behind, with what
-// its unfinished invocation had spent counted as an estimate.
+// pastAttempts returns the last heartbeat of the previous attempt. The spending of its unfinished invocation counts as
+// an estimate.
 func pastAttempts(ctx context.Context) TierProgress {
 	var past TierProgress
 	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &past) != nil {
@@ -40,8 +39,8 @@ func pastAttempts(ctx context.Context) TierProgress {
 	return past.ended()
 }
 
-// SpentBefore returns what the attempts of a tier have spent that failed with err. Where a worker took
-// the tier and was never heard of, that is unknown (see escalation.Session.CostUnknown).
+// SpentBefore returns the spending of the attempts of a tier that failed with err. The cost is unknown (see
+// escalation.Session.CostUnknown) if a worker has started the tier and no heartbeat arrived.
 func SpentBefore(err error) escalation.Report {
 	var report escalation.Report
 	application, ok := errors.AsType[*temporal.ApplicationError](err)
@@ -57,10 +56,10 @@ func SpentBefore(err error) escalation.Report {
 	return escalation.Report{CostEstimated: taken}
 }
 
-// Total is what all attempts have spent so far, the one that runs counted as an estimate.
+// Total returns the spending of all attempts so far. The running attempt counts as an estimate.
 func (p TierProgress) Total() escalation.Report { return p.ended().Spent }
 
-// ended turns the progress of an invocation that was cut off into spending.
+// ended adds the progress of an unfinished invocation to Spent, as an estimate.
 func (p TierProgress) ended() TierProgress {
 	cut := escalation.Report{Turns: p.Now.Turns, Tokens: p.Now.Tokens, CostUSD: p.Now.CostUSD}
 	cut.CostEstimated = p.Now.CostUSD > 0
@@ -69,8 +68,8 @@ func (p TierProgress) ended() TierProgress {
 	return p
 }
 
-// with takes in how far the invocation that runs has come. As long as its model has said nothing, the
-// calls of the one before are those whose effect is unknown.
+// with updates the progress of the running invocation. Until its model has answered, InFlight keeps the calls of the
+// previous invocation, because their effect is still unknown.
 func (p TierProgress) with(now AgentProgress) TierProgress {
 	p.Now = now
 	if now.Turns > 0 {

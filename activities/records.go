@@ -8,51 +8,49 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Admissions says which sessions may start, by what is recorded of all chains.
+// Admissions decides which sessions may start, from the records of all chains.
 type Admissions interface {
-	// OpenSession admits a session under policy and stores it, or does neither. A session that
-	// is already stored, by SessionID, is returned as it is. The time of the decision is the
-	// session's StartedAt.
+	// OpenSession admits a session under policy and stores it, or does neither. If a session with this SessionID is
+	// already stored, it returns that session unchanged. The time of the decision is the session's StartedAt.
 	OpenSession(ctx context.Context, session escalation.Session, request escalation.AdmissionRequest,
 		policy escalation.Policy) (escalation.AdmissionResult, error)
-	// Review tells what OpenSession would decide at the request's time, and changes nothing.
+	// Review returns the decision that OpenSession would make at the request's time, and changes nothing.
 	Review(ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy) (escalation.Admission, error)
-	// ReleaseServices lets other chains repair what this one has repaired.
+	// ReleaseServices unlocks the services of this chain, so that other chains may repair them.
 	ReleaseServices(ctx context.Context, chainID string) error
 }
 
-// Recorder keeps records. Every method that writes is idempotent: a retry of the activity repeats
-// the call and must change nothing more.
+// Recorder keeps records. Every method that writes is idempotent, because a retry of the activity repeats the call.
 type Recorder interface {
 	Admissions
 	// FindSession returns the session of a conversation; false if none is stored.
 	FindSession(ctx context.Context, sessionID string) (escalation.Session, bool, error)
-	// CloseSession stores what the session came to.
+	// CloseSession stores the result of a session.
 	CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error
-	// AppendEvents stores events; those whose key is known are left out.
+	// AppendEvents stores events. It skips events whose key is already stored.
 	AppendEvents(ctx context.Context, events []escalation.Event) error
 }
 
 // Records keeps the records of chains.
 type Records struct {
 	Store Recorder
-	// IsPermanent reports whether an error of Store will not go away by itself, and IsUnknown
-	// whether it says that there is no such record.
+	// IsPermanent reports whether an error of Store is permanent, so that a retry cannot help. IsUnknown reports whether
+	// the error means that there is no such record.
 	IsPermanent, IsUnknown func(error) bool
 }
 
-// OpenSessionInput is a session that wants to start, and the events that led to it.
+// OpenSessionInput is a session that asks for admission, and the events that led to it.
 type OpenSessionInput struct {
 	Session escalation.Session          `json:"session"`
 	Request escalation.AdmissionRequest `json:"request"`
 	Policy  escalation.Policy           `json:"policy"`
 	Events  []escalation.Event          `json:"events,omitempty"`
-	// Closing is the end of the session before; nil if that is recorded.
+	// Closing is the end of the previous session; nil if that is already recorded.
 	Closing *CloseSessionInput `json:"closing,omitempty"`
 }
 
-// OpenSession admits a session and stores it, before its process starts. Before that it closes the session before, if there
-// is one to close. The events are stored whether the session is admitted or not.
+// OpenSession admits a session and stores it, before its process starts. It first closes the previous session, if
+// input.Closing is set. It stores the events whether or not the session is admitted.
 func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (escalation.AdmissionResult, error) {
 	if input.Closing != nil {
 		if err := r.CloseSession(ctx, *input.Closing); err != nil {
@@ -66,13 +64,13 @@ func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (esca
 	return opening, r.appendEvents(ctx, input.Session.ChainID, input.Events)
 }
 
-// ReviewInput is a session that waits until it may start.
+// ReviewInput is a session that waits for admission.
 type ReviewInput struct {
 	Request escalation.AdmissionRequest `json:"request"`
 	Policy  escalation.Policy           `json:"policy"`
 }
 
-// Review tells whether a session would be admitted.
+// Review returns whether a session would be admitted.
 func (r *Records) Review(ctx context.Context, input ReviewInput) (escalation.Admission, error) {
 	admission, err := r.Store.Review(ctx, input.Request, input.Policy)
 	if err != nil {
@@ -81,7 +79,7 @@ func (r *Records) Review(ctx context.Context, input ReviewInput) (escalation.Adm
 	return admission, nil
 }
 
-// FindSessionResult is what is recorded about a conversation.
+// FindSessionResult is the record of a conversation, if there is one.
 type FindSessionResult struct {
 	Found   bool               `json:"found"`
 	Session escalation.Session `json:"session"`
@@ -96,14 +94,14 @@ func (r *Records) FindSession(ctx context.Context, sessionID string) (FindSessio
 	return FindSessionResult{Found: found, Session: session}, nil
 }
 
-// CloseSessionInput is what a session came to, and what was decided on it.
+// CloseSessionInput is the result of a session, and the events of the decision on it.
 type CloseSessionInput struct {
 	ChainID   string             `json:"chain_id"`
 	SessionID string             `json:"session_id"`
 	EndedAt   time.Time          `json:"ended_at"`
 	Report    escalation.Report  `json:"report"`
 	Events    []escalation.Event `json:"events,omitempty"`
-	// Release says that the chain repairs nothing any more, for now or for good.
+	// Release reports that the chain stops repairing, for now or for good.
 	Release bool `json:"release,omitempty"`
 }
 
@@ -115,11 +113,11 @@ func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) err
 	return r.RecordEvents(ctx, RecordEventsInput{ChainID: input.ChainID, Events: input.Events, Release: input.Release})
 }
 
-// RecordEventsInput is what happened to a chain outside of its sessions.
+// RecordEventsInput is the events of a chain that belong to no opening or closing of a session.
 type RecordEventsInput struct {
 	ChainID string             `json:"chain_id"`
 	Events  []escalation.Event `json:"events,omitempty"`
-	// Release says that the chain repairs nothing any more, for now or for good.
+	// Release reports that the chain stops repairing, for now or for good.
 	Release bool `json:"release,omitempty"`
 }
 
@@ -140,8 +138,7 @@ func (r *Records) appendEvents(ctx context.Context, chainID string, events []esc
 	return nil
 }
 
-// WithdrawSession closes the record of a session that never began, if there is one, and stores the
-// events in any case.
+// WithdrawSession closes the record of a session that never began, if there is one. It stores the events in any case.
 func (r *Records) WithdrawSession(ctx context.Context, input CloseSessionInput) error {
 	err := r.Store.CloseSession(ctx, input.SessionID, input.Report, input.EndedAt)
 	if err != nil && (r.IsUnknown == nil || !r.IsUnknown(err)) {
@@ -150,7 +147,7 @@ func (r *Records) WithdrawSession(ctx context.Context, input CloseSessionInput) 
 	return r.RecordEvents(ctx, RecordEventsInput{ChainID: input.ChainID, Events: input.Events, Release: input.Release})
 }
 
-// translate decides whether Temporal should try the activity again.
+// translate makes an error non-retryable if it is permanent.
 func (r *Records) translate(err error) error {
 	if r.IsPermanent != nil && r.IsPermanent(err) {
 		return permanent(ErrorTypeRecords, err)

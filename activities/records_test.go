@@ -18,7 +18,7 @@ type fakeRecorder struct {
 	err    error
 	events []escalation.Event
 	closed []string
-	// refuse is why no session is admitted; empty admits all.
+	// refuse is the reason why no session is admitted; empty if all are.
 	refuse   string
 	released []string
 	known    map[string]escalation.Session
@@ -84,7 +84,8 @@ func TestRecords(t *testing.T) {
 	require.Equal(t, []escalation.Event{event, event, event}, store.events)
 }
 
-// TestOpenSessionClosesTheOneBefore has the end of a session stored with the next one, also if that is refused.
+// TestOpenSessionClosesTheOneBefore checks that opening a session first records the end of the previous one, even if
+// the new one is refused.
 func TestOpenSessionClosesTheOneBefore(t *testing.T) {
 	t.Parallel()
 	closing := &activities.CloseSessionInput{SessionID: "before", Events: []escalation.Event{{Key: "run/1"}}}
@@ -172,7 +173,7 @@ func TestWithdrawSession(t *testing.T) {
 	}
 }
 
-// closingFails is a recorder that cannot close.
+// closingFails is a recorder whose CloseSession fails.
 type closingFails struct {
 	fakeRecorder
 	err error

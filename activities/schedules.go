@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// ScheduleReader knows schedules.
+// ScheduleReader reads schedules.
 type ScheduleReader interface {
-	// Omitted returns how many cycles the schedule has left out since it was created.
+	// Omitted returns how many cycles the schedule has omitted since it was created.
 	Omitted(ctx context.Context, scheduleID string) (OmittedCycles, error)
 }
 
-// OmittedCycles counts cycles of a schedule that did not take place.
+// OmittedCycles counts the cycles that a schedule has omitted.
 type OmittedCycles struct {
-	// Overlapped were left out because the cycle before still ran.
+	// Overlapped counts the cycles omitted because the previous cycle was still running.
 	Overlapped int `json:"overlapped"`
-	// Late were left out because Temporal was away for longer than the catch-up window.
+	// Late counts the cycles omitted because Temporal was unavailable for longer than the catch-up window.
 	Late int `json:"late"`
 }
 
-// Since is what was left out after earlier was counted. Counts of a schedule that was created
-// anew begin again.
+// Since returns the cycles omitted after earlier was counted. If a count has decreased, the schedule was created again,
+// and Since returns all of o.
 func (o OmittedCycles) Since(earlier OmittedCycles) OmittedCycles {
 	if o.Overlapped < earlier.Overlapped || o.Late < earlier.Late {
 		return o
@@ -29,10 +29,10 @@ func (o OmittedCycles) Since(earlier OmittedCycles) OmittedCycles {
 	return OmittedCycles{Overlapped: o.Overlapped - earlier.Overlapped, Late: o.Late - earlier.Late}
 }
 
-// Total is how many were left out.
+// Total returns the number of omitted cycles.
 func (o OmittedCycles) Total() int { return o.Overlapped + o.Late }
 
-// String says why how many were left out.
+// String describes how many cycles were omitted, and why.
 func (o OmittedCycles) String() string {
 	var parts []string
 	if o.Overlapped > 0 {
@@ -44,17 +44,17 @@ func (o OmittedCycles) String() string {
 	return "cycles that did not take place: " + strings.Join(parts, ", ")
 }
 
-// Schedules answers for schedules.
+// Schedules reads schedules for cycles.
 type Schedules struct {
 	Reader ScheduleReader
 }
 
-// OmittedInput is a schedule.
+// OmittedInput names a schedule.
 type OmittedInput struct {
 	ScheduleID string `json:"schedule_id"`
 }
 
-// Omitted returns how many cycles the schedule has left out.
+// Omitted returns how many cycles the schedule has omitted since it was created.
 func (s *Schedules) Omitted(ctx context.Context, input OmittedInput) (OmittedCycles, error) {
 	return s.Reader.Omitted(ctx, input.ScheduleID)
 }

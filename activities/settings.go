@@ -8,16 +8,15 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// WindowReader knows the models' context windows.
+// WindowReader reads the models' context windows.
 type WindowReader interface {
-	// ContextWindow returns the window, in tokens, that was reported last for the model; 0
-	// if none ever was.
+	// ContextWindow returns the window, in tokens, that was last reported for the model; 0 if none was reported.
 	ContextWindow(ctx context.Context, model string) (int, error)
 }
 
-// Settings gives chains their policy.
+// Settings provides chains with their policy.
 type Settings struct {
-	// Policy is what this worker is configured to allow.
+	// Policy is the policy in this worker's configuration.
 	Policy  escalation.Policy
 	Windows WindowReader
 }
@@ -27,8 +26,8 @@ type LoadPolicyResult struct {
 	Policy escalation.Policy `json:"policy"`
 }
 
-// LoadPolicy returns the worker's policy. A context window that the CLI has reported
-// takes the place of the configured one, which is a guess.
+// LoadPolicy returns the worker's policy. A context window that the CLI has reported replaces the configured one, which
+// is only a guess.
 func (s *Settings) LoadPolicy(ctx context.Context) (LoadPolicyResult, error) {
 	policy := s.Policy
 	policy.Tiers = slices.Clone(policy.Tiers)

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// fakeWindows answers with what it holds.
+// fakeWindows returns the windows that it holds.
 type fakeWindows struct {
 	windows map[string]int
 	err     error

@@ -18,92 +18,92 @@ import (
 const (
 	// repairTimeout bounds the invocation that only asks for a verdict.
 	repairTimeout = escalation.Duration(2 * time.Minute)
-	// HandOverDelay lets another worker take over at once from one that has ended its agent.
+	// HandOverDelay is the retry delay after a worker has ended its agent, so that another worker continues at once.
 	HandOverDelay = 100 * time.Millisecond
-	// maxFailures bounds the attempts of a tier whose model is not reachable. With these pauses, each
-	// three times as long as the one before, they span about 30 minutes, on top of the CLI's own
-	// retries. An attempt that ended with its worker is none of them.
+	// maxFailures bounds the failed attempts of a tier whose model is not reachable. Each pause is three times as long as
+	// the previous one, up to longestPause. Together they last about 30 minutes, in addition to the CLI's own retries. An
+	// attempt that ended because of its worker does not count.
 	maxFailures  = 10
 	firstPause   = 10 * time.Second
 	longestPause = 5 * time.Minute
-	// repairTurns leaves room for a first try that does not meet the schema.
+	// repairTurns leaves room for a first answer that does not match the schema.
 	repairTurns = 3
 )
 
-// ErrDraining is returned by an Agent whose worker stops: the tier is to go on elsewhere.
+// ErrDraining is returned by an Agent whose worker stops. The tier must continue on another worker.
 var ErrDraining = errors.New("the worker shut down while the tier was running")
 
-// errPrompt marks a prompt that cannot be rendered, now or later.
+// errPrompt marks a prompt that cannot be rendered. A retry cannot help.
 var errPrompt = errors.New("prompt")
 
-// Tiers runs tiers: one agent each.
+// Tiers runs tiers, each with one agent.
 type Tiers struct {
 	Agent      Agent
 	Prompts    *prompts.Set
 	Heartbeats Heartbeats
-	// Briefs returns in Markdown what a tier may do, for its prompt; nil tells agents nothing of that.
+	// Briefs returns the permissions of a tier in Markdown, for its prompt; nil if prompts must not contain them.
 	Briefs func(tier escalation.Tier) string
-	// Host names this machine in records.
+	// Host is the name of this machine in records.
 	Host string
-	// Version is the version of this program, in records.
+	// Version is the version of this program in records.
 	Version string
 }
 
-// RunTierInput is one tier to run.
+// RunTierInput describes one tier to run.
 type RunTierInput struct {
 	ChainID   string            `json:"chain_id"`
 	SessionID string            `json:"session_id"`
 	Tier      escalation.Tier   `json:"tier"`
 	Policy    escalation.Policy `json:"policy"`
 	Services  []string          `json:"services,omitempty"`
-	// Request is what the operator asked for.
+	// Request is the operator's request.
 	Request string `json:"request,omitempty"`
-	// Issue is the one problem that the chain is to repair; empty if it is not limited to one.
+	// Issue describes the one problem that the chain must repair; empty if it is not limited to one.
 	Issue string `json:"issue,omitempty"`
-	// Guidance is what a person added when asking for this tier.
+	// Guidance is the text that a person added when requesting this tier.
 	Guidance string `json:"guidance,omitempty"`
-	// Recheck says that the tier only looks at Services again, after a wait.
+	// Recheck reports that the tier only checks Services again, after a wait.
 	Recheck    bool                  `json:"recheck,omitempty"`
 	Continuity escalation.Continuity `json:"continuity"`
-	// ParentTier and ParentSessionID are the tier and the conversation that came before; empty if none.
+	// ParentTier and ParentSessionID are the tier and the conversation to start from; empty if none.
 	ParentTier      escalation.Tier `json:"parent_tier,omitempty"`
 	ParentSessionID string          `json:"parent_session_id,omitempty"`
-	// Continues says that the parent is an interrupted session of this very tier, which a person chose
-	// to go on with, and InFlight are the calls that it left without a result.
+	// Continues reports that the parent is an interrupted session of this same tier, which a person chose to continue.
+	// InFlight holds the calls that it left without a result.
 	Continues bool       `json:"continues,omitempty"`
 	InFlight  []ToolCall `json:"in_flight,omitempty"`
-	// Directory is where the agent works; empty for the usual place.
+	// Directory is the agent's working directory; empty for the default one.
 	Directory string `json:"directory,omitempty"`
-	// Handoff is what the tier gets in place of the conversation, with escalation.ContinuityHandoff.
+	// Handoff replaces the conversation, with escalation.ContinuityHandoff.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
-	// Cooldowns are what the agent is told about the services.
+	// Cooldowns is the state of the services that the agent gets.
 	Cooldowns []escalation.ServiceState `json:"cooldowns,omitempty"`
-	// BudgetUSD is what the session may spend over all its attempts, in US dollars; 0 leaves that to
-	// the policy of the tier.
+	// BudgetUSD limits the spending of the session over all its attempts, in US dollars; 0 for the limit in the tier's
+	// policy.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 }
 
-// RunTierResult is what the tier came to.
+// RunTierResult is the result of RunTier.
 type RunTierResult struct {
 	Report escalation.Report `json:"report"`
-	// InFlight are the latest tool calls that had no result when the tier ended.
+	// InFlight holds the latest tool calls that had no result when the tier ended, at most maxInFlight.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
 	// EndedAt is the end of the tier by the worker's clock. It stays the same after a reset, unlike the workflow's clock.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
-// now returns the time as records keep it: UTC, in milliseconds.
+// now returns the time in the precision of records: UTC, in milliseconds.
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// maxInFlight keeps the result small: the input of a call can have a few KB.
+// maxInFlight keeps the result small, because the input of a call can have a few KB.
 const maxInFlight = 10
 
-// RunTier runs a tier's agent until it has concluded or cannot. An agent that ends
-// without a valid verdict is asked for it once, in the same conversation. A repeated
-// attempt goes on with the conversation of the attempt before, if there is one.
+// RunTier runs a tier's agent until it has a verdict or ends without one. If the verdict is missing or invalid, the
+// agent is asked for it once more in the same conversation. A retry continues the conversation of the previous attempt,
+// if there is one.
 //
-// The error, of type ErrorTypeAgent, means that another attempt may do better; what the
-// attempts so far have spent is in its details.
+// An error of type ErrorTypeAgent means that another attempt may succeed, unless it is non-retryable. Its details hold
+// the spending of the attempts so far.
 func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult, error) {
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.attempt(agent, input, past, beats)
@@ -113,19 +113,19 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	return RunTierResult{Report: report.Report, InFlight: latest, EndedAt: now()}, err
 }
 
-// FindTranscriptInput is a conversation of agents in a directory; empty for the usual place.
+// FindTranscriptInput is a conversation of agents in a directory; an empty Directory is the default one.
 type FindTranscriptInput struct {
 	SessionID string `json:"session_id"`
 	Directory string `json:"directory,omitempty"`
 }
 
-// FindTranscriptResult tells whether the conversation can be gone on with.
+// FindTranscriptResult reports whether the conversation can be resumed.
 type FindTranscriptResult struct {
 	Reachable bool `json:"reachable"`
 }
 
-// FindTranscript looks for the transcript of a conversation, on this host and in the archive. An
-// error means that this cannot be told now.
+// FindTranscript looks for the transcript of a conversation, on this host and in the archive. An error means that this
+// is currently unknown.
 func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (FindTranscriptResult, error) {
 	reachable, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
 	if err != nil {
@@ -134,8 +134,8 @@ func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (
 	return FindTranscriptResult{Reachable: reachable}, nil
 }
 
-// supervise runs work under heartbeats, and adds up what this attempt at the session and those before have spent. An error
-// has the spending in its details.
+// supervise runs work while it sends heartbeats. It adds up the spending of this attempt at the session and of the
+// earlier ones. An error has the spending in its details.
 func (t *Tiers) supervise(
 	ctx context.Context, sessionID string, work func(context.Context, TierProgress, *heartbeater) (AgentReport, error),
 ) (AgentReport, error) {
@@ -163,13 +163,13 @@ func (t *Tiers) supervise(
 	return report, nil
 }
 
-// attempt runs the agent, from where the attempt before left the conversation.
+// attempt runs the agent. It continues the conversation of the previous attempt, if there is one.
 func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgress, beats *heartbeater) (AgentReport, error) {
 	known, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
 	if err != nil {
 		return AgentReport{}, err
 	}
-	// A conversation without an earlier attempt is that of a chain that was reset.
+	// If the conversation exists without an earlier attempt, the chain was reset.
 	repeated := known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
 	launch, err := t.launch(input, past, repeated, known)
 	if err != nil {
@@ -184,13 +184,12 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	return report, err
 }
 
-// budget returns what a session may spend over all its attempts: what was granted to it, else what
-// its tier may.
+// budget returns the spending limit of a session over all its attempts: the granted budget, or else the tier's.
 func budget(granted float64, policy escalation.TierPolicy) float64 {
 	return cmp.Or(granted, policy.BudgetUSD)
 }
 
-// exhausted is what a session comes to that has nothing left to start another process with.
+// exhausted returns the report of a session whose budget does not allow another process.
 func exhausted(spent escalation.Report) AgentReport {
 	return AgentReport{Report: escalation.Report{
 		Status: escalation.SessionBudgetExhausted,
@@ -203,8 +202,8 @@ func handsOver(err error) bool {
 	return errors.Is(err, ErrDraining) || errors.Is(err, errHeartbeatLost)
 }
 
-// unjudged makes the error of an attempt that could not be judged. Another one may do better, except
-// where the prompt itself is at fault, or as many have failed as may.
+// unjudged returns the error of an attempt that failed. Temporal retries it, unless the prompt cannot be rendered or
+// maxFailures is reached.
 func unjudged(err error, spent escalation.Report, failures int) error {
 	errorType, options := ErrorTypeAgent, temporal.ApplicationErrorOptions{
 		Cause: err, Details: []any{spent},
@@ -219,7 +218,7 @@ func unjudged(err error, spent escalation.Report, failures int) error {
 	return temporal.NewApplicationErrorWithOptions(err.Error(), errorType, options)
 }
 
-// pauseAfter is how long to wait for the model after that many failures.
+// pauseAfter returns the retry delay after this number of failures.
 func pauseAfter(failures int) time.Duration {
 	pause := firstPause
 	for ; failures > 1 && pause < longestPause; failures-- {
@@ -228,9 +227,9 @@ func pauseAfter(failures int) time.Duration {
 	return min(pause, longestPause)
 }
 
-// launch makes the invocation that an attempt starts with. It goes on with the session's own
-// conversation if one is known. An earlier process of which no turn is known may not have been
-// told its work, so the opening prompt is given (again), with what is known of that process.
+// launch returns the invocation with which an attempt starts. It resumes the session's own conversation if known. If an
+// earlier process has reported no turn, it may not have read its prompt. launch then gives the opening prompt again,
+// with what is known of that process.
 func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bool) (AgentRun, error) {
 	run := AgentRun{
 		ChainID:   input.ChainID,
@@ -263,7 +262,7 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bo
 	return run, err
 }
 
-// callsOf is the calls that something before left without a result, as prompts tell them.
+// callsOf converts tool calls without a result for use in prompts.
 func callsOf(inFlight []ToolCall) []prompts.Call {
 	var calls []prompts.Call
 	for _, call := range inFlight {
@@ -296,7 +295,7 @@ func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) 
 	return "", fmt.Errorf("unknown continuity %q", input.Continuity)
 }
 
-// permissions returns what the agent of a tier is told of what it may do.
+// permissions returns the description of the tier's permissions for its prompt. A dry run has those of Tier 1.
 func (t *Tiers) permissions(tier escalation.Tier, dryRun bool) string {
 	switch {
 	case t.Briefs == nil:
@@ -308,8 +307,8 @@ func (t *Tiers) permissions(tier escalation.Tier, dryRun bool) string {
 	}
 }
 
-// converse runs the agent and judges its verdict, with one repair turn for a verdict that
-// is missing or invalid. After that the verdict is VerdictFailed, with the reason.
+// converse runs the agent and decodes its verdict. If the verdict is missing or invalid, it asks for it in one repair
+// turn. If that fails, too, the verdict is VerdictFailed, with the reason.
 func (t *Tiers) converse(ctx context.Context, run AgentRun, beats *heartbeater) (AgentReport, error) {
 	report, err := t.Agent.Run(ctx, run, beats.observe)
 	if err != nil || report.Status != escalation.SessionCompleted {
@@ -349,13 +348,13 @@ func (t *Tiers) converse(ctx context.Context, run AgentRun, beats *heartbeater) 
 	return repaired, nil
 }
 
-// repairPolicy holds the turn that only asks for a verdict to that: no tools, and little time.
+// repairPolicy limits a repair turn to giving the verdict: no tools, and little time.
 func repairPolicy(policy escalation.TierPolicy) escalation.TierPolicy {
 	policy.Tools, policy.AllowedTools = nil, nil
 	return brief(policy, repairTimeout, repairTurns)
 }
 
-// brief returns policy with no more time and turns than that.
+// brief returns policy with its time and turns limited to the given values.
 func brief(policy escalation.TierPolicy, timeout escalation.Duration, turns int) escalation.TierPolicy {
 	policy.Timeout = min(policy.Timeout, timeout)
 	if policy.MaxTurns == 0 || policy.MaxTurns > turns {
@@ -364,7 +363,7 @@ func brief(policy escalation.TierPolicy, timeout escalation.Duration, turns int)
 	return policy
 }
 
-// judge decodes the verdict into the report, or says what is wrong with it.
+// judge decodes the verdict into the report. It returns an error if the verdict is missing or invalid.
 func judge(report *AgentReport) error {
 	if report.Output == nil {
 		return errors.New("it ended without its structured verdict")

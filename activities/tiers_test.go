@@ -23,11 +23,11 @@ const (
 	parentID = "22222222-2222-4222-8222-222222222222"
 )
 
-// fakeAgent answers each run with the next of its replies and remembers what it was asked.
+// fakeAgent returns the next of its replies for each run, and stores the runs.
 type fakeAgent struct {
 	replies       []agentReply
 	conversations map[string]bool
-	unreachable   error // what keeps it from telling which conversations there are
+	unreachable   error // the error of HasConversation
 	runs          []activities.AgentRun
 }
 
@@ -54,14 +54,14 @@ func (f *fakeAgent) HasConversation(_ context.Context, _, sessionID string) (boo
 	return f.conversations[sessionID], f.unreachable
 }
 
-// acceptingHeartbeats is a Temporal that is content.
+// acceptingHeartbeats accepts every heartbeat.
 type acceptingHeartbeats struct{}
 
 var _ activities.Heartbeats = acceptingHeartbeats{}
 
 func (acceptingHeartbeats) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return nil }
 
-// finished is a run that came to its end with that output, after spending costUSD.
+// finished returns a reply that completes with this output after spending costUSD.
 func finished(output string, costUSD float64) agentReply {
 	var reply agentReply
 	reply.report.Status, reply.report.CostUSD, reply.report.Turns = escalation.SessionCompleted, costUSD, 2
@@ -197,8 +197,8 @@ func TestRunTierGoesOnAfterAnInterruption(t *testing.T) {
 	require.Equal(t, 110, report.Tokens.Input)
 }
 
-// TestRunTierBeginsAgain has an earlier process that may not have been told its work, or of which
-// no conversation is left: the opening prompt is given, and says so.
+// TestRunTierBeginsAgain has an earlier process that may not have read its prompt, or that left no conversation. The
+// opening prompt is given again, and mentions that process.
 func TestRunTierBeginsAgain(t *testing.T) {
 	t.Parallel()
 	const note = "This session was started before"
@@ -298,15 +298,15 @@ func TestRunTierSpendsItsBudgetOnce(t *testing.T) {
 	attempt := func(spent float64) *activities.TierProgress {
 		return &activities.TierProgress{
 			Spent: escalation.Report{CostUSD: spent - 0.25, ReportedSessionID: ownID},
-			Now:   activities.AgentProgress{CostUSD: 0.25}, // of the process that was cut off
+			Now:   activities.AgentProgress{CostUSD: 0.25}, // the process that was cut off
 		}
 	}
 	tests := map[string]struct {
 		granted, configured float64
 		past                *activities.TierProgress
-		costs               []float64 // of each process
-		valid               bool      // the last of them gives a verdict
-		want                []float64 // the budget of each process
+		costs               []float64 // one per process
+		valid               bool      // whether the last process gives a verdict
+		want                []float64 // one budget per process
 		status              escalation.SessionStatus
 		reason              string
 	}{
@@ -400,8 +400,8 @@ func TestRunTierErrorCarriesTheSpending(t *testing.T) {
 	require.InDelta(t, 0.7, activities.SpentBefore(err).CostUSD, 1e-9)
 }
 
-// TestRunTierGivesUp counts the attempts that failed, not those whose worker ended, and waits the longer
-// the more there were.
+// TestRunTierGivesUp checks that only failed attempts count, not those whose worker ended. It also checks that the
+// pause grows with the number of failures.
 func TestRunTierGivesUp(t *testing.T) {
 	t.Parallel()
 	overloaded := errors.New("the API is overloaded")

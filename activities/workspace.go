@@ -9,18 +9,18 @@ import (
 
 // The files of a chain's directory.
 const (
-	// CooldownFile tells the agent how far the cooldowns are used up: an escalation.CooldownState.
+	// CooldownFile shows the agent how far the cooldowns are used up, as an escalation.CooldownState.
 	CooldownFile = "cooldown.json"
-	// HandoffFile is where an agent leaves a handoff that it is asked for.
+	// HandoffFile is the file in which an agent writes a handoff that it is asked for.
 	HandoffFile = "handoff.json"
 )
 
-// ChainsDir is the directory, below the agents' working directory, that holds the chains' own.
-// It is within the reach of the rules about files of the working directory.
+// ChainsDir is the directory, below the agents' working directory, that contains the chains' directories. Permission
+// rules for files of the working directory also apply to it.
 const ChainsDir = ".claudeops"
 
-// ChainDirName returns the name of a chain's directory in ChainsDir. Whatever the ID of the chain is
-// made of, it is a plain name that no other chain has: a readable beginning and a hash of the whole.
+// ChainDirName returns the name of a chain's directory in ChainsDir. It is a plain file name for any chain ID, and
+// unique: a readable beginning and a hash of the whole ID.
 func ChainDirName(chainID string) string {
 	const readable = 12 // characters; the prompt and each call that reads the file repeat them
 	plain := strings.Map(func(r rune) rune {
@@ -33,8 +33,7 @@ func ChainDirName(chainID string) string {
 	return strings.TrimLeft(plain[:min(len(plain), readable)]+"-", "-") + hex.EncodeToString(hash[:8])
 }
 
-// chainFile returns the path of a file of a chain's directory as an agent spells it: relative to
-// its working directory.
+// chainFile returns the path of a file in a chain's directory, relative to the agent's working directory.
 func chainFile(chainID, file string) string {
 	return path.Join(ChainsDir, ChainDirName(chainID), file)
 }

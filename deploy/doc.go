@@ -1,9 +1,9 @@
-// Package deploy holds the files that an installation is made of, as far as the program needs them itself.
+// Package deploy embeds the installation files that the program itself needs.
 package deploy
 
 import _ "embed"
 
-// Policy is the policy that holds where no other is named: policy.yaml.
+// Policy is the built-in policy, policy.yaml. It applies if the configuration names no other policy.
 //
 //go:embed policy.yaml
 var Policy []byte

@@ -20,7 +20,7 @@ import (
 
 const schemaFile = "policy.schema.json"
 
-// validate holds a policy against the schema.
+// validate validates a policy against the schema.
 func validate(t *testing.T, text []byte) error {
 	t.Helper()
 	schema, err := jsonschema.NewCompiler().Compile(schemaFile)
@@ -41,7 +41,7 @@ func TestPolicyIsValid(t *testing.T) {
 	require.Equal(t, "# yaml-language-server: $schema="+schemaFile, first)
 }
 
-// TestSchemaRefuses gives the schema what the guard refuses, too.
+// TestSchemaRefuses checks that the schema and the guard refuse the same invalid policies.
 func TestSchemaRefuses(t *testing.T) {
 	t.Parallel()
 	const head = "version: 1\ntiers: {1: {}, 2: {}, 3: {anything: true}}\n"
@@ -68,7 +68,7 @@ func TestSchemaRefuses(t *testing.T) {
 			require.Error(t, err)
 		})
 	}
-	for name, text := range map[string]string{ // of which the guard is forgiving
+	for name, text := range map[string]string{ // only the schema refuses these
 		"tier 4":                 head + "programs: {cat: {tier: 4}}\n",
 		"what a program prints":  head + "programs: {cat: {tier: 1, prints: words}}\n",
 		"where services come of": head + "programs: {cat: {tier: 1, services: swarm}}\n",
@@ -80,7 +80,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestSchemaHasEveryKey compares the keys of the schema with those that the guard reads.
+// TestSchemaHasEveryKey compares the keys of the schema with the keys that the guard reads.
 func TestSchemaHasEveryKey(t *testing.T) {
 	t.Parallel()
 	type object struct {

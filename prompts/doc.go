@@ -1,23 +1,22 @@
-// Package prompts holds what the supervisor says to agents, as templates that are
-// rendered from typed values.
+// Package prompts renders the prompts for agents. The prompts are templates over typed values.
 //
-// A prompt is a row of sections, each a file beside this one:
+// A prompt is a sequence of sections. Each section is a file in this directory:
 //
-//	complete   tierN.md          request.md  handoff.md  permissions.md          dryrun.md  rules.md  conclusion.md
-//	resumed    resumed.md  tierN-resumed.md  request.md  permissions.md  dryrun.md  limits.md  statuses.md
+//	complete   tierN.md  cutoff.md  request.md  handoff.md  permissions.md  dryrun.md  rules.md  conclusion.md
+//	resumed    resumed.md  tierN-resumed.md  cutoff.md  request.md  permissions.md  dryrun.md  limits.md  statuses.md
+//	continued  continued.md  left.md  cutoff.md  request.md
 //
-// The complete form starts a conversation, from nothing or from a handoff. The resumed
-// form goes on with one: it says what the tier may use, which replaces what was said before,
-// and what else has changed. Without that list it stays under 500 tokens, because the
-// conversation holds the rest; of one that is not known to be ours, limits.md assumes that
-// it was told no rules. interrupted.md, repair.md and handoff-request.md are prompts on their
-// own.
+// The complete form starts a new conversation, with or without a handoff. The resumed form continues a conversation in
+// another role. It lists what the tier may use, which replaces all earlier lists, and states what else has changed.
+// Without that list it has fewer than 500 tokens, because the conversation contains the rest. If the conversation may
+// not come from the supervisor, limits.md repeats the most important rules. For a recheck, recheck.md replaces
+// tierN-resumed.md. The continued form continues an interrupted session. interrupted.md, repair.md and
+// handoff-request.md are prompts of their own.
 //
-// An operator's file takes the place of tierN.md and of tierN-resumed.md. It is a
-// template as well, over the same values (see view), and may test .Resumed. The other
-// sections always follow, so that no override can lose the handoff, the limits or the
-// verdict. Each file is rendered once when it is loaded.
+// An operator's file replaces tierN.md and tierN-resumed.md. It is a template over the same values (see view) and may
+// test .Resumed. The other sections always follow it. So an override cannot omit the handoff, the limits or the verdict.
+// Load renders each override in the complete and the resumed form, to find errors early.
 //
-// Text that did not come from these files (a request, a handoff, the input of a tool
-// call) is fenced, so that it cannot be taken for a part of the prompt: see fence.
+// All other text, such as a request, a handoff or the input of a tool call, is fenced (see fence). So an agent cannot
+// mistake it for a part of the prompt.
 package prompts

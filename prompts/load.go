@@ -14,23 +14,22 @@ import (
 //go:embed *.md
 var files embed.FS
 
-// Overrides are the paths of files that replace the built-in instructions of a tier;
-// empty keeps the built-in ones.
+// Overrides holds the paths of files that replace the built-in instructions of the tiers. An empty path keeps the
+// built-in instructions.
 type Overrides struct {
 	Tier1, Tier2, Tier3 string
 }
 
-// Set holds every template, parsed and tried out. It is safe for concurrent use.
+// Set holds the parsed templates. Load has test-rendered the overrides. A Set is safe for concurrent use.
 type Set struct {
 	builtIn *template.Template
-	// overrides are the operator's instructions, by tier. Each is a set of its own, so
-	// that what one file defines reaches no other prompt.
+	// overrides holds the operator's instructions by tier. Each file is a template set of its own, so that its
+	// definitions do not affect other prompts.
 	overrides map[escalation.Tier]*template.Template
 }
 
-// Load reads the files that overrides names and renders each of them once. Its error
-// joins one for each file that cannot be used, which names the file and, where there is
-// one, the line.
+// Load reads the files named by overrides and test-renders them. The returned error joins one error for each file that
+// cannot be used. Each of these names the file and, if known, the line.
 func Load(overrides Overrides) (*Set, error) {
 	builtIn, err := newTemplate("built-in prompts").ParseFS(files, "*.md")
 	if err != nil {
@@ -61,8 +60,8 @@ func newTemplate(name string) *template.Template {
 	return template.New(name).Option("missingkey=error").Funcs(template.FuncMap{"fence": fence, "quote": quote})
 }
 
-// maxOverride is far above any sensible prompt, in bytes, and far below a file that was
-// named by mistake and would fill the model's window.
+// maxOverride limits the size of an override file, in bytes. It is far larger than any sensible prompt. A larger file was
+// probably named by mistake, and would fill the model's context window.
 const maxOverride = 256 << 10
 
 func (s *Set) override(tier escalation.Tier, path string) error {
@@ -84,11 +83,12 @@ func (s *Set) override(tier escalation.Tier, path string) error {
 	return nil
 }
 
-// bracesHint helps with what goes wrong most: a command in a prompt file that has a
-// template of its own, such as docker ps --format.
+// bracesHint explains the most frequent mistake in a prompt file: a command that contains a template, such as
+// docker ps --format.
 const bracesHint = `the file is a template: write {{"{{"}} for two plain braces`
 
-// try renders both forms of tier in the situations that its override can tell apart.
+// try renders the complete and the resumed form for tier, with all fields empty and with all fields set, with and without
+// a dry run. It returns the first error.
 func (s *Set) try(tier escalation.Tier) error {
 	bare := Launch{Tier: tier}
 	full := Launch{
@@ -109,7 +109,7 @@ func (s *Set) try(tier escalation.Tier) error {
 	return nil
 }
 
-// role returns the template that tells tier its work.
+// role returns the template with the instructions for tier: the override if there is one.
 func (s *Set) role(tier escalation.Tier, resumed bool) *template.Template {
 	if own := s.overrides[tier]; own != nil {
 		return own
@@ -121,7 +121,7 @@ func (s *Set) role(tier escalation.Tier, resumed bool) *template.Template {
 	return s.builtIn.Lookup(name + ".md")
 }
 
-// sections returns the built-in templates of these names.
+// sections returns the built-in templates with the given names.
 func (s *Set) sections(names ...string) []*template.Template {
 	found := make([]*template.Template, len(names))
 	for i, name := range names {
@@ -130,9 +130,9 @@ func (s *Set) sections(names ...string) []*template.Template {
 	return found
 }
 
-// join renders the lead and the sections over data, leaves out the sections that come to
-// nothing, and puts an empty line between the others. It never returns a prompt that the
-// CLI would refuse as blank or take for a slash command.
+// join renders the lead and the sections with data. It omits empty sections and separates the others by an empty line. It
+// fails if the lead is blank or begins with a slash. The CLI refuses a blank prompt, and takes a leading slash for a
+// command.
 func join(data any, lead *template.Template, sections ...*template.Template) (string, error) {
 	text, err := render(lead, data)
 	if err != nil {
@@ -157,7 +157,7 @@ func join(data any, lead *template.Template, sections ...*template.Template) (st
 	return strings.Join(parts, "\n\n"), nil
 }
 
-// render executes t. Its errors name file and line; only an override can cause one.
+// render executes t. Errors name the file and line. Only an override can cause an error.
 func render(t *template.Template, data any) (string, error) {
 	var text strings.Builder
 	if err := t.Execute(&text, data); err != nil {

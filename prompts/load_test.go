@@ -28,7 +28,7 @@ func TestAnOverrideReplacesTheInstructionsOfItsTierOnly(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(fromHandoff, "Mind the house rules.\n\n"))
 	require.NotContains(t, fromHandoff, "You are the tier 2 agent")
-	// What the supervisor has to say cannot be lost with the instructions.
+	// The supervisor's own sections remain although the instructions are replaced.
 	for _, kept := range []string{"Found a fault.", "Help.", "docker restart", "is data", "`needs_human`", "`actions`"} {
 		require.Contains(t, fromHandoff, kept)
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// workFiles is the scope of a rule about the files of the working directory.
+// workFiles is the scope of a permission rule that covers the files of the working directory.
 const workFiles = "./**"
 
-// phrases describes permission rules in a few lines: tools with the files that they are
-// about, commands by their beginning, commands by what stands in them, and the rest.
+// phrases describes permission rules of the CLI in a few lines. It lists tools with their files, then commands by their
+// beginning, then commands by a part that they contain, then all other commands.
 func phrases(rules []string) []string {
 	var tools, whole []string
 	var files, beginnings, parts groups
@@ -45,7 +45,8 @@ func phrases(rules []string) []string {
 	return lines
 }
 
-// describeCommand sorts the pattern of a rule about commands into one of the three.
+// describeCommand adds the pattern of a rule for Bash to one of the three lists: patterns for the beginning of a command,
+// patterns for a part of it, or other patterns.
 func describeCommand(pattern string, beginnings, parts *groups, whole *[]string) {
 	beginning := strings.TrimSuffix(pattern, ":*")
 	open := beginning != pattern
@@ -53,7 +54,7 @@ func describeCommand(pattern string, beginnings, parts *groups, whole *[]string)
 		beginning, open = strings.CutSuffix(pattern, "*")
 	}
 	program, part, inner := strings.Cut(beginning, "*")
-	// How the last word is quoted makes no difference to what the agent may do.
+	// Remove quotes, because they do not change what the agent may do.
 	words := strings.Fields(strings.NewReplacer(`"`, "", "'", "").Replace(beginning))
 	switch {
 	case !inner && open && len(words) > 0:
@@ -66,7 +67,7 @@ func describeCommand(pattern string, beginnings, parts *groups, whole *[]string)
 	}
 }
 
-// fileLines names tools, first those without a scope, then by the files that they are about.
+// fileLines lists first the tools without a scope. Then it lists the other tools, grouped by the files in their scope.
 func fileLines(tools []string, files groups) []string {
 	var lines []string
 	if len(tools) > 0 {
@@ -86,7 +87,7 @@ func fileLines(tools []string, files groups) []string {
 	return lines
 }
 
-// groups collects items under keys; both keep their order, and an item counts once.
+// groups collects items under keys. Keys and items keep their order. An item is kept only once under a key.
 type groups struct {
 	list []group
 }
@@ -107,8 +108,7 @@ func (g *groups) add(key, item string) {
 	}
 }
 
-// join writes each group as one code span: its key, then its items. Items without a key
-// stand alone.
+// join formats each group as one code span: its key, then its items. Items with an empty key get a code span each.
 func (g *groups) join(separator string) []string {
 	var spans []string
 	for _, group := range g.list {
@@ -123,7 +123,7 @@ func (g *groups) join(separator string) []string {
 	return spans
 }
 
-// howOften says in words how often a thing may be done.
+// howOften describes a limit on an action in words, such as "2 restarts in 4 hours".
 func howOften(limit escalation.Limit, thing string) string {
 	switch {
 	case !limit.IsSet():
@@ -137,7 +137,7 @@ func howOften(limit escalation.Limit, thing string) string {
 	}
 }
 
-// span says a duration in its largest unit that leaves no rest.
+// span formats a duration in the largest unit that divides it without a remainder, such as "90 minutes".
 func span(d escalation.Duration) string {
 	for _, unit := range []struct {
 		length time.Duration

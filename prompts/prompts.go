@@ -10,35 +10,37 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Launch is what the first prompt of a session is made from.
+// Launch is the input for the first prompt of a session.
 type Launch struct {
 	// Tier is the tier that runs.
 	Tier escalation.Tier
-	// From is the tier whose conversation the session resumes; 0 is none or unknown.
-	// Only Resumed uses it: an unknown conversation is told the rules again.
+	// From is the tier whose conversation the session resumes; 0 if there is none or it is unknown. Only Resumed uses
+	// it. With 0, the prompt repeats the most important rules.
 	From escalation.Tier
-	// Policy is the chain's. The agent is told its DryRun, and the rules of Tier that narrow Brief.
+	// Policy is the chain's policy. The prompt states its DryRun, its cooldowns, and the rules of Tier that restrict
+	// Brief further.
 	Policy escalation.Policy
-	// Brief says in Markdown what the tier may do; in a dry run that is what Tier 1 may do. Empty leaves it out.
+	// Brief describes in Markdown what the tier may do. In a dry run it describes what Tier 1 may do. If it is empty,
+	// the prompt omits it.
 	Brief string
-	// Services are the services to look at; none leaves the choice to the agent.
+	// Services lists the services to check. If it is empty, the agent chooses them.
 	Services []string
-	// Request is what the person who started the chain asked for, in that person's words.
+	// Request is the request of the person who started the chain, word for word.
 	Request string
-	// Issue is the one problem that the session is to repair, in the words of the agent that found it.
+	// Issue describes the one problem that the session is to repair, in the words of the agent that found it.
 	Issue string
-	// Guidance is what a person added when the chain was escalated or continued.
+	// Guidance is an operator's text, given when the chain was escalated or continued.
 	Guidance string
-	// Recheck says that the session only looks again, after a wait, at Services.
+	// Recheck means that the session only checks Services again after a wait.
 	Recheck bool
-	// CooldownFile is where the agent reads how far the cooldowns of Policy are used up; empty if
+	// CooldownFile is the path of the file that tells the agent how far the cooldowns of Policy are used up; empty if
 	// there is no such file.
 	CooldownFile string
-	// Handoff is the summary of the session before, as markdown. FromHandoff needs it,
-	// and the others do not use it.
+	// Handoff is the summary of the previous session, as Markdown. FromHandoff requires it. The other methods ignore
+	// it.
 	Handoff string
-	// CutOff is what is known of an earlier process of this very session that may not have been
-	// told its work; nil if there was none.
+	// CutOff describes an earlier process of the same session that may have ended before it received its task; nil if
+	// there was none.
 	CutOff *Interruption
 }
 
@@ -46,15 +48,15 @@ type Launch struct {
 type Call struct {
 	// Tool is the tool's name, such as "Bash".
 	Tool string
-	// Input is what the call was to do: a command line, or its input as JSON.
+	// Input is the input of the call: a command line, or JSON.
 	Input string
 }
 
-// Interruption is what is known about a process that ended in the middle of its work.
+// Interruption describes a process that ended in the middle of its work.
 type Interruption struct {
-	// Calls are the tool calls that were in flight; none is known to have been if empty.
+	// Calls lists the tool calls that were in flight; empty if none are known.
 	Calls []Call
-	// DryRun says that the chain is one.
+	// DryRun reports whether the chain is a dry run.
 	DryRun bool
 }
 
@@ -64,8 +66,8 @@ func (s *Set) Fresh(launch Launch) (string, error) {
 	return s.complete(launch)
 }
 
-// FromHandoff returns the complete prompt for a session that continues another by its
-// summary. It fails without one.
+// FromHandoff returns the complete prompt for a session that starts from the handoff of another session. It fails if
+// the handoff is blank.
 func (s *Set) FromHandoff(launch Launch) (string, error) {
 	if strings.TrimSpace(launch.Handoff) == "" {
 		return "", errors.New("prompt from a handoff: the handoff is empty")
@@ -82,8 +84,8 @@ func (s *Set) complete(launch Launch) (string, error) {
 		"cutoff.md", "request.md", "handoff.md", "permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
 }
 
-// Resumed returns the prompt for a session that goes on with a conversation: it states
-// the new role and permissions and leaves the rest to the conversation.
+// Resumed returns the prompt for a session that resumes the conversation of another session. It states the new role and
+// permissions. The conversation contains the rest.
 func (s *Set) Resumed(launch Launch) (string, error) {
 	launch.Handoff = ""
 	v, err := newView(launch)
@@ -100,20 +102,20 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
 
-// Continued returns the prompt that goes on with a session that was interrupted, because a person
-// chose to: the rest is in its conversation. calls are those that it left without a result.
+// Continued returns the prompt that continues an interrupted session. Use it if an operator has chosen to continue. The
+// session's conversation contains the rest. calls lists the session's tool calls that have no result.
 func (s *Set) Continued(launch Launch, calls []Call) (string, error) {
 	return join(view{Guidance: strings.TrimSpace(launch.Guidance), CutOff: launch.CutOff, DryRun: launch.Policy.DryRun, Left: calls},
 		s.builtIn.Lookup("continued.md"), s.sections("left.md", "cutoff.md", "request.md")...)
 }
 
-// Interrupted returns the prompt that goes on with a session whose process died under it.
+// Interrupted returns the prompt that continues a session after its process has died.
 func (s *Set) Interrupted(interruption Interruption) (string, error) {
 	return join(interruption, s.builtIn.Lookup("interrupted.md"))
 }
 
-// Repair returns the prompt that asks, in the same conversation, for a verdict that is
-// missing or invalid. reason says which of the two, and why.
+// Repair returns the prompt that asks for a verdict again in the same conversation, after a missing or invalid verdict.
+// reason describes the problem. If it is blank, the prompt says that there was no verdict.
 func (s *Set) Repair(reason string) (string, error) {
 	if strings.TrimSpace(reason) == "" {
 		reason = "There was no verdict."
@@ -121,33 +123,33 @@ func (s *Set) Repair(reason string) (string, error) {
 	return join(struct{ Reason string }{reason}, s.builtIn.Lookup("repair.md"))
 }
 
-// HandoffRequest is what a tier is asked to write for the next one.
+// HandoffRequest asks a tier to write the handoff to the next tier.
 type HandoffRequest struct {
-	// File is the path that the agent may write.
+	// File is the path of the file that the agent is to write.
 	File string
-	// From is the tier that is asked, and Next the one that reads the handoff.
+	// From is the tier that writes the handoff. Next is the tier that reads it.
 	From, Next escalation.Tier
-	// Missing are the fields that the verdict lacks; none is known if empty.
+	// Missing lists the fields of the handoff that the verdict does not fill; empty if none are known.
 	Missing []string
 }
 
-// HandoffRequest returns the prompt that asks a tier that has concluded for its handoff.
+// HandoffRequest returns the prompt that asks a tier for its handoff after it has given its verdict.
 func (s *Set) HandoffRequest(request HandoffRequest) (string, error) {
 	return join(struct {
 		HandoffRequest
 		Tier     int
-		Repaired bool // the tier has made changes, and not only looked
+		Repaired bool // the tier may have made changes
 		Longest  int
 	}{
 		request, int(request.Next), request.From >= escalation.TierSafeRepair, escalation.MaxHandoffChars,
 	}, s.builtIn.Lookup("handoff-request.md"))
 }
 
-// view is what the templates of tiers see, those of operators among them.
+// view holds the values for the templates of the complete, resumed and continued forms, and for operators' overrides.
 type view struct {
 	Tier    int  // 1, 2 or 3
-	Resumed bool // the prompt goes on with a conversation
-	// Stranger says that the conversation is not known to have been told any rules.
+	Resumed bool // the prompt resumes a conversation
+	// Stranger means that the resumed conversation may not contain the supervisor's rules.
 	Stranger bool
 	DryRun   bool
 
@@ -157,17 +159,17 @@ type view struct {
 	Guidance string
 	Handoff  string
 	CutOff   *Interruption
-	Left     []Call // what the session that is gone on with left without a result
+	Left     []Call // tool calls of the continued session that have no result
 
-	Brief    string   // what the tier may do, as Markdown; empty if nothing is said of that
-	Allowed  []string // to what the tier's rules narrow it, a phrase each; empty if they do not
-	Denied   []string // what the rules refuse, the same
-	Commands bool     // the tier runs commands
+	Brief    string   // describes what the tier may do, as Markdown; empty if it is omitted
+	Allowed  []string // the tier's rules that restrict Brief, one phrase each; empty if there are none
+	Denied   []string // the tier's rules that deny calls, one phrase each; empty if there are none
+	Commands bool     // the tier can run commands
 
-	Restarts      string // how many restarts of a service are allowed; empty if nothing is limited
-	Redeployments string // how many redeployments
-	OwnLimits     bool   // some service has limits of its own
-	CooldownFile  string // where what is left of them stands; empty if nowhere
+	Restarts      string // the limit on restarts of a service, in words; empty if no cooldown is set at all
+	Redeployments string // the limit on redeployments, likewise
+	OwnLimits     bool   // some services have limits of their own
+	CooldownFile  string // path of the file with the use of the limits; empty if there is none
 }
 
 func newView(launch Launch) (view, error) {
@@ -193,7 +195,7 @@ func newView(launch Launch) (view, error) {
 	return v, nil
 }
 
-// limit fills in how often services may be repaired.
+// limit fills in the fields about the limits on repairs. They stay empty if no cooldown is set.
 func (v *view) limit(launch Launch) {
 	limits := launch.Policy.Cooldowns
 	v.OwnLimits = len(limits.Services) > 0

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// policy is the one of an empty environment with the cooldowns of the first release, so that the
-// golden files show what an agent is told by default.
+// policy returns the policy for environ, or the default policy if it is empty, with the cooldowns of the first release.
+// The golden files then show the default prompts.
 func policy(t *testing.T, environ ...string) escalation.Policy {
 	t.Helper()
 	cfg, err := config.Load(append(environ, "HOME=/home/someone"))
@@ -33,12 +33,12 @@ func policy(t *testing.T, environ ...string) escalation.Policy {
 	return policy
 }
 
-// brief stands in for what the policy says of a tier, so that the golden files do not change with it.
+// brief replaces the policy's brief for a tier, so that the golden files do not change with the policy.
 func brief(tier escalation.Tier) string {
 	return fmt.Sprintf("You may do this, and nothing else:\n- what the policy grants to %s\n", tier)
 }
 
-// builtInBrief is what the built-in policy says of a tier.
+// builtInBrief returns the brief of the built-in policy for a tier.
 func builtInBrief(t *testing.T, tier escalation.Tier) string {
 	t.Helper()
 	policy, err := config.Guard{}.LoadPolicy()
@@ -142,9 +142,8 @@ func requireGolden(t *testing.T, name, got string) {
 	require.Equal(t, strings.TrimSuffix(string(want), "\n"), got)
 }
 
-// The resumed forms stay under 500 tokens, whatever they come from; 0 is a conversation of
-// which nothing is known. Only our own words count; those of the policy and of a person may
-// be as long as they have to be.
+// TestResumedPromptsAreShort checks that resumed prompts have fewer than 500 tokens, from every tier and from an unknown
+// conversation (0). Only the supervisor's own text counts. The policy's brief and a person's text are not limited.
 func TestResumedPromptsAreShort(t *testing.T) {
 	t.Parallel()
 	set := load(t, prompts.Overrides{})
@@ -165,8 +164,8 @@ func TestResumedPromptsAreShort(t *testing.T) {
 	}
 }
 
-// tokens estimates the length of text from above, without the model's tokenizer: English
-// has four bytes a token and more, commands and punctuation about three.
+// tokens returns an upper estimate of the tokens in text, without the model's tokenizer. English text has at least four
+// bytes per token. Commands and punctuation have about three.
 func tokens(text string) int {
 	var code, prose int
 	for i, part := range strings.Split(text, "`") {
@@ -179,7 +178,8 @@ func tokens(text string) int {
 	return code/3 + prose/4 + 1
 }
 
-// The built-in policy leaves room for the rest of a prompt: 3,000 tokens are read in no time and cost little.
+// TestPromptsWithTheBuiltInPolicyAreSmall limits prompts with the brief of the built-in policy to 3,000 tokens, and
+// resumed prompts to 2,500. A model reads these quickly and cheaply.
 func TestPromptsWithTheBuiltInPolicyAreSmall(t *testing.T) {
 	t.Parallel()
 	set, normal := load(t, prompts.Overrides{}), policy(t)
@@ -313,7 +313,8 @@ func TestRepairingTiersAreToldTheLimits(t *testing.T) {
 	}
 }
 
-// What an agent copies from the request must be accepted as it stands.
+// TestTheExampleOfAHandoffIsOne checks that DecodeHandoff accepts the example in the handoff request, because agents copy
+// it.
 func TestTheExampleOfAHandoffIsOne(t *testing.T) {
 	t.Parallel()
 	set := load(t, prompts.Overrides{})
@@ -421,8 +422,8 @@ func TestAMissingReasonIsMadeUpFor(t *testing.T) {
 	require.Contains(t, text, "There was no verdict.")
 }
 
-// FuzzFence holds fence, seen through a prompt, to its promise: the fence is opened once,
-// closed once, and nothing within can close it.
+// FuzzFence checks the promise of fence in a rendered prompt: the fence is opened once and closed once, and no text within
+// can close it.
 func FuzzFence(f *testing.F) {
 	for _, seed := range []string{"", "```", "a\n````\nb", "~~~", "`", "\r\n```\r\n", "\u200b```", "``\x00`"} {
 		f.Add(seed)

@@ -7,17 +7,17 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// fence returns text that is not ours as a code block. Nothing inside can close the block:
-// the fence has more backticks than any run of them in text.
+// fence formats untrusted text as a code block. The text cannot close the block, because the fence has more backticks
+// than any run of backticks in text.
 func fence(text string) string {
 	text = strings.TrimSpace(plaintext.Block(text))
 	ticks := strings.Repeat("`", max(3, longestRun(text, '`')+1))
 	return ticks + "text\n" + text + "\n" + ticks
 }
 
-// quote returns a name or another short text as a code span on one line.
+// quote formats a name or another short text as a code span on one line.
 func quote(text string) string {
-	const longest = 201 // characters; far above any name of a service, tool or command
+	const longest = 201 // characters; far longer than any name of a service, tool or command
 	text = plaintext.Cut(plaintext.Compact(text), longest)
 	ticks := strings.Repeat("`", longestRun(text, '`')+1)
 	if len(ticks) > 1 {

@@ -1,6 +1,5 @@
-// Command starter is the operator's command line: it starts chains and shows them, checks
-// an installation, and runs everything in one process for one machine (up) or for a look
-// (demo). Its commands are in internal/cli.
+// Command starter is the operator's command line. It starts and shows chains, and checks an installation. It can also
+// run everything in one process: for one machine (up) or as a demonstration (demo). Its commands are in internal/cli.
 package main
 
 import (

@@ -29,9 +29,9 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// quickCLI is a claude that answers at once, or after $1 seconds: it prints what the real CLI prints, and takes some
-// milliseconds where that takes hundreds. The verdict follows from the model: haiku and sonnet escalate, opus has resolved the
-// problem.
+// quickCLI is the format of a script that replaces claude. Its values are the version, the seconds to wait, and the
+// verdicts escalate and resolved. The script prints the output of the real CLI, and takes some milliseconds instead
+// of hundreds. The verdict depends on the model: haiku and sonnet escalate, opus has resolved the problem.
 const quickCLI = `#!/bin/sh
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -55,11 +55,12 @@ echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"durat
 const (
 	// tiers is the number of sessions of a chain.
 	tiers = 3
-	// manyChains is how many run at once.
+	// manyChains is the number of chains that run at the same time.
 	manyChains = 200
 )
 
-// plant is a worker process on a Temporal server in the benchmark's own process, and the CLI that its agents are.
+// plant holds a worker process, and a client of the Temporal server that the benchmark itself runs. cli is the
+// program of the agents.
 type plant struct {
 	b      *testing.B
 	client client.Client
@@ -67,7 +68,7 @@ type plant struct {
 	cli    string
 }
 
-// startPlant builds and starts the worker. Its CLI takes that many seconds.
+// startPlant builds and starts the worker. Each run of its CLI takes the given number of seconds.
 func startPlant(b *testing.B, seconds int, environ ...string) *plant {
 	b.Helper()
 	dir := b.TempDir()
@@ -101,11 +102,11 @@ func startPlant(b *testing.B, seconds int, environ ...string) *plant {
 		require.NoError(b, p.worker.Process.Signal(os.Interrupt))
 		require.NoError(b, p.worker.Wait())
 	})
-	p.chain() // the worker polls, and everything is in memory
+	p.chain() // afterwards the worker polls, and all programs are in memory
 	return p
 }
 
-// chain runs a chain and returns its run.
+// chain runs a chain to its end and returns its workflow run.
 func (p *plant) chain() client.WorkflowRun {
 	p.b.Helper()
 	run, err := p.client.ExecuteWorkflow(p.b.Context(), client.StartWorkflowOptions{TaskQueue: "claudeops"}, workflows.ChainWorkflow)
@@ -117,7 +118,7 @@ func (p *plant) chain() client.WorkflowRun {
 	return run
 }
 
-// loop runs the CLI three times, as a chain does.
+// loop runs the CLI three times, with the models of a chain.
 func (p *plant) loop() error {
 	for _, model := range []string{"haiku", "sonnet", "opus"} {
 		command := exec.CommandContext(p.b.Context(), p.cli, "-p", "--output-format", "stream-json", "--verbose",
@@ -130,7 +131,7 @@ func (p *plant) loop() error {
 	return nil
 }
 
-// cpu returns the CPU time that the worker, and the processes that it has waited for, have taken.
+// cpu returns the CPU time of the worker and of the child processes that it has waited for.
 func (p *plant) cpu() time.Duration {
 	p.b.Helper()
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.worker.Process.Pid))
@@ -142,10 +143,10 @@ func (p *plant) cpu() time.Duration {
 		require.NoError(p.b, err)
 		ticks += count
 	}
-	return time.Duration(ticks) * time.Second / 100 // the kernel's USER_HZ
+	return time.Duration(ticks) * time.Second / 100 // USER_HZ of the kernel is 100
 }
 
-// BenchmarkTier compares chains with the same CLI runs in a loop, for a CLI that takes no time and one that takes a second.
+// BenchmarkTier compares chains with the same CLI runs in a loop. The CLI takes no time, or one second.
 func BenchmarkTier(b *testing.B) {
 	for _, seconds := range []int{0, 1} {
 		b.Run(fmt.Sprintf("%ds", seconds), func(b *testing.B) {
@@ -176,7 +177,8 @@ func BenchmarkTier(b *testing.B) {
 	}
 }
 
-// BenchmarkManyChains runs many chains at once on one worker, and as many loops at once. Each tier takes 2 s.
+// BenchmarkManyChains runs many chains at once on one worker, and for comparison as many loops at once. Each tier
+// takes 2 s.
 func BenchmarkManyChains(b *testing.B) {
 	p := startPlant(b, 2)
 	atOnce := func(run func() error) time.Duration {

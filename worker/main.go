@@ -1,5 +1,5 @@
-// Command worker is the production worker: it runs chains and their agents on a Temporal
-// service. It is configured by the environment alone; `starter config` lists the settings.
+// Command worker is the production worker: it runs chains and their agents on a Temporal service. It reads its
+// configuration from the environment only. `starter config` lists the settings.
 package main
 
 import (
@@ -41,7 +41,8 @@ Exit codes:
   2  the command line or the configuration is wrong; nothing was done
 `
 
-// execute works until ctx ends, or prints the help or the version if the argument asks for it. It returns the exit code.
+// execute runs the worker until ctx ends. If the only argument asks for the help or the version, it prints that
+// instead. It returns the exit code.
 func execute(ctx context.Context, p program.Process) program.ExitCode {
 	switch {
 	case len(p.Args) == 1 && (p.Args[0] == "--help" || p.Args[0] == "-h"):
@@ -61,7 +62,7 @@ func execute(ctx context.Context, p program.Process) program.ExitCode {
 	return program.CodeOf(err)
 }
 
-// run works as the environment says until ctx ends, and logs to stderr.
+// run runs the worker with the configuration of the environment until ctx ends. It logs to stderr.
 func run(ctx context.Context, p program.Process) (err error) {
 	if len(p.Args) > 0 {
 		return program.Misuse(fmt.Errorf("it takes no arguments, and was given %q (see `worker --help`)", p.Args[0]))

@@ -23,10 +23,11 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// asWorker makes the test binary the program itself.
+// asWorker is the environment variable that makes the test binary run as the worker.
 const asWorker = "CLAUDEOPS_TEST_WORKER"
 
-// TestMain lets the test binary be the stand-in for claude, and the program itself.
+// TestMain runs the tests. If asWorker is set, it runs the worker instead. The test binary is also the stand-in for
+// claude.
 func TestMain(m *testing.M) {
 	if os.Getenv(asWorker) != "" {
 		_ = os.Unsetenv(asWorker)
@@ -36,7 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// environment is a valid one but for claude and Temporal, with more on top.
+// environment returns a valid environment with the variables in more. It has no claude, and no Temporal server
+// listens at its address.
 func environment(t *testing.T, more ...string) []string {
 	t.Helper()
 	home := t.TempDir()
@@ -96,7 +98,7 @@ func TestArguments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
-			// Nothing is read of the configuration: even a bad one does not keep from help.
+			// The configuration is not read, so that --help works even with an invalid one.
 			require.Equal(t, tt.code, execute(t.Context(), program.Process{
 				Args: tt.args, Environ: []string{"CLAUDEOPS_MAX_TIER=9"}, Stdout: &stdout, Stderr: &stderr,
 			}))
@@ -118,9 +120,9 @@ func TestRunNeedsTemporal(t *testing.T) {
 	require.Contains(t, logged.String(), "set TEMPORAL_ADDRESS")
 }
 
-// TestRunDrainsOnSignal sends a real worker process a SIGTERM in the middle of a tier
-// that ends in time: the tier is not interrupted. It works beside a server as `starter up`
-// runs it, whose token it finds in the state directory.
+// TestRunDrainsOnSignal sends SIGTERM to a real worker process during a tier that ends in time. It checks that the
+// tier is not interrupted. The server requires a token as that of `starter up` does; the worker finds the token in
+// the state directory.
 func TestRunDrainsOnSignal(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -161,7 +163,7 @@ func TestRunDrainsOnSignal(t *testing.T) {
 	require.NoError(t, worker.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, worker.Wait())
 
-	// The tier has ended, so the activity is complete: nothing is pending but the next step.
+	// The tier has ended, so its activity is complete. Only the next step may be pending.
 	described, err := c.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
 	require.NoError(t, err)
 	for _, pending := range described.GetPendingActivities() {

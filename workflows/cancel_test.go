@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// runCancelled runs a chain that is cancelled after ten seconds, and returns it as it can be queried.
+// runCancelled runs a chain, cancels it after ten seconds, and returns the chain that the query returns.
 func runCancelled(t *testing.T, w *world) escalation.Chain {
 	t.Helper()
 	return runCancelledWith(t, w, workflows.ChainInput{})
@@ -82,12 +82,12 @@ func TestChainCancelledWhileARecordIsOpened(t *testing.T) {
 	require.Less(t, chain.EndedAt.Sub(chain.StartedAt), time.Minute)
 }
 
-// TestChainCancelledBetweenTiers waits for the end of Tier 1 to be recorded, which was paid for, and
-// begins nothing after that.
+// TestChainCancelledBetweenTiers checks that a cancelled chain still records the end of Tier 1, which has cost money,
+// and starts no other session.
 func TestChainCancelledBetweenTiers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.03))
-	w.failClose = 8 // a minute, at the intervals of the retry policy
+	w.failClose = 8 // fails for a minute, at the intervals of the retry policy
 	chain := runCancelled(t, w)
 	require.Zero(t, w.failClose)
 	require.Len(t, chain.Sessions, 1)
@@ -98,8 +98,8 @@ func TestChainCancelledBetweenTiers(t *testing.T) {
 	require.Equal(t, chain.Events, w.events)
 }
 
-// TestChainCancelledWhileItsTierWaits cancels chains whose tier waits to be started, or started again:
-// Temporal then gives it up without a word, and what it has spent is looked up before.
+// TestChainCancelledWhileItsTierWaits cancels chains whose tier waits for its first attempt or for a retry. Temporal
+// then drops the tier without a report, so the chain looks up the spending before.
 func TestChainCancelledWhileItsTierWaits(t *testing.T) {
 	t.Parallel()
 	spent := escalation.Report{CostUSD: 3, CostEstimated: true, Turns: 12, Attempts: 2, Host: "nas"}

@@ -18,7 +18,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// continueAsNew runs the chain in w until it goes on in a new run, and returns the input of that.
+// continueAsNew runs the chain in w until it continues as new. It returns the input of the new run and its size in
+// bytes.
 func (w *world) continueAsNew(t *testing.T, input workflows.ChainInput) (workflows.ChainInput, int) {
 	t.Helper()
 	_, err := w.run(t, input)
@@ -31,7 +32,7 @@ func (w *world) continueAsNew(t *testing.T, input workflows.ChainInput) (workflo
 	return next, len(anew.Input.GetPayloads()[0].GetData())
 }
 
-// continuedWorld is a world in which a chain goes on.
+// continuedWorld returns a world for a run that continues a chain.
 func continuedWorld(t *testing.T, tiers ...tierScript) *world {
 	t.Helper()
 	w := newGatedWorld(t, tiers...)
@@ -39,13 +40,13 @@ func continuedWorld(t *testing.T, tiers ...tierScript) *world {
 	return w
 }
 
-// longHistory makes the chain's history long from then on.
+// longHistory makes the chain's history long once the given time has passed.
 func (w *world) longHistory(after time.Duration) {
 	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(2_000) }, after)
 }
 
-// savedAtAGate is a chain whose Tier 2 has timed out in a call, and that goes on in a new run after
-// its first reminder.
+// savedAtAGate returns the input with which a chain continues as new, and the world of its first run. Its Tier 2 has
+// timed out during a call. It continues as new after the first reminder of its gate.
 func savedAtAGate(t *testing.T) (workflows.ChainInput, *world) {
 	t.Helper()
 	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut))
@@ -58,14 +59,15 @@ func savedAtAGate(t *testing.T) (workflows.ChainInput, *world) {
 	return saved, w
 }
 
-// TestChainGoesOnInANewRun starts from saved state, and does at the gate what the first run would have.
+// TestChainGoesOnInANewRun starts a run from saved state. It checks that answers at the gate have the same effect as in
+// the first run.
 func TestChainGoesOnInANewRun(t *testing.T) {
 	t.Parallel()
 	answer := func(t *testing.T, action escalation.GateAction) (*world, escalation.Chain, workflows.ChainInput) {
 		t.Helper()
 		saved, before := savedAtAGate(t)
 		w := continuedWorld(t, concludes(escalation.VerdictResolved, 0.5))
-		w.policy = escalation.Policy{} // it is not read again
+		w.policy = escalation.Policy{} // the new run must not read the policy again
 		w.opened = append(w.opened, before.opened...)
 		w.env.SetStartTime(saved.Carried.State.Gates[0].OpenedAt.Add(70 * time.Minute))
 		gate := w.gateAfter(t, time.Minute)
@@ -78,7 +80,7 @@ func TestChainGoesOnInANewRun(t *testing.T) {
 		all := make([]escalation.Event, 0, len(before.events)+len(w.events))
 		all = append(append(all, before.events...), w.events...)
 		for i := range all {
-			all[i].At = result.Events[i].At // read from JSON, in part
+			all[i].At = result.Events[i].At // some times were decoded from JSON, so only their form differs
 		}
 		requireRecorded(t, result.Events, all)
 		require.Equal(t, "docker restart web", saved.Carried.InFlight[0].Input)
@@ -142,8 +144,8 @@ func TestChainGoesOnInANewRun(t *testing.T) {
 	})
 }
 
-// TestChainOfManyGates goes through 75 gates. What it hands to its next run must not grow, whatever
-// its agents say.
+// TestChainOfManyGates runs a chain through 75 gates. It checks that the state for the next run does not grow, whatever
+// the agents say.
 func TestChainOfManyGates(t *testing.T) {
 	t.Parallel()
 	const gates, perRun = 75, 25
@@ -218,7 +220,8 @@ func TestChainOfManyGates(t *testing.T) {
 	t.Logf("gates: %d gates in %d runs, at most %d bytes handed to the next run (%d sessions)", gates, runs, most, sessions+len(w.ran))
 }
 
-// TestAnswerIsTakenAlong answers while the history is long, before the wait begins.
+// TestAnswerIsTakenAlong answers a gate before the chain begins to wait at it, while the history is long. It checks
+// that the new run acts on the answer.
 func TestAnswerIsTakenAlong(t *testing.T) {
 	t.Parallel()
 	for name, send := range map[string]func(*world){
@@ -251,7 +254,7 @@ func TestAnswerIsTakenAlong(t *testing.T) {
 	}
 }
 
-// runAs runs the chain in a run of which Temporal knows something else.
+// runAs runs the chain in a run whose workflow info is modified by change.
 func (w *world) runAs(t *testing.T, input workflows.ChainInput, change func(*workflow.Info)) error {
 	t.Helper()
 	w.answer(t)
@@ -266,8 +269,8 @@ func (w *world) runAs(t *testing.T, input workflows.ChainInput, change func(*wor
 
 func byCron(info *workflow.Info) { info.CronSchedule = "@daily" }
 
-// TestCarriedIsNotForCron gives the input of a chain that goes on to runs that have another one before
-// them, and are none that a chain has started: by cron, and by a retry.
+// TestCarriedIsNotForCron checks that runs started by cron or by a retry refuse an input with Carried. They have a
+// previous run, but did not continue from it as new.
 func TestCarriedIsNotForCron(t *testing.T) {
 	t.Parallel()
 	saved, _ := savedAtAGate(t)
@@ -283,7 +286,7 @@ func TestCarriedIsNotForCron(t *testing.T) {
 	}
 }
 
-// TestChainOfCronKeepsItsRun has a history that is long, and a run that could not hand itself on.
+// TestChainOfCronKeepsItsRun checks that a cron workflow does not continue as new, even if its history is long.
 func TestChainOfCronKeepsItsRun(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
@@ -293,7 +296,7 @@ func TestChainOfCronKeepsItsRun(t *testing.T) {
 	require.Equal(t, escalation.OutcomeOverridden, w.query(t).Outcome)
 }
 
-// detailsAfter reads what the Web UI shows at that time.
+// detailsAfter returns what the Web UI shows after delay. The result is filled in at that time.
 func (w *world) detailsAfter(t *testing.T, delay time.Duration) *string {
 	t.Helper()
 	shown := new(string)
@@ -311,7 +314,7 @@ func (w *world) detailsAfter(t *testing.T, delay time.Duration) *string {
 	return shown
 }
 
-// TestGateIsShownInANewRun looks at what the Web UI shows of a chain that has gone on.
+// TestGateIsShownInANewRun checks that the Web UI shows the open gate of a chain that has continued as new.
 func TestGateIsShownInANewRun(t *testing.T) {
 	t.Parallel()
 	saved, _ := savedAtAGate(t)
@@ -327,7 +330,7 @@ func TestGateIsShownInANewRun(t *testing.T) {
 	require.Contains(t, *shown, "… 40 earlier sessions, $1.20: see the records")
 }
 
-// TestUnknownCostCountsInANewRun goes on after sessions that nobody has heard of.
+// TestUnknownCostCountsInANewRun checks that the unknown cost of sessions of earlier runs counts against the budget.
 func TestUnknownCostCountsInANewRun(t *testing.T) {
 	t.Parallel()
 	saved, _ := savedAtAGate(t)
@@ -357,7 +360,8 @@ func TestCarriedIsNotForPeople(t *testing.T) {
 	require.ErrorContains(t, err, "carried is not for people")
 }
 
-// TestChainWithSomethingUnderWayDoesNotGoOnAnew keeps its run until a notification is sent.
+// TestChainWithSomethingUnderWayDoesNotGoOnAnew checks that a chain does not continue as new while a notification is
+// being sent.
 func TestChainWithSomethingUnderWayDoesNotGoOnAnew(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
@@ -373,7 +377,8 @@ func TestChainWithSomethingUnderWayDoesNotGoOnAnew(t *testing.T) {
 	require.NotEmpty(t, messagesOf(w.events, escalation.EventNotNotified), "what was not told is recorded")
 }
 
-// TestChainWithAVeryLongHistoryGoesOnAnew gives up what is on its way, and says so.
+// TestChainWithAVeryLongHistoryGoesOnAnew checks that a chain with a very long history gives up pending notifications,
+// adds an event for them, and continues as new.
 func TestChainWithAVeryLongHistoryGoesOnAnew(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
@@ -386,7 +391,7 @@ func TestChainWithAVeryLongHistoryGoesOnAnew(t *testing.T) {
 	require.NotNil(t, saved.Carried.State.OpenGate())
 }
 
-// TestCarriedReadsBack holds the state that is handed on to its own form: decoding loses nothing.
+// TestCarriedReadsBack checks that encoding and decoding the state for the next run loses nothing.
 func TestCarriedReadsBack(t *testing.T) {
 	t.Parallel()
 	saved, _ := savedAtAGate(t)
@@ -398,7 +403,7 @@ func TestCarriedReadsBack(t *testing.T) {
 	require.Equal(t, saved, again)
 }
 
-// TestCarriedByANewerRelease reads what a worker has handed on that knows more than this one.
+// TestCarriedByANewerRelease reads state from a newer release, which has unknown fields.
 func TestCarriedByANewerRelease(t *testing.T) {
 	t.Parallel()
 	saved, _ := savedAtAGate(t)
@@ -418,8 +423,8 @@ func TestCarriedByANewerRelease(t *testing.T) {
 	require.ErrorContains(t, again.Validate(), `unknown field "new"`, "people are told of what they misspell")
 }
 
-// TestCarriedThatCannotBeRead leaves the chain to a worker that can: the workflow task fails, which
-// Temporal repeats, and the chain does not.
+// TestCarriedThatCannotBeRead checks that state which this worker cannot decode fails only the workflow task. Temporal
+// retries the task, so that a worker that can decode the state continues the chain.
 func TestCarriedThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := continuedWorld(t)

@@ -31,13 +31,13 @@ type ChainInput struct {
 	StartTier escalation.Tier `json:"start_tier,omitempty"`
 	// Prompt is what the operator asks for, in addition to the tier's own prompt.
 	Prompt string `json:"prompt,omitempty"`
-	// Issue is the one problem that the chain is to repair, in the words of the agent that found it. A chain that splits gives
-	// each of its issues' chains its own.
+	// Issue describes the one problem that the chain must repair, in the words of the agent that found it. A chain that
+	// splits sets it in the input of each child chain.
 	Issue string `json:"issue,omitempty"`
 	// Services limits the chain to these services; all if empty.
 	Services []string `json:"services,omitempty"`
-	// DryRun suppresses escalation and holds the agent read-only. It can be switched on
-	// here, not off, when the configuration has it on.
+	// DryRun suppresses escalation and keeps the agent read-only. It can switch a dry run on, but it cannot switch off the
+	// dry run of the configuration.
 	DryRun bool `json:"dry_run,omitempty"`
 	// MaxTier lowers the highest tier that may run; the configured one if 0.
 	MaxTier escalation.Tier `json:"max_tier,omitempty"`
@@ -45,20 +45,21 @@ type ChainInput struct {
 	ResumeFrom *ResumeFrom `json:"resume_from,omitempty"`
 	// Models replaces the configured models of some tiers: {"2":"sonnet"}.
 	Models map[escalation.Tier]string `json:"models,omitempty"`
-	// Repository is the directory in which the agents work: one that the workers' configuration
-	// lists, by its path or by the last part of it; the usual one if empty.
+	// Repository selects the agents' working directory from the repositories in the workers' configuration, by its path or
+	// by the last element of its path. If empty, agents work in the default directory.
 	Repository string `json:"repository,omitempty"`
 	// BudgetUSD lowers what the chain may spend, in US dollars; the configured budget if 0.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// Force passes the cooldowns for the first tier.
+	// Force skips the cooldowns for the first tier.
 	Force bool `json:"force,omitempty"`
-	// Actor is the person, or program, that starts the chain. Nobody verifies it.
+	// Actor names the person or program that starts the chain. Nobody verifies it.
 	Actor string `json:"actor,omitempty"`
-	// Carried is the state that a chain hands to its next run when it continues as new. From anybody else it is refused.
+	// Carried is the state that a chain passes to its next run when it continues as new. In any other input it is an
+	// error.
 	Carried *Carried `json:"carried,omitempty"`
 
-	// problem is the error of decoding the JSON. Temporal would retry a decoding error for ever; as a problem it fails
-	// the chain once, in Validate.
+	// problem is the error of decoding the JSON. Temporal would retry a decoding error for ever. Validate returns problem
+	// instead, so that the chain fails once.
 	problem error
 }
 
@@ -68,7 +69,7 @@ type ResumeFrom struct {
 	SessionID string `json:"session_id"`
 }
 
-// UnmarshalJSON reads the input strictly. It returns no error: Validate reports what is wrong.
+// UnmarshalJSON reads the input strictly. It never returns an error: Validate returns it later.
 func (in *ChainInput) UnmarshalJSON(data []byte) error {
 	decoded, problem := decodeInput(data)
 	*in = decoded
@@ -77,12 +78,12 @@ func (in *ChainInput) UnmarshalJSON(data []byte) error {
 }
 
 func decodeInput(data []byte) (ChainInput, error) {
-	type plain ChainInput // without methods, so that decoding does not come back here
+	type plain ChainInput // has no UnmarshalJSON, which would call decodeInput again
 	var decoded plain
 	if err := decodeStrictly(data, &decoded); err != nil {
 		return ChainInput{}, err
 	}
-	// Only a tier that is left out may be 0.
+	// An explicit tier must be valid: only a missing tier counts as 0.
 	var written struct {
 		StartTier *escalation.Tier `json:"start_tier"`
 		MaxTier   *escalation.Tier `json:"max_tier"`
@@ -93,7 +94,7 @@ func decodeInput(data []byte) (ChainInput, error) {
 	return ChainInput(decoded), cmp.Or(checkWritten("start_tier", written.StartTier), checkWritten("max_tier", written.MaxTier))
 }
 
-// Validate returns the first thing that is wrong with the input, in one sentence; nil if the input is valid.
+// Validate returns the first error in the input, as one sentence; nil if the input is valid.
 func (in ChainInput) Validate() error {
 	switch {
 	case in.problem != nil:
@@ -114,7 +115,7 @@ func (in ChainInput) Validate() error {
 			return err
 		}
 	}
-	// The limit is for its length in the history: JSON encodes some characters as six bytes.
+	// The limit applies to the JSON in the history, because JSON encodes some characters as six bytes.
 	for _, text := range []struct{ name, value string }{{"prompt", in.Prompt}, {"issue", in.Issue}} {
 		if encoded, err := json.Marshal(text.value); err != nil || len(encoded) > maxPromptBytes {
 			return fmt.Errorf("%s has %d bytes as JSON, and at most %d are allowed", text.name, len(encoded), maxPromptBytes)
@@ -147,7 +148,7 @@ func (in ChainInput) validateModels() error {
 	return nil
 }
 
-// maxRepositoryBytes is the length of the longest path that Linux takes.
+// maxRepositoryBytes is the maximum length of a path on Linux.
 const maxRepositoryBytes = 4096
 
 func (in ChainInput) validateRepository() error {
@@ -179,7 +180,7 @@ func tierProblem(field string, tier escalation.Tier) error {
 	return fmt.Errorf("%s %d is not a tier: it must be 1, 2 or 3", field, int(tier))
 }
 
-// decodeStrictly decodes one JSON object into target. Its errors are for people.
+// decodeStrictly decodes one JSON object into target. Its error messages are written for people.
 func decodeStrictly(data []byte, target any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()

@@ -101,7 +101,7 @@ func FuzzChainInput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var input workflows.ChainInput
 		if json.Unmarshal(data, &input) != nil {
-			return // not JSON: encoding/json refuses it before the input sees it
+			return // not JSON: encoding/json refuses it before UnmarshalJSON runs
 		}
 		if input.Validate() != nil {
 			return

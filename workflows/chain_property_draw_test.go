@@ -14,14 +14,14 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// maxIssues is how many issues a verdict names here.
+// maxIssues is the maximum number of issues in a drawn verdict.
 const maxIssues = 3
 
 func pick[T any](t *rapid.T, label string, from ...T) T {
 	return rapid.SampledFrom(from).Draw(t, label)
 }
 
-// often is true in most of the cases.
+// often returns true nine times out of ten.
 func often(t *rapid.T, label string) bool { return rapid.IntRange(0, 9).Draw(t, label) < 9 }
 
 func drawServices(t *rapid.T) []string {
@@ -64,20 +64,20 @@ func drawGatePolicy(t *rapid.T) escalation.GatePolicy {
 	return policy
 }
 
-// agentRun is what an agent comes to.
+// agentRun describes how an agent ends.
 type agentRun struct {
 	status  escalation.SessionStatus
-	verdict escalation.VerdictStatus // "" is none
+	verdict escalation.VerdictStatus // "" for no verdict
 	costUSD float64
 	asksFor escalation.Tier
-	// complete says that the verdict has all that a handoff needs.
+	// complete reports whether the verdict has all the fields that a handoff needs.
 	complete bool
 	services []string
 	actions  []escalation.Action
 	issues   []escalation.Issue
-	// nameless says that the CLI reported no session id, and crowded that the conversation is long.
+	// nameless reports that the CLI returned no session id. crowded reports that the conversation is long.
 	nameless, crowded bool
-	// breaks says that the agent could not be judged.
+	// breaks reports that the activity fails.
 	breaks   bool
 	attempts int
 }
@@ -144,10 +144,10 @@ func (r agentRun) report(input activities.RunTierInput) escalation.Report {
 	return report
 }
 
-// otherID is the conversation of another chain.
+// otherID returns the id of a conversation of another chain.
 func otherID(number int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", number) }
 
-// drawOthers has other chains repair, some of them still. Each ends some time after start.
+// drawOthers records sessions of other chains. Some have ended, and the others end some time after start.
 func (w *trial) drawOthers(t *rapid.T, env *testsuite.TestWorkflowEnvironment, start time.Time) {
 	ctx, lenient := context.Background(), testPolicy()
 	for number := range rapid.IntRange(0, 3).Draw(t, "others") {
@@ -160,7 +160,7 @@ func (w *trial) drawOthers(t *rapid.T, env *testsuite.TestWorkflowEnvironment, s
 		}
 		opening, err := w.records.OpenSession(ctx, session, escalation.AdmissionRequest{Services: run.services}, lenient)
 		if err != nil || opening.Refusal != nil {
-			continue // one of those before has its services
+			continue // an earlier one has locked its services
 		}
 		report := run.report(activities.RunTierInput{SessionID: session.SessionID, Tier: session.Tier})
 		end := func() {
@@ -204,7 +204,7 @@ func drawSignal(t *rapid.T) string {
 	return fmt.Sprintf(`{"to_tier":%d,"force":%t}`, rapid.IntRange(0, 4).Draw(t, "to tier"), rapid.Bool().Draw(t, "by force"))
 }
 
-// drawReply draws an answer, mostly to a gate that there may be.
+// drawReply draws an answer, mostly to a gate that may exist.
 func drawReply(t *rapid.T) string {
 	if !often(t, "answers something") {
 		return pick(t, "reply", `[2]`, `{"gate":"gate-1"}`, `{"gate_id":"gate-1","action":"fix"}`)
@@ -214,13 +214,13 @@ func drawReply(t *rapid.T) string {
 		pick(t, "guidance", "", "mind the proxy"))
 }
 
-// branchesOf names what happened to a chain: the rules that decided, and what sessions were for.
+// branchesOf lists what happened in a chain: its events with the deciding rules, and the purposes of its sessions.
 func branchesOf(chain escalation.Chain) []string {
 	var branches []string
 	for _, event := range chain.Events {
 		branch := string(event.Kind)
 		if event.Kind == escalation.EventDecision {
-			branch, _, _ = strings.Cut(event.Message, ":") // with its rule
+			branch, _, _ = strings.Cut(event.Message, ":") // the action and its rule
 		}
 		branches = append(branches, branch)
 	}

@@ -24,24 +24,24 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// trial is one chain, with those of its issues, under random policy, agents, records and signals.
+// trial is one chain, and the chains of its issues, with random policy, agents, records and signals.
 type trial struct {
 	policy  escalation.Policy
 	input   workflows.ChainInput
 	records *memoryRecords
-	// scripts are what the agents of the chain, and of the chain of each issue, do one after the other.
+	// scripts holds the runs of the agents in order: scripts[0] for the chain, scripts[n] for the chain of issue n.
 	scripts [][]agentRun
 
 	mu    sync.Mutex
 	calls map[string]int
-	// told counts the notifications of a chain.
+	// told counts the notifications of each chain.
 	told map[string]int
-	// wrongs are what no agent should be asked for.
+	// wrongs lists calls of agents that must not happen.
 	wrongs []string
 }
 
-// TestChainProperties holds whole chains to what must be true of each of them. Some mistakes show in
-// one of a hundred chains only, which is what one part runs.
+// TestChainProperties runs random chains and checks properties that every chain must have. Some mistakes show in only
+// one of a hundred chains, which is the number that one part runs.
 func TestChainProperties(t *testing.T) {
 	t.Parallel()
 	for part := range 4 {
@@ -54,7 +54,7 @@ func TestChainProperties(t *testing.T) {
 	}
 }
 
-// checkTrial runs a chain to its end, and counts in seen what happened to it.
+// checkTrial runs a chain to its end, and counts in seen the branches that it took.
 func checkTrial(t *rapid.T, seen map[string]int) {
 	trial, env := drawTrial(t)
 	env.ExecuteWorkflow(workflows.ChainWorkflow, trial.input)
@@ -68,7 +68,7 @@ func checkTrial(t *rapid.T, seen map[string]int) {
 	}
 }
 
-// drawTrial draws a chain and the world around it.
+// drawTrial draws a chain and its test environment.
 func drawTrial(t *rapid.T) (*trial, *testsuite.TestWorkflowEnvironment) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	world := &trial{
@@ -99,7 +99,7 @@ func drawTrial(t *rapid.T) (*trial, *testsuite.TestWorkflowEnvironment) {
 	return world, env
 }
 
-// tierTakes is how long an agent is at work.
+// tierTakes is the duration of an agent's run.
 const tierTakes = 7 * time.Minute
 
 func (w *trial) register(env *testsuite.TestWorkflowEnvironment) {
@@ -121,7 +121,7 @@ func (w *trial) register(env *testsuite.TestWorkflowEnvironment) {
 		})
 }
 
-// next is what the next agent of a chain does, after a look at what the chain has spent until then.
+// next returns the run of the next agent of a chain. It first checks that the chain has not spent its budget.
 func (w *trial) next(chainID string, policy escalation.Policy) agentRun {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,7 +143,7 @@ func (w *trial) next(chainID string, policy escalation.Policy) agentRun {
 	return script[call]
 }
 
-// issueNumber is 0 for the chain itself.
+// issueNumber returns the number of the issue that a chain belongs to; 0 for the chain itself.
 func issueNumber(chainID string) (number int) {
 	if _, suffix, issue := strings.Cut(chainID, "-issue-"); issue {
 		_, _ = fmt.Sscan(suffix, &number)
@@ -177,12 +177,13 @@ func (w *trial) writeHandoff(_ context.Context, input activities.WriteHandoffInp
 	return activities.WriteHandoffResult{Report: report, Handoff: &handoff}, nil
 }
 
-// findTranscript finds most transcripts. It knows no time, so it draws by the conversation's id.
+// findTranscript finds most transcripts. It derives the result from the conversation's id, because it has no random
+// source.
 func (w *trial) findTranscript(_ context.Context, input activities.FindTranscriptInput) (activities.FindTranscriptResult, error) {
 	return activities.FindTranscriptResult{Reachable: input.SessionID[0]%4 != 0}, nil
 }
 
-// requireChain holds a chain that has ended, and the chains of its issues, to the properties.
+// requireChain checks the properties of an ended chain and of the chains of its issues.
 func requireChain(t *rapid.T, w *trial, chain escalation.Chain) {
 	require.Empty(t, w.wrongs)
 	require.Empty(t, w.records.wrongs)
@@ -210,7 +211,7 @@ func requireChain(t *rapid.T, w *trial, chain escalation.Chain) {
 	}
 }
 
-// requireExplained checks that a chain says why it ended, in its result, in its records and to people.
+// requireExplained checks that a chain explains its end: in its result, in its records and to people.
 func requireExplained(t *rapid.T, w *trial, chain escalation.Chain) {
 	require.NotEmpty(t, chain.Outcome)
 	require.NotEmpty(t, chain.Reason)
@@ -235,8 +236,8 @@ func requireExplained(t *rapid.T, w *trial, chain escalation.Chain) {
 	}
 }
 
-// requireGates checks that each gate was closed by what it offered, and that nothing else goes on with
-// an interrupted session.
+// requireGates checks that each gate was closed by an option that it offered. It also checks that an interrupted
+// session is continued only if a person chose that at a gate.
 func requireGates(t *rapid.T, w *trial, chain escalation.Chain) {
 	if w.policy.Gate.Timeout == 0 || chain.DryRun {
 		require.Empty(t, chain.Gates)
@@ -264,7 +265,7 @@ func requireGates(t *rapid.T, w *trial, chain escalation.Chain) {
 	}
 }
 
-// requireWithinPolicy checks the sessions of one chain.
+// requireWithinPolicy checks that the sessions of one chain comply with the policy.
 func requireWithinPolicy(t *rapid.T, w *trial, chain escalation.Chain, sessions []escalation.Session) {
 	highest := w.policy.MaxTier
 	if w.input.MaxTier != 0 {
@@ -286,8 +287,8 @@ func requireWithinPolicy(t *rapid.T, w *trial, chain escalation.Chain, sessions 
 	}
 }
 
-// requireLinked checks that each session of a chain continues one before it, down to the one that
-// the chain started from, if any.
+// requireLinked checks that the parent of each session is an earlier session of the chain, or the session that the
+// chain started from.
 func requireLinked(t *rapid.T, w *trial, chainID string) {
 	sessions := w.records.of(chainID)
 	if len(sessions) == 0 {
@@ -301,7 +302,7 @@ func requireLinked(t *rapid.T, w *trial, chainID string) {
 	known := map[int64]bool{root: root != 0}
 	for i, session := range sessions {
 		require.Equal(t, i+1, session.Sequence)
-		begins := session.ParentID == root // the first tier, and that once more
+		begins := session.ParentID == root // the first tier and its retries
 		require.True(t, begins || known[session.ParentID], "session %d continues %d, which is none before it", session.ID, session.ParentID)
 		known[session.ID] = true
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestChosenModels follows the models of an input into the records and to the agents. Of a
-// model that is not the configured one nobody knows the window until the CLI tells it.
+// TestChosenModels checks that the models of an input reach the records and the agents. The context window of such a
+// model is unknown until the CLI reports it.
 func TestChosenModels(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.4))

@@ -11,40 +11,43 @@ import (
 )
 
 const (
-	// maxHistory is how many events the history of a run has, about, before the chain continues as new, at a gate. A session
-	// and its gate take some thirty; Temporal's own limit is 51,200.
+	// maxHistory is the number of history events from which a chain at a gate continues as new. A session and its gate
+	// take about thirty events. Temporal's own limit is 51,200.
 	maxHistory = 2_000
-	// longestHistory is how many it has before notifications that are being sent are given up for that.
+	// longestHistory is the number of history events from which the chain continues as new even while notifications are
+	// being sent. It then gives them up.
 	longestHistory = 10_000
-	// maxCarried is how many sessions, and how many gates, a chain hands to its next run. The others are in the records.
+	// maxCarried is the maximum number of sessions, and of gates, that a chain passes to its next run. Older ones are only
+	// in the records.
 	maxCarried = 20
-	// maxCarriedEvents is the same for events, of which a session and its gate make half a dozen.
+	// maxCarriedEvents is the maximum number of events that a chain passes to its next run. A session and its gate add
+	// about six events.
 	maxCarriedEvents = 100
 )
 
-// Carried is the state that a chain at a gate hands to its next run. It is no input for people, and is bounded: see
-// trimmed and shortenGates.
+// Carried is the state that a chain at a gate passes to its next run. People must not set it. trimmed and shortenGates
+// limit its size.
 type Carried struct {
 	Policy escalation.Policy `json:"policy"`
-	// Directory is where the agents work; empty for the usual one.
+	// Directory is the agents' working directory; empty for the default one.
 	Directory string           `json:"directory,omitempty"`
 	State     escalation.Chain `json:"state"`
 	Step      CarriedStep      `json:"step"`
 	// InFlight are the tool calls that the last session left without a result.
 	InFlight []activities.ToolCall `json:"in_flight,omitempty"`
-	// Reminded counts the reminders of the open gate that were due.
+	// Reminded counts the reminders of the open gate that have become due.
 	Reminded int  `json:"reminded,omitempty"`
 	Detached bool `json:"detached,omitempty"`
-	// Order is the tier that a person asked for at the gate, if somebody did.
+	// Request is a person's pending request for a tier; nil if there is none.
 	Request *EscalateSignal `json:"request,omitempty"`
-	// Told are the kinds of the notifications that people got.
+	// Told lists the kinds of the notifications that this run and earlier runs have sent or given up.
 	Told []escalation.NotificationKind `json:"told,omitempty"`
 }
 
-// UnmarshalJSON reads the state leniently. While workers of two releases run, the newer one may have written it and the older
-// one read it: unknown fields are ignored, where a person's input would be refused.
+// UnmarshalJSON ignores unknown fields. While workers of two releases run, the older one may read state that the newer
+// one has written. Fields that a person writes in an input are still checked strictly.
 func (c *Carried) UnmarshalJSON(data []byte) error {
-	type plain Carried // without methods, so that decoding does not come back here
+	type plain Carried // has no UnmarshalJSON, which would call itself
 	return json.Unmarshal(data, (*plain)(c))
 }
 
@@ -65,8 +68,8 @@ type CarriedStep struct {
 	PassesLimit    bool                  `json:"passes_limit,omitempty"`
 }
 
-// carry returns what the next run needs of a step at a gate. The request that led to the step, and the session that it
-// continued, are left out: the gate decides on both anew.
+// carry returns the fields of a step at a gate that the next run needs. It leaves out the request that led to the step
+// and the session that the step continued, because the answer at the gate decides both again.
 func (s step) carry() CarriedStep {
 	return CarriedStep{
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
@@ -90,21 +93,22 @@ func (s CarriedStep) step() step {
 // errGivenUp is the error of a notification that was still being sent when the chain continued as new.
 var errGivenUp = errors.New("the chain went on in a new run before everybody could be told")
 
-// mayContinueAsNew reports whether the history is long enough for a new run, and nothing of this one would be lost: no
-// request for a tier has arrived unread, no update is being answered, and no notification is being sent, unless waiting
-// for that would let the history grow without end.
+// mayContinueAsNew reports whether the history is long enough for a new run and this run would lose nothing. It returns
+// false while a request for a tier is unread, an update is being handled or a notification is being sent. From
+// longestHistory events on it ignores notifications, so that the history does not grow without limit.
 func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	if info.CronSchedule != "" {
-		return false // its new run could not be told from one that cron starts
+		return false // isContinued cannot distinguish the new run from a run that cron starts
 	}
 	length := info.GetCurrentHistoryLength()
 	long := info.GetContinueAsNewSuggested() || length >= maxHistory
 	return long && !g.requests.arrived(ctx) && (g.people.allSent() || length >= longestHistory) && workflow.AllHandlersFinished(ctx)
 }
 
-// continueAsNew returns the error that makes Temporal start a new run of the chain, at the same gate. It does not block, so
-// every signal has been taken in: if one arrives at this moment, Temporal repeats the workflow task with it.
+// continueAsNew returns the error that makes Temporal start a new run of the chain at the same gate. It loses no
+// signal: the caller has received all that arrived, and continueAsNew does not block. If another signal arrives at this
+// moment, Temporal repeats the workflow task with it.
 func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	input := c.input
 	input.Carried = &Carried{
@@ -115,7 +119,7 @@ func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	return workflow.NewContinueAsNewError(ctx, ChainWorkflow, input)
 }
 
-// chainRun returns the chain as it continues.
+// chainRun restores the chain from the state of its previous run.
 func (c *Carried) chainRun(input ChainInput) *chainRun {
 	chain := composeChain(input, c.State)
 	*chain.policy = c.Policy
@@ -125,8 +129,8 @@ func (c *Carried) chainRun(input ChainInput) *chainRun {
 	return chain
 }
 
-// trimmed returns chain with the latest entries of its lists, and counts the rest. Only the last session keeps its verdict in
-// full.
+// trimmed returns chain with only its latest sessions, gates and events, and adds the dropped ones to Earlier. Of all
+// sessions only the last one keeps its full verdict.
 func trimmed(chain escalation.Chain) escalation.Chain {
 	if left := len(chain.Sessions) - maxCarried; left > 0 {
 		chain.Earlier.Sessions += left
@@ -156,8 +160,8 @@ func trimmed(chain escalation.Chain) escalation.Chain {
 	return chain
 }
 
-// shortenGates shortens gates that the chain has left, so that nothing piles up from gate to gate. The records have what was
-// said at them in full, and the sessions what had been tried.
+// shortenGates shortens closed gates, so that the state does not grow with each gate. It drops the lists of tried
+// sessions and cuts long guidance. The records keep the full guidance, and the sessions keep what was tried.
 func shortenGates(gates []escalation.Gate) {
 	for i := range gates {
 		gate := &gates[i]

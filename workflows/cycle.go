@@ -17,18 +17,18 @@ import (
 const (
 	// CycleWorkflow is the workflow type of Cycle.
 	CycleWorkflow = "Cycle"
-	// ErrorTypeChainFailed is the type of the error with which a cycle ends whose chain failed.
+	// ErrorTypeChainFailed is the error type of a cycle whose chain failed.
 	ErrorTypeChainFailed = "ChainFailed"
 
-	// scheduleActor starts the chains of schedules.
+	// scheduleActor is the actor of a scheduled chain whose input names none.
 	scheduleActor = "schedule"
 
-	// cyclePrefix and chainPrefix begin the workflow IDs of a schedule's cycles and chains.
+	// cyclePrefix and chainPrefix are the prefixes of the workflow IDs of a schedule's cycles and chains.
 	cyclePrefix = "cycle-"
 	chainPrefix = "chain-"
 )
 
-// CycleWorkflowID is the ID under which a schedule starts its cycles. Temporal appends the time.
+// CycleWorkflowID returns the workflow ID that a schedule uses for its cycles. Temporal appends the time.
 func CycleWorkflowID(scheduleID string) string { return cyclePrefix + scheduleID }
 
 // CycleResult is the result of a cycle. The next cycle of the schedule reads it.
@@ -37,23 +37,24 @@ type CycleResult struct {
 	// Outcome is empty if the chain still runs.
 	Outcome escalation.Outcome `json:"outcome,omitempty"`
 	CostUSD float64            `json:"cost_usd,omitempty"`
-	// Waiting says that the chain waits for long and runs on without its cycle.
+	// Waiting reports that the chain waits for a long time and continues without its cycle.
 	Waiting bool `json:"waiting,omitempty"`
-	// Omitted counts the cycles that the schedule had left out when this one began.
+	// Omitted counts the cycles that the schedule had omitted when this one began.
 	Omitted activities.OmittedCycles `json:"omitted"`
 }
 
-// cycleRun is one cycle while it runs.
+// cycleRun is the state of a running cycle.
 type cycleRun struct {
 	input  ChainInput
 	result CycleResult
-	// told is the notification of the cycles that were left out since counted; nil if there are none.
+	// told is the notification about the cycles omitted since the count in counted; nil if none was started.
 	told    workflow.Future
 	counted activities.OmittedCycles
 }
 
-// Cycle runs one chain for a schedule. It ends with the chain, or as soon as the chain signals that it waits for long, so that
-// later cycles are not skipped. It fails if the chain failed, which can pause the schedule. Cancelling it cancels the chain.
+// Cycle runs one chain for a schedule. It ends when the chain ends, or as soon as the chain signals a long wait, so
+// that later cycles are not skipped. It fails if the chain failed, which can pause the schedule. Cancelling it cancels
+// the chain.
 func Cycle(ctx workflow.Context, input ChainInput) (CycleResult, error) {
 	cycle, err := setUpCycle(ctx, input)
 	if err != nil {
@@ -92,13 +93,13 @@ func (c *cycleRun) run(ctx workflow.Context) (CycleResult, error) {
 		}).
 		Select(ctx)
 	if c.told != nil && (!c.told.IsReady() || c.told.Get(ctx, nil) != nil) {
-		c.result.Omitted = c.counted // the cycle does not wait for it; the next one tells it again
+		c.result.Omitted = c.counted // not sent yet: the next cycle reports these omissions again
 	}
 	return c.result, failure
 }
 
-// withCycleChain is for the chain of a cycle. The chain outlives a cycle that need not wait for it. While the cycle waits, it is
-// cancelled with it.
+// withCycleChain returns a context with the options for the chain of a cycle. The chain continues if its cycle ends
+// first. While the cycle waits for the chain, cancelling the cycle cancels the chain.
 func withCycleChain(ctx workflow.Context, id string) workflow.Context {
 	return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:          id,
@@ -128,11 +129,12 @@ func chainFailed(id, why string) error {
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("chain %s failed: %s", id, why), ErrorTypeChainFailed, nil)
 }
 
-// scheduleAttribute is the ID of the schedule. Temporal sets it on each workflow that a schedule starts.
+// scheduleAttribute is the search attribute with the ID of the schedule. Temporal sets it on each workflow that a
+// schedule starts.
 var scheduleAttribute = temporal.NewSearchAttributeKeyKeyword("TemporalScheduledById")
 
-// reportOmitted notifies people of cycles that were left out since the last one that ended well. If the schedule cannot be
-// asked, the cycle runs all the same.
+// reportOmitted notifies people of the cycles that were omitted since the last successful cycle. If the schedule cannot
+// be read, the cycle runs without the report.
 func (c *cycleRun) reportOmitted(ctx workflow.Context) {
 	schedule, scheduled := workflow.GetTypedSearchAttributes(ctx).GetKeyword(scheduleAttribute)
 	if !scheduled {
@@ -158,7 +160,7 @@ func (c *cycleRun) reportOmitted(ctx workflow.Context) {
 	}
 }
 
-// notifyOmitted starts the notification, which is sent while the chain runs.
+// notifyOmitted starts the notification about omitted cycles. It is sent while the chain runs.
 func (c *cycleRun) notifyOmitted(ctx workflow.Context, schedule string, omitted activities.OmittedCycles) {
 	policy, err := loadPolicy(ctx)
 	if err != nil || !policy.Notify {
@@ -166,7 +168,7 @@ func (c *cycleRun) notifyOmitted(ctx workflow.Context, schedule string, omitted 
 	}
 	own := workflow.GetInfo(ctx).WorkflowExecution.ID
 	c.told = sendNotification(ctx, escalation.Notification{
-		// A cycle that fails leaves no result, so the next one counts the same again, and its key is the same.
+		// A failed cycle leaves no result. The next cycle then counts the same omissions again and uses the same key.
 		Key:     fmt.Sprintf("schedule/%s/%d/%d", schedule, c.result.Omitted.Overlapped, c.result.Omitted.Late),
 		Kind:    escalation.NotifyCycleMissed,
 		ChainID: own,

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// calendar is a schedule's cycle under test. Its chain is a function of the test.
+// calendar runs a cycle of a schedule under test. A function of the test stands in for its chain.
 type calendar struct {
 	env     *testsuite.TestWorkflowEnvironment
 	started []workflows.ChainInput
@@ -57,7 +57,8 @@ func newCalendar(t *testing.T, chain func(ctx workflow.Context, input workflows.
 	return c
 }
 
-// scheduled makes the cycle one of a schedule, after one that came to last.
+// scheduled makes the cycle one that a schedule started. last is the result of the schedule's previous cycle; nil if
+// there was none.
 func (c *calendar) scheduled(t *testing.T, last *workflows.CycleResult) {
 	t.Helper()
 	attribute := temporal.NewSearchAttributeKeyKeyword("TemporalScheduledById")
@@ -127,7 +128,8 @@ func TestCycleRefusesItsInput(t *testing.T) {
 	require.Empty(t, c.started)
 }
 
-// TestCycleDoesNotWaitForAChainThatWaits: a chain at a gate must not hold up later cycles.
+// TestCycleDoesNotWaitForAChainThatWaits checks that a cycle ends when its chain signals a long wait, so that it does
+// not delay later cycles.
 func TestCycleDoesNotWaitForAChainThatWaits(t *testing.T) {
 	t.Parallel()
 	c := newCalendar(t, func(ctx workflow.Context, _ workflows.ChainInput) (workflows.ChainResult, error) {
@@ -143,8 +145,8 @@ func TestCycleDoesNotWaitForAChainThatWaits(t *testing.T) {
 	require.Empty(t, result.Outcome, "it did not wait for one")
 }
 
-// TestAChainDetachesOnce: the starter is told once, however often the chain waits, also when
-// it is a chain of its own that waits.
+// TestAChainDetachesOnce checks that a chain signals its parent only once, even if both the chain and one of its child
+// chains wait.
 func TestAChainDetachesOnce(t *testing.T) {
 	t.Parallel()
 	signals := 0
@@ -229,7 +231,7 @@ func TestNothingOmitted(t *testing.T) {
 	}
 }
 
-// TestCancelledCycleCancelsItsChain is what the overlap policy cancel_other rests on.
+// TestCancelledCycleCancelsItsChain checks the behaviour on which the overlap policy cancel_other depends.
 func TestCancelledCycleCancelsItsChain(t *testing.T) {
 	t.Parallel()
 	cancelled := false

@@ -4,21 +4,22 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// WaitingSignal tells the workflow that started a chain that the chain waits for long, and need not be waited for.
+// WaitingSignal is the signal from a chain to the workflow that started it. It says that the chain waits for a long
+// time and that the parent need not wait for it.
 const WaitingSignal = "waiting"
 
 // parentLink connects a chain with the workflow that started it.
 type parentLink struct {
 	chainID string
-	// detached says that the parent knows that it need not wait.
+	// detached reports whether the parent was signalled.
 	detached bool
 	// waiting has the IDs of the chains started by this one that have signalled that they wait for long.
 	waiting map[string]bool
 }
 
-// detach lets the parent end without waiting for this workflow. Call it before a wait for a person, or for anything else that
-// can take longer than a cycle of a schedule: otherwise every later cycle would be skipped. It signals once, and does nothing
-// where there is no parent.
+// detach signals the parent that it need not wait for this workflow. Call it before a wait for a person, or before any
+// other wait that can take longer than the interval of a schedule. Otherwise every later cycle would be skipped. detach
+// signals once, and does nothing if there is no parent.
 func (p *parentLink) detach(ctx workflow.Context) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	if parent == nil || p.detached {

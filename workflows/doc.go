@@ -1,23 +1,23 @@
-// Package workflows holds the deterministic part of Claude Ops. It uses no clock, randomness, configuration or I/O:
-// activities bring what it knows, and package escalation decides.
+// Package workflows holds the deterministic part of Claude Ops. It uses no clock, randomness, configuration or I/O.
+// Activities fetch its data, and package escalation makes its decisions.
 //
-// EscalationChain takes one step after the other (step.go):
+// EscalationChain executes steps, one after the other (step.go):
 //
 //	begin -> session -> decide -+-> end
 //	           ^  ^             +-> session of a higher tier, or of the same tier from a handoff
-//	           |  +--- wait <---+-> wait, until a session that was refused may run
+//	           |  +--- wait <---+-> wait, until a refused session may run
 //	           +------ gate <---+-> gate, until a person answers
 //
-// It is composed of parts, which the next workflow can use as well. A part keeps its own small state and knows nothing of the
-// steps of its caller:
+// It is composed of parts, which other workflows can also use. A part keeps its own small state and does not know the steps
+// of its caller:
 //
-//	view                what people see: queries, search attributes, the Web UI
-//	eventLog            events, and the calls of the records
+//	view                the state that people see: queries, search attributes, the Web UI
+//	eventLog            events, and the calls that record them
 //	sessions            admission, record, agent and end of each session
 //	gates               gates: open, remind, answer, expire
-//	notifier            notifications, and the wait for them
-//	escalationRequests  the signals by which people ask for a tier
-//	parentLink          the workflow that waits for this one
+//	notifier            sends notifications, and waits for them
+//	escalationRequests  the signals by which people request a tier
+//	parentLink          the signal to the workflow that waits for this one
 //
-// The history of each branch of a chain is kept in testdata and replayed by tests.
+// testdata holds a recorded history of each branch of a chain, which tests replay.
 package workflows

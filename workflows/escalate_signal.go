@@ -11,27 +11,28 @@ import (
 // EscalateSignalName is the signal by which a person asks a running chain for a higher tier.
 const EscalateSignalName = "escalate"
 
-// maxSignalText bounds the words of a signal, in bytes as JSON: they go into prompts and records.
+// maxSignalText bounds each text of a signal, in bytes as JSON. The texts go into prompts and records.
 const maxSignalText = 10_000
 
-// EscalateSignal is the payload of the signal.
+// EscalateSignal is the payload of the escalate signal.
 type EscalateSignal struct {
-	// ToTier is the tier to run: 2 or 3.
+	// ToTier is the tier to run, at most 3. It must be higher than the tier that ran last.
 	ToTier escalation.Tier `json:"to_tier"`
-	// Reason says why, for the record.
+	// Reason is the reason for the request. It goes into the records.
 	Reason string `json:"reason,omitempty"`
 	// Guidance goes into the prompt of the tier.
 	Guidance string `json:"guidance,omitempty"`
-	// Force passes the cooldowns. The highest tier and a dry run hold all the same.
+	// Force skips the cooldowns. It overrides neither the highest tier nor a dry run.
 	Force bool `json:"force,omitempty"`
 
-	// problem is the error of decoding the JSON. The SDK would drop the signal without a trace.
+	// problem is the error of decoding the JSON. Validate returns it, because the SDK would drop an undecodable signal
+	// silently.
 	problem error
 }
 
-// UnmarshalJSON reads the payload strictly. It returns no error: Validate reports what is wrong.
+// UnmarshalJSON reads the payload strictly. It never returns an error: Validate returns it later.
 func (e *EscalateSignal) UnmarshalJSON(data []byte) error {
-	type plain EscalateSignal // without methods, so that decoding does not come back here
+	type plain EscalateSignal // has no UnmarshalJSON, which would call itself
 	var decoded plain
 	problem := decodeStrictly(data, &decoded)
 	*e = EscalateSignal(decoded)
@@ -39,7 +40,7 @@ func (e *EscalateSignal) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Validate returns the first thing that is wrong with the payload, in one sentence; nil if it is valid.
+// Validate returns the first error in the payload, as one sentence; nil if the payload is valid.
 func (e EscalateSignal) Validate() error {
 	if e.problem != nil {
 		return e.problem
@@ -55,7 +56,7 @@ func (e EscalateSignal) Validate() error {
 	return nil
 }
 
-// describeRequest describes a request for the record.
+// describeRequest describes a request for the event log.
 func describeRequest(request EscalateSignal) string {
 	text := fmt.Sprintf("a person asks for %s", request.ToTier)
 	if request.Force {

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// signalAfter sends the signal as a person types it.
+// signalAfter sends the escalate signal after delay, with the payload that a person types.
 func (w *world) signalAfter(delay time.Duration, payload string) {
 	w.env.RegisterDelayedCallback(func() {
 		w.env.SignalWorkflow(workflows.EscalateSignalName, json.RawMessage(payload))
@@ -26,7 +26,7 @@ func TestEscalateSignal(t *testing.T) {
 		change  func(*escalation.Policy)
 		tiers   []tierScript
 		want    escalation.Outcome
-		// event is a part of the message that the signal leaves.
+		// event is a part of the message of the signal's event.
 		event string
 	}{
 		"escalates what is healthy": {
@@ -95,7 +95,7 @@ func TestEscalateSignal(t *testing.T) {
 	}
 }
 
-// TestEscalateSignalIsTheContract holds the payload to what clients type.
+// TestEscalateSignalIsTheContract checks the payload format that clients rely on.
 func TestEscalateSignalIsTheContract(t *testing.T) {
 	t.Parallel()
 	var signal workflows.EscalateSignal
@@ -104,7 +104,7 @@ func TestEscalateSignalIsTheContract(t *testing.T) {
 	require.Equal(t, workflows.EscalateSignal{ToTier: 3, Reason: "r", Guidance: "g", Force: true}, signal)
 }
 
-// TestEscalateSignalThatIsNoJSON leaves an event and does no harm.
+// TestEscalateSignalThatIsNoJSON checks that an undecodable signal leaves an event and changes nothing else.
 func TestEscalateSignalThatIsNoJSON(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictHealthy, 0.01))
@@ -116,7 +116,7 @@ func TestEscalateSignalThatIsNoJSON(t *testing.T) {
 	requireUnreadable(t, result, workflows.EscalateSignalName)
 }
 
-// requireUnreadable checks that one event tells of a signal that could not be read.
+// requireUnreadable checks that exactly one event reports an undecodable signal.
 func requireUnreadable(t *testing.T, chain escalation.Chain, signal string) {
 	t.Helper()
 	count := 0
@@ -129,7 +129,8 @@ func requireUnreadable(t *testing.T, chain escalation.Chain, signal string) {
 	require.Equal(t, 1, count, "%+v", chain.Events)
 }
 
-// TestEscalateSignalThatIsNoJSONDuringAWait does not make the chain deaf: the timer and cancellation still count.
+// TestEscalateSignalThatIsNoJSONDuringAWait checks that the timer and cancellation still end a wait after an
+// undecodable signal.
 func TestEscalateSignalThatIsNoJSONDuringAWait(t *testing.T) {
 	t.Parallel()
 	for name, cancel := range map[string]bool{"the timer": false, "cancellation": true} {
@@ -157,7 +158,8 @@ func TestEscalateSignalThatIsNoJSONDuringAWait(t *testing.T) {
 	}
 }
 
-// TestEscalateSignalEndsAWait passes the cooldown, or waits with a higher tier for its own.
+// TestEscalateSignalEndsAWait requests tiers during a wait. The request either skips the cooldown, or waits for the
+// cooldown of the higher tier.
 func TestEscalateSignalEndsAWait(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

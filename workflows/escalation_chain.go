@@ -15,20 +15,20 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Names that are relied upon from outside.
+// Names that clients use.
 const (
 	// ChainWorkflow is the workflow type of EscalationChain.
 	ChainWorkflow = "EscalationChain"
-	// ChainQuery answers with the whole chain as JSON.
+	// ChainQuery is the query that returns the whole chain as JSON.
 	ChainQuery = "chain"
-	// ErrorTypeInput is the type of the application error that refuses an input.
+	// ErrorTypeInput is the type of the application error for an invalid input.
 	ErrorTypeInput = "InvalidInput"
 )
 
-// ChainResult is the chain as it ended.
+// ChainResult is the final state of a chain.
 type ChainResult = escalation.Chain
 
-// chainRun is one chain while it runs: the parts that it is made of, and what only a chain has.
+// chainRun is the state of a running chain: its parts, and the fields that only a chain needs.
 type chainRun struct {
 	input    ChainInput
 	policy   *escalation.Policy
@@ -38,11 +38,12 @@ type chainRun struct {
 	people   *notifier
 	requests *escalationRequests
 	parent   *parentLink
-	// waitingSince is when the chain first waited to be admitted; zero if it never did.
+	// waitingSince is when the chain first waited for admission; zero if it never did. An answer at a gate resets it.
 	waitingSince time.Time
 }
 
-// EscalationChain runs one chain: Tier 1, and whatever it escalates to, until an outcome.
+// EscalationChain runs one chain until it has an outcome. It begins with Tier 1, unless the input says otherwise, and
+// escalates to higher tiers.
 func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error) {
 	chain, err := setUpChain(ctx, input)
 	if err != nil {
@@ -82,7 +83,7 @@ func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	return chain, err
 }
 
-// loadPolicy takes the snapshot of the policy, and applies the limits of the input to it.
+// loadPolicy takes the snapshot of the policy and applies the limits of the input to it.
 func (c *chainRun) loadPolicy(ctx workflow.Context) error {
 	policy, err := loadPolicy(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -102,7 +103,7 @@ func (c *chainRun) loadPolicy(ctx workflow.Context) error {
 	return nil
 }
 
-// loadPolicy returns the policy of the worker's configuration.
+// loadPolicy returns the policy from the worker's configuration.
 func loadPolicy(ctx workflow.Context) (escalation.Policy, error) {
 	var settings *activities.Settings
 	var loaded activities.LoadPolicyResult
@@ -110,9 +111,9 @@ func loadPolicy(ctx workflow.Context) (escalation.Policy, error) {
 	return loaded.Policy, err
 }
 
-// checkInput returns what is wrong with the input, before anything is known of the policy. State that an earlier run has
-// handed over and that this worker cannot read, a worker of another release can: so checkInput panics, which fails the
-// workflow task and leaves the chain to that worker.
+// checkInput returns the first error in the input that can be found without the policy. It panics if this worker cannot
+// decode the state from the previous run. The panic fails only the workflow task, so that a worker of another release,
+// which can decode the state, continues the chain.
 func (c *chainRun) checkInput(ctx workflow.Context) error {
 	if c.input.problem != nil && isContinued(ctx) {
 		panic(fmt.Sprintf("what the run before has handed over cannot be read: %v", c.input.problem))
@@ -126,11 +127,11 @@ func (c *chainRun) checkInput(ctx workflow.Context) error {
 	return nil
 }
 
-// errCarried refuses an input that only a chain gives, to itself.
+// errCarried refuses an input that has Carried but does not come from a previous run of the chain.
 var errCarried = errors.New("carried is not for people: a chain gives it to itself when it goes on in a new run")
 
-// isContinued reports whether this run continues an earlier run of the chain. One that cron starts, or that retries a
-// failed one, has a run before it, too, but somebody else's input.
+// isContinued reports whether this run continues an earlier run of the chain. A run that cron starts, or that retries a
+// failed run, also has a previous run, but its input comes from a client.
 func isContinued(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.ContinuedExecutionRunID != "" && info.CronSchedule == "" && info.Attempt == 1
@@ -151,7 +152,7 @@ func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
 	})
 }
 
-// composeChain puts the parts of a chain together. The policy is still empty.
+// composeChain creates the parts of a chain and connects them. The policy is still empty.
 func composeChain(input ChainInput, chain escalation.Chain) *chainRun {
 	policy, log := new(escalation.Policy), &eventLog{view: newView(chain)}
 	c := &chainRun{
@@ -165,7 +166,8 @@ func composeChain(input ChainInput, chain escalation.Chain) *chainRun {
 	return c
 }
 
-// forgetUnchecked removes from the visible state what a wrong input would put into search attributes.
+// forgetUnchecked removes values of an invalid input from the visible state, so that they do not become search
+// attributes.
 func (c *chainRun) forgetUnchecked() {
 	c.log.chain.Services = nil
 	if !triggerPattern.MatchString(string(c.log.chain.Trigger)) {
@@ -181,9 +183,9 @@ func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
 	return cmp.Or(c.log.publish(ctx), refusal)
 }
 
-// refuseByPolicy is refuse for an input that the configuration makes impossible. Whoever types the input sees the error, and
-// the chain of an issue returns it to its parent. For others, such as a schedule's, the refusal is recorded and people are
-// notified.
+// refuseByPolicy ends the chain because the configuration does not permit its input. It returns the error to end with.
+// A person who starts a chain by hand sees this error, and the parent of an issue's chain receives it. For other
+// chains, such as those of a schedule, it also records the refusal and notifies people.
 func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
 	refusal := c.refuse(ctx, problem)
 	chain := c.log.chain
@@ -208,7 +210,7 @@ func (c *chainRun) abort(ctx workflow.Context, reason string) error {
 	return cmp.Or(c.log.recordEnd(ctx), ctx.Err())
 }
 
-// abortIfCancelled returns err, unless the chain was cancelled: then it aborts the chain.
+// abortIfCancelled aborts the chain if it was cancelled. Otherwise it returns err.
 func (c *chainRun) abortIfCancelled(ctx workflow.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -216,7 +218,7 @@ func (c *chainRun) abortIfCancelled(ctx workflow.Context, err error) error {
 	return c.abort(ctx, cancelledBeforeSession)
 }
 
-// run takes one step after the other until the chain ends.
+// run executes the steps of the chain until it ends.
 func (c *chainRun) run(ctx workflow.Context) error {
 	next, err := c.begin(ctx)
 	for err == nil && next.action != stepEnd {
@@ -255,7 +257,7 @@ func (c *chainRun) begin(ctx workflow.Context) (step, error) {
 	return first, nil
 }
 
-// announce notifies people of how the chain ended, if that concerns them, and waits until all notifications are sent or
+// announce notifies people of how the chain ended, if they need to know. It waits until all notifications are sent or
 // given up. problem is the error that the chain ends with; nil if there is none.
 func (c *chainRun) announce(ctx workflow.Context, problem error) {
 	switch {
@@ -269,8 +271,8 @@ func (c *chainRun) announce(ctx workflow.Context, problem error) {
 	c.people.await(ctx, c.parent.detach)
 }
 
-// ending returns the notification that the chain's outcome calls for; false for none. People who were notified that an
-// escalation is blocked, or that a budget is spent, know already that they are needed.
+// ending returns the notification for the chain's outcome; false if there is none. For needs_human there is none if
+// people were already notified that an escalation is blocked or a budget is spent.
 func (c *chainRun) ending() (kind escalation.NotificationKind, notify bool) {
 	switch c.log.chain.Outcome {
 	case escalation.OutcomeNeedsHuman:
@@ -285,8 +287,8 @@ func (c *chainRun) ending() (kind escalation.NotificationKind, notify bool) {
 	return "", false
 }
 
-// applyLimits applies the limits of the input, which only lower what the policy allows. A model is a choice of what to pay
-// for, and the budgets stay.
+// applyLimits applies the limits of the input, which can only lower the limits of the policy. The input may also
+// replace models, to which the same budgets apply.
 func applyLimits(policy escalation.Policy, input ChainInput) escalation.Policy {
 	policy.DryRun = policy.DryRun || input.DryRun
 	if input.MaxTier != 0 {
@@ -305,8 +307,8 @@ func applyLimits(policy escalation.Policy, input ChainInput) escalation.Policy {
 	return policy
 }
 
-// findRepository returns the repository that has that path, or whose path ends with that name, among those that agents may
-// run in; "" for the usual directory.
+// findRepository returns the allowed directory whose path, or whose last path element, is name. It returns "", for the
+// default directory, if name is empty. No match, or more than one, is an error.
 func findRepository(allowed []string, name string) (string, error) {
 	if name == "" {
 		return "", nil

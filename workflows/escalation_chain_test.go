@@ -23,57 +23,56 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// underTest is the name of the chain's own workflow type here, so that the chains of issues, which
-// it starts by the real name, can be others.
+// underTest is the workflow type of the chain under test. It differs from the real type, so that another function can
+// stand in for the chains of issues, which the chain starts by the real type.
 const underTest = "ChainUnderTest"
 
-// world is what a chain under test acts on: a policy, tiers that report what they are
-// told to, and the records that were kept.
+// world is the environment of a chain under test: a policy, scripted tiers, and the records that were stored.
 type world struct {
-	mu     sync.Mutex // for what follows, while a chain runs
+	mu     sync.Mutex // protects the fields below while a chain runs
 	env    *testsuite.TestWorkflowEnvironment
 	policy escalation.Policy
-	// tiers answers for the agents, in the order in which they run.
+	// tiers holds the results of the agents, in the order in which they run.
 	tiers []tierScript
 	ran   []activities.RunTierInput
-	// writes answers for the agents that are asked for a handoff, in order.
+	// writes holds the results of the agents that are asked for a handoff, in order.
 	writes []handoffScript
 	asked  []activities.WriteHandoffInput
-	// tierTakes is how long a tier runs, in the test environment's time.
+	// tierTakes is the duration of a tier, in the test environment's time.
 	tierTakes time.Duration
 	// These make an activity fail for as long as they are true.
 	failPolicy, failOpen, failReview, failFind bool
 	// openTakes is how long the opening of a record takes.
 	openTakes time.Duration
-	// failClose makes the recording of a session's end fail that many times.
+	// failClose is the number of times that recording a session's end fails.
 	failClose int
 
-	// facts is what admissions depend on; nil is nothing. The time is filled in.
+	// facts returns the facts for an admission; nil means no facts. The time is filled in.
 	facts func(request escalation.AdmissionRequest, now time.Time) escalation.AdmissionFacts
-	// issue stands in for the chains of issues; nil is that there are none.
+	// issue stands in for the chains of issues; nil means that the test has none.
 	issue func(workflow.Context, workflows.ChainInput) (escalation.Chain, error)
-	// known are the records of conversations.
+	// known holds the records of conversations, by conversation id.
 	known map[string]escalation.Session
 
-	// transcript tells whether a conversation is there; nil is that it is.
+	// transcript reports whether a conversation can be resumed; nil means that it can.
 	transcript func() (reachable bool, err error)
-	// inFlight are the calls that every tier leaves without a result.
+	// inFlight holds the calls that every tier leaves without a result.
 	inFlight []activities.ToolCall
-	// spentSoFar tells what an agent has spent; nil is nothing.
+	// spentSoFar returns what an agent has spent; nil means nothing.
 	spentSoFar func() (escalation.Report, error)
-	// recordTakes is how long the recording of events takes.
+	// recordTakes is the duration of recording events.
 	recordTakes time.Duration
 
 	requests []escalation.AdmissionRequest
 	opened   []escalation.Session
 	closed   []activities.CloseSessionInput
 	recorded []activities.RecordEventsInput
-	// withdrawn are the sessions whose records were closed without having been known to be open.
+	// withdrawn holds the withdrawals of sessions. The chain does not know whether their records were open.
 	withdrawn []activities.CloseSessionInput
 	events    []escalation.Event
 }
 
-// close stands in for the records that close a session. The caller has the lock.
+// close stands in for the activity that closes a session's record. The caller must hold the lock.
 func (w *world) close(input activities.CloseSessionInput) error {
 	if w.failClose > 0 {
 		w.failClose--
@@ -84,7 +83,7 @@ func (w *world) close(input activities.CloseSessionInput) error {
 	return nil
 }
 
-// admit decides as the store does.
+// admit decides on an admission with the same rules as the store.
 func (w *world) admit(request escalation.AdmissionRequest, policy escalation.Policy) escalation.Admission {
 	w.requests = append(w.requests, request)
 	var facts escalation.AdmissionFacts
@@ -99,14 +98,14 @@ func (w *world) admit(request escalation.AdmissionRequest, policy escalation.Pol
 
 var errAway = errors.New("the database is away")
 
-// tierScript is what one run of a tier does: check its input, then report.
+// tierScript is one run of a tier: it checks its input and returns a report.
 type tierScript func(t *testing.T, input activities.RunTierInput) (escalation.Report, error)
 
-// handoffScript is what a tier does that is asked for its handoff.
+// handoffScript is one run of a tier that is asked for its handoff.
 type handoffScript func(input activities.WriteHandoffInput) (activities.WriteHandoffResult, error)
 
-// newEnvironment returns an environment with patience for a busy machine: by default a workflow
-// that takes a second of real time for a step is one that hangs.
+// newEnvironment returns a test environment with long timeouts, for busy machines. By default the environment fails a
+// workflow that needs more than a second of real time for a step.
 func newEnvironment(suite *testsuite.WorkflowTestSuite) *testsuite.TestWorkflowEnvironment {
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(5 * time.Minute)
@@ -130,14 +129,14 @@ func newWorld(t *testing.T, tiers ...tierScript) *world {
 	return w
 }
 
-// alone keeps the other activities out until the function that it returns is called: chains of
-// several issues run at once.
+// alone locks w until the returned function is called. The chains of several issues call the activities at the same
+// time.
 func (w *world) alone() func() {
 	w.mu.Lock()
 	return w.mu.Unlock
 }
 
-// answer makes the activities answer from w.
+// answer mocks the activities with the contents of w.
 func (w *world) answer(t *testing.T) {
 	t.Helper()
 	w.env.OnActivity("LoadPolicy", mock.Anything).Maybe().Return(
@@ -278,7 +277,7 @@ func (w *world) run(t *testing.T, input workflows.ChainInput) (workflows.ChainRe
 	return result, nil
 }
 
-// concludes reports a verdict.
+// concludes returns a script that reports a session with this verdict.
 func concludes(status escalation.VerdictStatus, costUSD float64) tierScript {
 	return func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 		return escalation.Report{
@@ -289,7 +288,7 @@ func concludes(status escalation.VerdictStatus, costUSD float64) tierScript {
 	}
 }
 
-// ends reports a session without a verdict.
+// ends returns a script that reports a session with this status and without a verdict.
 func ends(status escalation.SessionStatus) tierScript {
 	return func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 		return escalation.Report{Status: status, CostUSD: 0.25, Error: "what went wrong", ReportedSessionID: input.SessionID}, nil
@@ -485,7 +484,7 @@ func TestChainResumesANamedConversation(t *testing.T) {
 	t.Parallel()
 	const named = "4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11"
 	w := newWorld(t, concludes(escalation.VerdictResolved, 0.50))
-	w.policy.Continuity = escalation.ContinuityHandoffOnly // there is nothing to hand off
+	w.policy.Continuity = escalation.ContinuityHandoffOnly // the chain has nothing to build a handoff from
 	result, err := w.run(t, workflows.ChainInput{StartTier: 2, ResumeFrom: &workflows.ResumeFrom{SessionID: named}})
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
@@ -518,7 +517,7 @@ func TestChainKeepsTheSpendingOfATierThatCouldNotBeJudged(t *testing.T) {
 func TestChainWaitsForRecordsAndRepeatsNoTier(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictHealthy, 0.01))
-	w.failClose = 8 // a minute, at the intervals of the retry policy
+	w.failClose = 8 // fails for a minute, at the intervals of the retry policy
 	result, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeHealthy, result.Outcome)
@@ -566,11 +565,11 @@ func requireDistinctKeys(t *testing.T, events []escalation.Event) {
 	}
 }
 
-// TestChainSurvivesAnAgentsExcess feeds the longest verdict that decodes: whatever an agent
-// says, the chain must stay within Temporal's limits.
+// TestChainSurvivesAnAgentsExcess reports the longest verdict that can be decoded. It checks that the chain stays
+// within Temporal's limits.
 func TestChainSurvivesAnAgentsExcess(t *testing.T) {
 	t.Parallel()
-	name := strings.Repeat("<", escalation.MaxServiceName) // six bytes each in JSON
+	name := strings.Repeat("<", escalation.MaxServiceName) // JSON encodes each as six bytes
 	excess := escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: strings.Repeat("very ", 10_000)}
 	for range escalation.MaxServices {
 		excess.Services = append(excess.Services, name)

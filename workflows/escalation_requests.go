@@ -9,16 +9,16 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// escalationRequests takes in the signals by which people ask for a higher tier.
+// escalationRequests receives the signals by which people ask for a higher tier.
 type escalationRequests struct {
 	log    *eventLog
 	policy *escalation.Policy
-	// pending is the request that the next decision heeds; nil if there is none.
+	// pending is the request that the next decision takes into account; nil if there is none.
 	pending *EscalateSignal
 }
 
-// receive takes in the signals that have arrived. Of several, the latest counts that is possible after a session of the tier
-// last; an impossible one leaves an event.
+// receive reads all signals that have arrived. The latest valid request becomes the pending one. A request is valid if
+// its tier may follow a session of tier last. Each invalid request leaves an event.
 func (r *escalationRequests) receive(ctx workflow.Context, last escalation.Tier) {
 	receiveSignals(workflow.GetSignalChannel(ctx, EscalateSignalName),
 		func(signal EscalateSignal) { r.accept(ctx, signal, last) },
@@ -28,7 +28,7 @@ func (r *escalationRequests) receive(ctx workflow.Context, last escalation.Tier)
 // errUnreadable refuses a signal whose payload cannot be decoded.
 var errUnreadable = errors.New("its payload cannot be read; send one JSON object")
 
-// accept is receive for one signal.
+// accept makes a valid request the pending one, and refuses an invalid one.
 func (r *escalationRequests) accept(ctx workflow.Context, signal EscalateSignal, last escalation.Tier) {
 	err := signal.Validate()
 	if err == nil {
@@ -45,10 +45,11 @@ func (r *escalationRequests) accept(ctx workflow.Context, signal EscalateSignal,
 	r.log.add(ctx, escalation.Event{Kind: escalation.EventSignal, Message: describeRequest(signal)})
 }
 
-// errNameless refuses a request where only some people may decide what it asks for.
+// errNameless refuses a request that requires a named person. The policy restricts who may answer at gates, and a
+// signal has no name.
 var errNameless = errors.New("it names nobody, and not everybody may answer at the gates of this chain; send " + ResolveGate + " there")
 
-// refuse leaves an event for a request that does not count.
+// refuse adds an event for a refused request.
 func (r *escalationRequests) refuse(ctx workflow.Context, why error) {
 	r.log.add(ctx, escalation.Event{
 		Kind: escalation.EventSignal, Severity: escalation.SeverityWarning,
@@ -79,8 +80,9 @@ func (r *escalationRequests) refuseLate(ctx workflow.Context) {
 	}
 }
 
-// counts reports whether there is a request that may take the place of what would follow otherwise. A request must not
-// pass a gate at which not everybody may answer: it is refused and dropped there.
+// counts reports whether a pending request may replace otherwise, the decision that would be taken without it. If that
+// decision opens a gate that only some people may answer, a request must not bypass the gate. counts then refuses and
+// drops the request.
 func (r *escalationRequests) counts(ctx workflow.Context, otherwise escalation.Decision) bool {
 	if r.pending == nil {
 		return false
@@ -94,14 +96,15 @@ func (r *escalationRequests) counts(ctx workflow.Context, otherwise escalation.D
 	return false
 }
 
-// take returns the pending request, and forgets it; nil if there is none.
+// take returns the pending request and clears it; nil if there is none.
 func (r *escalationRequests) take() *EscalateSignal {
 	request := r.pending
 	r.pending = nil
 	return request
 }
 
-// await waits until the timer fires or a request is pending. What waits has not run: so a request may name that very tier.
+// await waits until the timer fires or a request is pending. waiting is the tier that the chain waits to run. It has
+// not run, so a request may name that same tier.
 func (r *escalationRequests) await(ctx workflow.Context, timer workflow.Future, waiting escalation.Tier) {
 	for over := false; !over && r.pending == nil; {
 		selector := workflow.NewSelector(ctx)
@@ -113,7 +116,7 @@ func (r *escalationRequests) await(ctx workflow.Context, timer workflow.Future, 
 	}
 }
 
-// arrived reports whether a signal has arrived that receive would take in.
+// arrived reports whether a signal has arrived that receive has not read yet.
 func (r *escalationRequests) arrived(ctx workflow.Context) bool {
 	return workflow.GetSignalChannel(ctx, EscalateSignalName).Len() > 0
 }

@@ -12,18 +12,19 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// eventLog keeps the events of a workflow: the latest in what people see, and all in the records.
+// eventLog keeps the events of a workflow. The visible state has the latest events, and the records have all of them.
 type eventLog struct {
 	*view
 
-	// unrecorded are the events that the next record takes along.
+	// unrecorded holds the events that the next activity call will record.
 	unrecorded []escalation.Event
 }
 
-// add adds an event. It fills in the key, the chain, the time and, if none is given, the severity. What is said at a gate
-// is recorded in full; the visible state, which each run hands to the next, keeps its beginning.
+// add adds an event. It sets the key, the chain, the time and, if empty, the severity. The records keep the message of
+// a gate event in full. The visible state, which each run passes to the next, keeps only its beginning.
 func (l *eventLog) add(ctx workflow.Context, event escalation.Event) {
-	// The run's ID is in the key because a reset repeats a part of the workflow: its events are new ones.
+	// The key contains the run ID. After a reset a part of the workflow runs again in a new run, and its events need new
+	// keys.
 	event.Key = fmt.Sprintf("%s/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, len(l.chain.Events)+1)
 	event.ChainID = l.chain.ID
 	event.Message = plaintext.Cut(event.Message, longestMessage(event.Kind))
@@ -37,15 +38,15 @@ func (l *eventLog) add(ctx workflow.Context, event escalation.Event) {
 	workflow.GetLogger(ctx).Info(event.Message, "kind", event.Kind, "session_id", event.SessionID)
 }
 
-// take returns the events that are not recorded yet, and forgets them.
+// take returns the events that are not recorded yet, and clears the list.
 func (l *eventLog) take() []escalation.Event {
 	events := l.unrecorded
 	l.unrecorded = nil
 	return events
 }
 
-// record stores the events that are not recorded yet, and publishes what has changed. With release other chains may repair
-// the services of this one. It works when ctx is cancelled, too.
+// record stores the events that are not recorded yet and publishes changed state. If release is true, other chains may
+// then repair the services of this chain. It works even if ctx is cancelled.
 func (l *eventLog) record(ctx workflow.Context, summary string, release bool) error {
 	if err := l.store(ctx, summary, release); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (l *eventLog) record(ctx workflow.Context, summary string, release bool) er
 	return l.publish(ctx)
 }
 
-// store is record without publishing.
+// store stores the events like record, but publishes nothing.
 func (l *eventLog) store(ctx workflow.Context, summary string, release bool) error {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -61,8 +62,8 @@ func (l *eventLog) store(ctx workflow.Context, summary string, release bool) err
 	return workflow.ExecuteActivity(withRecords(disconnected, summary), records.RecordEvents, l.input(release)).Get(disconnected, nil)
 }
 
-// recordEnd is record for the end of a cancelled workflow: it tries once, because a database that is away is not worth
-// waiting for. What it leaves open the workers' sweep closes.
+// recordEnd records the end of a cancelled workflow. It tries once, because a cancelled workflow must not wait for an
+// unavailable database. Records that stay open are closed later by the workers' sweep.
 func (l *eventLog) recordEnd(ctx workflow.Context) error {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -74,7 +75,8 @@ func (l *eventLog) recordEnd(ctx workflow.Context) error {
 	return l.publish(ctx)
 }
 
-// recordRest stores the events that no record took along. It does not fail: what they say is in the workflow's result, too.
+// recordRest stores the events that no earlier call has recorded. It only logs a failure, because the workflow's result
+// also contains the facts of these events.
 func (l *eventLog) recordRest(ctx workflow.Context) {
 	if len(l.unrecorded) == 0 {
 		return
@@ -88,13 +90,13 @@ func (l *eventLog) input(release bool) activities.RecordEventsInput {
 	return activities.RecordEventsInput{ChainID: l.chain.ID, Events: l.take(), Release: release}
 }
 
-// readRecords runs an activity that reads a few rows and changes nothing. It tries once as a local activity, which takes
-// neither a round trip nor events of the history. If that fails it runs an ordinary activity, which people see in the Web UI
-// and Temporal retries for as long as it takes.
+// readRecords runs an activity that reads a few rows and changes nothing. It first tries once with a local activity,
+// which needs no round trip and fewer history events. If that fails, it runs an ordinary activity, which people see in
+// the Web UI and which Temporal retries without limit.
 //
-// What writes is an ordinary activity from the beginning: the history holds what is written before it is. A workflow task that
-// is repeated, after a crash or because a signal arrived at its end, could decide otherwise than what a local one had
-// written.
+// An activity that writes must be an ordinary one, because its input is in the history before it runs. A local
+// activity's input is not. If Temporal repeats the workflow task, after a crash or because a signal arrived at its end,
+// the workflow could decide differently from what it has already written.
 func readRecords(ctx workflow.Context, activity, input, result any) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// GateQuery answers with the open gate as JSON; null if the chain is at none.
+	// GateQuery is the query that returns the open gate as JSON; null if no gate is open.
 	GateQuery = "gate"
-	// ResolveGate is the update, and the signal, by which a person answers: an escalation.GateAnswer.
-	// The update returns an escalation.GateResolution.
+	// ResolveGate is the name of the update, and of the signal, that answers a gate. Its payload is an
+	// escalation.GateAnswer. The update returns an escalation.GateResolution.
 	ResolveGate = "resolve-gate"
 
 	// gateOpen and gateClosed are the values of GateAttribute.
@@ -30,15 +30,15 @@ type gates struct {
 	sessions *sessions
 	people   *notifier
 	requests *escalationRequests
-	// reminded counts the reminders of the open gate that were due.
+	// reminded counts the reminders of the open gate that have become due.
 	reminded int
 }
 
-// gateRequest asks for a gate.
+// gateRequest describes a gate to open.
 type gateRequest struct {
-	// decision is what would have ended the workflow.
+	// decision is the decision that would have ended the workflow.
 	decision escalation.Decision
-	// tier is that of the session that ran, or that was refused.
+	// tier is the tier of the session that ran or was refused.
 	tier    escalation.Tier
 	refused bool
 }
@@ -55,8 +55,8 @@ func (g *gates) handle(ctx workflow.Context) error {
 	})
 }
 
-// open opens a gate, publishes and records it, and notifies people. It reports whether it did: a workflow that is cancelled
-// opens none.
+// open opens a gate, publishes and records it, and notifies people. If the workflow is cancelled, it opens no gate and
+// returns false.
 func (g *gates) open(ctx workflow.Context, request gateRequest) (bool, error) {
 	gate := g.newGate(ctx, request)
 	if gate == nil {
@@ -65,7 +65,7 @@ func (g *gates) open(ctx workflow.Context, request gateRequest) (bool, error) {
 	g.log.add(ctx, escalation.Event{
 		Kind: escalation.EventGateOpened, SessionID: gate.SessionID, Severity: request.decision.Severity(), Message: describeGate(*gate),
 	})
-	// It can be answered from here on, also while the records are away.
+	// From here on the gate can be answered, even while the database is unavailable.
 	if err := g.log.publish(ctx); err != nil {
 		return false, err
 	}
@@ -77,8 +77,8 @@ func (g *gates) open(ctx workflow.Context, request gateRequest) (bool, error) {
 	return true, g.log.store(ctx, "record "+gate.ID, false)
 }
 
-// newGate adds a gate to the visible state. An answer counts only if it arrives after that: signals that have arrived before
-// are refused. It returns nil if the workflow is cancelled.
+// newGate adds a gate to the visible state; it returns nil if the workflow is cancelled. An answer counts only if it
+// arrives after the gate has opened. newGate refuses signals that arrived earlier.
 func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.Gate {
 	chain := &g.log.chain
 	opening := escalation.GateInput{
@@ -105,16 +105,16 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 func (g *gates) latest() *escalation.Gate { return &g.log.chain.Gates[len(g.log.chain.Gates)-1] }
 
 // wait waits at the latest gate until it is closed: by an answer, by a request for a tier above last, by its expiry, or
-// because the workflow is cancelled. It reports false if the gate is not left because the history is long: then the
-// caller continues as new, and nothing is lost that has arrived.
+// by cancellation of the workflow. It returns false if the history is too long. The caller must then continue as new at
+// this gate; no signal that has arrived is lost.
 func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, err error) {
 	gate := g.latest()
 	due := g.startTimer(ctx, gate)
 	defer func() { due.stop() }()
 	for {
 		g.receive(ctx, gate, last)
-		// An answer may come faster than the wait begins, every time: so a gate that is answered continues as new, too,
-		// unless the answer ends the workflow.
+		// An answered gate continues as new, too, unless the answer ends the workflow. Otherwise the history would grow
+		// without limit if every answer arrived before the wait began.
 		long := ctx.Err() == nil && !gate.Ends() && g.mayContinueAsNew(ctx)
 		if long {
 			g.people.settle(ctx, errGivenUp)
@@ -123,7 +123,7 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 			if err := g.log.store(ctx, "record what came to "+gate.ID, false); err != nil {
 				return false, err
 			}
-			continue // something may have come meanwhile
+			continue // a signal may have arrived meanwhile
 		}
 		if long {
 			return false, nil
@@ -139,9 +139,9 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 		})
 		switch {
 		case gate.Answer != nil:
-		case err != nil || ctx.Err() != nil: // the timer of a cancelled workflow is ready, too
+		case err != nil || ctx.Err() != nil: // cancellation makes the timer ready, too
 			gate.Answer = &escalation.GateClosing{Action: escalation.GateAbort, Cancelled: true, At: workflow.Now(ctx)}
-		case g.signalled(ctx): // an answer in the moment of the expiry counts
+		case g.signalled(ctx): // an answer that arrives together with the expiry counts
 		case due.timer.IsReady():
 			g.remindOrExpire(ctx, gate)
 			due = g.startTimer(ctx, gate)
@@ -155,7 +155,7 @@ type gateTimer struct {
 	stop  func()
 }
 
-// startTimer starts the timer of an open gate.
+// startTimer starts the timer for the next reminder or the expiry of an open gate.
 func (g *gates) startTimer(ctx workflow.Context, gate *escalation.Gate) gateTimer {
 	due, what := gate.ExpiresAt, fmt.Sprintf("%s expires: %s", gate.ID, gate.OnTimeout)
 	if reminders := g.policy.Gate.Remind; g.reminded < len(reminders) {
@@ -168,8 +168,8 @@ func (g *gates) startTimer(ctx workflow.Context, gate *escalation.Gate) gateTime
 	return gateTimer{timer: timer, stop: stop}
 }
 
-// remindOrExpire closes a gate that nobody has answered in time. Before that it reminds people: once, however many
-// reminders were missed while no worker ran.
+// remindOrExpire closes the gate if it has expired. Otherwise it reminds people once, even if several reminders became
+// due while no worker ran.
 func (g *gates) remindOrExpire(ctx workflow.Context, gate *escalation.Gate) {
 	now := workflow.Now(ctx)
 	age := now.Sub(gate.OpenedAt).Round(time.Second)
@@ -190,7 +190,7 @@ func (g *gates) remindOrExpire(ctx workflow.Context, gate *escalation.Gate) {
 	g.people.notify(ctx, escalation.NotifyNeedsHuman, text)
 }
 
-// check returns in one sentence why a reply does not count; nil if it closes the open gate.
+// check returns the reason why a reply is invalid, as one sentence; nil if it may close the open gate.
 func (g *gates) check(reply GateReply) error {
 	if reply.problem != nil {
 		return reply.problem
@@ -214,7 +214,7 @@ func (g *gates) check(reply GateReply) error {
 	return g.policy.Gate.CheckMayAnswer(reply.Actor, chain.Actor)
 }
 
-// resolve handles the update. Of several that pass the validator the first closes the gate.
+// resolve handles the update. If several updates pass the validator, the first one closes the gate.
 func (g *gates) resolve(ctx workflow.Context, reply GateReply) (escalation.GateResolution, error) {
 	if err := g.check(reply); err != nil {
 		return escalation.GateResolution{}, err
@@ -222,7 +222,7 @@ func (g *gates) resolve(ctx workflow.Context, reply GateReply) (escalation.GateR
 	return g.accept(ctx, reply), nil
 }
 
-// accept closes the open gate with a reply that counts.
+// accept closes the open gate with a valid reply.
 func (g *gates) accept(ctx workflow.Context, reply GateReply) escalation.GateResolution {
 	gate := g.latest()
 	gate.Answer = &escalation.GateClosing{
@@ -232,8 +232,8 @@ func (g *gates) accept(ctx workflow.Context, reply GateReply) escalation.GateRes
 	return escalation.GateResolution{GateID: gate.ID, Action: reply.Action, Next: gate.Next(*gate.Answer)}
 }
 
-// receive takes in the signals that have arrived at an open gate, in whatever order they came: first the answers, then the
-// requests for a tier above last. Those that do not count leave an event.
+// receive reads the signals that have arrived at an open gate. It reads the answers before the requests for a tier
+// above last, whatever their order of arrival. Each invalid signal leaves an event.
 func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escalation.Tier) {
 	g.receiveReplies(ctx)
 	if gate.Answer != nil {
@@ -248,12 +248,12 @@ func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escala
 	}
 }
 
-// receiveReplies takes in the answers that came as signals. Nobody replies to the sender of a signal, so each that does not
-// count leaves an event.
+// receiveReplies reads the answers that arrived as signals. The sender of a signal gets no reply, so each invalid
+// answer leaves an event.
 //
-// A signal waits in its channel until this is called. newGate calls it just before a gate opens, so what is taken in at the
-// open gate has arrived while it was open. Updates need no such care: the SDK validates and runs them in the workflow
-// task that delivers them.
+// A signal waits in its channel until this call. newGate calls it just before a gate opens, so later calls read only
+// answers that arrived while the gate was open. Updates need no such call: the SDK validates and runs them in the
+// workflow task that delivers them.
 func (g *gates) receiveReplies(ctx workflow.Context) {
 	refuse := func(message string) {
 		g.log.add(ctx, escalation.Event{
@@ -269,7 +269,7 @@ func (g *gates) receiveReplies(ctx workflow.Context) {
 	}, func() { refuse(fmt.Sprintf("%s is refused: %s", ResolveGate, errUnreadable)) })
 }
 
-// refuseLateReplies leaves an event for each answer that came as a signal while the workflow ended.
+// refuseLateReplies adds an event for each answer that arrived as a signal while the workflow ended.
 func (g *gates) refuseLateReplies(ctx workflow.Context) {
 	if workflow.GetSignalChannel(ctx, ResolveGate).Len() == 0 {
 		return
@@ -278,12 +278,12 @@ func (g *gates) refuseLateReplies(ctx workflow.Context) {
 	g.log.recordRest(ctx)
 }
 
-// signalled reports whether a signal has arrived that a gate takes in.
+// signalled reports whether an answer, or a request for a tier, has arrived as a signal.
 func (g *gates) signalled(ctx workflow.Context) bool {
 	return workflow.GetSignalChannel(ctx, ResolveGate).Len() > 0 || g.requests.arrived(ctx)
 }
 
-// maxTried is how many sessions a gate lists: more than a chain without gates can have.
+// maxTried is the maximum number of sessions that a gate lists. A chain without gates has fewer.
 const maxTried = 10
 
 // tried describes the latest sessions, oldest first.
@@ -296,7 +296,8 @@ func tried(chain escalation.Chain) []string {
 	return described
 }
 
-// needsHuman returns the notification that says that people are needed after the last session.
+// needsHuman returns the notification with which a chain asks for a person: NotifyBudgetSpent if the last session
+// exhausted its budget, otherwise NotifyNeedsHuman.
 func needsHuman(chain escalation.Chain) escalation.NotificationKind {
 	if last := chain.Last(); last != nil && last.Status == escalation.SessionBudgetExhausted {
 		return escalation.NotifyBudgetSpent

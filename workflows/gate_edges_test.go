@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestGateCancelledBeforeANewRun cancels a chain while the opening of its gate is being recorded, and its
-// history is long: a new run would not be cancelled.
+// TestGateCancelledBeforeANewRun cancels a chain with a long history while the opening of its gate is being recorded.
+// The chain must not continue as new, because the new run would not be cancelled.
 func TestGateCancelledBeforeANewRun(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
@@ -27,8 +27,8 @@ func TestGateCancelledBeforeANewRun(t *testing.T) {
 	require.Equal(t, escalation.OutcomeAborted, w.query(t).Outcome)
 }
 
-// TestTierThatWasNeverHeardOf loses every worker of a tier before its first heartbeat. What it has spent
-// is unknown, and counts with all that was reserved.
+// TestTierThatWasNeverHeardOf loses every worker of a tier before its first heartbeat. The tier's spending is unknown,
+// so its whole reservation counts as spent.
 func TestTierThatWasNeverHeardOf(t *testing.T) {
 	t.Parallel()
 	lost := func(*testing.T, activities.RunTierInput) (escalation.Report, error) {
@@ -48,23 +48,23 @@ func TestTierThatWasNeverHeardOf(t *testing.T) {
 	require.InDelta(t, 0.1, result.CostUSD, 1e-9, "what is known")
 }
 
-// TestGateAnswerBeforeANewRun sends an answer while the chain records that not everybody was told, which
-// is the last that it does before it goes on in a new run.
+// TestGateAnswerBeforeANewRun sends an answer while the chain records failed notifications. That is its last step
+// before it continues as new.
 func TestGateAnswerBeforeANewRun(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
 	w.recordTakes = time.Minute
 	w.listen().fail = errAway
 	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(10_000) }, 2*time.Minute)
-	w.replyAfter(130*time.Second, saidAt("gate-0", escalation.GateAbort, "")) // wakes the chain, which records that until 190 s
-	w.replyAfter(220*time.Second, said(escalation.GateOverride, ""))          // and then what was not told, until 250 s
+	w.replyAfter(130*time.Second, saidAt("gate-0", escalation.GateAbort, "")) // wakes the chain, which records the refusal until 190 s
+	w.replyAfter(220*time.Second, said(escalation.GateOverride, ""))          // arrives while the failures are recorded, until 250 s
 	result, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
 }
 
-// TestGateRequestBeforeANewRun requests a tier right after the gate was answered: the next decision is
-// what reads it, and that is one of this run.
+// TestGateRequestBeforeANewRun requests a tier right after the gate was answered. The unread request keeps the chain in
+// this run, and the next decision reads it.
 func TestGateRequestBeforeANewRun(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut),
@@ -80,8 +80,8 @@ func TestGateRequestBeforeANewRun(t *testing.T) {
 	require.Equal(t, "at once", w.ran[3].Guidance)
 }
 
-// TestRequestAfterAContinuationIsRefused requests a higher tier when the continuation of a session is not
-// admitted: that tier works in its own role, from what the session knew.
+// TestRequestAfterAContinuationIsRefused requests a higher tier after the continuation of a session was not admitted.
+// The higher tier runs as an ordinary tier, and its parent is the interrupted session.
 func TestRequestAfterAContinuationIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), ends(escalation.SessionTimedOut),
@@ -105,8 +105,9 @@ func TestRequestAfterAContinuationIsRefused(t *testing.T) {
 	require.Equal(t, result.Sessions[1].SessionID, w.ran[2].ParentSessionID)
 }
 
-// TestFixPassesWhatWasRead fixes at the gate of a spent day: the cooldown and the limit of escalations
-// that object later were not what that person read, and open gates of their own.
+// TestFixPassesWhatWasRead answers fix at a gate for the day's budget. A cooldown and the limit of escalations then
+// refuse the step, too. The answer must not skip them, because the person has not read about them: each opens its own
+// gate.
 func TestFixPassesWhatWasRead(t *testing.T) {
 	t.Parallel()
 	w := patient(newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.5)))
@@ -138,8 +139,8 @@ func TestFixPassesWhatWasRead(t *testing.T) {
 	require.Equal(t, []escalation.Rule{escalation.RuleDayBudget, escalation.RuleCooldown, escalation.RuleEscalationLimit}, rules)
 }
 
-// TestRequestPassesNoGate requests a tier where a gate would open, or with force, at which not everybody may
-// answer.
+// TestRequestPassesNoGate requests a tier where only some people may answer at gates. It checks that the request
+// neither replaces a gate nor skips the cooldowns.
 func TestRequestPassesNoGate(t *testing.T) {
 	t.Parallel()
 	restricted := func(t *testing.T, first tierScript) *world {
@@ -187,8 +188,8 @@ func TestRequestPassesNoGate(t *testing.T) {
 	})
 }
 
-// TestNamelessRequestDoesNotPassARefusedTier sends the request for a tier while the one before it is being
-// refused: it would get past the gate at which only one person may answer.
+// TestNamelessRequestDoesNotPassARefusedTier requests a tier while the admission of another tier is being refused. The
+// request must not bypass the gate if only one person may answer there.
 func TestNamelessRequestDoesNotPassARefusedTier(t *testing.T) {
 	t.Parallel()
 	for name, approvers := range map[string][]string{"only anna may answer": {"anna"}, "everybody may": nil} {
@@ -219,7 +220,7 @@ func TestNamelessRequestDoesNotPassARefusedTier(t *testing.T) {
 	}
 }
 
-// TestGateAfterASessionOfUnknownCost offers nothing for which there may be no money.
+// TestGateAfterASessionOfUnknownCost checks that a gate offers no option for which the budget may be spent.
 func TestGateAfterASessionOfUnknownCost(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, func(*testing.T, activities.RunTierInput) (escalation.Report, error) {
@@ -236,13 +237,13 @@ func TestGateAfterASessionOfUnknownCost(t *testing.T) {
 	require.Len(t, result.Gates, 1)
 }
 
-// TestEveryNotificationOfARunHasItsOwnKey goes past a long history without a new run: what was on its
-// way is settled and forgotten, and the next gate's notification is another one all the same.
+// TestEveryNotificationOfARunHasItsOwnKey settles the pending notifications because of a long history, but then stays
+// in the same run. The notification of the next gate must still get a new key.
 func TestEveryNotificationOfARunHasItsOwnKey(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, repeated(3, concludes(escalation.VerdictNeedsHuman, 0.1))...)
 	people := w.listen()
-	people.fail = temporal.NewNonRetryableApplicationError("the chat is away", "Test", nil) // an event to record
+	people.fail = temporal.NewNonRetryableApplicationError("the chat is away", "Test", nil) // leaves an event to record
 	w.recordTakes = 5 * time.Second
 	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(2_000) }, 50*time.Minute)
 	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(100) }, 50*time.Minute+4*time.Second)
@@ -260,8 +261,8 @@ func TestEveryNotificationOfARunHasItsOwnKey(t *testing.T) {
 	require.Len(t, people.got, 2)
 }
 
-// TestFixWithoutTheConversationToStartFrom starts from a conversation that nobody knows: to try it again
-// would find as little.
+// TestFixWithoutTheConversationToStartFrom starts from a conversation that has no record and cannot be loaded. The fix
+// starts without it, because loading it again would fail, too.
 func TestFixWithoutTheConversationToStartFrom(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, ends(escalation.SessionTranscriptLost), concludes(escalation.VerdictResolved, 0.1))
@@ -276,8 +277,8 @@ func TestFixWithoutTheConversationToStartFrom(t *testing.T) {
 	require.Empty(t, w.ran[1].ParentSessionID)
 }
 
-// TestFixOfASessionThatOutgrewItsOriginLoadsItAgain starts from a conversation without a record that can be
-// loaded, and that a session outgrows in its work.
+// TestFixOfASessionThatOutgrewItsOriginLoadsItAgain starts from a conversation that has no record but can be loaded.
+// The session does some work and then fails to resume. The fix loads the original conversation again.
 func TestFixOfASessionThatOutgrewItsOriginLoadsItAgain(t *testing.T) {
 	t.Parallel()
 	const origin = "4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11"

@@ -7,24 +7,25 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// GateReply is an escalation.GateAnswer as it arrives, by update or by signal.
+// GateReply is an escalation.GateAnswer that arrived by update or signal.
 type GateReply struct {
 	escalation.GateAnswer
 
-	// problem is the error of decoding the JSON. The SDK would drop a signal without a trace.
+	// problem is the error of decoding the JSON. gates.check returns it, because the SDK would drop an undecodable signal
+	// silently.
 	problem error
 }
 
-// UnmarshalJSON reads the payload strictly. It returns no error: the check of the reply reports what is wrong.
+// UnmarshalJSON reads the payload strictly. It never returns an error: gates.check returns it later.
 func (r *GateReply) UnmarshalJSON(data []byte) error {
 	*r = GateReply{}
 	r.problem = decodeStrictly(data, &r.GateAnswer)
 	return nil
 }
 
-// DescribeRefusedReply describes who answered what, and why it did not count.
+// DescribeRefusedReply describes a refused reply: its action, actor and gate, and the reason for the refusal.
 func DescribeRefusedReply(reply GateReply, why error) string {
-	const most = 60 // characters of what somebody has typed
+	const most = 60 // characters of each field that a person has typed
 	short := func(text string) string { return plaintext.Cut(text, most) }
 	return clip(fmt.Sprintf("%s of %q by %q at %q is refused: %s",
 		ResolveGate, short(string(reply.Action)), short(reply.Actor), short(reply.GateID), why))

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// newGatedWorld is a world whose chains wait for people.
+// newGatedWorld returns a world whose chains open gates.
 func newGatedWorld(t *testing.T, tiers ...tierScript) *world {
 	t.Helper()
 	w := newWorld(t, tiers...)
@@ -26,7 +26,7 @@ func newGatedWorld(t *testing.T, tiers ...tierScript) *world {
 	return w
 }
 
-// repeated is the same script for several tiers.
+// repeated returns the same script for several tiers.
 func repeated(count int, script tierScript) []tierScript {
 	scripts := make([]tierScript, count)
 	for i := range scripts {
@@ -35,14 +35,14 @@ func repeated(count int, script tierScript) []tierScript {
 	return scripts
 }
 
-// reply is what came of an answer.
+// reply is the result of an answer.
 type reply struct {
 	accepted   bool
 	refusal    string
 	resolution escalation.GateResolution
 }
 
-// answerAfter sends the update as a person types it.
+// answerAfter sends the update after delay, with the payload that a person types.
 func (w *world) answerAfter(delay time.Duration, payload string) *reply {
 	got := &reply{}
 	w.env.RegisterDelayedCallback(func() { w.answerNow(got, payload) }, delay)
@@ -63,12 +63,12 @@ func (w *world) answerNow(got *reply, payload string) {
 	}, json.RawMessage(payload))
 }
 
-// replyAfter sends the signal.
+// replyAfter sends the answer as a signal after delay.
 func (w *world) replyAfter(delay time.Duration, payload string) {
 	w.env.RegisterDelayedCallback(func() { w.env.SignalWorkflow(workflows.ResolveGate, json.RawMessage(payload)) }, delay)
 }
 
-// gateAfter asks for the open gate at that time.
+// gateAfter returns the open gate after delay. The result is filled in at that time.
 func (w *world) gateAfter(t *testing.T, delay time.Duration) *escalation.Gate {
 	t.Helper()
 	gate := &escalation.Gate{}
@@ -103,8 +103,8 @@ func messagesOf(events []escalation.Event, kind escalation.EventKind) []string {
 	return messages
 }
 
-// requireRecorded checks that every event that people see is recorded, in order. The records hold in
-// full what the chain keeps the beginning of: the words at a gate.
+// requireRecorded checks that every visible event is recorded, in order. The records must have the full text of a gate
+// event, of which the chain keeps only the beginning.
 func requireRecorded(t require.TestingT, shown, recorded []escalation.Event) {
 	require.Len(t, recorded, len(shown))
 	for i, want := range shown {
@@ -246,8 +246,8 @@ func TestGateOptions(t *testing.T) {
 	})
 }
 
-// TestGateRefusesAnswers sends what does not count, first as updates, which leave no trace in the
-// chain, then as signals, each of which leaves an event.
+// TestGateRefusesAnswers sends invalid answers. Sent as updates they leave no trace in the chain. Sent as signals each
+// leaves an event.
 func TestGateRefusesAnswers(t *testing.T) {
 	t.Parallel()
 	refusals := map[string]string{
@@ -308,7 +308,7 @@ func TestGateRefusesAnswers(t *testing.T) {
 	})
 }
 
-// TestGateIsAnsweredOnce lets two people answer at the same moment, in each order of update and signal.
+// TestGateIsAnsweredOnce lets two people answer at the same time, in each order of update and signal.
 func TestGateIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	t.Run("two updates", func(t *testing.T) {
@@ -377,11 +377,11 @@ func TestGateLosesNoAnswer(t *testing.T) {
 	}
 }
 
-// TestGateRefusesEarlyAnswers sends answers before the gate that they name is open. Such an answer was given
-// without the question, by an agent that wants to pass its own gate for example.
+// TestGateRefusesEarlyAnswers sends answers before the gate that they name is open. The sender cannot have seen the
+// gate. It could be an agent that tries to answer its own gate.
 func TestGateRefusesEarlyAnswers(t *testing.T) {
 	t.Parallel()
-	// requireRefused answers an hour later, and checks that only this answer counts.
+	// requireRefused answers the gate an hour after the start, and checks that no earlier answer counts.
 	requireRefused := func(t *testing.T, w *world) {
 		t.Helper()
 		w.answerAfter(time.Hour, said(escalation.GateAbort, ""))
@@ -501,7 +501,8 @@ func TestGateRemindsAndExpires(t *testing.T) {
 	require.Equal(t, result.Events, w.events)
 }
 
-// TestGateThatNobodyAnswersRunsTheTierAgain does so twice, and then gives up.
+// TestGateThatNobodyAnswersRunsTheTierAgain lets gates expire whose timeout action is fix. The chain runs the tier
+// again twice and then gives up.
 func TestGateThatNobodyAnswersRunsTheTierAgain(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, repeated(3, ends(escalation.SessionTimedOut))...)
@@ -519,7 +520,8 @@ func TestGateThatNobodyAnswersRunsTheTierAgain(t *testing.T) {
 	require.InDelta(t, 3*72, result.EndedAt.Sub(result.StartedAt).Hours(), 0.1)
 }
 
-// TestGateRefusesAnAnswerAfterItsExpiry answers when the alarm has gone off: too late, and told so.
+// TestGateRefusesAnAnswerAfterItsExpiry answers just after the gate's timer has fired. The answer is refused as too
+// late.
 func TestGateRefusesAnAnswerAfterItsExpiry(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
@@ -547,7 +549,8 @@ func TestGateThatAnswersInTimeStopsTheReminders(t *testing.T) {
 	require.Less(t, result.EndedAt.Sub(result.StartedAt), time.Hour)
 }
 
-// TestFailedContinuationIsNotOfferedAgain goes on with a session, which fails, and then starts it anew.
+// TestFailedContinuationIsNotOfferedAgain continues a session, which fails again. The next gate offers no continuation,
+// and a fix runs the tier again.
 func TestFailedContinuationIsNotOfferedAgain(t *testing.T) {
 	t.Parallel()
 	for _, status := range []escalation.SessionStatus{
@@ -577,7 +580,7 @@ func TestFailedContinuationIsNotOfferedAgain(t *testing.T) {
 	}
 }
 
-// TestContinuationThatAsksAgainCanBeContinued goes on with the latest conversation.
+// TestContinuationThatAsksAgainCanBeContinued checks that a second continuation resumes the latest conversation.
 func TestContinuationThatAsksAgainCanBeContinued(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, append(repeated(2, concludes(escalation.VerdictNeedsHuman, 0.03)), concludes(escalation.VerdictHealthy, 0.03))...)
@@ -617,11 +620,11 @@ func TestGateAfterATimeoutThatGivesUp(t *testing.T) {
 	require.Contains(t, result.Gates[0].NoContinuation, "CLAUDEOPS_TIER1_ABORT_ON_TIMEOUT")
 }
 
-// TestGateForABlockedEscalation lets a person take the step that a cooldown, or the limit of
-// escalations, has refused. The budgets hold all the same.
+// TestGateForABlockedEscalation lets a person run the step that a cooldown, or the limit of escalations, has refused.
+// The budgets still apply.
 func TestGateForABlockedEscalation(t *testing.T) {
 	t.Parallel()
-	cooling := func(w *world) { // for longer than anybody waits
+	cooling := func(w *world) { // refuses for longer than any wait
 		slot := w.env.Now().Add(1000 * time.Hour)
 		w.facts = coolingUntil(func() time.Time { return slot })
 	}
@@ -778,7 +781,8 @@ func TestFourEyesNeedToKnowWhoStarts(t *testing.T) {
 	require.Empty(t, w.opened)
 }
 
-// TestGateIsRecordedInFull has much to say at a gate: what was tried, and what a person answers.
+// TestGateIsRecordedInFull opens and closes a gate with long texts: the list of tried sessions, and a person's
+// guidance.
 func TestGateIsRecordedInFull(t *testing.T) {
 	t.Parallel()
 	verbose := func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
@@ -805,8 +809,8 @@ func TestGateIsRecordedInFull(t *testing.T) {
 	}
 }
 
-// TestBlockedIssueHasAGate has an issue that asks for more than is allowed. Its chain begins at a gate,
-// and does there what a person chooses.
+// TestBlockedIssueHasAGate reports an issue that requests a tier above the highest one. Its chain begins at a gate, and
+// does what a person chooses there.
 func TestBlockedIssueHasAGate(t *testing.T) {
 	t.Parallel()
 	for action, want := range map[escalation.GateAction]escalation.Outcome{
@@ -853,7 +857,8 @@ func TestBlockedIssueHasAGate(t *testing.T) {
 	}
 }
 
-// TestIssuesHaveGatesOfTheirOwn parks one of two issues, and lets the parent end as they ended.
+// TestIssuesHaveGatesOfTheirOwn answers the gates of the chains of two issues. The parent opens no gate, and its
+// outcome follows from theirs.
 func TestIssuesHaveGatesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	found := func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {

@@ -11,9 +11,9 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// describeGate describes an open gate in a line.
+// describeGate describes an open gate in one line.
 func describeGate(gate escalation.Gate) string {
-	reason := plaintext.Cut(gate.Reason, 150) // so that the rest is not cut off where the line is short
+	reason := plaintext.Cut(gate.Reason, 150) // leaves room for the rest in a message that is cut to maxMessage
 	goOn := "no session can be continued: " + gate.NoContinuation
 	if from := gate.Continuation; from != nil {
 		goOn = fmt.Sprintf("session %s of %s (%s) can be continued", from.SessionID, from.Role, from.State)
@@ -61,7 +61,8 @@ func gateDetails(gate escalation.Gate, chainID string) string {
 	return b.String()
 }
 
-// suggested returns the first option of a gate, for an example that works.
+// suggested returns the first option of a gate, which the example commands use. It returns abort if the gate has no
+// options.
 func suggested(gate escalation.Gate) escalation.GateAction {
 	return append(slices.Clip(gate.Options), escalation.GateAbort)[0]
 }
@@ -71,14 +72,14 @@ func starterCommand(gate escalation.Gate, chainID string) string {
 }
 
 func temporalCommand(gate escalation.Gate, chainID string) string {
-	// An answer of these plain strings always encodes.
+	// Encoding cannot fail, because all fields are strings.
 	answer, _ := json.Marshal(escalation.GateAnswer{GateID: gate.ID, Action: suggested(gate), Guidance: "...", Actor: "NAME"})
 	return fmt.Sprintf("temporal workflow update execute --workflow-id %s --name %s --input %s",
 		shellWord(chainID), ResolveGate, shellWord(string(answer)))
 }
 
-// Operand quotes an ID as the last word of a command line, so that neither the shell nor the program takes it for something
-// else. Workflow IDs may hold any character.
+// Operand quotes an ID as the last word of a command line. Workflow IDs may contain any character, and neither the
+// shell nor the program must interpret them.
 func Operand(id string) string {
 	if strings.HasPrefix(id, "-") {
 		return "-- " + shellWord(id)
@@ -86,7 +87,7 @@ func Operand(id string) string {
 	return shellWord(id)
 }
 
-// shellWord quotes text as one word for a shell.
+// shellWord quotes text as one word for a shell, if it needs quotes.
 func shellWord(text string) string {
 	if ordinaryID.MatchString(text) {
 		return text

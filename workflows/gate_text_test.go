@@ -15,7 +15,7 @@ func TestGateCommandsTakeAnyID(t *testing.T) {
 		"chain-1":     {"chain-1", "chain-1"},
 		"x; rm -rf ~": {"'x; rm -rf ~'", "'x; rm -rf ~'"},
 		"it's":        {`'it'\''s'`, `'it'\''s'`},
-		"-q":          {"-- -q", "-q"}, // temporal takes whatever follows --workflow-id for its value
+		"-q":          {"-- -q", "-q"}, // temporal uses whatever follows --workflow-id as its value
 	} {
 		require.Equal(t, "starter gate --action fix --guidance '...' --actor NAME "+want[0], starterCommand(gate, id))
 		require.Contains(t, temporalCommand(gate, id), " --workflow-id "+want[1]+" --name resolve-gate ")

@@ -10,9 +10,10 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// missingFromHandoff returns the fields that the tier before is asked for, because s starts from a handoff and the verdict
-// does not fill them; none if it is not asked. Only a conversation that is still there can be asked, within the highest
-// tier, and not in a dry run, which writes nothing. A recheck needs no handoff: it is meant to be cheap.
+// missingFromHandoff returns the handoff fields that the previous tier must still fill in, because s starts from a
+// handoff and the verdict lacks them. It returns none if that tier was already asked, exceeds the highest tier, or has
+// no conversation that can be resumed. It also returns none in a dry run, which writes nothing, and for a recheck,
+// which must stay cheap.
 func (c *chainRun) missingFromHandoff(s step) []string {
 	choice := c.continuity(s)
 	reachable := choice.Reason == escalation.ReasonConfigured || choice.Reason == escalation.ReasonContextPressure
@@ -29,8 +30,8 @@ func (c *chainRun) missingFromHandoff(s step) []string {
 	return escalation.MissingFields(s.parent.Tier, s.parent.Verdict)
 }
 
-// askForHandoff asks the tier before for the handoff to s, in a session of its own, and returns what follows: s, from what was
-// written. It does not ask for a step that would not be admitted.
+// askForHandoff runs a session in which the previous tier writes the handoff to s. It returns the step that follows,
+// which normally is s with that handoff. It does not run the session if s would not be admitted.
 func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string) (step, error) {
 	admission, err := c.sessions.review(ctx, c.request(s))
 	if err != nil {
@@ -48,7 +49,7 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 	}
 	session, written := c.writeHandoff(ctx, s, opening, missing)
 	decision := escalation.Gated(*c.policy, c.decideHandoff(ctx, s, session, written.Problem))
-	// A step that a person lets pass a handoff that cannot be used starts from the verdict.
+	// If the handoff is unusable and a person still lets the step run, the step starts from the verdict.
 	s.asked, s.handoff = true, written.Handoff
 	if err := c.conclude(ctx, session, decision); err != nil {
 		return step{}, err
@@ -65,7 +66,8 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 	return s, nil
 }
 
-// writeHandoff has the tier before write the handoff to s, and returns that session as it ended.
+// writeHandoff runs the agent of the previous tier, which writes the handoff to s. It returns the ended session and the
+// activity's result.
 func (c *chainRun) writeHandoff(
 	ctx workflow.Context, s step, opening escalation.AdmissionResult, missing []string,
 ) (escalation.Session, activities.WriteHandoffResult) {
@@ -90,8 +92,8 @@ func (c *chainRun) writeHandoff(
 	return sessionEnded(ctx, session, written.Report, written.EndedAt, unjudged), written
 }
 
-// decideHandoff returns the decision on the session that was to write the handoff to s. A person's request counts up to this
-// moment: then the tier starts from the verdict, if the handoff cannot be used.
+// decideHandoff returns the decision on the session that wrote the handoff to s. A person's request counts if it has
+// arrived by now. It lets the tier start from the verdict if the handoff is unusable.
 func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalation.Session, problem string) escalation.Decision {
 	c.requests.receive(ctx, s.tier-1)
 	var requested escalation.Tier
@@ -104,13 +106,13 @@ func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalatio
 	}
 	severity := escalation.SeverityCritical
 	if decision.Rule == escalation.RuleResumeFailed || decision.Rule == escalation.RuleTranscriptLost {
-		severity = escalation.SeverityWarning // there is nothing that could be wrong
+		severity = escalation.SeverityWarning // no handoff was written, so none can be wrong
 	}
 	c.log.add(ctx, escalation.Event{Kind: escalation.EventHandoff, Severity: severity, SessionID: session.SessionID, Message: problem})
 	return decision
 }
 
-// describeCalls describes tool calls, each in a line.
+// describeCalls describes tool calls, each in one line.
 func describeCalls(calls []activities.ToolCall) []string {
 	lines := make([]string, 0, len(calls))
 	for _, call := range calls {
@@ -119,8 +121,8 @@ func describeCalls(calls []activities.ToolCall) []string {
 	return lines
 }
 
-// handoff returns the handoff to s: what the tier before has written, or else its verdict. What does not fit is left out, and
-// an event says so.
+// handoff returns the handoff to s: the one that the previous tier wrote, or else one built from its verdict. If it
+// exceeds the size limit, handoff drops parts and adds an event that says so.
 func (c *chainRun) handoff(ctx workflow.Context, s step, opening escalation.AdmissionResult) *escalation.Handoff {
 	var handoff escalation.Handoff
 	if s.handoff != nil {

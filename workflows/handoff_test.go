@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// writesHandoff leaves a handoff that can be used.
+// writesHandoff returns a script that writes a usable handoff.
 func writesHandoff(summary string) handoffScript {
 	return func(input activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {
 		return activities.WriteHandoffResult{
@@ -27,7 +27,7 @@ func writesHandoff(summary string) handoffScript {
 	}
 }
 
-// leavesNoHandoff ends like that, with a problem.
+// leavesNoHandoff returns a script that ends with this status and a problem instead of a handoff.
 func leavesNoHandoff(status escalation.SessionStatus) handoffScript {
 	return func(activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {
 		return activities.WriteHandoffResult{
@@ -36,7 +36,7 @@ func leavesNoHandoff(status escalation.SessionStatus) handoffScript {
 	}
 }
 
-// eventsOf are the events of that kind.
+// eventsOf returns the events of one kind.
 func eventsOf(events []escalation.Event, kind escalation.EventKind) []escalation.Event {
 	var found []escalation.Event
 	for _, event := range events {
@@ -47,7 +47,8 @@ func eventsOf(events []escalation.Event, kind escalation.EventKind) []escalation
 	return found
 }
 
-// handingOff is a world in which context passes by handoffs, and Tier 1's verdict is not enough for one.
+// handingOff returns a world in which context passes only by handoffs. Tier 1's verdict lacks fields that a handoff
+// needs.
 func handingOff(t *testing.T, write handoffScript) *world {
 	t.Helper()
 	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.50))
@@ -123,7 +124,7 @@ func TestChainWhoseHandoffCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestChainWhoseConversationIsGone finds that out when it asks for the handoff.
+// TestChainWhoseConversationIsGone loses a conversation. The chain notices when it asks for the handoff.
 func TestChainWhoseConversationIsGone(t *testing.T) {
 	t.Parallel()
 	for _, status := range []escalation.SessionStatus{escalation.SessionResumeFailed, escalation.SessionTranscriptLost} {
@@ -182,7 +183,7 @@ func TestChainThatDoesNotAsk(t *testing.T) {
 	}
 }
 
-// TestChainAsksForNoHandoffInVain has the step admitted first, and pays for the handoff only then.
+// TestChainAsksForNoHandoffInVain checks that the chain pays for a handoff only if the step would be admitted.
 func TestChainAsksForNoHandoffInVain(t *testing.T) {
 	t.Parallel()
 	w := patient(handingOff(t, writesHandoff("after the wait")))
@@ -217,7 +218,8 @@ func TestChainWithoutTheMoneyForAHandoff(t *testing.T) {
 	require.Contains(t, result.Reason, "$10.00 is spent")
 }
 
-// TestChainOrderedWhileItHandsOff starts the tier that a person asks for, from what there is.
+// TestChainOrderedWhileItHandsOff requests a tier while the handoff is being written. That tier starts from the
+// handoff, or from the verdict if there is none.
 func TestChainOrderedWhileItHandsOff(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -258,7 +260,8 @@ func TestChainCancelledWhileItHandsOff(t *testing.T) {
 	require.Len(t, w.ran, 1)
 }
 
-// TestChainCancelledWhileItReviews has a database that does not answer whether the step may start.
+// TestChainCancelledWhileItReviews cancels a chain while the database does not answer whether the step would be
+// admitted.
 func TestChainCancelledWhileItReviews(t *testing.T) {
 	t.Parallel()
 	w := handingOff(t, writesHandoff("never asked for"))
@@ -274,7 +277,7 @@ func TestChainCancelledWhileItReviews(t *testing.T) {
 	require.True(t, w.recorded[len(w.recorded)-1].Release)
 }
 
-// TestHandoffThatIsTooLong drops healthy checks, and says so.
+// TestHandoffThatIsTooLong checks that a handoff which is too long loses healthy checks, and that an event says so.
 func TestHandoffThatIsTooLong(t *testing.T) {
 	t.Parallel()
 	long := func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
@@ -302,8 +305,8 @@ func TestHandoffThatIsTooLong(t *testing.T) {
 	require.Equal(t, result.Events, w.events)
 }
 
-// TestGateOfAHandoffThatCannotBeUsed has a person go on all the same: the tier that was to have the
-// handoff starts from the verdict, and nobody is asked to write it again.
+// TestGateOfAHandoffThatCannotBeUsed lets a person continue after an unusable handoff. The next tier starts from the
+// verdict, and no session is asked to write the handoff again.
 func TestGateOfAHandoffThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	for name, goOn := range map[string]func(w *world){
@@ -333,9 +336,8 @@ func TestGateOfAHandoffThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestSessionThatOutgrewItsWindowIsTold has Tier 2 work in a conversation until that no longer fits the
-// window: the session that takes its place is told that somebody was at work. After one that never
-// began there is nothing to tell.
+// TestSessionThatOutgrewItsWindowIsTold lets the conversation of Tier 2 exceed the context window. The handoff to the
+// session that replaces it describes the interrupted work, unless no work had begun.
 func TestSessionThatOutgrewItsWindowIsTold(t *testing.T) {
 	t.Parallel()
 	for name, contextTokens := range map[string]int{"in its work": 150_000, "at its first words": 0} {

@@ -32,7 +32,7 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 			c.endIssue(ctx, i, escalation.OutcomeAborted, "the chain was cancelled before its turn", 0)
 		})
 	}
-	// A cancelled chain waits, too: its issues end with it, and their outcomes are recorded.
+	// A cancelled chain also waits, because its issues are cancelled with it and their outcomes must be recorded.
 	waiting, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	for running > 0 {
@@ -85,9 +85,9 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	var ended ChainResult
 	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:            mine.ChainID,
-		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL, // who ends a cycle ends its repairs
+		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL, // when this chain ends, its repairs are cancelled
 		WaitForCancellation:   true,
-		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, // a reset runs it again
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, // after a reset the same ID is started again
 		StaticSummary:         inline(issue.Summary),
 	})
 	err := workflow.ExecuteChildWorkflow(child, ChainWorkflow, c.issueInput(observer, issue)).Get(ctx, &ended)
@@ -103,10 +103,10 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	}
 }
 
-// cancelled returns the error with which a cancelled chain ends. Its details are the chain.
+// cancelled returns the error of a cancelled chain, with the chain as the error's details.
 func cancelled(chain escalation.Chain) error { return temporal.NewCanceledError(chain) }
 
-// cancelledChain returns the chain from the details of the error with which it ended; zero if there are none.
+// cancelledChain returns the chain from the details of a cancelled chain's error; zero if there are none.
 func cancelledChain(err error) (chain escalation.Chain) {
 	if end, ok := errors.AsType[*temporal.CanceledError](err); ok && end.HasDetails() && end.Details(&chain) != nil {
 		return escalation.Chain{}
@@ -114,8 +114,8 @@ func cancelledChain(err error) (chain escalation.Chain) {
 	return chain
 }
 
-// blocked returns the decision that ends an issue whose first tier exceeds the highest one; nil if it gets a child chain. With
-// gates it always does, and that chain begins at a gate.
+// blocked returns the decision that ends an issue whose first tier exceeds the highest one; nil if the issue gets a
+// child chain. If the policy has gates, every issue gets a child chain, and a blocked one begins at a gate.
 func (c *chainRun) blocked(first escalation.Tier) *escalation.Decision {
 	if first <= c.policy.MaxTier {
 		return nil
@@ -127,15 +127,16 @@ func (c *chainRun) blocked(first escalation.Tier) *escalation.Decision {
 	return &decision
 }
 
-// beginBlocked returns the first step of the chain of an issue that asks for a higher tier than is allowed: a gate, where a
-// person may choose the highest tier that is.
+// beginBlocked returns the first step of an issue's chain whose first tier exceeds the highest one. The step opens a
+// gate, where a person may choose the highest tier instead. Without gates the chain ends.
 func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, error) {
 	decision := escalation.Gated(*c.policy, escalation.DecideBlockedIssue(*c.policy, first.tier))
 	first.tier = c.policy.MaxTier
 	return c.stop(ctx, first, decision)
 }
 
-// issueInput returns the input of an issue's chain, with all limits of this one and its share of the budget.
+// issueInput returns the input of an issue's chain: all limits of this chain, and an equal share of its remaining
+// budget.
 func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issue) ChainInput {
 	input := ChainInput{
 		Trigger:    escalation.TriggerIssue,
@@ -143,7 +144,7 @@ func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issu
 		Prompt:     c.input.Prompt,
 		Issue:      issue.Summary,
 		Services:   issue.Services,
-		Repository: c.sessions.directory, // where the conversation is that it forks
+		Repository: c.sessions.directory, // the directory of the conversation to fork
 		Models:     c.input.Models,
 		DryRun:     c.policy.DryRun,
 		MaxTier:    c.policy.MaxTier,
@@ -151,7 +152,7 @@ func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issu
 		Actor:      c.input.Actor,
 	}
 	if c.policy.ChainBudgetUSD > 0 {
-		rest := max(0.01, c.policy.ChainBudgetUSD-c.log.chain.SpentAtMostUSD()) // zero would be no limit
+		rest := max(0.01, c.policy.ChainBudgetUSD-c.log.chain.SpentAtMostUSD()) // zero would mean no limit
 		input.BudgetUSD = rest / float64(len(c.log.chain.Issues))
 	}
 	return input

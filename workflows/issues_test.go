@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// findsIssues reports independent issues, one for each tier that is asked for.
+// findsIssues returns a script that reports independent issues, one for each requested tier.
 func findsIssues(tiers ...escalation.Tier) tierScript {
 	return func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 		report, err := concludes(escalation.VerdictEscalate, 0.04)(t, input)
@@ -31,7 +31,7 @@ func findsIssues(tiers ...escalation.Tier) tierScript {
 	}
 }
 
-// splitting is a world in which issues are found, and the chain of each takes an hour.
+// splitting is a world in which issues are found. The chain of each issue takes an hour.
 type splitting struct {
 	*world
 	inputs       []workflows.ChainInput
@@ -81,7 +81,7 @@ func TestChainSplitsIntoItsIssues(t *testing.T) {
 	require.Equal(t, "the disk is full", result.Issues[1].Reason)
 	at := slices.IndexFunc(s.inputs, func(input workflows.ChainInput) bool { return slices.Equal(input.Services, []string{"service-1"}) })
 	require.GreaterOrEqual(t, at, 0)
-	first := s.inputs[at] // two are started at once, in either order
+	first := s.inputs[at] // two start at the same time, in any order
 	require.Equal(t, escalation.TriggerIssue, first.Trigger)
 	require.Equal(t, escalation.TierSafeRepair, first.StartTier)
 	require.Equal(t, result.Sessions[0].SessionID, first.ResumeFrom.SessionID, "it forks the observer's conversation")
@@ -91,8 +91,8 @@ func TestChainSplitsIntoItsIssues(t *testing.T) {
 	require.Equal(t, result.Events, s.events)
 }
 
-// TestSplitChainIsListedWithItsIssues looks at the search attributes: what an issue has cost is in
-// them as soon as it has ended.
+// TestSplitChainIsListedWithItsIssues checks that the search attributes include the cost of an issue as soon as its
+// chain has ended.
 func TestSplitChainIsListedWithItsIssues(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, nil, 2, 2)
@@ -207,8 +207,8 @@ func TestIssueWhoseChainFails(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, result.Issues[1].Outcome, "the others are not held up")
 }
 
-// TestIssueTakesTheChainsInputAlong goes over all fields of an input: what a person has said of the
-// chain holds for those of its issues, too.
+// TestIssueTakesTheChainsInputAlong checks for every field of an input that the chains of issues get the same value,
+// unless the field is excluded below.
 func TestIssueTakesTheChainsInputAlong(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(string) (escalation.Chain, error) {
@@ -225,10 +225,10 @@ func TestIssueTakesTheChainsInputAlong(t *testing.T) {
 
 	given, got := reflect.ValueOf(input), reflect.ValueOf(s.inputs[0])
 	ofItsOwn := []string{
-		"Trigger", "StartTier", "Services", "ResumeFrom", "Issue", // of the issue
-		"BudgetUSD", // its share
-		"Force",     // is for the first tier only
-		"DryRun",    // splits into nothing
+		"Trigger", "StartTier", "Services", "ResumeFrom", "Issue", // specific to the issue
+		"BudgetUSD", // its share of the budget
+		"Force",     // applies to the first tier only
+		"DryRun",    // a dry run does not split
 		"Carried", "problem",
 	}
 	for i, field := range reflect.VisibleFields(given.Type()) {
@@ -239,8 +239,8 @@ func TestIssueTakesTheChainsInputAlong(t *testing.T) {
 	}
 }
 
-// TestIssueCancelledAlone cancels the chain of one of two issues: that is no failure, and what it has
-// cost is known.
+// TestIssueCancelledAlone cancels the chain of one of two issues. That does not fail the parent, and the cost of the
+// cancelled chain is known.
 func TestIssueCancelledAlone(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(service string) (escalation.Chain, error) {
@@ -256,7 +256,8 @@ func TestIssueCancelledAlone(t *testing.T) {
 	require.InDelta(t, 0.04+0.70+0.10, result.CostWithIssuesUSD(), 1e-9)
 }
 
-// TestCancelledChainTellsWhatItCameTo reads that as whoever has started the chain does.
+// TestCancelledChainTellsWhatItCameTo checks that a cancelled chain returns itself in the details of its error, where
+// its parent reads it.
 func TestCancelledChainTellsWhatItCameTo(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
@@ -285,7 +286,8 @@ func TestSplitChainCancelled(t *testing.T) {
 	}
 }
 
-// TestIssueChain is the other side: it continues the observer's record, and does not split again.
+// TestIssueChain runs the chain of an issue. It checks that the chain continues the observer's record and does not
+// split again.
 func TestIssueChain(t *testing.T) {
 	t.Parallel()
 	const observer = "4f2b7c1e-8b8e-4d53-9f0e-0d9c7e0f7a11"

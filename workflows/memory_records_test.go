@@ -19,8 +19,8 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// memoryRecords keeps records in memory and admits as the store does, to which
-// TestMemoryRecordsAreLikeTheStore holds it.
+// memoryRecords keeps records in memory and admits sessions like the store. TestMemoryRecordsAreLikeTheStore compares
+// them.
 type memoryRecords struct {
 	mu       sync.Mutex
 	sessions []escalation.Session
@@ -28,7 +28,7 @@ type memoryRecords struct {
 	// locks are the locks on services.
 	locks  map[string]store.ServiceLock
 	events []escalation.Event
-	// wrongs are calls that no chain should make.
+	// wrongs lists calls that no chain may make.
 	wrongs []string
 }
 
@@ -193,17 +193,18 @@ func (m *memoryRecords) find(sessionID string) int {
 	return slices.IndexFunc(m.sessions, func(session escalation.Session) bool { return session.SessionID == sessionID })
 }
 
-// of are the sessions of a chain.
+// of returns the sessions of a chain.
 func (m *memoryRecords) of(chainID string) []escalation.Session {
 	return slices.DeleteFunc(slices.Clone(m.sessions), func(session escalation.Session) bool { return session.ChainID != chainID })
 }
 
-// eventsOf are the events of a chain.
+// eventsOf returns the events of a chain.
 func (m *memoryRecords) eventsOf(chainID string) []escalation.Event {
 	return slices.DeleteFunc(slices.Clone(m.events), func(event escalation.Event) bool { return event.ChainID != chainID })
 }
 
-// TestMemoryRecordsAreLikeTheStore has both admit and close the same random sessions.
+// TestMemoryRecordsAreLikeTheStore checks that memoryRecords and the store admit and close the same random sessions
+// alike.
 func TestMemoryRecordsAreLikeTheStore(t *testing.T) {
 	t.Parallel()
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"))
@@ -212,7 +213,7 @@ func TestMemoryRecordsAreLikeTheStore(t *testing.T) {
 	memory := newMemoryRecords()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var number int
-	open := map[string]string{} // sessions by chain
+	open := map[string]string{} // the open session of each chain
 	rapid.Check(t, func(rt *rapid.T) {
 		number++
 		ctx := t.Context()
@@ -267,7 +268,8 @@ func TestMemoryRecordsAreLikeTheStore(t *testing.T) {
 	require.Greater(t, len(memory.sessions), 5)
 }
 
-// roundedReason is an admission without the dust of sums that were added up in another order.
+// roundedReason rounds the budget of an admission, because sums in another order differ in their last digits. It also
+// trims the reason.
 func roundedReason(admission escalation.Admission) escalation.Admission {
 	admission.BudgetUSD = float64(int64(admission.BudgetUSD*1e6+0.5)) / 1e6
 	admission.Reason = strings.TrimSpace(admission.Reason)

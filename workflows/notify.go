@@ -16,16 +16,16 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// notifier notifies people of what happens in a workflow. The workflow goes on meanwhile, and waits for the notifications
-// at its end.
+// notifier notifies people of events in a workflow. The workflow continues while notifications are sent, and waits for
+// them at its end.
 type notifier struct {
 	log    *eventLog
 	policy *escalation.Policy
-	// pending are the notifications since settle.
+	// pending holds the notifications started since the last call of settle.
 	pending []pendingNotification
-	// sent counts those of this run.
+	// sent counts the notifications that this run has started.
 	sent int
-	// before are the kinds of those that were settled, in this run and in earlier ones.
+	// before holds the kinds of all settled notifications, of this run and of earlier ones.
 	before []escalation.NotificationKind
 }
 
@@ -35,7 +35,7 @@ type pendingNotification struct {
 	sent workflow.Future
 }
 
-// notify starts to send a notification, if there is anybody to notify. It does not wait: see await.
+// notify starts sending a notification, if the policy enables notifications. It does not wait for it; await does.
 func (n *notifier) notify(ctx workflow.Context, kind escalation.NotificationKind, message string) {
 	if !n.policy.Notify {
 		return
@@ -43,7 +43,7 @@ func (n *notifier) notify(ctx workflow.Context, kind escalation.NotificationKind
 	n.sent++
 	chain := n.log.chain
 	sent := sendNotification(ctx, escalation.Notification{
-		// The run's ID is in the key because a reset runs a part of the workflow again.
+		// The key contains the run ID, because after a reset a part of the workflow runs again in a new run.
 		Key:     fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, n.sent),
 		Kind:    kind,
 		ChainID: chain.ID,
@@ -62,30 +62,30 @@ func sendNotification(ctx workflow.Context, notification escalation.Notification
 		notifications.Notify, activities.NotifyInput{Notification: notification})
 }
 
-// notified reports whether people were notified of that kind, in this run or in an earlier one.
+// notified reports whether a notification of this kind was started, in this run or in an earlier one.
 func (n *notifier) notified(kind escalation.NotificationKind) bool {
 	return slices.Contains(n.before, kind) ||
 		slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return pending.kind == kind })
 }
 
-// allSent reports whether no notification is being sent any more.
+// allSent reports whether every notification is sent or given up.
 func (n *notifier) allSent() bool {
 	return !slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return !pending.sent.IsReady() })
 }
 
-// notifyPatience is how long a chain that has ended waits for its notifications before it lets the next cycle of its
-// schedule begin.
+// notifyPatience is how long an ended chain waits for its notifications before it lets the next cycle of its schedule
+// begin.
 const notifyPatience = time.Minute
 
-// await waits until all notifications are sent or given up. The outcome is recorded and published by then: a service that is
-// away only keeps the workflow open, for an hour at most, and cancelling the workflow ends the wait. After notifyPatience
-// it calls slow.
+// await waits until all notifications are sent or given up. The outcome is already recorded and published by then. An
+// unavailable service therefore only keeps the workflow open, for an hour at most. Cancelling the workflow ends the
+// wait. After notifyPatience await calls slow.
 func (n *notifier) await(ctx workflow.Context, slow func(workflow.Context)) {
 	if len(n.pending) == 0 {
 		return
 	}
 	waiting, stop := workflow.WithCancel(ctx)
-	defer stop() // the timer, which is not needed any more
+	defer stop() // stops the timer
 	prompt, err := workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
 		Timeout: notifyPatience, TimerOptions: workflow.TimerOptions{Summary: "waiting for notifications"},
 	}, n.allSent)
@@ -99,8 +99,8 @@ func (n *notifier) await(ctx workflow.Context, slow func(workflow.Context)) {
 	n.log.recordRest(disconnected)
 }
 
-// settle adds an event for each notification that was not sent to everybody, and forgets them all. unknown is the error of
-// those that are still being sent.
+// settle adds an event for each notification that did not reach everybody, and clears the list. unknown is the error of
+// notifications that are still being sent.
 func (n *notifier) settle(ctx workflow.Context, unknown error) {
 	for _, pending := range n.pending {
 		err := unknown
@@ -120,8 +120,8 @@ func (n *notifier) settle(ctx workflow.Context, unknown error) {
 	n.pending = nil
 }
 
-// blockedBy returns the notification that people get when a rule of the policy ends a chain that would have gone on; false
-// if the rule is none of those.
+// blockedBy returns the notification for a policy rule that ends a chain which would otherwise continue; false for all
+// other rules.
 func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell bool) {
 	switch rule {
 	case escalation.RuleMaxTier, escalation.RuleCooldown, escalation.RuleServiceBusy, escalation.RuleEscalationLimit,
@@ -137,7 +137,7 @@ func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell boo
 	return "", false
 }
 
-// notificationProblem returns the sentence at the bottom of an error of sendNotification.
+// notificationProblem returns the innermost message of an error of sendNotification.
 func notificationProblem(err error) string {
 	if temporal.IsCanceledError(err) {
 		return "the chain was cancelled before it was told"
@@ -160,8 +160,8 @@ func titleOf(kind escalation.NotificationKind, services []string) string {
 	return title
 }
 
-// describeForPeople returns the text of a notification: what happened, to which services, what was tried, what it cost and
-// where to look.
+// describeForPeople returns the text of a notification: message, services, tried sessions, cost and the command that
+// shows the chain. If a gate is open, it adds the command that answers it.
 func describeForPeople(chain escalation.Chain, message string) string {
 	lines := []string{plain(message)}
 	if len(chain.Services) > 0 {
@@ -179,7 +179,7 @@ func describeForPeople(chain escalation.Chain, message string) string {
 	return strings.Join(lines, "\n")
 }
 
-// describeTry describes a session in a line, and quotes its agent.
+// describeTry describes a session in one line, and quotes the summary of its verdict.
 func describeTry(session escalation.Session) string {
 	line := fmt.Sprintf("%s (%s): %s, $%.2f", session.Tier, session.Model, session.Status, session.CostUSD)
 	if session.Verdict != nil {
@@ -193,7 +193,7 @@ var ordinaryID = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
 
 func lookAt(chainID string) string { return "Look at it with: starter chain " + Operand(chainID) }
 
-// listForPeople lists at most that many services.
+// listForPeople lists the first services, up to most, and the number of the others.
 func listForPeople(services []string, most int) string {
 	if len(services) > most {
 		return fmt.Sprintf("%s and %d more", plain(strings.Join(services[:most], ", ")), len(services)-most)

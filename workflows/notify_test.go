@@ -17,14 +17,14 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// audience is who is notified in a test.
+// audience receives the notifications of a test.
 type audience struct {
 	mu   sync.Mutex
 	got  []escalation.Notification
 	fail error
 }
 
-// listen makes the world one in which people are notified.
+// listen enables notifications in w and returns their receiver.
 func (w *world) listen() *audience {
 	a := &audience{}
 	w.policy.Notify = true
@@ -139,7 +139,8 @@ func TestNobodyToTellIsNoActivity(t *testing.T) {
 	require.Empty(t, people.got)
 }
 
-// TestANotificationThatFailsForGood leaves an event and changes nothing else.
+// TestANotificationThatFailsForGood checks that a permanently failing notification leaves an event and changes nothing
+// else.
 func TestANotificationThatFailsForGood(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
@@ -161,8 +162,7 @@ func TestANotificationThatFailsForGood(t *testing.T) {
 	require.Equal(t, result.Events, w.events, "the event is recorded, too")
 }
 
-// TestCancellingEndsTheWait: somebody who cancels a chain that only waits for a chat service
-// does not wait with it.
+// TestCancellingEndsTheWait checks that cancelling ends a chain that only waits for an unavailable chat service.
 func TestCancellingEndsTheWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
@@ -190,7 +190,8 @@ func TestAChainThatBreaksOffIsTold(t *testing.T) {
 	require.Contains(t, people.got[0].Text, "the chain broke off: the record is refused")
 }
 
-// TestAgentsWordsStayWords: what an agent says may come from a log line that somebody else wrote.
+// TestAgentsWordsStayWords checks that notifications remove markup from an agent's text, which may quote a log line of
+// an attacker.
 func TestAgentsWordsStayWords(t *testing.T) {
 	t.Parallel()
 	hostile := "all [well](https://evil.example/x) <https://evil.example|here> @everyone\x1b[31m\u202e `rm` *now*\n\n# Resolved " + strings.Repeat("x", 5_000)

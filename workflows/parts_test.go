@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// relay is a small workflow that is made of the parts of a chain: one agent works, another one checks that with the
-// conversation of the first, and a person decides at a gate whether the result counts.
+// relay is a small workflow composed of the parts of a chain. One agent works, and another one checks its work with the
+// conversation of the first. A person decides at a gate whether the result counts.
 func relay(ctx workflow.Context, request string) (escalation.Chain, error) {
 	policy, err := loadPolicy(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func relayTo(
 	return *agents.log.chain.Last(), agents.close(ctx, session, false)
 }
 
-// keeper keeps records, and admits every session.
+// keeper stores records and admits every session.
 type keeper struct {
 	opened []escalation.Session
 	closed []string
@@ -121,7 +121,7 @@ var (
 	_ activities.WindowReader = (*keeper)(nil)
 )
 
-// TestPartsMakeAnotherWorkflow runs relay: two agents in turn, one gate.
+// TestPartsMakeAnotherWorkflow runs relay with two agents in turn and one gate.
 func TestPartsMakeAnotherWorkflow(t *testing.T) {
 	t.Parallel()
 	policy := escalation.Policy{

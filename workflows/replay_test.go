@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// branches are the branches of a chain, and of a cycle, whose histories are recorded.
+// branches lists the branches of a chain, and of a cycle, whose histories are recorded.
 var branches = []string{
 	"cancelled",
 	"cancelled_before_the_policy",
@@ -58,8 +58,9 @@ var branches = []string{
 	"verdict_repaired",
 }
 
-// TestReplay replays the history of every branch. A failure means that the workflow does something else, or in another order,
-// than when the histories were recorded. Before the first release that is no matter: `make histories` records them anew.
+// TestReplay replays the history of every branch. It fails if the workflow now does something else, or in another
+// order, than when the histories were recorded. Before the first release such a change is permitted: `make histories`
+// records the histories again.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	recorded, err := filepath.Glob(filepath.Join("testdata", "*.json"))
@@ -73,12 +74,12 @@ func TestReplay(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			t.Parallel()
 			replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-				DisableDeadlockDetection: true, // it takes a machine that is busy for a workflow that blocks
+				DisableDeadlockDetection: true, // a busy machine would look like a workflow that blocks
 			})
 			require.NoError(t, err)
 			replayer.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
 			replayer.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
-			// Under its own ID, from which a workflow may make those of others.
+			// Replay under the original ID, because a workflow may derive other IDs from it.
 			history := readHistory(t, file)
 			original := workflow.Execution{ID: history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()}
 			require.NotEmpty(t, original.ID)

@@ -13,42 +13,43 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// sessions runs the sessions of a workflow, one at a time: it has each admitted and recorded before its agent starts, runs
-// the agent, and records how the session ended.
+// sessions runs the sessions of a workflow, one at a time. It admits and records each session before its agent starts,
+// runs the agent, and records how the session ended.
 type sessions struct {
 	log    *eventLog
 	policy *escalation.Policy
-	// directory is where the agents work; empty for the usual one.
+	// directory is the agents' working directory; empty for the default one.
 	directory string
 	// inFlight are the tool calls that the last session left without a result.
 	inFlight []activities.ToolCall
-	// closing is the end of the last session, which the next record takes along; nil if it is recorded.
+	// closing is the end of the last session, which the next activity call will record; nil if it is recorded.
 	closing *activities.CloseSessionInput
-	// opened counts the sessions that this run has asked for.
+	// opened counts the sessions that this run has requested.
 	opened int
 }
 
-// sessionRequest asks for a session.
+// sessionRequest describes a session to open.
 type sessionRequest struct {
 	tier    escalation.Tier
 	purpose escalation.Purpose
 	// context says how the session gets its context.
 	context escalation.ContinuityChoice
-	// origin is the session whose conversation, or whose handoff, it starts from; nil if none.
+	// origin is the session whose conversation or handoff the new session starts from; nil if none.
 	origin *escalation.Session
-	// continues says that it continues the conversation of origin, which was interrupted.
+	// continues reports whether the session continues the interrupted conversation of origin.
 	continues bool
-	// force passes the cooldowns, and approved the limit of escalations, because a person said so.
+	// force skips the cooldowns, and approved skips the limit of escalations. Both need a person's decision.
 	force, approved bool
 	// waitingSince is when the workflow began to wait for this admission; zero if it has not.
 	waitingSince time.Time
 }
 
-// open has a session admitted and stores its record, so that it has an ID before it has a process. The result says why, if
-// it is refused. The record of the session before is closed with it, if that is still to be done.
+// open asks for admission of a session and stores its record, so that the session has an ID before it has a process. If
+// admission is refused, the result contains the reason. The same activity closes the record of the previous session, if
+// that is still open.
 //
-// If the workflow is cancelled before the session is open, open withdraws the record and returns the error of ctx: no agent has
-// run.
+// If the workflow is cancelled before the session is open, open withdraws the record and returns the error of ctx. No
+// agent has run in this case.
 func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalation.AdmissionResult, error) {
 	if ctx.Err() != nil {
 		return escalation.AdmissionResult{}, cmp.Or(s.flush(ctx), ctx.Err())
@@ -62,7 +63,7 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 		Session: session, Request: s.admission(ctx, request), Policy: *s.policy, Events: events, Closing: s.closing,
 	}).Get(recording, &opening)
 	if err != nil && ctx.Err() != nil {
-		s.log.unrecorded = events // those of them that are recorded are known by their keys
+		s.log.unrecorded = events // some may be recorded; their keys prevent duplicates
 		s.withdraw(ctx, session)
 		return opening, cmp.Or(s.flush(ctx), ctx.Err())
 	}
@@ -84,7 +85,7 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 	return opening, s.log.publish(ctx)
 }
 
-// newSession returns the session that is asked for, as it is before it is admitted.
+// newSession returns the requested session in its state before admission.
 func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) escalation.Session {
 	session := escalation.Session{
 		ChainID:          s.log.chain.ID,
@@ -109,15 +110,15 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 	return session
 }
 
-// newSessionID returns the ID of the next conversation. It follows from the run and the number of the session, which takes no
-// event of the history. A reset makes a new run, and so new IDs.
+// newSessionID returns the ID of the next conversation. It is derived from the run ID and the number of the session, so
+// it needs no history event. A reset creates a new run, which has other IDs.
 func (s *sessions) newSessionID(ctx workflow.Context) string {
 	s.opened++
 	execution := workflow.GetInfo(ctx).WorkflowExecution
 	return uuid.NewSHA1(sessionNamespace, fmt.Appendf(nil, "%s/%s/%d", execution.ID, execution.RunID, s.opened)).String()
 }
 
-// sessionNamespace is the namespace (RFC 9562, section 6.6) of the IDs of sessions. It was drawn at random.
+// sessionNamespace is the UUID namespace (RFC 9562, section 6.6) of session IDs. Its value is random.
 var sessionNamespace = uuid.MustParse("0c5d4f3e-8c0b-4d0e-9a53-5f0c4f6a7d21")
 
 // review reports whether the session would be admitted now.
@@ -133,7 +134,7 @@ func (s *sessions) review(ctx workflow.Context, request sessionRequest) (escalat
 	return admission, err
 }
 
-// admission returns what the admission of a session depends on.
+// admission returns the input of the admission decision.
 func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escalation.AdmissionRequest {
 	return escalation.AdmissionRequest{
 		ChainID:       s.log.chain.ID,
@@ -149,8 +150,8 @@ func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escal
 	}
 }
 
-// withdraw closes the record of a session that will not run, if there is one. It tries once: what is left open the
-// workers' sweep closes.
+// withdraw closes the record of a session that will not run, if there is one. It tries once, because the workers' sweep
+// closes records that stay open.
 func (s *sessions) withdraw(ctx workflow.Context, session escalation.Session) {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -168,14 +169,14 @@ func (s *sessions) withdraw(ctx workflow.Context, session escalation.Session) {
 	}
 }
 
-// cancelledBeforeSession is why a session did not run.
+// cancelledBeforeSession is the reason for a session that did not run.
 const cancelledBeforeSession = "the chain was cancelled before the session began"
 
-// run has an activity run the agent of a session, and decodes what it returns into result. It returns the report of an agent
-// that could not be judged; nil if it could.
+// run executes the activity that runs the agent of a session, and decodes its return value into result. It returns nil
+// if the activity succeeded. Otherwise it returns a report that marks the session as failed or stopped.
 //
-// When the workflow is cancelled, the agent is stopped and reports what it has spent. Temporal drops an attempt that waits
-// for its retry without a report: so run looks up first what the attempts before have spent.
+// When the workflow is cancelled, the agent is stopped and reports its spending. If the attempt is waiting for its
+// retry, Temporal drops it without a report. run therefore first looks up the spending of the earlier attempts.
 func (s *sessions) run(ctx workflow.Context, session escalation.Session, activity, input, result any) (unjudged *escalation.Report) {
 	if ctx.Err() != nil {
 		return stopped(escalation.Report{})
@@ -183,7 +184,7 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 	agent, stop := workflow.NewDisconnectedContext(withTier(ctx, s.policy.For(session.Tier), summarize(session)))
 	defer stop()
 	running := workflow.ExecuteActivity(agent, activity, input)
-	spent := escalation.Report{CostEstimated: true} // unknown, if somebody else cancels it
+	spent := escalation.Report{CostEstimated: true} // the cost is unknown if a client cancels the activity
 	workflow.NewSelector(ctx).
 		AddFuture(running, func(workflow.Future) {}).
 		AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {
@@ -203,7 +204,7 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 	}
 }
 
-// stopped returns the report of an agent that was not at work when the workflow was cancelled.
+// stopped returns the report of an agent that was not running when the workflow was cancelled.
 func stopped(spent escalation.Report) *escalation.Report {
 	spent.Status, spent.Error = escalation.SessionStopped, "the chain was cancelled"
 	return &spent
@@ -224,7 +225,7 @@ func spentSoFar(ctx workflow.Context, sessionID string) escalation.Report {
 	return spent
 }
 
-// ended updates the visible state with a session that has ended. close records it.
+// ended updates the visible state for a session that has ended. close records the end.
 func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 	session.SetReport(session.Report)
 	chain := &s.log.chain
@@ -238,16 +239,15 @@ func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 	})
 }
 
-// close records how a session ended, together with the events that explain what follows. With release other chains may
-// repair the services of this one. It works when ctx is cancelled, too.
+// close records how a session ended, together with the events that explain the next step. If release is true, other
+// chains may then repair the services of this chain. It works even if ctx is cancelled.
 func (s *sessions) close(ctx workflow.Context, session escalation.Session, release bool) error {
 	s.closeWithNext(session)
 	s.closing.Release = release
 	return s.flush(ctx)
 }
 
-// closeWithNext is close for a session that another one follows: the record of that takes the end along, so that both take one
-// activity.
+// closeWithNext keeps the end of a session until the next session is opened, so that one activity records both.
 func (s *sessions) closeWithNext(session escalation.Session) {
 	s.closing = &activities.CloseSessionInput{
 		ChainID:   session.ChainID,
@@ -258,7 +258,7 @@ func (s *sessions) closeWithNext(session escalation.Session) {
 	}
 }
 
-// flush records the end of the last session, if that is still to be done. It works when ctx is cancelled, too.
+// flush records the end of the last session, if it is not recorded yet. It works even if ctx is cancelled.
 func (s *sessions) flush(ctx workflow.Context) error {
 	if s.closing == nil {
 		return nil
@@ -274,7 +274,7 @@ func (s *sessions) flush(ctx workflow.Context) error {
 	return nil
 }
 
-// find returns what is recorded about a conversation.
+// find looks up the record of a conversation.
 func (s *sessions) find(ctx workflow.Context, sessionID string) (activities.FindSessionResult, error) {
 	var records *activities.Records
 	var known activities.FindSessionResult
@@ -299,7 +299,8 @@ func (s *sessions) transcript(ctx workflow.Context, sessionID string) escalation
 	}
 }
 
-// window returns the context window of a tier's model: as the CLI reported it last to this workflow, else as configured.
+// window returns the context window of a tier's model. It is the last size that the CLI reported in this workflow, or
+// else the configured one.
 func (s *sessions) window(policy escalation.TierPolicy) int {
 	window := policy.ContextWindow
 	for i := range s.log.chain.Sessions {

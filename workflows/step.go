@@ -11,51 +11,55 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// stepAction is what a step does.
+// stepAction is the kind of a step.
 type stepAction int
 
 // The actions.
 const (
 	stepEnd      stepAction = iota // nothing: the chain has ended
 	stepSession                    // run a session
-	stepWait                       // wait until a session that was refused may run
+	stepWait                       // wait until a refused session may run
 	stepOpenGate                   // open a gate
 	stepGate                       // wait at the open gate
 )
 
-// step is one step of a chain: a session to run, and where its context comes from, or a wait for what keeps it from running.
+// step is one step of a chain. It is a session to run, with the source of its context, or a wait or a gate that
+// precedes the session.
 type step struct {
 	action stepAction
-	// decision is why the chain waits, or opens a gate.
+	// decision is the decision that makes the chain wait or open a gate.
 	decision escalation.Decision
 
 	tier    escalation.Tier
 	purpose escalation.Purpose
 	// parent is the session whose conversation or handoff the tier starts from; nil if none.
 	parent *escalation.Session
-	// resumeFailed and transcriptLost say why the parent's conversation is not resumed: the CLI could not load it, or it is gone.
+	// resumeFailed and transcriptLost report why the parent's conversation is not resumed: the CLI could not load it, or
+	// its transcript is gone.
 	resumeFailed, transcriptLost bool
 	// cutOff is an earlier session of this step that had begun its work and cannot be resumed; nil if none.
 	cutOff *escalation.Session
 	// left are the tool calls that cutOff left without a result.
 	left []activities.ToolCall
-	// handoff is the document that the tier before has written for this one; nil if it was not asked.
+	// handoff is the document that the previous tier has written for this step; nil if there is none.
 	handoff *escalation.Handoff
-	// asked says that the tier before was asked for a handoff.
+	// asked reports whether the previous tier was asked for a handoff.
 	asked bool
-	// minTier is the tier that this recheck stands in for, after a wait; 0 if it is no recheck.
+	// minTier is the lowest tier to which this recheck may escalate: the tier that waited before it; 0 if the step is no
+	// recheck.
 	minTier escalation.Tier
 	// request is the person's request that led to this step; nil if none did.
 	request *EscalateSignal
 	// continues is the interrupted session of this step that a person chose to continue; nil if none.
 	continues *escalation.Session
-	// refused says that the step has not run, because it was not admitted or its handoff cannot be used.
+	// refused reports that the step has not run, because it was not admitted or its handoff is unusable.
 	refused bool
-	// passesCooldown and passesLimit say that a person has let the step pass a cooldown, or the limit of escalations, at a gate.
+	// passesCooldown and passesLimit report whether a person at a gate let the step skip the cooldown, or the limit of
+	// escalations.
 	passesCooldown, passesLimit bool
 }
 
-// firstStep returns the step with which the input says to begin.
+// firstStep returns the first step of the chain, as the input requests it.
 func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	first := step{action: stepSession, tier: max(c.input.StartTier, escalation.TierObserve)}
 	if c.input.Force {
@@ -75,7 +79,7 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	case known.Found:
 		first.parent = &known.Session
 	default:
-		// It has no record to link to, and only its ID is known.
+		// The conversation has no record to link to, and only its ID is known.
 		first.parent = &escalation.Session{
 			SessionID: from.SessionID,
 			Report:    escalation.Report{ReportedSessionID: from.SessionID},
@@ -84,7 +88,7 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	return first, nil
 }
 
-// checkStart returns why the policy forbids the chain to start; nil if it may.
+// checkStart returns the reason why the policy forbids the chain to start; nil if it may start.
 func checkStart(policy escalation.Policy, input ChainInput) error {
 	if policy.Gate.FourEyes && policy.Gate.Timeout > 0 && input.Actor == "" {
 		return errors.New("actor is empty: say who starts the chain, because CLAUDEOPS_GATE_FOUR_EYES " +
@@ -105,18 +109,18 @@ func (s step) escalate(session escalation.Session, tier escalation.Tier, request
 	return step{action: stepSession, tier: tier, parent: &session, request: request}
 }
 
-// handOff returns the same step without the conversation that the failed session could not resume.
+// handOff returns the same step, but not from the conversation that the failed session could not resume.
 func (s step) handOff(failed escalation.Session, left []activities.ToolCall) step {
 	lost := failed.Status == escalation.SessionTranscriptLost
 	s.resumeFailed, s.transcriptLost = !lost, lost
-	if failed.BeganWork() { // it is its own conversation that cannot be resumed
+	if failed.BeganWork() { // the lost conversation is its own, not its parent's
 		s.cutOff, s.left = &failed, left
 	}
 	return s
 }
 
-// lookAgain returns the step that follows a wait: a recheck, which finds out cheaply whether s is still needed. It returns s
-// itself if a person asked for it, or if it follows no session.
+// lookAgain returns the step that follows a wait: a recheck, which finds out at low cost whether s is still needed. It
+// returns s itself if a person requested s, or if s follows no session.
 func (s step) lookAgain() step {
 	if s.parent == nil || s.request != nil {
 		s.action = stepSession
@@ -125,32 +129,32 @@ func (s step) lookAgain() step {
 	return step{action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck, parent: s.parent, minTier: s.tier}
 }
 
-// requested returns the step as a person asks for it.
+// requested returns the step that follows a person's request: s, at the requested tier if that is higher.
 func (s step) requested(request *EscalateSignal) step {
-	if s.continues != nil && request.ToTier > s.tier { // no other tier continues that session
+	if s.continues != nil && request.ToTier > s.tier { // a higher tier cannot continue that session
 		return s.escalate(*s.continues, request.ToTier, request)
 	}
 	s.action, s.tier, s.request = stepSession, max(s.tier, request.ToTier), request
 	return s
 }
 
-// forced reports whether a person let the step pass the cooldowns.
+// forced reports whether a person let the step skip the cooldowns.
 func (s step) forced() bool { return s.passesCooldown || s.request != nil && s.request.Force }
 
-// waiting returns the step that waits as the decision says.
+// waiting returns s as a step that waits, as the decision says.
 func (s step) waiting(decision escalation.Decision) step {
 	s.action, s.decision = stepWait, decision
 	return s
 }
 
-// gated returns the step that opens a gate, because of the decision.
+// gated returns s as a step that opens a gate, because of the decision.
 func (s step) gated(decision escalation.Decision) step {
 	s.action, s.decision = stepOpenGate, decision
 	return s
 }
 
-// origin returns the session whose conversation, or whose handoff, the step starts from; nil if none.
+// origin returns the session whose conversation or handoff the step starts from; nil if none.
 func (s step) origin() *escalation.Session { return cmp.Or(s.continues, s.parent) }
 
-// hasRun reports whether the session that ran last is one of this step.
+// hasRun reports whether last, the session that ran last, belongs to this step.
 func (s step) hasRun(last *escalation.Session) bool { return !s.refused && last != nil }

@@ -47,9 +47,9 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 	return step{}, nil
 }
 
-// refused returns what follows a step that was not admitted.
+// refused returns the step that follows s after its admission was refused.
 func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admission) (step, error) {
-	// The step has not run: a person may ask for just that tier, and pass what refused it.
+	// The step has not run. A person may therefore request the same tier, and skip the rule that refused it.
 	c.requests.receive(ctx, s.tier-1)
 	decision := escalation.Gated(*c.policy, escalation.DecideRefused(refusal))
 	if c.requests.counts(ctx, decision) {
@@ -59,7 +59,8 @@ func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admi
 	return c.stop(ctx, s, decision)
 }
 
-// stop returns what follows a decision on a step that has not run: a wait, a gate, or the end of the chain. It records the last two.
+// stop returns the step that follows a decision on a step that has not run: a wait, a gate, or the end of the chain. It
+// records the decision unless the step waits.
 func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decision) (step, error) {
 	if decision.Action == escalation.DecisionWait {
 		return s.waiting(decision), nil
@@ -78,9 +79,9 @@ func (c *chainRun) request(s step) sessionRequest {
 	}
 }
 
-// continuity returns how a step gets its context.
+// continuity chooses how the session of a step gets its context.
 func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
-	if s.purpose == escalation.PurposeHandoff { // only the conversation itself can be asked
+	if s.purpose == escalation.PurposeHandoff { // only the tier that has the conversation can write its handoff
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession}
 	}
 	return escalation.ChooseContinuity(escalation.ContinuityInput{
@@ -94,8 +95,8 @@ func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
 	})
 }
 
-// runTier runs the agent of a session and returns the session as it ended. An agent that could not be judged after all
-// retries has failed; one that was cancelled was stopped.
+// runTier runs the agent of a session and returns the ended session. The session has failed if the activity fails after
+// all retries. It was stopped if it was cancelled.
 func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.AdmissionResult) escalation.Session {
 	session := opening.Session
 	input := activities.RunTierInput{
@@ -103,7 +104,7 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Admi
 		SessionID:  session.SessionID,
 		Tier:       s.tier,
 		Policy:     *c.policy,
-		Services:   c.input.Services, // the operator's limit, which no verdict moves
+		Services:   c.input.Services, // the operator's limit, which verdicts do not change
 		Request:    c.input.Prompt,
 		Issue:      c.input.Issue,
 		Continuity: session.Continuity,
@@ -133,8 +134,8 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Admi
 	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged)
 }
 
-// sessionEnded returns a session with its report and its end. An agent that could not be judged has the report unjudged, and
-// ended now.
+// sessionEnded returns a session with its report and its end. If unjudged is not nil, it replaces the report, and the
+// session ends now.
 func sessionEnded(
 	ctx workflow.Context, session escalation.Session, report escalation.Report, endedAt time.Time, unjudged *escalation.Report,
 ) escalation.Session {
@@ -148,7 +149,7 @@ func sessionEnded(
 	return session
 }
 
-// decide returns the decision on a session that has ended. A person's request counts up to this moment.
+// decide returns the decision on a session that has ended. A person's request counts if it has arrived by now.
 func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Session) escalation.Decision {
 	c.requests.receive(ctx, session.Tier)
 	input := escalation.DecisionInput{
@@ -161,13 +162,13 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 	return escalation.Decide(*c.policy, session, input)
 }
 
-// conclude records how a session ended and what was decided on it. If another session follows, that is recorded together with
-// its opening.
+// conclude records how a session ended and the decision on it. If another session follows, one activity records this
+// end and the next opening.
 func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, decision escalation.Decision) error {
 	c.sessions.ended(ctx, session)
 	c.decided(ctx, decision)
 	if decision.Action == escalation.DecisionEscalate || decision.Action == escalation.DecisionHandoff {
-		c.sessions.closeWithNext(session) // which publishes, too
+		c.sessions.closeWithNext(session) // opening the next session publishes
 		return nil
 	}
 	if err := c.sessions.close(ctx, session, releases(decision)); err != nil {
@@ -182,7 +183,7 @@ func (c *chainRun) record(ctx workflow.Context, decision escalation.Decision) er
 	return c.log.record(ctx, "record the decision", releases(decision))
 }
 
-// releases reports whether the chain repairs nothing any more after decision, for now or for good.
+// releases reports whether the chain stops repairing after decision, for now or for good.
 func releases(decision escalation.Decision) bool {
 	return decision.Action == escalation.DecisionComplete || decision.Action == escalation.DecisionGate
 }
@@ -190,7 +191,7 @@ func releases(decision escalation.Decision) bool {
 // decided updates the visible state with a decision, and notifies people if it blocks the chain.
 func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 	if decision.Action == escalation.DecisionComplete {
-		c.gates.receiveReplies(ctx) // those for a gate that never opened
+		c.gates.receiveReplies(ctx) // refuses answers to a gate that never opened
 	}
 	chain := &c.log.chain
 	event := escalation.Event{Kind: escalation.EventDecision, Severity: decision.Severity(), Message: describeDecision(decision)}
@@ -210,7 +211,7 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 	}
 }
 
-// openGate opens a gate for a step that ended, or was refused, by its decision.
+// openGate opens a gate for a step that has ended or was refused. The step's decision is the reason for the gate.
 func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 	opened, err := c.gates.open(ctx, gateRequest{decision: s.decision, tier: s.tier, refused: s.refused})
 	if err != nil {
@@ -224,12 +225,12 @@ func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 	return s, nil
 }
 
-// waitAtGate waits at the open gate of a step, and returns the step that was chosen there. Whether that may run is decided
-// anew.
+// waitAtGate waits at the open gate of a step and returns the step that was chosen there. That step still needs its own
+// admission.
 func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 	last := s.tier
 	if !s.hasRun(c.log.chain.Last()) {
-		last-- // the step has not run: a person may ask for just that tier
+		last-- // the step has not run, so a person may request the same tier
 	}
 	closed, err := c.gates.wait(ctx, last)
 	if err != nil {
@@ -238,7 +239,7 @@ func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 	if !closed {
 		return step{}, c.continueAsNew(ctx, s)
 	}
-	c.waitingSince = time.Time{} // after a person's decision the full maximum applies again
+	c.waitingSince = time.Time{} // the maximum wait starts again after a person's decision
 	gate := c.gates.latest()
 	if decision, ends := gate.Ending(*gate.Answer); ends {
 		return step{}, c.record(ctx, decision)
@@ -246,7 +247,7 @@ func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 	return c.stepFrom(s, gate), c.log.publish(ctx)
 }
 
-// stepFrom returns the step that follows from how the gate of s was closed.
+// stepFrom returns the step that follows s, depending on how the gate was closed.
 func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	closing, last := *gate.Answer, c.log.chain.Last()
 	s.action = stepSession
@@ -266,7 +267,7 @@ func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	}
 	if closing.Actor != "" {
 		s.request = &EscalateSignal{ToTier: s.tier, Guidance: closing.Guidance}
-		// That person has read what refused the step, and passes just that.
+		// That person has read why the step was refused, and skips only the rule that refused it.
 		s.passesCooldown = s.passesCooldown || gate.Rule == escalation.RuleCooldown
 		s.passesLimit = s.passesLimit || gate.Rule == escalation.RuleEscalationLimit
 	}
@@ -277,7 +278,7 @@ func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	return s
 }
 
-// rootMessage returns the sentence at the bottom of an activity's error.
+// rootMessage returns the innermost message of an activity's error.
 func rootMessage(err error) string {
 	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		return application.Message()

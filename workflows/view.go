@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// The search attributes by which chains are listed.
+// The search attributes of chains.
 var (
 	TierAttribute     = temporal.NewSearchAttributeKeyInt64("ClaudeOpsTier")
 	OutcomeAttribute  = temporal.NewSearchAttributeKeyKeyword("ClaudeOpsOutcome")
@@ -31,11 +31,11 @@ func SearchAttributes() []temporal.SearchAttributeKey {
 	}
 }
 
-// view is what people see of a workflow while it runs: the answer to queries, the search attributes and, in the Web UI,
-// the current details.
+// view is the state of a running workflow that people see: the answer to queries, the search attributes and, in the Web
+// UI, the current details.
 type view struct {
 	chain escalation.Chain
-	// published are the search attributes, by name, as this run published them last.
+	// published maps the name of a search attribute to the value that this run published last.
 	published map[string]string
 }
 
@@ -45,7 +45,7 @@ func newView(chain escalation.Chain) *view {
 
 func (v *view) query() (escalation.Chain, error) { return v.chain, nil }
 
-// show updates the current details. They belong to one run: a new one begins without any.
+// show updates the current details. They belong to one run, so a new run begins without details.
 func (v *view) show(ctx workflow.Context) {
 	shown := details(v.chain)
 	if gate := v.chain.OpenGate(); gate != nil {
@@ -87,11 +87,11 @@ func (v *view) publish(ctx workflow.Context) error {
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
 }
 
-// maxListedBytes keeps the services below Temporal's limit for one search attribute, 2 KB as JSON. Beyond it the server ends
-// the workflow.
+// maxListedBytes keeps the services below Temporal's limit for one search attribute, 2 KB as JSON. The server ends a
+// workflow that exceeds it.
 const maxListedBytes = 1_900
 
-// listed returns as many of the services as fit into a search attribute.
+// listed returns the first services, as many as fit into a search attribute.
 func listed(services []string) []string {
 	size := len("[]")
 	for i, service := range services {
@@ -149,9 +149,10 @@ func roundedDuration(milliseconds int64) time.Duration {
 }
 
 const (
-	// maxMessage bounds an event's message, in characters. An agent's words are in full in the session's record.
+	// maxMessage bounds an event's message, in characters. The session's record keeps the agent's full text.
 	maxMessage = 500
-	// maxGateMessage bounds the message of the opening and the closing of a gate. A person's words are recorded nowhere else.
+	// maxGateMessage bounds the messages for the opening and the closing of a gate, in characters. It is longer, because a
+	// person's text is recorded nowhere else.
 	maxGateMessage = escalation.MaxGuidance + 1_000
 )
 
@@ -169,7 +170,7 @@ func summarize(session escalation.Session) string {
 	return fmt.Sprintf("%s, %s, %s", session.Tier, session.Model, contextOf(session))
 }
 
-// contextOf returns how a session gets its context and, if it is not for its tier's work, its purpose.
+// contextOf returns how a session gets its context. It adds the purpose, unless that is the ordinary work of the tier.
 func contextOf(session escalation.Session) string {
 	if session.Purpose == escalation.PurposeTier {
 		return string(session.Continuity)

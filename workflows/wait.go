@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// wait waits until a step that was refused may be taken, or looks again when that is due. It returns the step that follows:
-// one that looks again with Tier 1, what a person has asked for meanwhile, another wait, a gate, or the end of the chain.
+// wait waits until a refused step may run, or until its next check is due. It returns the step that follows: a recheck
+// by Tier 1, the step that a person has requested meanwhile, another wait, a gate, or the end of the chain.
 func (c *chainRun) wait(ctx workflow.Context, s step) (step, error) {
 	if c.log.chain.Wait == nil {
 		c.beginWait(ctx, s.decision)
@@ -53,8 +53,8 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 	c.parent.detach(ctx)
 }
 
-// sleep waits until the time of the step's decision, or until a person asks for a tier. Other chains may repair the services
-// meanwhile.
+// sleep waits until the time of the step's decision, or until a person requests a tier. It releases the services, so
+// that other chains may repair them meanwhile.
 func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 	now, decision := workflow.Now(ctx), s.decision
 	c.log.chain.Wait = &escalation.Wait{Rule: decision.Rule, Reason: decision.Reason, Since: now, Until: decision.Until}

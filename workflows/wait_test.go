@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// coolingUntil are the facts of a time in which nothing may be restarted until then.
+// coolingUntil returns facts that forbid restarts and redeployments until the given time.
 func coolingUntil(until func() time.Time) func(escalation.AdmissionRequest, time.Time) escalation.AdmissionFacts {
 	return func(request escalation.AdmissionRequest, now time.Time) escalation.AdmissionFacts {
 		use := escalation.Use{Free: !now.Before(until()), FreeAt: until()}
@@ -24,14 +24,14 @@ func coolingUntil(until func() time.Time) func(escalation.AdmissionRequest, time
 	}
 }
 
-// patient lets chains wait for a day.
+// patient lets chains wait for at most a day.
 func patient(w *world) *world {
 	w.policy.Cooldowns.MaxWait = escalation.Duration(24 * time.Hour)
 	return w
 }
 
-// TestChainWaitsForTheCooldown waits the 24 hours of a redeployment's cooldown on the test
-// environment's clock, looks again cheaply, and only then pays for the better model.
+// TestChainWaitsForTheCooldown waits for the 24-hour cooldown of a redeployment, on the test environment's clock. The
+// chain then rechecks at low cost, and only then runs the more expensive model.
 func TestChainWaitsForTheCooldown(t *testing.T) {
 	t.Parallel()
 	recheck := func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
@@ -79,7 +79,8 @@ func TestChainThatIsWellAfterTheWait(t *testing.T) {
 	require.Len(t, result.Sessions, 2, "the better model is not paid for")
 }
 
-// TestChainKeepsTheTierThatWaited lets the observer forget which tier was asked for.
+// TestChainKeepsTheTierThatWaited checks that a chain runs the tier that waited even if the recheck does not recommend
+// it.
 func TestChainKeepsTheTierThatWaited(t *testing.T) {
 	t.Parallel()
 	asks := func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
@@ -156,7 +157,7 @@ func TestChainThatCannotWaitAsksForAPerson(t *testing.T) {
 	}
 }
 
-// TestChainThatMayNotEvenBegin has no session at all.
+// TestChainThatMayNotEvenBegin refuses the first session. The chain ends without any session.
 func TestChainThatMayNotEvenBegin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,8 +173,8 @@ func TestChainThatMayNotEvenBegin(t *testing.T) {
 	require.Equal(t, result.Events, w.events)
 }
 
-// TestChainWaitsForAnotherChain finds its service in the hands of another chain, and asks
-// again until that has ended.
+// TestChainWaitsForAnotherChain locks the service by another chain. The chain tries again until the other one has
+// ended.
 func TestChainWaitsForAnotherChain(t *testing.T) {
 	t.Parallel()
 	w := patient(newWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictHealthy, 0.02)))
@@ -207,7 +208,8 @@ func TestChainCancelledWhileItWaits(t *testing.T) {
 	require.Equal(t, chain.Events, w.events)
 }
 
-// TestChainStartedAtATierWaitsWithoutLookingAgain has nobody who looked before.
+// TestChainStartedAtATierWaitsWithoutLookingAgain starts a chain at Tier 2, which must wait. There is no recheck after
+// the wait, because no session ran before it.
 func TestChainStartedAtATierWaitsWithoutLookingAgain(t *testing.T) {
 	t.Parallel()
 	w := patient(newWorld(t, concludes(escalation.VerdictResolved, 0.50)))
@@ -230,7 +232,7 @@ func TestChainForcedAtTheStart(t *testing.T) {
 	require.Less(t, result.Sessions[0].StartedAt.Sub(start), time.Minute)
 }
 
-// query asks the chain for itself.
+// query returns the chain from its query.
 func (w *world) query(t *testing.T) escalation.Chain {
 	t.Helper()
 	encoded, err := w.env.QueryWorkflow(workflows.ChainQuery)

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// ReportTime is the time that an interrupted session needs, beyond the grace of its agent, to archive its conversation and to
-// tell Temporal how it ended.
+// ReportTime is the time that an interrupted session needs after the grace period of its agent. The session archives
+// its conversation and reports its end to Temporal in this time.
 const ReportTime = 10 * time.Second
 
 // Runner runs sessions with the claude CLI.
@@ -31,14 +31,14 @@ type Runner struct {
 	guards        *guards
 	mask          *redact.Redactor
 	logger        *slog.Logger
-	// draining ends when interrupt is called: then the agents that still run are ended.
+	// draining is cancelled by interrupt. That cancels every running agent and every agent started afterwards.
 	draining  context.Context
 	interrupt context.CancelFunc
 }
 
 var _ activities.Agent = (*Runner)(nil)
 
-// New returns a Runner. Close releases what it holds.
+// New returns a Runner. The caller must close it.
 func New(ctx context.Context, options Options) (*Runner, error) {
 	keys, err := openKeys(ctx, options.CLI, ClaudeOptions(options.Config.Claude, options.Environ), options.Logger)
 	if err != nil {
@@ -63,10 +63,11 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 	}, nil
 }
 
-// Interrupt ends the agents that run, and every one that is started after it. Run then returns activities.ErrDraining.
+// Interrupt ends all running agents, and every agent that is started afterwards. Run then returns
+// activities.ErrDraining.
 func (r *Runner) Interrupt() { r.interrupt() }
 
-// Close interrupts agents that still run, revokes their keys, and answers no call of theirs any more.
+// Close interrupts the running agents and revokes their keys. After that the guard answers no more calls.
 func (r *Runner) Close() error {
 	r.interrupt()
 	return errors.Join(r.guards.close(), r.keys.close())
@@ -80,7 +81,8 @@ func (r *Runner) Run(
 	defer cancel(nil)
 	unhook := context.AfterFunc(r.draining, func() { cancel(activities.ErrDraining) })
 	defer unhook()
-	// Processes of an earlier attempt may have outlived their worker. Two agents must never work on one conversation.
+	// End the processes of an earlier attempt. They may have outlived their worker, and two agents must never work on
+	// one conversation.
 	if _, err := claude.EndSession(order.SessionID); err != nil {
 		return notStarted(err)
 	}
@@ -117,7 +119,8 @@ func (r *Runner) Run(
 	return report, nil
 }
 
-// HasConversation implements activities.Agent. It copies a conversation that is only in the archive to this host.
+// HasConversation implements activities.Agent. If a conversation is only in the archive, HasConversation copies it to
+// this host.
 func (r *Runner) HasConversation(ctx context.Context, directory, sessionID string) (bool, error) {
 	run, err := r.inDirectory(activities.AgentRun{Directory: directory})
 	if err != nil {
@@ -133,8 +136,8 @@ func (r *Runner) HasConversation(ctx context.Context, directory, sessionID strin
 	return r.cli.HasTranscript(run.Directory, sessionID)
 }
 
-// start runs the CLI for a session whose conversation is open, and cleans up. If the guard was not asked about a call, the
-// session has failed.
+// start runs the CLI for a session whose conversation is open, and cleans up afterwards. If the CLI made calls without
+// asking the guard, the session's status is failed.
 func (r *Runner) start(
 	ctx context.Context, run activities.AgentRun, end func(), observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
@@ -148,7 +151,7 @@ func (r *Runner) start(
 	if err == nil {
 		result, err = r.cli.Run(ctx, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })
 	}
-	count := key.end() // first of all: processes that the agent has left behind can no longer ask the model
+	count := key.end() // first, so that processes left behind by the agent can no longer call the model
 	unguarded := watch.close(ctx, result.Made, endedByItself(err))
 	end()
 	free()
@@ -165,8 +168,9 @@ func (r *Runner) start(
 	return report, explained(err, count)
 }
 
-// inDirectory returns run with the directory that it works in. A chain names the directory, but the configuration of this
-// host decides whether agents may work there: another worker may allow what this one does not.
+// inDirectory returns run with its working directory filled in. A chain may name the directory, but this host's
+// configuration decides whether agents may work there. A refusal is an error, because another worker may allow the
+// directory.
 func (r *Runner) inDirectory(run activities.AgentRun) (activities.AgentRun, error) {
 	if run.Directory == "" {
 		run.Directory = r.settings.WorkDir
@@ -176,10 +180,10 @@ func (r *Runner) inDirectory(run activities.AgentRun) (activities.AgentRun, erro
 	return run, nil
 }
 
-// openConversation restores the conversation that the run starts from, and reports whether there is one. It archives the
-// conversation that the run writes until end is called.
+// openConversation restores the conversation that the run resumes, and reports whether it found one. From then on it
+// archives the conversation that the run writes, until end is called.
 //
-// A conversation that is not found is no error, because the CLI looks in more places.
+// A conversation that is not found is not an error, because the CLI looks in more places.
 func (r *Runner) openConversation(ctx context.Context, run activities.AgentRun) (found bool, end func(), err error) {
 	own, err := r.conversations.copyOf(run.Directory, run.SessionID)
 	if err != nil {
@@ -194,7 +198,7 @@ func (r *Runner) openConversation(ctx context.Context, run activities.AgentRun) 
 	if run.Resume != "" {
 		found, err = r.conversations.restore(ctx, run.Resume, origin)
 	}
-	if err != nil && ctx.Err() == nil { // else the run ends before it begins, with the right status
+	if err != nil && ctx.Err() == nil { // if ctx has ended, start returns the right status at once
 		return false, nil, err
 	}
 	endSaving := r.conversations.keep(ctx, run.SessionID, own)
@@ -207,8 +211,8 @@ func (r *Runner) openConversation(ctx context.Context, run activities.AgentRun) 
 	}, nil
 }
 
-// openWorkspace sets up the workspace of a session; nil if that cannot be done, for example in a working directory that is
-// read-only. An agent can look and repair without one.
+// openWorkspace sets up the workspace of a session. It returns nil if that fails, for example in a read-only working
+// directory, because an agent can look and repair without a workspace.
 func (r *Runner) openWorkspace(run activities.AgentRun) *workspace {
 	var opened *workspace
 	err := r.cli.AsUser(func() (err error) {
@@ -222,7 +226,7 @@ func (r *Runner) openWorkspace(run activities.AgentRun) *workspace {
 	return opened
 }
 
-// closeWorkspace returns the file that the agent was asked to leave, with its secrets masked, and removes the workspace.
+// closeWorkspace returns the file that the agent was asked to leave, with secrets masked, and removes the workspace.
 func (r *Runner) closeWorkspace(opened *workspace, run activities.AgentRun) (left activities.LeftFile) {
 	if opened == nil {
 		left.Problem = "there was no directory to leave it in"
@@ -241,8 +245,8 @@ func (r *Runner) closeWorkspace(opened *workspace, run activities.AgentRun) (lef
 	return left
 }
 
-// confine adds a sandbox to the invocation, or returns why the session gets none. It also gives the session a directory
-// for temporary files, which free removes.
+// confine adds a sandbox to the invocation. If the session gets no sandbox, without says why. confine also creates a
+// directory for temporary files, which free removes.
 func (r *Runner) confine(
 	invocation *claude.Invocation, run activities.AgentRun, opened *workspace,
 ) (without string, free func()) {
@@ -270,9 +274,10 @@ func (r *Runner) confine(
 	}
 }
 
-// invocation translates a run for the driver.
+// invocation converts a run to the input of the claude driver.
 func (r *Runner) invocation(run activities.AgentRun, opened *workspace) claude.Invocation {
-	// With the driver's own variable, programs that the agent starts can tell to which chain and session they belong.
+	// These variables tell the agent's programs to which chain and tier they belong. The driver adds one with the
+	// session's id.
 	env := map[string]string{
 		"CLAUDEOPS_CHAIN_ID": run.ChainID,
 		"CLAUDEOPS_TIER":     fmt.Sprint(int(run.Tier)),

@@ -14,29 +14,29 @@ import (
 	"github.com/claudeops/claudeops/internal/hook"
 )
 
-// errUnguarded is the error of a session that made calls on which the guard did not decide.
+// errUnguarded is the error of a session whose CLI did not ask the guard about the calls.
 var errUnguarded = errors.New("the guard was not asked about the agent's calls")
 
-// callAudit records the decisions on the calls of a session, and compares them with the calls that were made.
+// callAudit records the decisions on the calls of a session. It compares them with the calls that the CLI made.
 type callAudit struct {
 	records Records
 	logger  *slog.Logger
 	chainID string
-	// executable is the program that asks.
+	// executable is the program that the CLI starts to ask the guard.
 	executable string
 
 	mutex sync.Mutex
-	// pending are not in the records yet.
+	// pending holds the decisions that are not in the records yet.
 	pending []escalation.CallDecision
-	// known are the calls that were decided on.
+	// known holds the ids of the calls that the guard has decided.
 	known map[string]bool
 }
 
-// auditLimit bounds the time that an agent waits until its call is recorded. If the records are away, the call is recorded together
-// with a later one.
+// auditLimit limits the time that an agent waits until its call is recorded. If the records are unavailable, the
+// decision is recorded together with a later one.
 const auditLimit = 5 * time.Second
 
-// record records a decision, before the agent is answered.
+// record records a decision before the agent gets the answer.
 func (a *callAudit) record(entry hook.Entry) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -53,14 +53,14 @@ func (a *callAudit) record(entry hook.Entry) {
 	a.write(ctx)
 }
 
-// flush writes what is not in the records yet.
+// flush writes the pending decisions to the records.
 func (a *callAudit) flush(ctx context.Context) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.write(ctx)
 }
 
-// write writes pending decisions; the caller holds the mutex.
+// write writes the pending decisions to the records. If that fails, they stay pending. The caller must hold the mutex.
 func (a *callAudit) write(ctx context.Context) {
 	if len(a.pending) == 0 {
 		return
@@ -73,7 +73,9 @@ func (a *callAudit) write(ctx context.Context) {
 	a.pending = nil
 }
 
-// check compares the calls that the CLI reports with those that the guard was asked about.
+// check compares the calls that the CLI reports with the calls that the guard has decided. It returns errUnguarded if
+// the CLI made a call without asking. It also returns errUnguarded if the CLI ended by itself, the guard was never
+// asked, and calls were refused.
 func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -84,7 +86,7 @@ func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 		case !call.Failed:
 			return fmt.Errorf("%w: the CLI made its call %s of %s on its own; do not trust this version, and look at what the session did",
 				errUnguarded, call.ID, call.Tool)
-		default: // refused by the CLI itself, for a wrong input for example
+		default: // refused by the CLI itself, for example because of a wrong input
 			refused++
 		}
 	}
@@ -95,5 +97,5 @@ func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 	return nil
 }
 
-// unasked lists the tools that have no effect outside of the conversation.
+// unasked lists the tools for which the CLI need not ask the guard. They have no effect outside of the conversation.
 var unasked = []string{"StructuredOutput", "TodoWrite"}

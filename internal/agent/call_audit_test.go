@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/hook"
 )
 
-// shelf keeps decisions, unless it is away.
+// shelf is a Records that keeps decisions in memory. While away is true, it fails.
 type shelf struct {
 	Records
 

@@ -12,17 +12,18 @@ import (
 )
 
 const (
-	// saveInterval is the time between two saves. What a conversation got since the last one is lost with its host.
+	// saveInterval is the time between two saves. If the host is lost, what the conversation got since the last save is
+	// lost too.
 	saveInterval = 15 * time.Second
-	// restoreLimit bounds the download of a transcript: some ten megabytes over a slow line.
+	// restoreLimit limits the download of a transcript. It is enough for about ten megabytes over a slow line.
 	restoreLimit = 2 * time.Minute
-	// lastSaveLimit bounds the save at the end of a run. The tier's result waits for it.
+	// lastSaveLimit limits the save at the end of a run. The tier's result is reported after this save.
 	lastSaveLimit = 30 * time.Second
-	// drainSaveLimit takes its place when the worker stops. It is a part of ReportTime.
+	// drainSaveLimit replaces lastSaveLimit when the worker stops. It must fit into ReportTime.
 	drainSaveLimit = ReportTime / 2
 )
 
-// conversations restores the transcripts that runs resume, and archives those that they write.
+// conversations restores the transcripts that runs resume, and archives the transcripts that runs write.
 type conversations struct {
 	cli     *claude.CLI
 	archive *transcripts.Archive
@@ -43,8 +44,9 @@ func (c conversations) copyOf(directory, sessionID string) (*transcripts.Copy, e
 	return local, nil
 }
 
-// restore copies the transcript from the archive if this host has none or an older one, and reports whether there is any.
-// An error means that the archive cannot be read now.
+// restore copies the transcript from the archive if this host has no copy or an older one. It reports whether this host
+// has a usable copy then. An archived transcript that is missing or damaged is not an error; damage is logged. An error
+// means that the archive cannot be read now.
 func (c conversations) restore(ctx context.Context, sessionID string, local *transcripts.Copy) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, restoreLimit)
 	defer cancel()
@@ -71,8 +73,8 @@ func (c conversations) restore(ctx context.Context, sessionID string, local *tra
 	return true, nil
 }
 
-// keep archives the conversation that a run writes, every saveInterval until end is called, and then once more. A save that
-// fails is logged and does not end the run.
+// keep archives the conversation that a run writes every saveInterval, and once more when end is called. limit applies
+// to that last save. A failed save is logged and does not end the run.
 func (c conversations) keep(ctx context.Context, sessionID string, local *transcripts.Copy) (end func(limit time.Duration)) {
 	failed := func(err error) {
 		c.logger.Warn("the conversation could not be archived", "session_id", sessionID, "error", err)

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/transcripts"
 )
 
-// TestConversationsOfAnotherUser restores a conversation as the agents' user, and follows no link that an agent
-// has put in its place.
+// TestConversationsOfAnotherUser checks that a conversation is restored with the rights of the agents' user. It also
+// checks that a link is not followed if an agent has put it at the path of the conversation.
 func TestConversationsOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -9,16 +9,17 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 )
 
-// The CLI's figure and the proxy's count may differ by so much before the worker warns: the share covers calls that were
-// broken off and repeated, the amount keeps cheap sessions quiet.
+// The worker warns if the difference between the CLI's cost and the proxy's count exceeds both tolerances.
+// costTolerance is a share of the higher figure, and covers calls that were broken off and repeated. costToleranceUSD
+// avoids warnings about cheap sessions.
 const (
 	costTolerance    = 0.05
 	costToleranceUSD = 0.01
 )
 
-// settleCost puts the proxy's count into a report that lacks the CLI's own figure. Otherwise it takes the higher of the
-// two, because the CLI leaves out calls of its commands, and some versions leave out a last call. The CLI's figure always
-// counts where the prices of its version were not measured.
+// settleCost sets the cost of a report. If the CLI reported no cost of its own, it takes the proxy's count. Otherwise
+// it takes the higher of the two. The CLI leaves out calls made by its commands, and some versions leave out a last
+// call. If the prices of the CLI's version were not measured, the CLI's own cost always counts.
 func (r *Runner) settleCost(report *activities.AgentReport, run activities.AgentRun, count apiproxy.Count) {
 	if count.Calls == 0 && count.Partial == 0 {
 		return
@@ -38,7 +39,7 @@ func (r *Runner) settleCost(report *activities.AgentReport, run activities.Agent
 	}
 }
 
-// explained returns the failure of a run with what only the proxy knows: that the budget is used up, or why the API cannot
+// explained adds what only the proxy knows to the failure of a run: that the budget is used up, or why the API cannot
 // be reached.
 func explained(err error, count apiproxy.Count) error {
 	failure, ok := errors.AsType[*claude.Error](err)

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// locatedAs returns a CLI that calls itself version.
+// locatedAs returns a simulated CLI that reports version as its own.
 func locatedAs(t *testing.T, version string) *claude.CLI {
 	t.Helper()
 	scenario := claudesim.Play(claudesim.Always(claudesim.Say("hi")))
@@ -35,7 +35,7 @@ func TestSettleCost(t *testing.T) {
 		estimated bool
 		count     apiproxy.Count
 		want      float64
-		// unsure is the record's mark of an estimate.
+		// unsure is the expected CostEstimated, and warned says that a warning is expected.
 		unsure, warned bool
 	}{
 		"nothing was counted":              {cli: tested, reported: 0.2, estimated: true, want: 0.2, unsure: true},

@@ -1,12 +1,13 @@
-// Package agent runs the session of a tier: it translates between the words of the domain and those of the claude driver,
-// and gives each session what it works with.
+// Package agent runs the session of a tier. It converts between the types of the domain and the types of the claude driver.
+// Each session has several helpers:
 //
-//	Runner         starts, watches and reports a session      agent.go, report.go
-//	workspace      the files that it gets and leaves          workspace.go
-//	conversations  restores and archives its transcript       conversations.go
-//	keys           its key for the model's API, and its cost  keys.go, upstream.go, cost.go
-//	sandboxes      what the kernel keeps it from              sandbox.go, probe.go
-//	guards         decide on its calls and record them        guards.go, call_audit.go
+//	Runner         starts, watches and reports a session         agent.go, report.go
+//	workspace      exchanges files with the agent                workspace.go
+//	conversations  restores and archives the transcript          conversations.go
+//	keys           issues a key for the model's API, and counts  keys.go, upstream.go, cost.go
+//	               the cost
+//	sandboxes      restricts the agent by the kernel             sandbox.go, probe.go
+//	guards         decides on the calls and records them         guards.go, call_audit.go
 //
-// The package knows no chains. Activities start sessions through activities.Agent, which Runner implements.
+// The package does not depend on chains. Activities start sessions through activities.Agent, which Runner implements.
 package agent

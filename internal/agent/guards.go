@@ -17,30 +17,31 @@ import (
 	"github.com/claudeops/claudeops/internal/hook"
 )
 
-// guards have the CLI ask before every call of an agent, and answer by the policy.
+// guards makes the CLI ask before every call of an agent, and answers according to the policy.
 type guards struct {
 	policy *guard.Policy
-	// place returns where the calls of a session take place.
+	// place is Options.Place.
 	place func(directory string, variables map[string]string, asked []string) (guard.Place, error)
-	// executable is this program, which the CLI starts to ask.
+	// executable is this program. The CLI starts it to ask about a call.
 	executable string
-	// sockets is the directory in which sessions have their sockets.
+	// sockets is the directory with the sockets of all sessions.
 	sockets string
 	records Records
 	logger  *slog.Logger
 }
 
-// Records keeps the decisions on calls, and counts repairs.
+// Records stores the decisions on calls, and counts repairs in the ledger.
 type Records interface {
 	// AppendDecisions records decisions on calls, with their secrets masked.
 	AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error
-	// Charge enters what a call does into the ledger, or returns why the call is refused.
+	// Charge adds the actions of a call to the ledger, or returns why the call is refused.
 	Charge(ctx context.Context, charge escalation.Charge) (*escalation.ChargeRefusal, error)
-	// ReturnCharge takes back the charge of a call that was not made.
+	// ReturnCharge removes the charge of a call that was not made.
 	ReturnCharge(ctx context.Context, sessionID, call string) error
 }
 
-// newGuards makes the directory of the sockets, which close removes.
+// newGuards returns guards with a new directory for the sockets, which close removes. It fails if the agents' user
+// cannot run the executable.
 func newGuards(options Options) (*guards, error) {
 	executable := options.Executable
 	if executable == "" {
@@ -55,7 +56,7 @@ func newGuards(options Options) (*guards, error) {
 				"%w; put it where every user may run it, such as /usr/local/bin", config.Prefix, account.Name, err)
 		}
 	}
-	// A path below the state directory would be too long for a socket.
+	// A path below the state directory could be too long for a socket.
 	sockets, err := os.MkdirTemp("", "claudeops-guard-")
 	if err != nil {
 		return nil, fmt.Errorf("make the directory of the guard's sockets: %w", err)
@@ -75,14 +76,15 @@ func passThrough(dir string) error { return os.Chmod(dir, 0o711) } //nolint:gose
 // close removes the directory of the sockets.
 func (g *guards) close() error { return os.RemoveAll(g.sockets) }
 
-// watch answers the questions of one session.
+// watch answers the CLI's questions about the calls of one session.
 type watch struct {
 	post   *hook.Post
 	audit  *callAudit
 	logger *slog.Logger
 }
 
-// open starts to answer for a session, and has its invocation ask. asked are files that the agent is to write.
+// open starts to answer questions about the calls of a session, and changes invocation so that the CLI asks them. asked
+// lists the files that the agent is asked to write.
 func (g *guards) open(run activities.AgentRun, invocation *claude.Invocation, asked []string) (*watch, error) {
 	place, err := g.place(run.Directory, invocation.Env, asked)
 	if err != nil {
@@ -103,7 +105,7 @@ func (g *guards) open(run activities.AgentRun, invocation *claude.Invocation, as
 	return &watch{post, audit, g.logger}, nil
 }
 
-// tierOf returns the tier whose permissions a run has: in a dry run those of Tier 1.
+// tierOf returns the tier whose permissions a run has. A dry run has those of Tier 1.
 func tierOf(run activities.AgentRun) escalation.Tier {
 	if run.DryRun {
 		return escalation.TierObserve
@@ -111,11 +113,12 @@ func tierOf(run activities.AgentRun) escalation.Tier {
 	return run.Tier
 }
 
-// settleLimit bounds the work of a session's guard after the session's end.
+// settleLimit limits the work of close after a session's end.
 const settleLimit = 10 * time.Second
 
-// close stops answering, and returns the charges of calls that were not made. It returns an error if the CLI made calls
-// without asking, or if no call was asked about although the CLI ended by itself.
+// close stops answering, returns the charges of calls that were not made, and writes the pending decisions. made lists
+// the calls that the CLI reports. byItself says that the CLI was not stopped. close returns the error of
+// callAudit.check.
 func (w *watch) close(ctx context.Context, made []claude.MadeCall, byItself bool) error {
 	if w == nil {
 		return nil
@@ -129,7 +132,7 @@ func (w *watch) close(ctx context.Context, made []claude.MadeCall, byItself bool
 	return w.audit.check(made, byItself)
 }
 
-// charges enters the repairs of one run into the records.
+// charges implements the ledger of one run. It charges the repairs of the run in the records.
 type charges struct {
 	records Records
 	run     activities.AgentRun
@@ -149,7 +152,7 @@ func (c charges) Charge(ctx context.Context, call string, actions []guard.Action
 	return refused.Reason(), nil
 }
 
-// actionsOf translates the actions that the guard found in a call.
+// actionsOf converts the actions that the guard found in a call.
 func actionsOf(found []guard.Action) []escalation.CallAction {
 	var actions []escalation.CallAction
 	for _, action := range found {

@@ -9,14 +9,14 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 )
 
-// keys gives each session a key of its own for the model's API, in place of the worker's credentials.
+// keys gives each session its own key for the model's API. So the agent does not get the worker's credentials.
 type keys struct {
 	cli *claude.CLI
-	// proxy is nil where the CLI has to hold the credentials itself: those of a login, or of a cloud.
+	// proxy is nil if the CLI must hold the credentials itself, because they belong to a login or to a cloud.
 	proxy *apiproxy.Proxy
 }
 
-// openKeys starts the proxy that takes the keys, unless agents hold the credentials themselves.
+// openKeys starts the proxy that accepts the sessions' keys. It starts none if agents hold the credentials themselves.
 func openKeys(ctx context.Context, cli *claude.CLI, options claude.Options, logger *slog.Logger) (keys, error) {
 	upstream, found, err := APIUpstream(options)
 	if err != nil || !found {
@@ -27,14 +27,14 @@ func openKeys(ctx context.Context, cli *claude.CLI, options claude.Options, logg
 	return keys{cli: cli, proxy: proxy}, err
 }
 
-// sessionKey is the key of a session; the zero value is none.
+// sessionKey is the key of a session. The zero value means that the session has no key.
 type sessionKey struct {
 	*apiproxy.Lease
 
 	url string
 }
 
-// open returns a key for a run, or none where agents hold the credentials themselves.
+// open returns a key for a run. It returns the zero value if agents hold the credentials themselves.
 func (k keys) open(run activities.AgentRun) sessionKey {
 	if k.proxy == nil {
 		return sessionKey{}
@@ -47,7 +47,7 @@ func (k keys) open(run activities.AgentRun) sessionKey {
 	})}
 }
 
-// price returns what a call costs, in US dollars.
+// price returns the price of one call of the model's API, in US dollars.
 func (k keys) price(model string, used apiproxy.Usage) float64 {
 	return k.cli.Price(model, claude.CallUsage{
 		Tokens: claude.Tokens{
@@ -66,7 +66,7 @@ func (k keys) close() error {
 	return k.proxy.Close()
 }
 
-// endpoint returns where the CLI finds the API, and with which key; nil without a key.
+// endpoint returns the API's address for the CLI and the session's key. It returns nil if the session has no key.
 func (s sessionKey) endpoint() *claude.Endpoint {
 	if s.Lease == nil {
 		return nil
@@ -74,7 +74,7 @@ func (s sessionKey) endpoint() *claude.Endpoint {
 	return &claude.Endpoint{URL: s.url, Key: s.Key()}
 }
 
-// count returns what the session has used so far.
+// count returns the calls, tokens and costs of the session so far.
 func (s sessionKey) count() apiproxy.Count {
 	if s.Lease == nil {
 		return apiproxy.Count{}
@@ -82,7 +82,7 @@ func (s sessionKey) count() apiproxy.Count {
 	return s.Count()
 }
 
-// end revokes the key, and returns what the session has used.
+// end revokes the key, and returns the count of the whole session.
 func (s sessionKey) end() apiproxy.Count {
 	if s.Lease == nil {
 		return apiproxy.Count{}

@@ -14,20 +14,20 @@ import (
 // Options configure a Runner.
 type Options struct {
 	Config config.Config
-	// Environ is the environment ("NAME=value") from which agents get what they are allowed to have.
+	// Environ is an environment ("NAME=value"). Agents get the variables in it that they are allowed to have.
 	Environ []string
 	// CLI starts claude.
 	CLI *claude.CLI
 	// Policy decides on the calls of agents, and on their sandboxes.
 	Policy *guard.Policy
-	// Place returns where the calls of a session take place: the directory in which it works, the variables that it gets
-	// for itself alone, and the files that it is asked to write.
+	// Place describes to the guard where the calls of a session run. directory is the session's working directory,
+	// variables are set for this session only, and asked lists the files that the agent is asked to write.
 	Place func(directory string, variables map[string]string, asked []string) (guard.Place, error)
 	// Archive holds the transcripts of all conversations.
 	Archive *transcripts.Archive
 	Records Records
-	// Executable is the program that CLIs start to ask whether a call may be made: one with package agentshell in it.
-	// Empty is this process's own.
+	// Executable is the program that the CLI starts to ask whether a call is allowed. It must contain package
+	// agentshell. If it is empty, this process's own executable is used.
 	Executable string
 	// Mask masks secrets in the files that agents leave.
 	Mask   *redact.Redactor
@@ -47,13 +47,13 @@ func ClaudeOptions(settings config.Claude, environ []string) claude.Options {
 	}
 	if account := settings.Account; account != nil {
 		options.User = &claude.User{Name: account.Name, UID: account.UID, GID: account.GID, Groups: account.Groups}
-		options.SpoolDir = os.TempDir() // not where links of agents could lead it elsewhere
+		options.SpoolDir = os.TempDir() // not ConfigDir, because links made by agents could redirect the output
 	}
 	if settings.Login {
-		options.ConfigDir = "" // the driver then leaves the CLI where the environment leads it
+		options.ConfigDir = "" // the CLI then uses the directory that the environment names
 	}
 	if settings.APIRetries == 0 {
-		options.MaxRetries = -1 // zero is the driver's default
+		options.MaxRetries = -1 // 0 would select the driver's default
 	}
 	return options
 }

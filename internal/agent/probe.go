@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// ProbeSandbox starts a process in the sandbox of each tier that has one, and describes what the kernel can keep agents
-// from on this host. It fails if the configuration requires more.
+// ProbeSandbox starts a process in the sandbox of each tier that has one. It describes the restrictions that the kernel
+// can enforce on this host. It fails if the configuration requires more than the kernel can do.
 func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (string, error) {
 	policy, err := cfg.Guard.LoadPolicy()
 	if err != nil {
@@ -36,7 +36,8 @@ func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (str
 	return strings.Join(said, "; "), nil
 }
 
-// CheckUser returns why agents cannot run as the configured user, or cannot read their directories.
+// CheckUser returns an error if agents cannot run as the configured user, or if that user cannot read their
+// directories.
 func CheckUser(ctx context.Context, cfg config.Config, environ []string) error {
 	account := cfg.Claude.Account
 	if account == nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// notStarted returns the report and the error of a run whose CLI was not started. Another attempt may do better.
+// notStarted returns the report and the error of a run whose CLI was not started. Another attempt may succeed.
 func notStarted(err error) (activities.AgentReport, error) {
 	return activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed, Error: err.Error()}}, err
 }
 
-// report translates the result of a run, and warns of processes that it has left behind.
+// report converts the result of a run and sets its cost. It warns if the agent has left processes behind.
 func (r *Runner) report(run activities.AgentRun, result claude.Result, count apiproxy.Count) activities.AgentReport {
 	report := reportOf(result)
 	r.settleCost(&report, run, count)
@@ -27,7 +27,7 @@ func (r *Runner) report(run activities.AgentRun, result claude.Result, count api
 	return report
 }
 
-// describeSandbox says for the records what the kernel kept an agent from.
+// describeSandbox describes the agent's sandbox for the records. If there was none, it returns the reason (without).
 func (r *Runner) describeSandbox(result claude.Result, without string) string {
 	text := cmp.Or(result.Sandbox, without)
 	if text != "" && r.settings.AgentUser != "" {
@@ -36,7 +36,7 @@ func (r *Runner) describeSandbox(result claude.Result, without string) string {
 	return text
 }
 
-// endedByItself reports whether the CLI ended because its agent had finished or used up its limits, and was not stopped.
+// endedByItself reports whether the CLI ended without being stopped: its agent had finished, or had used up its limits.
 func endedByItself(err error) bool {
 	failure, ok := errors.AsType[*claude.Error](err)
 	if !ok {
@@ -46,11 +46,12 @@ func endedByItself(err error) bool {
 	return slices.Contains(ends, failure.Kind)
 }
 
-// statusOf returns the status of a session whose CLI failed so.
+// statusOf returns the status of a session whose CLI failed with an error of this kind. resumed says whether the
+// session resumed a conversation.
 func statusOf(kind claude.ErrorKind, resumed bool) escalation.SessionStatus {
 	switch kind {
 	case claude.KindNoStructuredOutput, claude.KindSchemaNotMet:
-		// The agent has finished. The activity judges that it gave no verdict.
+		// The agent has finished without a verdict. The activity handles that.
 		return escalation.SessionCompleted
 	case claude.KindNoConversation, claude.KindPromptTooLong:
 		if resumed {
@@ -71,7 +72,7 @@ func statusOf(kind claude.ErrorKind, resumed bool) escalation.SessionStatus {
 	return escalation.SessionFailed
 }
 
-// reportOf translates what the driver tells of a run.
+// reportOf converts the driver's result to a report.
 func reportOf(result claude.Result) activities.AgentReport {
 	report := activities.AgentReport{
 		Report: escalation.Report{
@@ -94,7 +95,7 @@ func reportOf(result claude.Result) activities.AgentReport {
 	return report
 }
 
-// inFlightOf translates the calls that have no result.
+// inFlightOf converts the tool calls that have no result.
 func inFlightOf(calls []claude.ToolCall) []activities.ToolCall {
 	var all []activities.ToolCall
 	for i, call := range calls {
@@ -105,8 +106,8 @@ func inFlightOf(calls []claude.ToolCall) []activities.ToolCall {
 	return all
 }
 
-// progressOf translates the driver's progress. The cost is the proxy's count where there is one, because that includes
-// calls that the CLI does not report.
+// progressOf converts the driver's progress. It takes the cost from the proxy's count if there is one, because that
+// count includes calls that the CLI does not report.
 func progressOf(p claude.Progress, count apiproxy.Count) activities.AgentProgress {
 	progress := activities.AgentProgress{
 		PID:      p.PID,

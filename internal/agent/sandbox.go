@@ -16,17 +16,18 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// tierGrants lists what the policy of a tier grants, so that its sandbox must not deny it.
+// tierGrants holds what the policy grants to a tier. The sandbox of the tier must not deny any of it.
 type tierGrants struct {
 	// Sudo says that the agent may run programs that change the user.
 	Sudo bool
 	// Signals says that the agent may send signals to processes of the host.
 	Signals bool
-	// Readable and Writable are further paths.
+	// Readable and Writable list additional paths that the agent may read or write.
 	Readable, Writable []string
 }
 
-// grantsOf reads the grants of a tier from the policy. A hidden path is granted only if the policy names it.
+// grantsOf reads the grants of a tier from the policy. A path below a hidden directory is granted only if the policy
+// names it.
 func grantsOf(policy *guard.Policy, tier escalation.Tier, hidden []string) tierGrants {
 	limits := policy.Tiers[int(tier)]
 	grants := tierGrants{Sudo: policy.Runs(int(tier), "sudo"), Signals: limits.Anything || limits.Signals}
@@ -36,17 +37,17 @@ func grantsOf(policy *guard.Policy, tier escalation.Tier, hidden []string) tierG
 		}
 	}
 	for _, path := range limits.Write {
-		if filepath.IsAbs(path) { // the others are the agent's own directories
+		if filepath.IsAbs(path) { // a path that is not absolute is one of the agent's own directories
 			grants.Writable = append(grants.Writable, resolved(path)...)
 		}
 	}
 	return grants
 }
 
-// sandboxes makes the sandboxes of sessions.
+// sandboxes creates the sandboxes of sessions.
 type sandboxes struct {
 	choice config.Sandbox
-	// hidden lists what no tier with a sandbox may read, unless the policy names it.
+	// hidden lists the paths that no tier with a sandbox may read, unless the policy names them.
 	hidden []string
 	policy *guard.Policy
 }
@@ -55,11 +56,12 @@ func newSandboxes(cfg config.Config, policy *guard.Policy, environ []string, hid
 	return sandboxes{choice: cfg.Claude.Sandbox, hidden: append(hiddenPaths(cfg, environ), hidden...), policy: policy}
 }
 
-// of returns the sandbox of a session, or nil and why there is none.
+// of returns the sandbox of a session. If there is none, it returns nil and the reason.
 //
-// Tier 3 has none: it mounts, installs, inspects processes and writes wherever a repair needs it. Landlock can only grant,
-// so hiding just the worker's files would also deny mounts, and new files beside the hidden ones. To keep the worker's files
-// from Tier 3, set CLAUDEOPS_AGENT_USER.
+// Tier 3 has no sandbox, because its repairs may need to mount, install, inspect processes and write anywhere. A
+// sandbox that hides only the worker's files is not possible. Landlock can only grant paths, so such a sandbox would
+// also deny mounts, and new files beside the hidden ones. To protect the worker's files from Tier 3, set
+// CLAUDEOPS_AGENT_USER.
 func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sandbox, why string) {
 	if s.choice == config.SandboxOff {
 		return nil, "off"
@@ -83,8 +85,8 @@ func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sa
 	return sandbox, ""
 }
 
-// hiddenPaths lists the paths of the worker and of other users: the state with the records, the archive, the homes, and
-// the files of credentials that the environment names.
+// hiddenPaths lists the paths of the worker and of other users: the state directory and the database, the transcript
+// archive, the home directories, and the credential files that the environment names.
 func hiddenPaths(cfg config.Config, environ []string) []string {
 	hidden := []string{cfg.State.Dir, cfg.AgentsDir(), "/etc/claudeops", sharedTempDir(os.Getuid())}
 	if account := cfg.Claude.Account; account != nil {
@@ -100,7 +102,7 @@ func hiddenPaths(cfg config.Config, environ []string) []string {
 	for _, home := range homes(environ) {
 		hidden = append(hidden, home)
 		if slices.ContainsFunc(append(resolved(cfg.Claude.WorkDir), cfg.Claude.Repositories...), holds(home)) {
-			for _, name := range secretNames() { // agents work in the home itself
+			for _, name := range secretNames() { // agents work in the home or above it, so they may read it
 				hidden = append(hidden, filepath.Join(home, name))
 			}
 		}
@@ -108,11 +110,11 @@ func hiddenPaths(cfg config.Config, environ []string) []string {
 	return hidden
 }
 
-// sharedTempDir returns the directory in which the CLI keeps the output of commands, for all sessions of a user that have no
-// sandbox.
+// sharedTempDir returns the directory in which the CLI keeps the output of commands. All sessions of a user share it if
+// they have no sandbox.
 func sharedTempDir(uid int) string { return filepath.Join("/tmp", "claude-"+strconv.Itoa(uid)) }
 
-// holds returns a function that reports whether a directory is path, or path lies below it.
+// holds returns a function that reports whether path is dir or lies below it.
 func holds(path string) func(dir string) bool {
 	return func(dir string) bool {
 		relative, err := filepath.Rel(dir, path)
@@ -120,7 +122,7 @@ func holds(path string) func(dir string) bool {
 	}
 }
 
-// secretNames lists the files and directories of a home that hold keys.
+// secretNames lists the files and directories of a home directory that hold keys.
 func secretNames() []string {
 	return []string{
 		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".local", ".netrc", ".git-credentials", ".pgpass",
@@ -128,7 +130,8 @@ func secretNames() []string {
 	}
 }
 
-// credentialFiles lists the files that the variables of Temporal and of the clouds name.
+// credentialFiles lists the absolute paths in the environment variables of Temporal, of the clouds, and of systemd's
+// credentials.
 func credentialFiles(environ []string) []string {
 	var files []string
 	for _, variable := range environ {
@@ -142,10 +145,10 @@ func credentialFiles(environ []string) []string {
 	return files
 }
 
-// firstPerson is the lowest user ID of people, on all usual systems.
+// firstPerson is the lowest user id of a person on all usual systems.
 const firstPerson = 1000
 
-// homes lists the home directories of people, of root and of this process's user.
+// homes lists the home directories of all persons, of root, and of this process's user.
 func homes(environ []string) []string {
 	found := []string{"/home", "/root"}
 	for _, variable := range environ {
@@ -171,7 +174,7 @@ func homes(environ []string) []string {
 	return found
 }
 
-// resolved returns the real path of a directory; none if it does not exist.
+// resolved returns dir with symbolic links resolved, in a slice. The slice is empty if dir does not exist.
 func resolved(dir string) []string {
 	place, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -180,8 +183,9 @@ func resolved(dir string) []string {
 	return []string{place}
 }
 
-// newTempDir makes an agent's own directory for temporary files, below the system's: the CLI passes it on to commands only
-// if its path is short enough for the names of sockets. The system removes what a killed worker leaves there.
+// newTempDir creates an agent's own directory for temporary files, below the system's temporary directory. Its path
+// must be short: the CLI passes it on to commands only if the names of sockets fit. If the worker is killed, the
+// system's clean-up of temporary files removes the directory.
 func newTempDir(owner *config.Account) (dir string, err error) {
 	parent, err := filepath.EvalSymlinks(os.TempDir())
 	if err != nil {

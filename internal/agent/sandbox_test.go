@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// policyOf reads the built-in policy with more lines for Tier 1.
+// policyOf returns a small policy with more as the limits of Tier 1.
 func policyOf(t *testing.T, more string) *guard.Policy {
 	t.Helper()
 	policy, err := guard.ParsePolicy([]byte("version: 1\ntiers: {1: {" + more + "}, 2: {}, 3: {anything: true}}\n" +

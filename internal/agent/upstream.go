@@ -19,19 +19,18 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 )
 
-// Connections to the API.
+// Limits of the connections to the API.
 const (
-	connectLimit        = 30 * time.Second // as long as Go's own client waits
-	handshakeLimit      = 10 * time.Second // the same
+	connectLimit        = 30 * time.Second // as in Go's default transport
+	handshakeLimit      = 10 * time.Second // as in Go's default transport
 	idleConnections     = 8                // one for each of a handful of agents
-	idleConnectionLimit = 90 * time.Second // agents that use one ask more often
-	pingAfter           = 30 * time.Second // a connection that several agents share must not be dead for long
+	idleConnectionLimit = 90 * time.Second // an active agent sends requests more often
+	pingAfter           = 30 * time.Second // finds a dead connection soon, because several agents share one
 	pingLimit           = 15 * time.Second
 )
 
-// APIUpstream returns how the worker reaches the model's API in the place of its agents. It returns false where
-// agents hold the credentials themselves, and an error where the environment says something that the worker
-// cannot do for them.
+// APIUpstream returns the options of a proxy that calls the model's API for the agents. found is false if agents hold
+// the credentials themselves. The error says that the environment demands something that the worker cannot do for them.
 func APIUpstream(options claude.Options) (upstream apiproxy.Options, found bool, err error) {
 	access, found := claude.FindAccess(options)
 	if !found {
@@ -45,10 +44,11 @@ func APIUpstream(options claude.Options) (upstream apiproxy.Options, found bool,
 	return apiproxy.Options{Upstream: address, Header: access.Header, Transport: transport}, true, err
 }
 
-// environment is an environment ("NAME=value").
+// environment is a list of variables ("NAME=value").
 type environment []string
 
-// get returns the value of the first of names that has one.
+// get returns the value of the first variable in names that is not empty. If a variable occurs twice, the last value
+// counts.
 func (e environment) get(names ...string) string {
 	for _, name := range names {
 		for _, variable := range slices.Backward(e) {
@@ -60,7 +60,8 @@ func (e environment) get(names ...string) string {
 	return ""
 }
 
-// apiTransport reaches the API as the CLI would: through the operator's proxy, with the operator's certificates.
+// apiTransport returns a transport that reaches the API as the CLI would: through the operator's proxy, with the
+// operator's certificates.
 func apiTransport(environ environment) (http.RoundTripper, error) {
 	proxies := httpproxy.Config{
 		HTTPProxy:  environ.get("HTTP_PROXY", "http_proxy"),
@@ -82,7 +83,8 @@ func apiTransport(environ environment) (http.RoundTripper, error) {
 	}, err
 }
 
-// addAuthorities makes trust accept the certificates of file beside the system's; an empty name is none.
+// addAuthorities makes trust accept the certificates in file in addition to the system's. If file is empty, it changes
+// nothing.
 func addAuthorities(trust *tls.Config, file string) error {
 	if file == "" {
 		return nil
@@ -102,7 +104,7 @@ func addAuthorities(trust *tls.Config, file string) error {
 	return nil
 }
 
-// addIdentity makes trust show the operator's client certificate, if there is one.
+// addIdentity makes trust present the operator's client certificate, if the environment names one.
 func addIdentity(trust *tls.Config, environ environment) error {
 	certificate, key := environ.get("CLAUDE_CODE_CLIENT_CERT"), environ.get("CLAUDE_CODE_CLIENT_KEY")
 	if certificate == "" && key == "" {

@@ -19,7 +19,7 @@ func TestAPIUpstream(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for name, tc := range map[string]struct {
 		environ []string
-		host    string // "" is none
+		host    string // "" if no upstream is expected
 		problem string
 	}{
 		"a login":             {environ: []string{"HTTPS_PROXY=http://proxy"}},
@@ -46,7 +46,7 @@ func TestAPIUpstream(t *testing.T) {
 	}
 }
 
-// TestAPITransport holds that the worker reaches the API as the CLI would: with the operator's certificates, and
+// TestAPITransport checks that the worker reaches the API as the CLI would: with the operator's certificates, and
 // through the operator's proxy.
 func TestAPITransport(t *testing.T) {
 	t.Parallel()

@@ -15,12 +15,12 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// workspace is the directory in which the agent of a session gets and leaves files: one for each chain, below the agents'
-// working directory. It lasts as long as the session's process, because a chain never runs two of them at a time.
+// workspace is a directory for files that a session's agent reads or leaves. Each chain has one, below the agents'
+// working directory. It exists while the session's process runs. A chain never runs two processes at a time.
 //
-// Agents may write there, so nothing in it is trusted: no link is followed when a file is opened or removed.
+// Agents may write in a workspace, so its content is not trusted: no link is followed when a file is opened or removed.
 type workspace struct {
-	// all is the directory of all workspaces, and own is this one.
+	// all is the directory of all workspaces. own is the directory of this workspace.
 	all, own *os.Root
 	name     string
 	// path is the absolute path of own.
@@ -28,12 +28,12 @@ type workspace struct {
 }
 
 const (
-	// ignoreFile keeps a repository in which agents work clean.
+	// ignoreFile keeps the workspaces out of the git status, if agents work in a repository.
 	ignoreFile = ".gitignore"
 	ignoreAll  = "*\n"
 )
 
-// openWorkspace sets up the workspace of a chain with the file of cooldowns, and removes what an earlier process left there.
+// openWorkspace sets up the workspace of a chain with the cooldown file. It removes what an earlier process left there.
 func openWorkspace(workDir, chainID string, cooldowns []escalation.ServiceState) (w *workspace, err error) {
 	work, err := os.OpenRoot(workDir)
 	if err != nil {
@@ -52,7 +52,7 @@ func openWorkspace(workDir, chainID string, cooldowns []escalation.ServiceState)
 	return w, nil
 }
 
-// setUp removes what is in the workspace, and writes the file of cooldowns.
+// setUp empties the workspace, and writes the cooldown file.
 func (w *workspace) setUp(cooldowns []escalation.ServiceState) error {
 	if err := replaceFile(w.all, ignoreFile, []byte(ignoreAll)); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (w *workspace) setUp(cooldowns []escalation.ServiceState) error {
 	return replaceFile(w.own, activities.CooldownFile, append(state, '\n'))
 }
 
-// asked returns the files that the run asks the agent to leave there.
+// asked returns the paths of the files that the run asks the agent to leave in the workspace.
 func (w *workspace) asked(run activities.AgentRun) []string {
 	if w == nil || !run.LeavesHandoff {
 		return nil
@@ -80,8 +80,8 @@ func (w *workspace) asked(run activities.AgentRun) []string {
 	return []string{filepath.Join(w.path, activities.HandoffFile)}
 }
 
-// makeDir opens a directory of root, and makes it if need be. It removes a file or a link of that name, which only an agent
-// can have put there.
+// makeDir opens the directory name in root, and creates it if it is missing. It first removes a file or a link of that
+// name, because only an agent can have created it.
 func makeDir(root *os.Root, name string) (*os.Root, error) {
 	info, err := root.Lstat(name)
 	if err == nil && !info.IsDir() {
@@ -106,7 +106,7 @@ func makeDir(root *os.Root, name string) (*os.Root, error) {
 	return dir, nil
 }
 
-// isStill reports whether name in root is still the directory that dir has open, and no link to it.
+// isStill reports whether name in root is still the directory that dir has open, and not a link.
 func isStill(root *os.Root, name string, dir *os.Root) (bool, error) {
 	found, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +122,7 @@ func isStill(root *os.Root, name string, dir *os.Root) (bool, error) {
 	return os.SameFile(found, opened), nil
 }
 
-// replaceFile writes a file atomically, in place of whatever has its name.
+// replaceFile writes a file atomically. It replaces any file or link of the same name.
 func replaceFile(root *os.Root, name string, content []byte) error {
 	draft := name + "." + rand.Text()
 	file, err := root.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -139,9 +139,10 @@ func replaceFile(root *os.Root, name string, content []byte) error {
 	return nil
 }
 
-// take reads and removes a file that the agent may have left. It reads at most one byte beyond longest.
+// take reads and removes a file that the agent may have left. It reads at most longest+1 bytes, so that the caller can
+// see that a file is too long.
 func (w *workspace) take(name string, longest int64) activities.LeftFile {
-	// It is renamed first, so that the file that is read is the one that is removed.
+	// Rename the file first, so that the file that is removed is the file that was read.
 	taken := name + "." + rand.Text()
 	if err := w.own.Rename(name, taken); errors.Is(err, fs.ErrNotExist) {
 		return activities.LeftFile{}
@@ -155,7 +156,7 @@ func (w *workspace) take(name string, longest int64) activities.LeftFile {
 	return activities.LeftFile{Content: content}
 }
 
-// readRegular reads at most one byte beyond longest of a regular file. It follows no link and waits for no pipe.
+// readRegular reads at most longest+1 bytes of a regular file. It does not follow a link or wait for a pipe.
 func readRegular(root *os.Root, name string, longest int64) (content []byte, err error) {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -176,10 +177,10 @@ func readRegular(root *os.Root, name string, longest int64) (content []byte, err
 	if !os.SameFile(info, opened) {
 		return nil, errors.New("it was replaced while it was opened")
 	}
-	return io.ReadAll(io.LimitReader(file, longest+1)) // never nil: empty is not absent
+	return io.ReadAll(io.LimitReader(file, longest+1)) // never nil, so that an empty file differs from a missing one
 }
 
-// close removes the workspace, unless another process of the chain has set up its own in the meantime.
+// close removes the workspace, unless another process of the chain has replaced it in the meantime.
 func (w *workspace) close() error {
 	var err error
 	if w.own != nil {

@@ -30,7 +30,7 @@ func mustOpenWorkspace(t *testing.T, workDir, chainID string, cooldowns ...escal
 	return w
 }
 
-// outside is a directory that no workspace may reach, with a file in it.
+// outside creates a directory that no workspace may reach, with a file in it.
 func outside(t *testing.T) (dir, file string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -185,7 +185,8 @@ func TestWorkspaceTakes(t *testing.T) {
 	}
 }
 
-// What agents plant where a workspace is to be must lead nowhere.
+// TestWorkspaceFollowsNoLink plants links and files at the paths of a workspace, as an agent could. No file outside may
+// be changed.
 func TestWorkspaceFollowsNoLink(t *testing.T) {
 	t.Parallel()
 	chains, own := activities.ChainsDir, filepath.Join(activities.ChainsDir, activities.ChainDirName("chain-1"))
@@ -235,7 +236,7 @@ func TestWorkspaceFollowsNoLink(t *testing.T) {
 				require.NoError(t, err)
 				require.Zero(t, info.Mode()&os.ModeSymlink, path)
 			}
-			// And once more, while the agent works.
+			// Replace the workspace by a link while the agent works.
 			require.NoError(t, os.Rename(w.path, w.path+"-moved"))
 			require.NoError(t, os.Symlink(dir, w.path))
 			require.Nil(t, w.take("precious", 10).Content)
@@ -246,7 +247,8 @@ func TestWorkspaceFollowsNoLink(t *testing.T) {
 	}
 }
 
-// A worker that is slow to notice that its attempt is over must not remove what the next has set up.
+// TestWorkspaceLeavesItsSuccessorAlone checks that a worker that notices the end of its attempt late does not remove
+// the workspace of the next attempt.
 func TestWorkspaceLeavesItsSuccessorAlone(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
@@ -265,7 +267,7 @@ func TestWorkspaceLeavesItsSuccessorAlone(t *testing.T) {
 func TestWorkspaceInAReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {
-		work := filepath.Join(t.TempDir(), "missing") // root may write anywhere
+		work := filepath.Join(t.TempDir(), "missing") // root ignores the mode of a directory
 		_, err := openWorkspace(work, "chain-1", nil)
 		require.ErrorIs(t, err, os.ErrNotExist)
 		return

@@ -1,13 +1,14 @@
-// Package agentshell is what the CLI starts in place of a shell: this executable, which asks the worker before anything
-// runs. It has two roles, told apart by the script that the CLI hands over. For the script of the PreToolUse hook it
-// passes the CLI's question on and prints the answer. Every other script it runs with bash, if the worker says that
-// the guard has allowed it.
+// Package agentshell makes this executable the shell that the CLI starts. It asks the worker for permission before it
+// runs a script. The script that the CLI passes selects one of two roles. For HookScript, the command of the PreToolUse
+// hook, it forwards the CLI's question to the worker and prints the answer. Every other script is run with bash, if the
+// worker answers that the guard has allowed it.
 //
-// Whatever goes wrong here denies the call.
+// Every error in this package denies the call.
 //
-// The package imports nothing but the standard library, and not its net: Go initializes packages in the order of their
-// paths as soon as their imports are, and so net after most others. The roles are played before those of the SDK and of
-// the database are begun. That halves the time of a call.
+// The package imports only the standard library, without package net. Go initializes packages in the order of their
+// paths, each as soon as its imports are initialized. Package net is initialized after most others. Because this
+// package does not import it, the role runs before the packages of the Temporal SDK and of the database are
+// initialized. That halves the time of a call.
 package agentshell
 
 import (
@@ -23,39 +24,42 @@ import (
 )
 
 const (
-	// SocketVariable names the socket on which the worker answers. It is in the environment of the CLI alone.
+	// SocketVariable is the environment variable with the path of the socket on which the worker answers. The CLI has
+	// it in its environment; the agent's commands do not.
 	SocketVariable = "CLAUDEOPS_GUARD"
-	// HookScript is the command of the PreToolUse hook. Where this package is not between the CLI and its shell the
-	// command does not exist, and the call is denied.
+	// HookScript is the command of the PreToolUse hook. If the CLI runs it with a real shell instead of this package,
+	// the command does not exist, and "exit 2" denies the call.
 	HookScript = "claudeops-guard-hook || exit 2"
-	// Shell runs what is allowed.
+	// Shell is the shell that runs allowed scripts.
 	Shell = "/bin/bash"
 
-	// patience is how long the worker may take for an answer: less than the CLI waits for a hook.
+	// patience is the time limit for an answer of the worker. It is shorter than the time that the CLI waits for a
+	// hook.
 	patience = 50 * time.Second
-	// maxQuestion bounds what the CLI says, in bytes: a file that the agent writes is in it.
+	// maxQuestion limits a question of the CLI and an answer of the worker, in bytes. A question may contain a whole
+	// file that the agent writes.
 	maxQuestion = 64 << 20
-	// exitDenied makes the CLI deny a call, and show the agent what was printed on the standard error.
+	// exitDenied is the exit code that makes the CLI deny a call, and show the agent the text on the standard error.
 	exitDenied = 2
-	// denial begins what is printed.
+	// denial is the beginning of the text on the standard error.
 	denial = "The supervisor denies this call:"
 )
 
-// Question is what a process asks the worker: one line of JSON.
+// Question is a question to the worker, sent as one line of JSON.
 type Question struct {
-	// Hook is what the CLI has given its hook: the tool and its input.
+	// Hook is the CLI's input to its hook: the tool and the tool's input.
 	Hook json.RawMessage `json:"hook,omitempty"`
-	// Script is what the CLI wants its shell to run.
+	// Script is the script that the CLI wants its shell to run.
 	Script string `json:"script,omitempty"`
 }
 
-// Answer is what the worker says: one line of JSON.
+// Answer is the worker's answer, sent as one line of JSON.
 type Answer struct {
-	// Output is for the CLI, where its hook asked.
+	// Output is the output of the hook for the CLI, if the question has a Hook.
 	Output json.RawMessage `json:"output,omitempty"`
-	// Run says that the script may run.
+	// Run is set if the script may run.
 	Run bool `json:"run,omitempty"`
-	// Reason says why not.
+	// Reason says why the call is denied.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -76,7 +80,7 @@ func valueOf(environ []string, name string) string {
 	return ""
 }
 
-// run plays the role that the script asks for, and returns the exit code.
+// run performs the role that script selects, and returns the exit code.
 func run(socket, script string, environ []string) int {
 	role := answerHook
 	if script != HookScript {
@@ -89,7 +93,7 @@ func run(socket, script string, environ []string) int {
 	return 0
 }
 
-// answerHook passes the CLI's question on, and prints the answer.
+// answerHook forwards the CLI's question to the worker, and prints the answer.
 func answerHook(socket string) error {
 	question, err := io.ReadAll(io.LimitReader(os.Stdin, maxQuestion))
 	if err != nil {
@@ -106,7 +110,7 @@ func answerHook(socket string) error {
 	return err
 }
 
-// runScript becomes the shell that runs the script.
+// runScript asks the worker, and then replaces this process with the shell that runs the script.
 func runScript(socket, script string, environ []string) error {
 	answer, err := ask(socket, Question{Script: script})
 	if err != nil {
@@ -119,13 +123,14 @@ func runScript(socket, script string, environ []string) error {
 	return syscall.Exec(Shell, []string{Shell, "-c", script}, environ) //nolint:gosec // the worker has allowed it
 }
 
-// isForTheCLI reports whether a variable is none of the agent's business: where its calls are decided on, and where the CLI
-// takes messages.
+// isForTheCLI reports whether a variable must be removed from the environment of the agent's commands. It matches the
+// variables for the guard's socket and for the CLI's messaging.
 func isForTheCLI(variable string) bool {
 	return strings.HasPrefix(variable, SocketVariable+"=") || strings.HasPrefix(variable, "CLAUDE_CODE_MESSAGING_")
 }
 
-// ask asks the worker. It ends the process, and so denies the call, when the worker takes too long.
+// ask sends question to the worker and returns the answer. If the worker takes longer than patience, ask ends this
+// process, which denies the call.
 func ask(socket string, question Question) (Answer, error) {
 	time.AfterFunc(patience, func() {
 		_, _ = fmt.Fprintln(os.Stderr, denial, "the worker gives no answer in", patience)
@@ -146,13 +151,13 @@ func ask(socket string, question Question) (Answer, error) {
 	return answer, nil
 }
 
-// connect returns a connection to a socket in the file system.
+// connect returns a connection to the Unix socket at path.
 func connect(path string) (*os.File, error) {
 	descriptor, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, err
 	}
-	syscall.CloseOnExec(descriptor) // nothing else starts a program meanwhile
+	syscall.CloseOnExec(descriptor) // no other goroutine starts a program in the meantime
 	connection := os.NewFile(uintptr(descriptor), path)
 	return connection, syscall.Connect(descriptor, &syscall.SockaddrUnix{Name: path})
 }

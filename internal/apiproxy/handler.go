@@ -21,7 +21,7 @@ const (
 	betaQuery    = "beta=true"
 )
 
-// maxRequestBytes bounds a request's body. The API itself refuses bodies over 32 MB.
+// maxRequestBytes limits the body of a request. The API itself refuses bodies over 32 MB.
 const maxRequestBytes = 33 << 20
 
 // ServeHTTP implements http.Handler.
@@ -47,8 +47,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bound returns a context that ends with ctx or when the lease is closed. It then also cuts the connection, so that a
-// caller that neither reads nor writes cannot outlast the lease.
+// bound returns a context that ends with ctx or when the lease is closed. When the lease is closed, it also ends the
+// connection's reads and writes. So a caller that neither reads nor writes cannot outlast the lease.
 func (l *Lease) bound(ctx context.Context, w http.ResponseWriter) (bounded context.Context, end func()) {
 	bounded, cancel := context.WithCancel(ctx)
 	cut := make(chan struct{})
@@ -67,7 +67,7 @@ func (l *Lease) bound(ctx context.Context, w http.ResponseWriter) (bounded conte
 	}
 }
 
-// serve forwards a request to the upstream. The error is the refusal.
+// serve forwards a request to the upstream. If the request is not allowed, the error is a refusal.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) error {
 	if !passes(r) {
 		return unknownCall(r.Method, r.URL.Path)
@@ -88,7 +88,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 	if r.URL.Path == messagesPath && !lease.withinBudget() {
 		return overBudget(lease.session.BudgetUSD)
 	}
-	// The transport sends the body again if the upstream has closed an idle connection.
+	// GetBody is for the transport, which sends the body again if the upstream has closed an idle connection.
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	ctx := context.WithValue(r.Context(), callKey{}, &call{lease: lease, asked: models[0], metered: r.URL.Path == messagesPath})
@@ -128,7 +128,7 @@ func callOf(r *http.Request) *call {
 func (p *Proxy) forwarder(options Options) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Transport:     options.Transport,
-		ErrorLog:      slog.NewLogLogger(options.Logger.Handler(), slog.LevelDebug), // interrupted streams; Count.Partial has them
+		ErrorLog:      slog.NewLogLogger(options.Logger.Handler(), slog.LevelDebug), // logs interrupted streams; see Count.Partial
 		FlushInterval: -1,                                                           // flush at once: the CLI watches the stream
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(options.Upstream)
@@ -161,8 +161,8 @@ func measure(response *http.Response) error {
 	return nil
 }
 
-// failed handles a request without an answer. It closes the connection, as the upstream would have. It logs the
-// reason, because the CLI cannot know it.
+// failed handles a request that got no answer. It closes the connection to the caller, as the upstream would have done.
+// It logs the reason, because the CLI cannot know it.
 func (p *Proxy) failed(_ http.ResponseWriter, r *http.Request, err error) {
 	c := callOf(r)
 	if operation, ok := errors.AsType[*net.OpError](err); c.metered && (!ok || operation.Op != "dial") {

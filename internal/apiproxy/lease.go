@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// keyPrefix identifies a session key to a person who finds one.
+// keyPrefix begins every session key, so that a person who finds a key can recognise it.
 const keyPrefix = "claudeops-session-"
 
-// Session states what a key is valid for.
+// Session describes a session and the limits of its key.
 type Session struct {
-	// ID is the session's id in logs.
+	// ID identifies the session in logs.
 	ID string
-	// Permits reports whether the session may call the model of that name.
+	// Permits reports whether the session may call the model with this name.
 	Permits func(model string) bool
 	// Price returns the cost of a call in US dollars.
 	Price func(model string, usage Usage) float64
@@ -24,7 +24,7 @@ type Session struct {
 	BudgetUSD float64
 }
 
-// Count holds what a session has used.
+// Count holds the usage of a session.
 type Count struct {
 	// Calls counts the calls that the API answered, fully or in part.
 	Calls int
@@ -34,7 +34,7 @@ type Count struct {
 	Partial int
 	// OverBudget counts the calls that were refused because the budget was spent.
 	OverBudget int
-	// Unreachable says why the latest call did not reach the API. It is empty if that call did.
+	// Unreachable says why the latest call did not reach the API. It is empty if the latest call reached the API.
 	Unreachable string
 }
 
@@ -93,11 +93,12 @@ func (l *Lease) matchesKey(header http.Header) bool {
 	return matches == 1
 }
 
-// maxOpen bounds the requests of one session in flight. The CLI and its subagents make fewer. The bound limits their
-// memory, and how far a session can exceed its budget.
+// maxOpen limits the concurrent requests of one session. The CLI and its subagents make fewer. The limit keeps the
+// requests' memory small, and restricts how far a session can exceed its budget.
 const maxOpen = 16
 
-// enter registers a request. The caller must call leave at the request's end. The error is the refusal.
+// enter registers a request. The caller must call leave when the request ends. If the request is not allowed, the error
+// is a refusal.
 func (l *Lease) enter() (leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,10 +118,11 @@ func (l *Lease) enter() (leave func(), err error) {
 	}, nil
 }
 
-// maxLogged bounds the log lines that one session may cause.
+// maxLogged limits the log lines that one session may cause.
 const maxLogged = 20
 
-// mayLog reports whether another log line about this session may be written. An agent can cause such lines at will.
+// mayLog reports whether another log line about this session may be written. Without a limit, an agent could flood the
+// log.
 func (l *Lease) mayLog() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +158,7 @@ func (c *call) answer() {
 	c.lease.count.Calls++
 }
 
-// used updates the call's cost to its usage so far.
+// used updates the cost of the call from its usage so far. If model is empty, the requested model counts.
 func (c *call) used(model string, usage Usage) {
 	if model == "" {
 		model = c.asked
@@ -175,7 +177,7 @@ func (c *call) cutShort() {
 	c.lease.count.Partial++
 }
 
-// unreachable records why the call did not reach the API. Empty means that it did.
+// unreachable records why the call did not reach the API. An empty why means that the call reached it.
 func (c *call) unreachable(why string) {
 	c.lease.mu.Lock()
 	defer c.lease.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// headerTimeout bounds the time that a caller takes to send a request's header.
+// headerTimeout limits the time in which a caller must send the header of a request.
 const headerTimeout = 10 * time.Second
 
-// Options states where a Proxy sends calls, and how.
+// Options describes the API and how a Proxy calls it.
 type Options struct {
 	// Upstream is the address of the API. Its path is a prefix of the path of every call.
 	Upstream *url.URL
@@ -104,7 +104,8 @@ func (p *Proxy) forget(closed *Lease) {
 	}
 }
 
-// find returns the lease whose key the header carries, or nil. Its running time depends only on the number of leases.
+// find returns the lease whose key the header carries, or nil. Its running time depends only on the number of leases,
+// so it reveals nothing about the keys.
 func (p *Proxy) find(header http.Header) *Lease {
 	p.mu.Lock()
 	defer p.mu.Unlock()

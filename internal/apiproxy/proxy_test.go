@@ -26,7 +26,7 @@ const (
 	patience = 2 * time.Minute
 )
 
-// started is the beginning of a streamed answer, ended the rest.
+// started is the beginning of a streamed answer, and ended is the rest.
 const (
 	started = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"claude-haiku-5-5\",\"usage\":" +
 		`{"input_tokens":100,"cache_creation_input_tokens":20,"cache_creation":{"ephemeral_1h_input_tokens":5},"output_tokens":1}}}` + "\n\n"
@@ -71,8 +71,8 @@ func startProxy(t *testing.T, upstream string) *apiproxy.Proxy {
 	return proxy
 }
 
-// session returns a session that permits haiku. Each token costs one dollar, each token written to the cache for an
-// hour another one, and each search 1000.
+// session returns a session that permits haiku. Each token costs one dollar. A token that is cached for an hour costs
+// one dollar more, and a web search costs 1000 dollars.
 func session() apiproxy.Session {
 	return apiproxy.Session{
 		ID:      "s-1",
@@ -86,7 +86,7 @@ func session() apiproxy.Session {
 	}
 }
 
-// reply is an answer that was read to its end.
+// reply is a completely read answer.
 type reply struct {
 	status int
 	header http.Header
@@ -103,12 +103,12 @@ func (s *site) send(method, path, body string, header http.Header) reply {
 	s.t.Helper()
 	answer, err := s.trySend(s.t.Context(), method, path, body, header)
 	require.NoError(s.t, err)
-	text, _ := io.ReadAll(answer.Body) // a cut-off answer shows in the text
+	text, _ := io.ReadAll(answer.Body) // the text of an interrupted answer is incomplete
 	require.NoError(s.t, answer.Body.Close())
 	return reply{answer.StatusCode, answer.Header, string(text)}
 }
 
-// trySend returns when the answer begins.
+// trySend sends a request and returns when the answer begins.
 func (s *site) trySend(ctx context.Context, method, path, body string, header http.Header) (*http.Response, error) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, s.proxy.URL()+path, strings.NewReader(body))
@@ -251,7 +251,8 @@ func or(value, otherwise string) string {
 	return value
 }
 
-// TestWhatPasses covers requests that mention a second model without asking for it.
+// TestWhatPasses covers requests that name a second model without calling it, and requests that name a second permitted
+// model.
 func TestWhatPasses(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, whole) })
@@ -267,7 +268,7 @@ func TestWhatPasses(t *testing.T) {
 	require.Equal(t, 3, lease.Count().Calls, "counting tokens costs nothing")
 }
 
-// TestTheProbe covers the request without a key by which the CLI probes for a server.
+// TestTheProbe covers the request with which the CLI probes for a server. It has no key.
 func TestTheProbe(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(http.ResponseWriter, *http.Request) {})
@@ -306,7 +307,7 @@ func TestCounting(t *testing.T) {
 	}
 }
 
-// TestErrorsPassUnchanged covers the parts of an error that the CLI decides by: status, headers and text.
+// TestErrorsPassUnchanged checks the parts of an error on which the CLI's reaction depends: status, headers and text.
 func TestErrorsPassUnchanged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -322,7 +323,7 @@ func TestErrorsPassUnchanged(t *testing.T) {
 	require.JSONEq(t, `{"type":"error"}`, answer.text)
 }
 
-// TestAnUnreachableAPI covers an unreachable API. The caller sees the same as without the proxy.
+// TestAnUnreachableAPI covers an unreachable API. The caller sees the same error as without the proxy.
 func TestAnUnreachableAPI(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(http.ResponseWriter, *http.Request) {})
@@ -359,7 +360,8 @@ func TestABudgetIsRefusedBeforeTheCall(t *testing.T) {
 	require.Equal(t, http.StatusOK, free.status, "another session has its own budget")
 }
 
-// TestASessionHasSoManyCallsAtOnce covers an agent that calls in parallel and could far exceed its budget.
+// TestASessionHasSoManyCallsAtOnce checks the limit of concurrent calls. Without it, an agent could far exceed its
+// budget.
 func TestASessionHasSoManyCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	rest := make(chan struct{})
@@ -385,8 +387,8 @@ func TestARequestThatIsTooLong(t *testing.T) {
 	require.Zero(t, s.reached.Load())
 }
 
-// hold returns a handler that sends the beginning of a stream. It continues when the caller has gone or rest is
-// closed. It closes gone when the caller has gone.
+// hold returns a handler that sends the beginning of a stream and then waits. It continues when the caller has
+// disconnected or rest is closed. It closes gone when the caller has disconnected.
 func hold(gone, rest chan struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		stream(started)(w, r)
@@ -443,7 +445,7 @@ func TestACallerThatLeavesEndsTheCall(t *testing.T) {
 	require.Equal(t, 1, lease.Close().Partial)
 }
 
-// TestACallerThatDoesNotReadHoldsNothingUp covers a stopped process whose connection stays open and full.
+// TestACallerThatDoesNotReadHoldsNothingUp covers a stopped process whose connection stays open with full buffers.
 func TestACallerThatDoesNotReadHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	var written atomic.Int64

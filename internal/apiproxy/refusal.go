@@ -42,8 +42,8 @@ func foreignModel(model string) refusal {
 	return refusal{http.StatusForbidden, "permission_error", fmt.Sprintf("this session may not ask the model %q", model)}
 }
 
-// overBudget returns status 402. Both measured versions of the CLI end after one such answer. They retry a 400, and
-// report a 403 as an authentication failure.
+// overBudget returns a refusal with status 402. Both measured versions of the CLI end after one such answer. They retry
+// after status 400, and report 403 as an authentication failure.
 func overBudget(usd float64) refusal {
 	return refusal{http.StatusPaymentRequired, "billing_error", fmt.Sprintf("this session has spent its budget of $%.4g", usd)}
 }

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// modelMember is the JSON member that names a model: the request's own, an advisor's among its tools, or a fallback
-// that the API may use instead.
+// modelMember is the JSON member that names a model. The request has it at the top level. An advisor among its tools
+// has it, and so has a fallback that the API may use instead.
 const modelMember = "model"
 
-// unsearched reports whether a member is skipped because no model is named in it: the conversation and the input
-// schemas of tools. These make up most of a request.
+// unsearched reports whether member is skipped, because no model is named in it. These members are the conversation and
+// the input schemas of tools, which make up most of a request.
 func unsearched(member string) bool {
 	return member == "messages" || member == "system" || member == "input_schema"
 }
@@ -49,7 +49,8 @@ type modelReader struct {
 	found []string
 }
 
-// object reads the rest of an object whose brace has been read. It returns the model that the object itself names.
+// object reads the rest of an object whose opening brace was already read. It returns the model that the object itself
+// names.
 func (r *modelReader) object() (own string, err error) {
 	named := false
 	for r.decoder.More() {
@@ -76,7 +77,7 @@ func (r *modelReader) object() (own string, err error) {
 	return own, err
 }
 
-// member reads the value of an object's member. It returns the value if it is a string, otherwise "".
+// member reads the value of an object's member. It returns the value if the value is a string, otherwise "".
 func (r *modelReader) member(name string) (string, error) {
 	if unsearched(name) {
 		var skipped json.RawMessage
@@ -85,7 +86,7 @@ func (r *modelReader) member(name string) (string, error) {
 	return r.value()
 }
 
-// value reads a value. It returns the value if it is a string, otherwise "".
+// value reads a JSON value. It returns the value if the value is a string, otherwise "".
 func (r *modelReader) value() (string, error) {
 	token, err := r.decoder.Token()
 	if err != nil {

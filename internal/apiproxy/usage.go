@@ -22,8 +22,8 @@ type Usage struct {
 	} `json:"server_tool_use"`
 }
 
-// max returns the larger of each number. Within one call the reported numbers only grow, and a later report may omit
-// earlier ones.
+// max returns the larger value of each number. Within one call the reported numbers only grow, but a later report may
+// omit numbers of an earlier report.
 func (u Usage) max(other Usage) Usage {
 	merged := Usage{
 		Input:         max(u.Input, other.Input),
@@ -54,14 +54,14 @@ const (
 	messageStop  = "message_stop"
 )
 
-// meter reads the usage from an answer that passes through it.
+// meter reads the usage from an answer that is written to it.
 type meter interface {
 	io.Writer
 	// finish ends the metering. It reports whether the answer stated all its usage.
 	finish() bool
 }
 
-// maxEventBytes bounds the events that are read for usage. Longer ones are pieces of text.
+// maxEventBytes limits the events that are read for usage. Longer events carry text and no usage.
 const maxEventBytes = 1 << 20
 
 // streamMeter meters server-sent events.
@@ -128,7 +128,8 @@ func (m *streamMeter) count(usage Usage) {
 
 func (m *streamMeter) finish() bool { return m.stopped }
 
-// maxAnswerBytes bounds an answer that is not streamed. It is many times what a model writes.
+// maxAnswerBytes limits the size of an answer that is read for usage without streaming. Models write far shorter
+// answers.
 const maxAnswerBytes = 64 << 20
 
 // wholeMeter meters an answer that is one JSON message.
@@ -154,7 +155,7 @@ func (m *wholeMeter) finish() bool {
 	return true
 }
 
-// meteredBody is an answer's body that a meter reads along.
+// meteredBody is the body of an answer. Everything that is read from it is also written to a meter.
 type meteredBody struct {
 	io.ReadCloser
 

@@ -10,18 +10,18 @@ import (
 // firstPartyURL is the default address of the API.
 const firstPartyURL = "https://api.anthropic.com"
 
-// Access is the address and the credentials of the model's API in an environment.
+// Access has the address and the credentials of the model's API, as the variables of an environment define them.
 type Access struct {
 	// Variables are the names of the variables with the credentials.
 	Variables []string
 	// BaseURL is the address of the API.
 	BaseURL string
-	// Header has the headers of every call: the credentials, and those that the operator adds.
+	// Header has the headers to send with every call: the credentials and the operator's own headers.
 	Header http.Header
 }
 
-// FindAccess returns the CLI's access to the API. It returns false if only the CLI itself can use the credentials: those of
-// a login, or of a cloud.
+// FindAccess returns the address and the credentials with which the CLI calls the API. It returns false if only the CLI
+// itself can use the credentials, as with a login or a cloud provider.
 func FindAccess(options Options) (Access, bool) {
 	for _, p := range providers() {
 		if p.enabledBy != "" && isOn(lookupVariable(options.Environ, p.enabledBy)) {
@@ -36,7 +36,7 @@ func FindAccess(options Options) (Access, bool) {
 	return access, len(access.Variables) > 0
 }
 
-// isOn reports whether the CLI takes value for "on".
+// isOn reports whether the CLI reads value as "enabled".
 func isOn(value string) bool {
 	return slices.Contains([]string{"1", "true", "yes", "on"}, strings.ToLower(strings.TrimSpace(value)))
 }
@@ -84,13 +84,13 @@ func customHeaders(environ []string) http.Header {
 	return header
 }
 
-// withheld are variables, beside the credentials, that an invocation with an Endpoint does not get. They are for the
-// worker's own connection to the API.
+// withheld are the variables that an invocation with an Endpoint does not get, in addition to the credentials. They are
+// for the worker's own connection to the API.
 var withheld = []string{
 	"ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
 }
 
-// redirect replaces the credentials and the address in variables by those of api.
+// redirect replaces the API's address and credentials in variables with the URL and the key of api.
 func (c *CLI) redirect(variables map[string]string, api Endpoint) {
 	environ := c.options.Environ
 	withoutSecrets(variables, environ)
@@ -106,10 +106,12 @@ func (c *CLI) redirect(variables map[string]string, api Endpoint) {
 	bypassProxy(variables)
 }
 
-// minSecretBytes is the shortest secret that is searched for in other values. A shorter one would be found by chance.
+// minSecretBytes is the length of the shortest secret that withoutSecrets searches for in other values. A shorter
+// secret could match by chance.
 const minSecretBytes = 6
 
-// withoutSecrets removes the credentials of environ from variables, also where another variable contains them.
+// withoutSecrets removes the credentials and the withheld variables from variables. It also removes every other
+// variable whose value contains a credential of environ.
 func withoutSecrets(variables map[string]string, environ []string) {
 	for _, name := range slices.Concat(credentialVariables, withheld) {
 		delete(variables, name)
@@ -124,7 +126,7 @@ func withoutSecrets(variables map[string]string, environ []string) {
 	}
 }
 
-// isFirstParty reports whether address is the API's default one.
+// isFirstParty reports whether address is the default address of the API.
 func isFirstParty(address string) bool {
 	parsed, err := url.Parse(address)
 	return err == nil && parsed.Scheme == "https" && parsed.Host == "api.anthropic.com"

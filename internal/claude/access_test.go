@@ -12,7 +12,7 @@ func TestFindAccess(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		environ []string
-		want    Access // without Variables: none
+		want    Access // no Variables: FindAccess must return false
 	}{
 		"nothing": {environ: []string{"ANTHROPIC_BASE_URL=https://gateway", "ANTHROPIC_API_KEY="}},
 		"a key":   {[]string{"ANTHROPIC_API_KEY=k"}, Access{[]string{"ANTHROPIC_API_KEY"}, firstPartyURL, http.Header{"X-Api-Key": {"k"}}}},
@@ -131,7 +131,7 @@ func TestPermits(t *testing.T) {
 	}
 }
 
-// TestPriceIsTheEstimate checks that CLI.Price and the estimate from the stream are the same for one call.
+// TestPriceIsTheEstimate checks that CLI.Price returns the same price for a call as the estimate from the stream.
 func TestPriceIsTheEstimate(t *testing.T) {
 	t.Parallel()
 	cli := cliOf("2.1.330")
@@ -140,7 +140,8 @@ func TestPriceIsTheEstimate(t *testing.T) {
 	require.True(t, decode([]byte(`{"input_tokens":1000,"output_tokens":200,"cache_read_input_tokens":300,"cache_creation_input_tokens":400,`+
 		`"cache_creation":{"ephemeral_1h_input_tokens":100},"server_tool_use":{"web_search_requests":3}}`), &used))
 	require.InDelta(t, cli.profile.prices.estimate("claude-sonnet-5-5", used), cli.Price("claude-sonnet-5-5", call), 1e-12)
-	// $2 and $10 a million; writes to the cache at 1.25 times, for an hour at twice that price; reads at $0.10; a cent a search.
+	// Prices per million tokens: input $2, output $10, cache reads $0.10. Cache writes cost 1.25 times the input price,
+	// or twice the input price if the cache is kept for an hour. A search costs one cent.
 	want := (2*(1000+1.25*300+2*100)+10*200+0.1*300)/1e6 + 0.03
 	require.InDelta(t, want, cli.Price("claude-sonnet-5-5", call), 1e-12)
 }

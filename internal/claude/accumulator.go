@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// accumulator adds up a stream, line by line. One goroutine uses it at a time. At any moment it holds all that is known
-// by then.
+// accumulator collects the facts of a stream, line by line. After each line it has all facts so far. Only one goroutine
+// may use it at a time.
 type accumulator struct {
 	sessionID string
 	version   string
@@ -27,15 +27,16 @@ type accumulator struct {
 type meter struct {
 	calls []*apiCall
 	byID  map[string]*apiCall
-	// open has the call whose stream is running, by the subagent that made it.
+	// open has the call whose stream is running, by envelope.Parent: the tool call that started the subagent, or "" for
+	// the main thread.
 	open map[string]*apiCall
-	// lastMain is the last call of the main thread. Its tokens are those in the window.
+	// lastMain is the last call of the main thread. Its tokens are the content of the context window.
 	lastMain *apiCall
-	// reported counts the calls before the last result, which includes their cost.
+	// reported is the number of calls before the last result. The cost of that result includes them.
 	reported int
 }
 
-// apiCall is one call of the API. It is identified by the id of the message in the answer.
+// apiCall is one call of the API. The message id in the API's answer identifies it.
 type apiCall struct {
 	model string
 	main  bool
@@ -90,8 +91,8 @@ func (a *accumulator) system(subtype systemSubtype, line []byte) {
 	}
 }
 
-// assistant adds one block of a message. The output tokens in its usage are a placeholder. The stream has the true number,
-// except for subagents, whose stream the CLI does not pass on.
+// assistant adds one block of a message. The number of output tokens in its usage is a placeholder. The stream events
+// have the true number, but the CLI does not print those of subagents.
 func (a *accumulator) assistant(parent string, line []byte) {
 	var event messageLine
 	if !decode(line, &event) {
@@ -134,7 +135,7 @@ func (a *accumulator) user(line []byte) {
 
 func (a *accumulator) stream(parent string, line []byte) {
 	if !bytes.Contains(line, []byte(streamMessageStart)) && !bytes.Contains(line, []byte(streamMessageDelta)) {
-		return // a piece of text, as most lines are; do not decode it
+		return // most lines are pieces of text; do not decode them
 	}
 	var event streamLine
 	if !decode(line, &event) {
@@ -175,7 +176,7 @@ func (a *accumulator) deny(d denial) {
 	}
 }
 
-// last returns the last result, or nil. It says how the run ended.
+// last returns the last result, or nil. The last result says how the run ended.
 func (a *accumulator) last() *resultLine {
 	if len(a.results) == 0 {
 		return nil
@@ -191,7 +192,7 @@ func (a *accumulator) mainModel() string {
 	return a.initModel
 }
 
-// add adds or updates the call that was answered by the message id.
+// add adds the call whose answer has the message id, or updates it if it exists.
 func (m *meter) add(id, parent, model string, u usage) *apiCall {
 	call := m.byID[id]
 	if call == nil {
@@ -217,14 +218,14 @@ func (m *meter) begin(id, parent, model string, u usage) {
 	m.open[parent] = m.add(id, parent, model, u)
 }
 
-// update updates the open call of parent from its stream.
+// update adds u, from a stream event, to the open call of parent.
 func (m *meter) update(parent string, u usage) {
 	if call := m.open[parent]; call != nil {
 		call.usage = call.usage.max(u)
 	}
 }
 
-// mainTokens sums the main thread's calls.
+// mainTokens returns the sum of the tokens of the main thread's calls.
 func (m *meter) mainTokens() Tokens {
 	var total Tokens
 	for _, call := range m.calls {
@@ -246,7 +247,7 @@ func (m *meter) turns() int {
 	return turns
 }
 
-// context returns the tokens in the window after the last message of the main thread.
+// context returns the number of tokens in the context window after the last message of the main thread.
 func (m *meter) context() int {
 	if m.lastMain == nil {
 		return 0

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// arguments returns the command line for i, without the prompt. Several flags take any number of values and would take the
-// prompt as one of them, and a prompt may be longer than an argument.
+// arguments returns the command line for i, without the prompt. The prompt is passed on standard input for two reasons.
+// Several flags take any number of values, and would take the prompt as one of them. And a prompt may be longer than
+// the system's limit for one argument.
 func (c *CLI) arguments(i Invocation) ([]string, error) {
 	settings, err := c.settings(i.Guard)
 	if err != nil {
@@ -26,8 +27,8 @@ func (c *CLI) arguments(i Invocation) ([]string, error) {
 	return args, nil
 }
 
-// denyByDefault returns the flags that disable everything from the working directory and from a user's settings, and that
-// grant only i's own tools and rules.
+// denyByDefault returns the flags that disable all settings of the working directory and of the user, and that grant
+// only i's own tools and rules.
 func (c *CLI) denyByDefault(i Invocation) []string {
 	args := []string{"--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands"}
 	args = append(args, c.profile.flags...)
@@ -41,7 +42,7 @@ func (c *CLI) denyByDefault(i Invocation) []string {
 	return args
 }
 
-// conversation returns the flags for the conversation that is written, and the one that it continues.
+// conversation returns the flags for the conversation to write (SessionID) and the conversation to continue (Resume).
 func conversation(i Invocation) []string {
 	switch i.Resume {
 	case "":
@@ -84,8 +85,8 @@ func (c *CLI) settings(guard *Guard) (string, error) {
 	return string(text), nil
 }
 
-// guardPrompt returns prompt so that the CLI does not take it for a slash command, which it would answer without asking the
-// model. The CLI checks the very first character only.
+// guardPrompt puts a line break before a prompt that begins with "/". Otherwise the CLI would read the prompt as a
+// slash command, and answer it without asking the model. The CLI checks only the very first character.
 func guardPrompt(prompt string) string {
 	if strings.HasPrefix(prompt, "/") {
 		return "\n" + prompt

@@ -19,10 +19,10 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// apiKey is the credential of every test, recognisable wherever it turns up.
+// apiKey is the credential in all tests. Tests search for this text in places where it must not be.
 const apiKey = "sk-test-4f0c2b7a9d"
 
-// backend is a `claude` on which the contract is tested.
+// backend is a kind of `claude` on which the contract is tested: the stand-in or the real CLI.
 type backend struct {
 	version claudesim.Version
 	real    bool
@@ -41,14 +41,14 @@ func (b backend) String() string {
 	}
 }
 
-// bench is one backend that plays one scenario, in directories of its own.
+// bench is the set-up of one test: a backend, an API that plays one scenario, and separate directories.
 type bench struct {
 	backend
 	cli       *claude.CLI
 	dir       string // working directory
 	configDir string
 	requests  func() []claudesim.Request
-	proxy     *apiproxy.Proxy // nil: none
+	proxy     *apiproxy.Proxy // nil without a proxy
 	// budget is the proxy's limit on the cost of each invocation, in US dollars; 0 is no limit.
 	budget float64
 }
@@ -85,7 +85,7 @@ func newBench(t *testing.T, b backend, scenario claudesim.Scenario, adjust func(
 	return made
 }
 
-// startProxy starts a proxy that holds the credentials of options.
+// startProxy starts a proxy that calls the API with the credentials of options.
 func startProxy(t *testing.T, options claude.Options) *apiproxy.Proxy {
 	t.Helper()
 	access, found := claude.FindAccess(options)
@@ -98,8 +98,8 @@ func startProxy(t *testing.T, options claude.Options) *apiproxy.Proxy {
 	return proxy
 }
 
-// start runs an invocation. With a proxy the invocation has its own key, and the proxy's count must be equal to the CLI's
-// report, if the report is complete.
+// start runs an invocation. With a proxy the invocation has its own key. start then checks that the proxy counted the
+// same cost as the CLI reports, if the report is complete.
 func (b *bench) start(
 	ctx context.Context, t *testing.T, invocation claude.Invocation, progress func(claude.Progress),
 ) (claude.Result, error) {
@@ -110,7 +110,7 @@ func (b *bench) start(
 	result, count, err := b.startCounted(ctx, invocation, progress)
 	switch {
 	case result.CostEstimated || count.Partial > 0:
-	case err != nil: // the report of 2.1.197 lacks the last call of such a run
+	case err != nil: // for a failed run the report of 2.1.197 lacks the last call
 		require.GreaterOrEqual(t, count.CostUSD, result.CostUSD-1e-9, "the CLI reports more than its calls come to")
 	default:
 		require.InDelta(t, result.CostUSD, count.CostUSD, 1e-9, "the CLI and the proxy")
@@ -118,7 +118,7 @@ func (b *bench) start(
 	return result, err
 }
 
-// startCounted runs an invocation with a key of its own, and returns what the proxy counted.
+// startCounted runs an invocation with its own key for the proxy. It also returns the usage that the proxy counted.
 func (b *bench) startCounted(
 	ctx context.Context, invocation claude.Invocation, progress func(claude.Progress),
 ) (claude.Result, apiproxy.Count, error) {
@@ -167,7 +167,7 @@ func newBenchOf(t *testing.T, path string) *bench {
 	return made
 }
 
-// invocation returns a fresh conversation with prompt that may run a few harmless commands.
+// invocation returns an invocation that starts a new conversation with prompt. It permits a few harmless commands.
 func (b *bench) invocation(prompt string) claude.Invocation {
 	return claude.Invocation{
 		SessionID:    uuid.NewString(),
@@ -211,7 +211,7 @@ func (b *bench) failIn(
 	return result, failed
 }
 
-// tempo is the time that this CLI needs for one step on a busy machine.
+// tempo returns the time that this backend needs for one step on a busy machine.
 func (b *bench) tempo() time.Duration {
 	if b.real {
 		return 4 * time.Second
@@ -234,8 +234,8 @@ func (b *bench) transcript(t *testing.T, sessionID string) []byte {
 func (b *bench) slowCommand(t *testing.T) (started string) {
 	t.Helper()
 	started = filepath.Join(b.dir, "started")
-	// Not $$: in a namespace that number differs from the one outside.
-	// The file is renamed when it is complete, because a test that sees it may end the script at once.
+	// The script does not use $$, because in a PID namespace it is not the process number on the host. The script
+	// renames the file when it is complete, because a test may end the script as soon as the file exists.
 	script := "#!/bin/sh\nread pid rest </proc/self/stat || pid=$$\necho $pid >started.new && mv started.new " + started + "\nexec sleep 60\n"
 	require.NoError(t, process.WriteProgram(filepath.Join(b.dir, "slow.sh"), []byte(script)))
 	return started

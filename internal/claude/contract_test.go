@@ -29,14 +29,14 @@ const (
 	slowPrompt    = "take your time"
 )
 
-// contract is a promise of the driver for every `claude`.
+// contract is a test case that every backend must pass.
 type contract struct {
 	scenario claudesim.Scenario
 	adjust   func(*claude.Options)
 	check    func(t *testing.T, b *bench)
 }
 
-// TestContract tests the same promises on the stand-in and on the real CLI.
+// TestContract runs the same test cases on the stand-in and on the real CLI.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
@@ -293,7 +293,7 @@ func failures() map[string]contract {
 	}
 }
 
-// failsWith tests a run in which the API answers with status.
+// failsWith returns a check of a run in which the API answers with the HTTP status. The run must fail with kind.
 func failsWith(kind claude.ErrorKind, status int) func(*testing.T, *bench) {
 	return func(t *testing.T, b *bench) {
 		invocation := b.invocation("look")
@@ -343,7 +343,7 @@ func stops() map[string]contract {
 				invocation := b.invocation("look")
 				invocation.Limits.Idle = 3 * b.tempo()
 				kind := claude.KindStalled
-				if b.real { // it gives up on its own twice, each time before the limit
+				if b.real { // both attempts of the real CLI time out before the limit
 					kind = claude.KindUnavailable
 				}
 				result, failed := b.fail(t, kind, invocation)
@@ -358,12 +358,12 @@ func stops() map[string]contract {
 				before := len(b.requests())
 				invocation := b.invocation(slowPrompt)
 				invocation.Limits.Idle = 4 * time.Second
-				_, failed := b.fail(t, claude.KindStalled, invocation) // at its own end the CLI still waits five seconds for it
+				_, failed := b.fail(t, claude.KindStalled, invocation) // before its exit the CLI waits five seconds for the command
 				require.True(t, failed.Retryable())
 				return len(b.requests()) - before
 			}
 			asked := requests()
-			for range 3 { // on a busy machine the limit may come first
+			for range 3 { // repeat, because on a busy machine the limit may end the run too early
 				if !b.real || asked >= 3 {
 					return
 				}
@@ -374,7 +374,7 @@ func stops() map[string]contract {
 	}
 }
 
-// requireStoppedInSlowCommand checks a run that was stopped while its second call was running.
+// requireStoppedInSlowCommand checks a run that was stopped while its second tool call was running.
 func requireStoppedInSlowCommand(t *testing.T, result claude.Result, started string) {
 	t.Helper()
 	require.Len(t, result.InFlight, 1)
@@ -412,7 +412,7 @@ func whenExists(t *testing.T, path string, cause error) context.Context {
 	return ctx
 }
 
-// isolation has the promises about what a working directory, a prompt or an environment cannot do.
+// isolation returns test cases in which a working directory, a prompt or an environment must not have an effect.
 func isolation() map[string]contract {
 	echoing := claudesim.Play(claudesim.Always(claudesim.Say("understood")))
 	return map[string]contract{
@@ -565,10 +565,11 @@ func (b *bench) write(t *testing.T, name, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-// checkHostileDirectory runs in a directory with every kind of file that a CLI may read.
+// checkHostileDirectory runs the CLI in a directory with every kind of file that it may read, and checks that the files
+// have no effect.
 func checkHostileDirectory(t *testing.T, b *bench) {
 	var stolen atomic.Int32
-	requests := http.NewServeMux() // it ignores the "PRI *" of a gRPC client that uses the wrong port
+	requests := http.NewServeMux() // ignores the "PRI *" request of a gRPC client that uses the wrong port
 	requests.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		stolen.Add(1)
 		w.WriteHeader(http.StatusTeapot)

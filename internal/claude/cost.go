@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// price is what a model costs, in US dollars per million tokens.
+// price has the prices of a model, in US dollars per million tokens.
 type price struct {
-	// prefix is the beginning of the model's name, from "claude-" on. Some clouds put text before it.
+	// prefix is the beginning of the model's name, starting at "claude-". Some clouds put text before "claude-".
 	prefix    string
 	input     float64
 	output    float64
 	cacheRead float64
-	// longOver is the length of the prompt in tokens, including the cache, above which the call costs longFactor times as
-	// much; 0 is no limit.
+	// longOver is a length of the prompt in tokens, including the cache. A call with a longer prompt costs longFactor
+	// times as much. 0 means that the length does not change the price.
 	longOver   count
 	longFactor float64
 }
@@ -34,8 +34,8 @@ type priceList struct {
 	unlisted price
 }
 
-// commonPrices returns the prices that all measured versions have in common. They were measured from the cost reports of
-// the CLI, one kind of token at a time. They are only for estimates; a cost that the CLI reports has precedence.
+// commonPrices returns the prices that are the same in all measured versions. They were derived from the cost reports
+// of the CLI, one kind of token at a time. Use them only for estimates; a cost that the CLI reports has precedence.
 func commonPrices() []price {
 	return []price{
 		{prefix: "claude-3-5-haiku", input: 0.80, output: 4, cacheRead: 0.08},
@@ -69,7 +69,7 @@ func newPrices() priceList {
 	}
 }
 
-// of returns the price with the longest prefix of model.
+// of returns the row with the longest prefix that matches model. If no row matches, it returns unlisted.
 func (l priceList) of(model string) price {
 	if start := strings.Index(model, "claude-"); start > 0 {
 		model = model[start:]
@@ -104,8 +104,9 @@ func (l priceList) sum(calls []*apiCall) float64 {
 	return total
 }
 
-// cost returns what the invocation itself cost, in US dollars, and whether any of it is an estimate. Calls after the last
-// result are estimated, and all calls if no result says.
+// cost returns the cost of the invocation itself, in US dollars, without earlier invocations of its conversation.
+// estimated reports whether any part is an estimate. Calls after the last result are estimated. If no result reports
+// the cost, all calls are estimated.
 func (a *accumulator) cost(p versionProfile) (usd float64, estimated bool) {
 	reported, known := p.ownCost(a.results)
 	unreported := a.usage.calls
@@ -115,8 +116,8 @@ func (a *accumulator) cost(p versionProfile) (usd float64, estimated bool) {
 	return reported + p.prices.sum(unreported), len(unreported) > 0
 }
 
-// ownCost returns what an invocation itself cost, in US dollars, by all its result lines. It reports false if they do
-// not say.
+// ownCost returns the cost of an invocation itself, in US dollars, from its result lines. It returns false if they do
+// not report it.
 func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
 	if len(results) == 0 {
 		return 0, false
@@ -128,7 +129,7 @@ func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
 	if p.carriesCost {
 		return 0, false
 	}
-	// Every result has the process's total so far.
+	// Every result has the total cost of the process so far.
 	return results[len(results)-1].TotalCostUSD.usd(), true
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFullDiskIsNamed runs on a small disk of its own. It needs the right to mount one.
+// TestAFullDiskIsNamed checks the error for a full disk. It mounts a small file system, which needs privileges.
 func TestAFullDiskIsNamed(t *testing.T) {
 	t.Parallel()
 	disk := t.TempDir()

@@ -7,6 +7,6 @@
 // profile once, by `claude --version`, and no other file depends on the version.
 //
 // Everything is denied to the agent by default. Settings files, MCP servers and slash commands of the working directory
-// are disabled. Only the tools of the Invocation exist, only its rules grant, and only listed variables are inherited. A
-// conversation keeps none of these settings, so every invocation passes all of them.
+// are disabled. Only the tools of the Invocation exist. Only its rules permit calls. Only variables on an allow list
+// are inherited. The CLI does not store these settings in a conversation, so every invocation passes all of them.
 package claude

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// provider is a service with models, and the variables that the CLI needs for it.
+// provider is a service that offers models, and the variables that the CLI needs to use it.
 type provider struct {
 	// enabledBy is the variable that enables the provider; empty means always enabled. The agent gets the credentials of
 	// a cloud only if the CLI itself needs them.
@@ -16,8 +16,9 @@ type provider struct {
 	names     []string
 }
 
-// base returns the variables that any program may need. A name that ends in "*" is a prefix. HOME is for an existing login;
-// fixed replaces it if the CLI has a directory of its own. XDG_* is left out, so that programs look below HOME.
+// base returns the variables that any program may need. A name that ends in "*" is a prefix. HOME is needed for an
+// existing login. The function fixed replaces it if the CLI has its own directory. XDG_* is left out, so that programs
+// look below HOME.
 func base() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ",
@@ -52,7 +53,8 @@ func (c *CLI) fixed(limits Limits) map[string]string {
 	variables := map[string]string{
 		// A prompt quotes the output of services. An "@path" in it must not make the CLI read that file.
 		"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
-		// Git at startup would run programs that the working directory's configuration names.
+		// Otherwise the CLI calls Git at its start. Git would run programs named in the configuration of the working
+		// directory.
 		"CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",
 		// Notes from other conversations must not be used in this one.
 		"CLAUDE_CODE_DISABLE_AUTO_MEMORY":          "1",
@@ -77,17 +79,17 @@ func (c *CLI) fixed(limits Limits) map[string]string {
 }
 
 const (
-	// defaultCommandTimeout is the CLI's time-out of a command for which the agent sets none.
+	// defaultCommandTimeout is the CLI's time limit for a command if the agent sets no limit.
 	defaultCommandTimeout = 2 * time.Minute
-	// maxAPITimeout is the longest time-out of a call of the API, after which the CLI retries it.
+	// maxAPITimeout is the longest time limit for one API call. After it the CLI retries the call.
 	maxAPITimeout = 5 * time.Minute
-	// idleMargin is the time between the CLI's own time-outs and Limits.Idle.
+	// idleMargin is the difference between Limits.Idle and the CLI's own, shorter time limits.
 	idleMargin = time.Minute
 )
 
-// timeouts returns the variables with the CLI's own time-outs. The CLI prints nothing while it waits, so they come before
-// Limits.Idle, which would end the CLI. The agent can then react to a command that hangs, and an API that hangs is
-// reported as unavailable.
+// timeouts returns the variables with the CLI's own time limits. They are shorter than Limits.Idle, because the CLI
+// prints nothing while it waits, and Limits.Idle would then end the CLI. With shorter limits the agent can react to a
+// command that hangs, and the CLI reports an API that hangs as unavailable.
 func timeouts(idle time.Duration) map[string]string {
 	if idle == 0 {
 		return map[string]string{"API_TIMEOUT_MS": milliseconds(maxAPITimeout)}
@@ -103,14 +105,14 @@ func timeouts(idle time.Duration) map[string]string {
 	return variables
 }
 
-// milliseconds returns d in milliseconds, but at least 1, because the CLI takes 0 for its default.
+// milliseconds returns d in milliseconds, but at least 1, because for 0 the CLI uses its default.
 func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(d.Milliseconds(), 1), 10)
 }
 
 // gitSettings returns variables that override the configuration of any repository. An agent may be able to write such a
-// configuration, and even "git add" runs the programs that it names. It needs no .git, because Git also accepts a
-// directory that looks like a bare repository.
+// configuration, and even "git add" runs the programs named in it. The configuration need not be in a .git directory,
+// because Git also accepts a directory that looks like a bare repository.
 func gitSettings(more ...[2]string) map[string]string {
 	settings := append([][2]string{
 		{"safe.bareRepository", "explicit"},
@@ -125,8 +127,9 @@ func gitSettings(more ...[2]string) map[string]string {
 	return variables
 }
 
-// environment returns the whole environment of an invocation, sorted by name. Later sources override earlier ones: the
-// variables of the allow list, the invocation's own, the fixed ones, those of its endpoint, those of its guard.
+// environment returns the whole environment of an invocation, sorted by name. Its sources, from lowest to highest
+// precedence: the variables on the allow list, the invocation's own variables, the fixed variables, the endpoint's
+// variables, the guard's variables.
 func (c *CLI) environment(i Invocation) []string {
 	variables := map[string]string{}
 	allowed := c.allowList()
@@ -139,7 +142,7 @@ func (c *CLI) environment(i Invocation) []string {
 	maps.Copy(variables, i.variables())
 	maps.Copy(variables, c.fixed(i.Limits))
 	if c.options.User != nil && i.Dir != "" {
-		// Git refuses a repository of another user. The operator has named this one, so it is allowed.
+		// Git refuses a repository that belongs to another user. The operator chose this directory, so allow it.
 		maps.Copy(variables, gitSettings([2]string{"safe.directory", i.Dir}))
 	}
 	if i.API != nil {
@@ -156,7 +159,7 @@ func (c *CLI) environment(i Invocation) []string {
 	return environment
 }
 
-// allowList returns the patterns of the variables that are passed on.
+// allowList returns the name patterns of the operator's variables that are passed to the CLI.
 func (c *CLI) allowList() []string {
 	allowed := slices.Concat(base(), c.options.PassEnv)
 	for _, p := range providers() {

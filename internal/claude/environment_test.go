@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// always has the variables of every invocation, whatever the environment.
+// always returns the variables that every invocation has, independent of the operator's environment.
 func always() []string {
 	return []string{
 		"API_TIMEOUT_MS=300000",

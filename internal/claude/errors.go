@@ -10,7 +10,7 @@ const (
 // ErrorKind classifies an error by what a caller can do about it.
 type ErrorKind string
 
-// The kinds. The agent may have acted before an error of any kind.
+// The kinds of errors. For every kind, assume that the agent may already have acted.
 const (
 	KindInvalid            ErrorKind = "invalid_invocation"   // rejected before start: the Invocation itself is wrong
 	KindNotStarted         ErrorKind = "not_started"          // the executable could not be started
@@ -19,17 +19,17 @@ const (
 	KindSessionInUse       ErrorKind = "session_in_use"       // the id for the new conversation is taken
 	KindPromptTooLong      ErrorKind = "prompt_too_long"      // the conversation no longer fits the model's window
 	KindAuth               ErrorKind = "auth"                 // the API refused the credentials (401, 403), or there are none
-	KindUnavailable        ErrorKind = "unavailable"          // the API was overloaded, limited, failing or out of reach
+	KindUnavailable        ErrorKind = "unavailable"          // the API was overloaded, rate limited, failing or unreachable
 	KindRefused            ErrorKind = "refused"              // the API refused the request (any other 4xx)
 	KindMaxTurns           ErrorKind = "max_turns"            // Invocation.MaxTurns is used up
 	KindBudget             ErrorKind = "budget"               // Invocation.MaxBudgetUSD is used up
 	KindSchemaNotMet       ErrorKind = "schema_not_met"       // no output of the agent met Invocation.Schema
 	KindNoStructuredOutput ErrorKind = "no_structured_output" // the run succeeded, but without structured output
-	KindTimedOut           ErrorKind = "timed_out"            // Limits.Wall
-	KindStalled            ErrorKind = "stalled"              // Limits.FirstByte or Limits.Idle
+	KindTimedOut           ErrorKind = "timed_out"            // the run exceeded Limits.Wall
+	KindStalled            ErrorKind = "stalled"              // the CLI printed nothing for Limits.FirstByte or Limits.Idle
 	KindStopped            ErrorKind = "stopped"              // the caller's context ended
-	KindMalformed          ErrorKind = "malformed"            // the CLI ended without a result, or with an impossible one
-	KindDiskFull           ErrorKind = "disk_full"            // the output was lost, because its disk is full
+	KindMalformed          ErrorKind = "malformed"            // no result, or a success without a call of the model
+	KindDiskFull           ErrorKind = "disk_full"            // the CLI's output was lost, because the disk is full
 	KindOutputTooLong      ErrorKind = "output_too_long"      // the CLI was stopped, because it printed too much
 	KindFailed             ErrorKind = "failed"               // the CLI reported a failure of another kind
 )
@@ -45,7 +45,7 @@ type Error struct {
 	APIStatus int
 	// Stderr is the end of the CLI's standard error, with secrets masked.
 	Stderr string
-	// Err is the cause, if it is another error than the CLI's own message.
+	// Err is the underlying Go error. It is nil if the failure is known only from the CLI's own message.
 	Err error
 }
 
@@ -55,8 +55,8 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Retryable reports whether the same invocation may succeed without any change. If its conversation exists by then, it
-// must be continued in place.
+// Retryable reports whether the same invocation may succeed without any change. If the failed run has already created
+// the conversation, the retry must continue it in place (Resume = SessionID).
 func (e *Error) Retryable() bool {
 	switch e.Kind {
 	case KindNotStarted, KindUnavailable, KindStalled, KindMalformed, KindFailed:

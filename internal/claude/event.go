@@ -11,7 +11,7 @@ import (
 // eventType is the type of a line of the stream.
 type eventType string
 
-// The types that are used. Others are ignored, because every version adds some.
+// The types that this package uses. It ignores all others, because every version of the CLI adds some.
 const (
 	eventSystem    eventType = "system"
 	eventAssistant eventType = "assistant"
@@ -62,7 +62,7 @@ type messageLine struct {
 	Error apiErrorClass `json:"error"`
 }
 
-// syntheticModel is the model of messages that the CLI wrote.
+// syntheticModel is the model name in messages that the CLI itself wrote.
 const syntheticModel = "<synthetic>"
 
 // contentBlock is one block of a message's content.
@@ -102,12 +102,12 @@ type streamLine struct {
 type streamType string
 
 const (
-	streamMessageStart streamType = "message_start" // the input's tokens; the output's are a placeholder
-	streamMessageDelta streamType = "message_delta" // the output's tokens
+	streamMessageStart streamType = "message_start" // has the input tokens; its output tokens are a placeholder
+	streamMessageDelta streamType = "message_delta" // has the output tokens
 )
 
-// resultLine is a result. A stream has none, one, or several: background work that ends after a result causes another
-// turn and another result.
+// resultLine has the fields of a result that are used. A stream has no, one or several results: background work that
+// ends after a result causes another turn and another result.
 type resultLine struct {
 	Subtype        resultSubtype   `json:"subtype"`
 	IsError        bool            `json:"is_error"`
@@ -130,7 +130,7 @@ type resultLine struct {
 type resultSubtype string
 
 const (
-	resultSuccess      resultSubtype = "success" // also for API errors, then with is_error
+	resultSuccess      resultSubtype = "success" // also used for API errors, with is_error set
 	resultMaxTurns     resultSubtype = "error_max_turns"
 	resultMaxBudget    resultSubtype = "error_max_budget_usd"
 	resultSchemaNotMet resultSubtype = "error_max_structured_output_retries"
@@ -148,7 +148,7 @@ const (
 	classAuthentication apiErrorClass = "authentication_failed"
 	classRateLimit      apiErrorClass = "rate_limit"
 	classOverloaded     apiErrorClass = "overloaded"
-	classServerError    apiErrorClass = "server_error" // no connection, too
+	classServerError    apiErrorClass = "server_error" // also used if there is no connection
 )
 
 type modelUsage struct {
@@ -168,7 +168,7 @@ type usage struct {
 	Output        count `json:"output_tokens"`
 	CacheRead     count `json:"cache_read_input_tokens"`
 	CacheCreation count `json:"cache_creation_input_tokens"`
-	// Creation splits CacheCreation by how long the cache is kept.
+	// Creation has the parts of CacheCreation by the time for which the cache is kept.
 	Creation struct {
 		OneHour count `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
@@ -178,7 +178,7 @@ type usage struct {
 	} `json:"server_tool_use"`
 }
 
-// tokens returns u without the split.
+// tokens returns the four token counts of u, without Creation and ServerTools.
 func (u usage) tokens() Tokens {
 	return Tokens{
 		Input:         int(u.Input),

@@ -11,8 +11,9 @@ const homeName = "home"
 
 // ownHome returns the agent's HOME. It returns "" with an existing login, which needs the operator's HOME.
 //
-// Otherwise the agent does not get the operator's HOME. The CLI's shell would read the start-up files there, which set
-// variables that are on no list. And an agent that can write there could run commands in the operator's shells.
+// Otherwise the agent does not get the operator's HOME, for two reasons. The CLI's shell would read the start-up files
+// there, which can set variables that are not on the allow list. And an agent that can write there could make the
+// operator's shells run commands.
 func (c *CLI) ownHome() string {
 	if c.options.ConfigDir == "" {
 		return ""
@@ -28,9 +29,9 @@ func startupFiles() []string {
 	}
 }
 
-// makeDirs creates the CLI's own directory and the agent's HOME in it. Only their owner may use them, because transcripts
-// contain all that the agent has read. It removes start-up files from HOME, because only an earlier agent can have written
-// them.
+// makeDirs creates the CLI's own directory and the agent's HOME in it. Only their owner may access them, because
+// transcripts contain everything that the agent has read. makeDirs removes shell start-up files from HOME, because only
+// an earlier agent can have written them.
 func (c *CLI) makeDirs() error {
 	if c.options.ConfigDir == "" {
 		return nil
@@ -44,8 +45,8 @@ func (c *CLI) makeDirs() error {
 	return nil
 }
 
-// cleanHome creates the HOME below configDir and removes start-up files from it. A link that leads out of configDir is an
-// error, so that no file elsewhere is removed.
+// cleanHome creates the HOME below configDir and removes start-up files from it. A symbolic link that leads out of
+// configDir is an error, so that no file outside is removed.
 func cleanHome(configDir string) (err error) {
 	root, err := os.OpenRoot(configDir)
 	if err != nil {

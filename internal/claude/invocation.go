@@ -2,12 +2,14 @@ package claude
 
 import "time"
 
-// Invocation describes one start of the CLI. A conversation keeps only the messages, so every invocation is complete.
+// Invocation describes one start of the CLI. The CLI stores only the messages of a conversation, so every Invocation
+// must contain all settings.
 type Invocation struct {
-	// SessionID is the id of the conversation that this invocation writes: a UUID of the caller's choice.
+	// SessionID is the id of the conversation that this invocation writes. The caller chooses it; it must be a UUID.
 	SessionID string
-	// Resume is the conversation to continue. Empty starts a new one. SessionID continues that one in place. Any other
-	// conversation is copied to SessionID and stays unchanged.
+	// Resume is the id of the conversation to continue. If it is empty, the run starts a new conversation. If it equals
+	// SessionID, the run continues that conversation in place. Otherwise the run continues a copy with the id
+	// SessionID, and the original stays unchanged.
 	Resume string
 	// Prompt is the user's message: not blank, at most MaxPromptBytes.
 	Prompt string
@@ -35,19 +37,19 @@ type Invocation struct {
 
 	// Dir is the working directory; it must exist. Required.
 	Dir string
-	// Env adds variables to the environment of the CLI and of every command it runs. They override those of
+	// Env adds variables to the environment of the CLI and of every command it runs. They override variables of
 	// Options.Environ, but not the variables that this package sets itself.
 	Env map[string]string
-	// Sandbox restricts the CLI and all that it starts; nil does not. This package adds what the CLI itself needs to read
-	// and write.
+	// Sandbox restricts the CLI and all processes that it starts; nil means no restriction. This package adds the files
+	// and directories that the CLI itself must read and write.
 	Sandbox *Sandbox
 	// API is the endpoint of the model's API. If it is nil, the CLI uses the address and credentials of Options.Environ.
 	API *Endpoint
-	// Guard makes the CLI ask before every tool call. If it is nil, only the permission rules decide.
+	// Guard makes the CLI ask for permission before every tool call. If it is nil, only the permission rules decide.
 	Guard *Guard
 }
 
-// Guard configures the hooks by which the CLI asks before tool calls.
+// Guard configures the hooks through which the CLI asks for permission before tool calls.
 type Guard struct {
 	// Settings are added to the CLI's settings and contain its hooks.
 	Settings map[string]any
@@ -55,8 +57,8 @@ type Guard struct {
 	Env map[string]string
 }
 
-// Endpoint is an address of the model's API, and a key for it. They replace the credentials of Options.Environ: no
-// variable of the invocation contains those.
+// Endpoint is an address of the model's API, and a key for it. They replace the address and the credentials of
+// Options.Environ. No variable of the invocation then contains the replaced credentials.
 type Endpoint struct {
 	URL string
 	Key string
@@ -68,9 +70,9 @@ type Limits struct {
 	Wall time.Duration
 	// FirstByte is the longest time from the start to the first output.
 	FirstByte time.Duration
-	// Idle is the longest time between two outputs. The CLI prints nothing while a tool runs, so this must be longer than
-	// the longest command the agent may run. The CLI ends a command, or a call of the API, one minute before this limit.
-	// If the limit is under two minutes, the CLI does so after half of it.
+	// Idle is the longest time between two outputs. The CLI prints nothing while a tool runs, so this must be longer
+	// than the longest command the agent may run. The CLI itself ends a command or an API call one minute before this
+	// limit. If this limit is under two minutes, the CLI ends them after half of it.
 	Idle time.Duration
 	// Grace is the time between SIGINT and SIGKILL; zero is process.DefaultGrace.
 	Grace time.Duration

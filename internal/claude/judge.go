@@ -11,13 +11,13 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// Texts that the CLI prints about a conversation. It has no code for these errors.
+// Texts in the CLI's error messages about a conversation. The CLI has no error codes for them.
 const (
 	noConversationText = "No conversation found with session ID"
 	sessionInUseText   = "is already in use"
 )
 
-// finding is the reason why a run failed. The zero value means that it did not.
+// finding is the reason why a run failed. The zero value means that the run did not fail.
 type finding struct {
 	kind    ErrorKind
 	message string
@@ -28,10 +28,10 @@ type finding struct {
 // the subtype success, at least one turn, and a structured output if one was asked for. startErr is the error that
 // prevented the CLI from running.
 //
-// A full disk has precedence, because with it every other error would look retryable.
+// A full disk has precedence. Otherwise the lost output would look like a retryable error.
 //
-// A limit or a cancellation that ended the CLI is an error even after a good result, because the CLI was still working in
-// the background. The Result beside the error is then complete.
+// If a limit or a cancellation ended the CLI, that is an error even after a good result, because the CLI was still
+// working in the background. The Result that is returned with this error is complete.
 func (r *run) judge(exit process.Exit, startErr error) *Error {
 	var found finding
 	unavailable, refused := errors.AsType[*process.SandboxError](startErr)
@@ -40,7 +40,7 @@ func (r *run) judge(exit process.Exit, startErr error) *Error {
 		found = finding{KindDiskFull, fmt.Sprintf("claude's output was lost: %v", startErr), startErr}
 	case exit.StoppedBy != nil:
 		found = r.judgeStop(exit.StoppedBy)
-	case refused: // it needs another configuration, or another host
+	case refused: // the invocation needs another configuration, or another host
 		found = finding{KindInvalid, unavailable.Error(), startErr}
 	case startErr != nil:
 		found = finding{KindNotStarted, fmt.Sprintf("claude could not be run: %v", startErr), startErr}
@@ -55,7 +55,7 @@ func (r *run) judge(exit process.Exit, startErr error) *Error {
 	return r.failure(found, exit)
 }
 
-// judgeStop returns the finding for what stopped the CLI.
+// judgeStop returns the finding for a CLI that was stopped because of cause.
 func (r *run) judgeStop(cause error) finding {
 	limits := r.invocation.Limits
 	switch {
@@ -75,7 +75,7 @@ func (r *run) judgeStop(cause error) finding {
 	}
 }
 
-// meanwhile returns what a silent CLI was waiting for.
+// meanwhile returns a text for a message. It names the activity during which the CLI printed nothing, or is "".
 func (r *run) meanwhile() string {
 	switch r.acc.phase {
 	case PhaseRetrying:
@@ -88,7 +88,7 @@ func (r *run) meanwhile() string {
 	return ""
 }
 
-// judgeSilence judges a run without a result by its exit and its standard error.
+// judgeSilence returns the finding for a run without a result. It uses the exit code and the standard error.
 func (r *run) judgeSilence(exit process.Exit) finding {
 	stderr := r.stderrText()
 	said := complaint(stderr)
@@ -106,8 +106,8 @@ func (r *run) judgeSilence(exit process.Exit) finding {
 	}
 }
 
-// complaint returns the first line of stderr that is marked as an error, or else the first line. Warnings may precede the
-// error, and some versions print source code.
+// complaint returns the first line of stderr that is marked as an error, or else the first line. The CLI may print
+// warnings before the error, and some versions print source code.
 func complaint(stderr string) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	if marked := slices.IndexFunc(lines, isComplaint); marked >= 0 {
@@ -194,7 +194,8 @@ func (r *run) explain(last *resultLine) string {
 	return cmp.Or(strings.Join(last.Errors, "; "), last.Text, r.stderrText(), "it gave no reason")
 }
 
-// failure returns the error for a finding. It masks secrets before it cuts the message, so that no part of one is left.
+// failure returns the error for a finding. It masks secrets before it cuts the message, so that no part of a secret is
+// left.
 func (r *run) failure(found finding, exit process.Exit) *Error {
 	status := r.acc.apiStatus
 	if last := r.acc.last(); last != nil {
@@ -210,7 +211,7 @@ func (r *run) failure(found finding, exit process.Exit) *Error {
 	}
 }
 
-// stderrText returns the end of the standard error. Secrets are masked before the cut here, too.
+// stderrText returns the end of the standard error. It masks secrets before it cuts the text.
 func (r *run) stderrText() string {
 	text := strings.ToValidUTF8(r.mask.Text(string(r.stderr.kept)), "�")
 	return strings.TrimSpace(text[max(len(text)-maxStderrBytes, 0):])

@@ -12,11 +12,11 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// askTimeout limits `claude --version` and `claude --help`. Each took a fraction of a second when measured, but a cold disk
-// has to load more than 200 MB.
+// askTimeout limits `claude --version` and `claude --help`. Each took a fraction of a second when measured. The limit
+// is longer, because more than 200 MB may have to be read from a slow disk.
 const askTimeout = 60 * time.Second
 
-// CLI is an installed `claude` of a known version. It is immutable, so any number of invocations may run at once.
+// CLI is an installed `claude` of a known version. It is immutable, so several goroutines may use it at once.
 type CLI struct {
 	path    string
 	version version
@@ -50,12 +50,12 @@ func (c *CLI) Path() string { return c.path }
 // Version returns the version as `claude --version` printed it, such as "2.1.330".
 func (c *CLI) Version() string { return c.version.String() }
 
-// Warning returns a sentence about an untested version. It returns "" for a version that was measured, or that lies between
-// two measured ones with the same profile.
+// Warning returns a sentence about an untested version. It returns "" for a measured version, and for a version between
+// two measured ones of the same profile.
 func (c *CLI) Warning() string { return c.profile.warning(c.version) }
 
-// chooseProfile returns the profile of the version. It asks an untested version for its flags; if that fails, it assumes
-// none.
+// chooseProfile returns the profile of the version. For an untested version it reads the flags from `claude --help`. If
+// that fails, it assumes that the version has none of the profiles' flags.
 func (c *CLI) chooseProfile(ctx context.Context) versionProfile {
 	if covering, ok := coveringProfile(c.version); ok {
 		return covering
@@ -80,7 +80,7 @@ func (c *CLI) askVersion(ctx context.Context) (version, error) {
 	return found, nil
 }
 
-// ask runs the CLI with one flag that makes it print something and end, and returns the output.
+// ask runs the CLI with one flag that makes it print a text and exit, such as --version. It returns the text.
 func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -118,7 +118,7 @@ func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
 	return stdout.String(), nil
 }
 
-// lookUp returns the absolute path of the executable file with that path or name.
+// lookUp returns the absolute path of an executable file. name is its path, or a name to look up on searchPath.
 func lookUp(name, searchPath string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		path, err := filepath.Abs(name)

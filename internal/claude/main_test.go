@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 )
 
-// containment is the containment of the contract's CLIs.
+// containment is the containment with which the contract tests run the CLI.
 var containment = flag.String("containment", string(claude.ContainmentAuto), "containment of the CLIs under test")
 
 // TestMain also runs the test binary as the stand-in `claude`.

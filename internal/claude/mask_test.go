@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// TestNothingThatIsPassedOnHoldsCredentials checks all texts that get into heartbeats and histories.
+// TestNothingThatIsPassedOnHoldsCredentials checks that secrets are masked in all texts for heartbeats and histories.
 func TestNothingThatIsPassedOnHoldsCredentials(t *testing.T) {
 	t.Parallel()
 	const secret = "sk-secret-0123456789"
@@ -22,7 +22,7 @@ func TestNothingThatIsPassedOnHoldsCredentials(t *testing.T) {
 	for _, line := range []string{
 		`{"type":"assistant","message":{"id":"a","content":[{"type":"text","text":"the key is ` + secret + `"},` +
 			`{"type":"tool_use","id":"1","name":"Bash","input":{"command":"curl -H ` + secret + `"}},` +
-			// The secret extends over the position where a preview and an input are cut.
+			// In these inputs the secret crosses the position where the text is cut.
 			`{"type":"tool_use","id":"2","name":"Bash","input":{"command":"` + strings.Repeat("x", previewRunes-10) + secret + `"}},` +
 			`{"type":"tool_use","id":"4","name":"Say ` + secret + `","input":{"token":"x1y2z3"}},` +
 			`{"type":"tool_use","id":"5","name":"Bash","input":{"command":"` + strings.Repeat("x", maxMaskedBytes-10) + secret + `"}},` +

@@ -6,24 +6,25 @@ import (
 	"unicode"
 )
 
-// smallFamily is the family of the model that the CLI uses for small tasks: to read a web page, or for a subagent that
-// searches (2.1.197).
+// smallFamily is the family of the model that the CLI uses for small tasks, such as reading a web page, or a subagent
+// that searches (observed in 2.1.197).
 const smallFamily = "haiku"
 
 // families are the families of models. Aliases and full names contain these words.
 var families = []string{"haiku", "sonnet", "opus", "fable"}
 
-// aliases are the aliases for models of more than one family. The version and the account decide which one is used.
+// aliases has the aliases that can mean models of more than one family. The CLI's version and the account decide which
+// family is used.
 var aliases = map[string][]string{
 	"opusplan": {"opus", "sonnet"},
 	"best":     {"opus", "fable"},
 	"default":  {"opus", "sonnet"},
 }
 
-// Permits reports whether an invocation with Model model may ask the API for the model asked: its own model under any full
-// name, or the one for small tasks.
+// Permits reports whether an invocation whose Model is model may request the model asked from the API. It permits the
+// invocation's own model under any full name, and the model for small tasks.
 //
-// It compares families only, because versions differ in the full name of an alias, and in the old names that they replace.
+// It compares only families, because versions of the CLI map aliases and old model names to different full names.
 func (c *CLI) Permits(model, asked string) bool {
 	model = withoutWindow(model)
 	if asked == model || c.isNamed(asked, "ANTHROPIC_SMALL_FAST_MODEL") {
@@ -40,15 +41,15 @@ func (c *CLI) Permits(model, asked string) bool {
 	return false
 }
 
-// isNamed reports whether the variable in the operator's environment is set to the model asked.
+// isNamed reports whether the value of variable in the operator's environment is the model asked.
 func (c *CLI) isNamed(asked, variable string) bool {
 	return asked != "" && asked == withoutWindow(lookupVariable(c.options.Environ, variable))
 }
 
-// withoutWindow returns model without the suffix for a larger window.
+// withoutWindow returns model without the suffix for a larger context window.
 func withoutWindow(model string) string { return strings.TrimSuffix(model, "[1m]") }
 
-// familiesOf returns the families that an alias or a full name stands for.
+// familiesOf returns the model families that an alias or a full name can mean.
 func familiesOf(model string) []string {
 	if several, ok := aliases[model]; ok {
 		return slices.Clone(several)

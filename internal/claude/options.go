@@ -13,10 +13,11 @@ const (
 	DefaultRetentionDays = 365
 )
 
-// Containment is the mode that holds an invocation's processes together. Package process explains the modes.
+// Containment is the method by which all processes of an invocation are found and ended. Package process explains the
+// modes.
 type Containment = process.Mode
 
-// The containments.
+// The containment modes.
 const (
 	ContainmentAuto      = process.ModeAuto
 	ContainmentNamespace = process.ModeNamespace
@@ -37,29 +38,29 @@ type Options struct {
 	// if missing. The agent's HOME is "home" below it. The operator puts the files there that the agent's commands need
 	// from HOME, such as .kube/config.
 	//
-	// Empty uses an existing login: the directory that the CLI finds through Environ, and the HOME of Environ with all that
-	// is in it. The CLI's output then passes through the system's directory for temporary files, otherwise through
-	// ConfigDir.
+	// If it is empty, the CLI uses an existing login: the directory that it finds through Environ, and the HOME of
+	// Environ with all its files.
 	ConfigDir string
 	// MaxRetries limits the CLI's own retries of one API call. Zero is DefaultMaxRetries; a negative number disables them.
 	MaxRetries int
-	// RetentionDays is the time after which the CLI deletes transcripts. A chain may wait that long for an operator. Zero is
-	// DefaultRetentionDays.
+	// RetentionDays is the number of days after which the CLI deletes transcripts. A chain can wait that long for an
+	// operator and still resume its conversation. Zero is DefaultRetentionDays.
 	RetentionDays int
-	// Containment holds the CLI and all that it starts together; empty is ContainmentAuto.
+	// Containment is the containment of the CLI and all processes that it starts; empty is ContainmentAuto.
 	Containment Containment
-	// User is the user of the CLI; nil is this process's own. For another user ConfigDir must exist and belong to that user.
-	// This package then uses ConfigDir with that user's rights, so that a link which an agent makes there cannot lead to a
-	// file of this process's own user.
+	// User is the system user that runs the CLI; nil means the user of this process. For another user, ConfigDir must
+	// exist and belong to that user. This package then accesses ConfigDir with that user's rights. Otherwise a symbolic
+	// link made by an agent there could lead to a file of this process's own user.
 	User *User
-	// SpoolDir is the directory that the CLI's output passes through; empty is ConfigDir.
+	// SpoolDir is the directory for the temporary file with the CLI's output. If it is empty, ConfigDir is used; if
+	// both are empty, the system's directory for temporary files.
 	SpoolDir string
 }
 
 // Sandbox restricts an invocation. Package process explains it.
 type Sandbox = process.Sandbox
 
-// User is the user of an invocation.
+// User is a system user that can run the CLI.
 type User = process.User
 
 // withDefaults returns o with the defaults for zero values.

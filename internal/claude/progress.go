@@ -4,21 +4,21 @@ import "time"
 
 // Progress is a snapshot of a running invocation.
 type Progress struct {
-	// PID is the process number, on this host, of the root of the invocation's processes.
+	// PID is the process number on this host of the invocation's root process.
 	PID int
 	// SessionID is the conversation's id as the CLI reported it; empty before that.
 	SessionID string
 	Phase     Phase
-	// Turns counts the main thread's messages so far.
+	// Turns is the number of API calls of the main thread so far.
 	Turns int
-	// Tokens are those of the main thread so far.
+	// Tokens is the sum of the main thread's tokens so far.
 	Tokens Tokens
 	// CostUSD is an estimate of the cost so far, including subagents.
 	CostUSD float64
 	// Recent are the latest tool calls, oldest first, at most RecentCalls. Each report gets its own copy.
 	Recent []ToolActivity
-	// InFlight are all running tool calls, including those in the background, in the order of their start. Do not change
-	// their inputs.
+	// InFlight are all running tool calls, including background calls, in the order of their start. The receiver must
+	// not change their inputs.
 	InFlight []ToolCall
 	// At is the time of the output that caused this report.
 	At time.Time
@@ -36,7 +36,7 @@ const (
 	PhaseThinking Phase = "thinking" // the model is working
 	PhaseTool     Phase = "tool"     // a tool is running
 	PhaseRetrying Phase = "retrying" // the API failed and the CLI retries
-	PhaseEnding   Phase = "ending"   // a result has come
+	PhaseEnding   Phase = "ending"   // a result has arrived
 )
 
 // ToolActivity is the current state of a tool call.

@@ -36,7 +36,8 @@ func proxied(t *testing.T, scenario claudesim.Scenario, adjust func(*claude.Opti
 	}
 }
 
-// TestABudgetEndsTheRunBeforeTheCall covers a CLI that does not end on its own. It must not repeat the refused call.
+// TestABudgetEndsTheRunBeforeTheCall covers an agent that would exceed its budget. The proxy refuses the next API call,
+// and the CLI must not retry it.
 func TestABudgetEndsTheRunBeforeTheCall(t *testing.T) {
 	endless := claudesim.Play(claudesim.Always(claudesim.Bash("echo 1"), claudesim.Bash("echo 2"), claudesim.Bash("echo 3"), claudesim.Say("done")))
 	manyRetries := func(o *claude.Options) { o.MaxRetries = 10 }
@@ -51,7 +52,7 @@ func TestABudgetEndsTheRunBeforeTheCall(t *testing.T) {
 	})
 }
 
-// TestAKilledCLIsCostIsKnown kills the CLI while its agent is at work.
+// TestAKilledCLIsCostIsKnown kills the CLI during a tool call. The proxy must have counted the exact cost.
 func TestAKilledCLIsCostIsKnown(t *testing.T) {
 	tokens := claudesim.Usage{Input: 1000, Output: 70, CacheRead: 500, CacheCreation: 30}
 	working := claudesim.Play(claudesim.Always(claudesim.Bash("echo 1").Using(tokens), claudesim.Bash("./slow.sh").Using(tokens)))
@@ -90,7 +91,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// stallingAPI begins to answer each call and then sends nothing more. It reports when a caller has disconnected.
+// stallingAPI starts an API that begins to answer each call and then sends nothing more. begun gets a value for each
+// such answer, and gone for each caller that has disconnected.
 func stallingAPI(t *testing.T) (url string, begun, gone chan struct{}) {
 	t.Helper()
 	begun, gone = make(chan struct{}, 100), make(chan struct{}, 100)
@@ -111,15 +113,15 @@ func stallingAPI(t *testing.T) (url string, begun, gone chan struct{}) {
 	return api.URL, begun, gone
 }
 
-// TestAStalledStreamEndsThroughTheProxy covers an API that stops sending. The driver's watchdog ends the run, or the CLI is
-// killed. In both cases the call to the API must end.
+// TestAStalledStreamEndsThroughTheProxy covers an API that stops sending. First the watchdog ends the run, then a run's
+// CLI is killed. In both cases the call to the API must end.
 func TestAStalledStreamEndsThroughTheProxy(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
 		t.Run(simtest.Number(t, version), func(t *testing.T) {
 			t.Parallel()
 			url, begun, gone := stallingAPI(t)
-			stalling := func(o *claude.Options) { o.Environ = append(o.Environ, "ANTHROPIC_BASE_URL="+url) } // the last one counts
+			stalling := func(o *claude.Options) { o.Environ = append(o.Environ, "ANTHROPIC_BASE_URL="+url) } // the last value counts
 			b := newBench(t, backend{version: version, real: true, proxied: true}, claudesim.Play(claudesim.Always(claudesim.Say("never"))), stalling)
 
 			invocation := b.invocation("look")
@@ -160,7 +162,8 @@ func TestAStalledStreamEndsThroughTheProxy(t *testing.T) {
 	}
 }
 
-// TestCommandsOfAProxiedCLIFindNoCredentials has the agent read every environment in its process tree.
+// TestCommandsOfAProxiedCLIFindNoCredentials makes the agent print the environments of its command and of the command's
+// parent. Neither may contain the API key.
 func TestCommandsOfAProxiedCLIFindNoCredentials(t *testing.T) {
 	proxied(t, claudesim.Play(claudesim.Always(claudesim.Bash("./show.sh"), claudesim.Say("seen"))), nil, func(t *testing.T, b *bench) {
 		show := "#!/bin/sh\nenv\ncat /proc/self/environ /proc/$PPID/environ\n"
@@ -175,8 +178,8 @@ func TestCommandsOfAProxiedCLIFindNoCredentials(t *testing.T) {
 	})
 }
 
-// TestAProxiedCLIAsksAsItAsksTheAPI checks that the CLI sends the same requests to the proxy as to the API itself. To a
-// gateway it would send less, and have its system prompt cached for one conversation only.
+// TestAProxiedCLIAsksAsItAsksTheAPI checks that the CLI sends the same requests to the proxy as to the API itself. At
+// an unknown address the CLI would use fewer features, and cache its system prompt for one conversation only.
 func TestAProxiedCLIAsksAsItAsksTheAPI(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
@@ -192,7 +195,8 @@ func TestAProxiedCLIAsksAsItAsksTheAPI(t *testing.T) {
 				b := newBench(t, backend{version: version, real: true, proxied: true}, claudesim.Play(claudesim.Always(claudesim.Say("hi"))), unnamed)
 				b.proxy = startProxy(t, claude.Options{Environ: []string{key, "ANTHROPIC_BASE_URL=" + api.URL()}})
 				b.run(t, b.invocation("look"))
-				// The CLI signs its requests to the API itself.
+				// The CLI adds a signature ("cch=") only if it assumes that it calls the API directly, and not a
+				// gateway.
 				require.Equal(t, mark, strings.Contains(api.Requests()[0].System, "cch="))
 			})
 		}

@@ -29,18 +29,18 @@ import (
 
 var record = flag.Bool("record", false, "record testdata/streams anew with the real CLIs; -update then writes the golden files")
 
-// take records a stream below testdata/streams. Its prompt is the recording's name.
+// take describes how to record one stream below testdata/streams.
 type take struct {
 	scenario claudesim.Scenario
 	change   func(*Invocation) // nil changes nothing
-	prompt   string            // instead of the recording's name
+	prompt   string            // empty means the recording's name
 	// signal is sent 4 seconds after the model was asked for the second time.
 	signal syscall.Signal
 	// stalls makes the API stop sending in the middle of its second answer.
 	stalls bool
 	// refuses makes the API unreachable.
 	refuses bool
-	// family lists the recordings that continue this one, in the same directories.
+	// family lists the recordings that continue this recording's conversation, in the same directories.
 	family []string
 }
 
@@ -102,7 +102,8 @@ func takes() map[string]take {
 	}
 }
 
-// expensive is a reply that costs more than any budget, and a second one that is never requested.
+// expensive returns a scenario whose first reply costs more than any budget, so that the second reply is never
+// requested.
 func expensive(reply claudesim.Reply, usage claudesim.Usage) claudesim.Scenario {
 	usage.Input = 1_000_000
 	return claudesim.Play(claudesim.Always(reply.Using(usage), claudesim.Say("never asked")))
@@ -128,7 +129,7 @@ func TestRecord(t *testing.T) {
 				if slices.Contains(all["parent"].family, name) {
 					continue
 				}
-				t.Run(name, func(t *testing.T) { // one after the other, because some runs depend on time
+				t.Run(name, func(t *testing.T) { // not parallel, because some runs depend on time
 					s := newStudio(t, version, first)
 					id := uuid.NewString()
 					for _, name := range append([]string{name}, first.family...) {
@@ -140,7 +141,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// studio is a real CLI with an API and directories of its own.
+// studio is a real CLI with its own scripted API and its own directories.
 type studio struct {
 	cli       *CLI
 	dir       string // working directory
@@ -174,7 +175,8 @@ func newStudio(t *testing.T, version claudesim.Version, first take) studio {
 	return s
 }
 
-// record runs the CLI once, in or for the conversation id, and writes what it printed to path.
+// record runs the CLI once for the take name and writes its output to path. The conversation is id, unless the take
+// changes it.
 func (s studio) record(t *testing.T, path, name, id string) {
 	t.Helper()
 	how := takes()[name]
@@ -215,7 +217,7 @@ var (
 	tasksDir        = regexp.MustCompile(`[^" ]*/claude-\d+/`)
 )
 
-// anonymous replaces in a stream the paths and addresses of this machine.
+// anonymous replaces the paths and addresses of this machine in a stream.
 func (s studio) anonymous(stream string) string {
 	address := strings.TrimPrefix(s.url, "http://")
 	host, _, _ := strings.Cut(address, ":")
@@ -226,8 +228,8 @@ func (s studio) anonymous(stream string) string {
 	return tasksDir.ReplaceAllString(stream, "/var/lib/agent/tasks/")
 }
 
-// stalling returns the URL of a proxy for the API at target. It passes on the beginning of the second answer and nothing
-// after it.
+// stalling returns the URL of a proxy for the API at target. Of the second answer the proxy sends only the beginning,
+// and then stalls.
 func stalling(t *testing.T, target string) string {
 	t.Helper()
 	api, err := url.Parse(target)

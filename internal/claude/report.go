@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// textInterval is the shortest time between reports while only text arrives. A model's answer arrives in very many pieces.
+// textInterval is the shortest time between reports while only text arrives. The limit is needed because a model's
+// answer arrives in very many pieces.
 const textInterval = time.Second
 
 // reporter reports progress from an accumulator.
@@ -18,7 +19,7 @@ type reporter struct {
 	last time.Time
 }
 
-// started reports the process number, unless there was output before.
+// started reports the process number. It sends no report if the CLI has already printed something.
 func (o *reporter) started(pid int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -28,7 +29,7 @@ func (o *reporter) started(pid int) {
 	}
 }
 
-// see reports the state after an event of that type.
+// see reports the state after an event of type kind. While only text arrives, it reports at most once in textInterval.
 func (o *reporter) see(kind eventType, a *accumulator) {
 	if o.report == nil || kind == "" {
 		return

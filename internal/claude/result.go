@@ -8,12 +8,13 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// Result is all that is known of an invocation when it has ended, even beside an error. Secrets in texts of the agent are
-// masked (see package redact).
+// Result describes an invocation that has ended, with or without an error. Secrets in texts of the agent are masked
+// (see package redact).
 type Result struct {
 	// SessionID is the conversation's id as the CLI reported it; empty if it did not.
 	SessionID string
-	// CLIVersion is the version as the stream reported it, or else as Locate found it.
+	// CLIVersion is the CLI's version from the stream. If the stream does not report it, it is the version that Locate
+	// found.
 	CLIVersion string
 	// Model is the main model's full name as the CLI reported it; empty if it did not.
 	Model string
@@ -27,40 +28,41 @@ type Result struct {
 	Turns int
 	// Tokens is the sum over this invocation's API calls, without subagents.
 	Tokens Tokens
-	// CostUSD is the cost of this invocation itself, in US dollars.
+	// CostUSD is the cost of this invocation itself, in US dollars, without earlier invocations of its conversation.
 	CostUSD float64
 	// CostEstimated is set if the CLI did not report the whole cost. Then CostUSD is computed from tokens and a price list.
 	CostEstimated bool
-	// ReportedTotalUSD is the total as the CLI printed it; 0 if it did not. Newer versions include the parent's
-	// conversation.
+	// ReportedTotalUSD is the total cost as the CLI printed it, in US dollars; 0 if it did not. Newer versions include
+	// the cost of the resumed conversation.
 	ReportedTotalUSD float64
 
-	// ContextTokens is the number of tokens in the window after the last message of the main thread.
+	// ContextTokens is the number of tokens in the context window after the last message of the main thread.
 	ContextTokens int
-	// ContextWindow is the main model's window in tokens as the CLI reported it; 0 if it did not.
+	// ContextWindow is the size of the main model's context window in tokens, as the CLI reported it; 0 if it did not.
 	ContextWindow int
 
 	// Denials are the tool calls that the permission rules refused.
 	Denials []Denial
-	// InFlight are the tool calls that were started and have no result, in the order of their start. Their effect is
-	// unknown.
+	// InFlight are the tool calls that were started and have no result, in the order of their start. It is unknown
+	// whether they had an effect.
 	InFlight []ToolCall
 
 	// Made are the tool calls that have ended, in the order of their start.
 	Made []MadeCall
 
-	// Subtype, TerminalReason and APIStatus are the last result's, such as "success", "completed" and 0. They are empty
-	// without a result.
+	// Subtype, TerminalReason and APIStatus come from the CLI's last result, for example "success", "completed" and 0.
+	// They are empty if there is no result.
 	Subtype        string
 	TerminalReason string
 	APIStatus      int
-	// ExitCode is the CLI's exit code, or -1 if a signal ended it, nothing could, or it did not start.
+	// ExitCode is the CLI's exit code. It is -1 if a signal ended the CLI, if the CLI could not be ended, or if it did
+	// not start.
 	ExitCode int
-	// Containment is the containment that the CLI and all that it started had; empty if it did not start.
+	// Containment is the containment of the CLI and of all processes that it started; empty if the CLI did not start.
 	Containment Containment
-	// Sandbox describes the sandbox of the CLI, or says why it had none; empty without an Invocation.Sandbox.
+	// Sandbox describes the sandbox of the CLI, or says why there was none. It is empty if Invocation.Sandbox is nil.
 	Sandbox string
-	// Survivors counts processes of the agent that could not be ended, mostly those of another user.
+	// Survivors counts processes of the agent that could not be ended. Mostly they belong to another user.
 	Survivors int
 	// Duration is the wall-clock time of the invocation.
 	Duration time.Duration
@@ -98,7 +100,7 @@ type MadeCall struct {
 	// ID is the API's id of the call.
 	ID   string
 	Tool string
-	// Failed is set if the agent got an error: that of the call, or the reason why it was not made.
+	// Failed is set if the agent got an error. Either the call failed, or it was refused and never ran.
 	Failed bool
 }
 
@@ -142,7 +144,7 @@ func (r *run) result(exit process.Exit) Result {
 	return result
 }
 
-// addReported adds the values to result that only result lines have.
+// addReported copies the values that only result lines have to result.
 func (a *accumulator) addReported(result *Result, last *resultLine) {
 	if !last.IsError && last.Text != "" {
 		result.Text = last.Text
@@ -169,8 +171,8 @@ func (a *accumulator) addReported(result *Result, last *resultLine) {
 	}
 }
 
-// window returns the main model's window in the last result, or 0. The result also lists the models of subagents and of the
-// resumed conversation.
+// window returns the size of the main model's context window from the last result, or 0. The result also lists the
+// models of subagents and of the resumed conversation.
 func (a *accumulator) window(last *resultLine) int {
 	for _, model := range []string{a.mainModel(), a.initModel} {
 		if used, ok := last.ModelUsage[model]; ok {

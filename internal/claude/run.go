@@ -12,11 +12,11 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// Run runs one invocation to its end. It returns all that is known of the invocation, even beside an error. The error is an
-// *Error. When ctx ends, Run stops the CLI and returns KindStopped.
+// Run runs one invocation to its end. It returns a Result with or without an error. The error is an *Error. When ctx
+// ends, Run stops the CLI and returns KindStopped.
 //
 // progress may be nil. Run calls it when the CLI has started, and then from the goroutine that reads the stream. That
-// goroutine waits for it. Run never makes two calls at once, and none after it has returned.
+// goroutine waits until progress returns. Run never calls progress concurrently, and never after Run has returned.
 func (c *CLI) Run(ctx context.Context, invocation Invocation, progress func(Progress)) (Result, error) {
 	run, err := c.prepare(invocation)
 	if err != nil {
@@ -44,7 +44,7 @@ type run struct {
 	observe    reporter
 }
 
-// prepare checks an invocation and returns its run.
+// prepare checks an invocation, creates the CLI's directories, and returns the invocation's run.
 func (c *CLI) prepare(invocation Invocation) (*run, error) {
 	if err := invocation.validate(); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 		cli:        c,
 		invocation: invocation,
 		mask:       mask,
-		stderr:     tailWriter{limit: 5 * maxStderrBytes}, // masking makes it shorter
+		stderr:     tailWriter{limit: 5 * maxStderrBytes}, // masking may shorten the text
 		acc:        accumulator{phase: PhaseStarting, calls: toolCalls{mask: mask}},
 		spec: process.Spec{
 			Path:  c.path,
@@ -83,8 +83,8 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 	}, nil
 }
 
-// masking returns the redactor for the output of an invocation. It masks the secrets of the invocation's environment, and
-// those of this process, which an agent may have found in another way.
+// masking returns the redactor for the output of an invocation. It masks the secrets of the invocation's environment,
+// and the secrets of the operator's environment, which an agent may have found in another way.
 func (c *CLI) masking(environ []string) *redact.Redactor {
 	return redact.New(slices.Concat(c.options.Environ, environ))
 }
@@ -143,19 +143,20 @@ func (r *run) follow(ctx context.Context, output *spool, dog *watchdog) (process
 	return exit, err
 }
 
-// bounds limit the output of a run, and a line of it, in bytes; 0 is no limit.
+// bounds has the largest size of a run's output and of one line, in bytes; 0 is no limit.
 type bounds struct {
 	output int64
 	line   int
 }
 
-// defaultBounds returns limits far above any output that was seen. The output takes disk space, a line memory.
+// defaultBounds returns limits far above any output that was seen. The output takes disk space, and a line takes
+// memory.
 func defaultBounds() bounds { return bounds{output: 1 << 30, line: 256 << 20} }
 
-// exceeded reports whether that many bytes of output are too many.
+// exceeded reports whether output, in bytes, is above the limit.
 func (b bounds) exceeded(output int64) bool { return b.output > 0 && output > b.output }
 
-// after returns a context that ends with ctx, but calls act first.
+// after returns a context that is cancelled when ctx ends, with the same cause. Before that, act is called.
 func after(ctx context.Context, act func()) context.Context {
 	late, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {

@@ -10,27 +10,27 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// ProbeSandbox starts an empty process tree and returns the sandbox that it gets under o. It fails if the sandbox is
-// required and not available, or if the CLI cannot run as o's user.
+// ProbeSandbox starts a process tree without a program, with the settings of o, and returns a description of its
+// sandbox. It fails if the sandbox is required and not available, or if the CLI cannot run as o's user.
 func ProbeSandbox(ctx context.Context, o Options, sandbox *Sandbox) (string, error) {
 	found, err := process.ProbeSandbox(ctx, o.Containment, sandbox, o.User)
 	return found.String(), err
 }
 
-// AsUser calls fn with the rights of user on files, as process.AsUser does.
+// AsUser calls fn with the file access rights of user, as process.AsUser does.
 func AsUser(user *User, fn func() error) error { return process.AsUser(user, fn) }
 
 // MayRun returns an error if user may not run the program at path, as process.MayRun does.
 func MayRun(user *User, path string) error { return process.MayRun(user, path) }
 
-// AsUser calls fn with the rights of the CLI's user on files. fn must not start goroutines that use files. Use it for files
-// that agents can change, so that a link which an agent makes cannot lead to a file of another user.
+// AsUser calls fn with the file access rights of the CLI's user. fn must not start goroutines that use files. Use it
+// for files that agents can change. Otherwise a symbolic link made by an agent could lead fn to a file of another user.
 func (c *CLI) AsUser(fn func() error) error { return c.asUser(fn) }
 
-// asUser calls fn with the rights of the CLI's user on files.
+// asUser calls fn with the file access rights of the CLI's user.
 func (c *CLI) asUser(fn func() error) error { return process.AsUser(c.options.User, fn) }
 
-// sandbox returns the invocation's sandbox with what the CLI itself needs.
+// sandbox returns the invocation's sandbox, with the paths added that the CLI itself must read and write.
 func (c *CLI) sandbox(i Invocation, environ []string) *Sandbox {
 	if i.Sandbox == nil {
 		return nil
@@ -41,8 +41,8 @@ func (c *CLI) sandbox(i Invocation, environ []string) *Sandbox {
 	return &all
 }
 
-// ownPlaces returns the files and directories that the CLI writes. With an existing login these include files in HOME,
-// which exist already.
+// ownPlaces returns the existing files and directories that the CLI writes. With an existing login these include files
+// in HOME.
 func (c *CLI) ownPlaces() []string {
 	if c.options.ConfigDir != "" {
 		return resolved(c.options.ConfigDir)
@@ -55,8 +55,8 @@ func (c *CLI) ownPlaces() []string {
 	return places
 }
 
-// programs returns the paths of the CLI and of the programs on PATH, which may be below a hidden home directory. A
-// directory on PATH that is hidden itself, such as a whole home, is left out.
+// programs returns the paths of the CLI and of the programs on PATH, because these may be below a hidden home
+// directory. It leaves out a directory on PATH that is itself hidden, such as a whole home.
 func (c *CLI) programs(hidden, environ []string) []string {
 	path := c.path
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
@@ -77,7 +77,7 @@ func (c *CLI) programs(hidden, environ []string) []string {
 }
 
 // packageDir returns the node_modules directory that contains path, because npm installs a program as several packages.
-// Elsewhere it returns path.
+// If there is none, it returns path.
 func packageDir(path string) string {
 	const modules = "/node_modules/"
 	if at := strings.Index(path, modules); at >= 0 {
@@ -86,8 +86,8 @@ func packageDir(path string) string {
 	return path
 }
 
-// namedFiles returns the files that variables of environ name, such as certificates. The CLI gets their names in order to
-// read them.
+// namedFiles returns the files whose absolute paths are values in environ, such as certificates. The CLI must be able
+// to read them.
 func namedFiles(environ []string) []string {
 	var files []string
 	for _, variable := range environ {
@@ -102,7 +102,7 @@ func namedFiles(environ []string) []string {
 	return files
 }
 
-// resolved returns the real paths of those paths that exist and are absolute.
+// resolved returns paths with symbolic links resolved. It leaves out paths that do not exist or are not absolute.
 func resolved(paths ...string) []string {
 	var found []string
 	for _, path := range paths {

@@ -14,7 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// TestContractSandboxOfALogin runs the real CLI with its user's login, in a sandbox that hides the rest of the home.
+// TestContractSandboxOfALogin runs the real CLI with an existing login, in a sandbox that hides all other files in
+// HOME.
 func TestContractSandboxOfALogin(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
@@ -43,7 +44,7 @@ func TestContractSandboxOfALogin(t *testing.T) {
 				if len(result.Sandbox) > 4 && result.Sandbox[:4] == "none" {
 					t.Skip(result.Sandbox)
 				}
-				run.Resume, run.SessionID = run.SessionID, uuid.NewString() // the conversation was written
+				run.Resume, run.SessionID = run.SessionID, uuid.NewString() // resuming proves that the CLI could write the conversation
 			}
 			for _, request := range api.Requests()[1:2] {
 				require.Contains(t, request.ToolResults()[0], "looked")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSandboxHasWhatTheCLINeeds checks the paths that the driver adds.
+// TestSandboxHasWhatTheCLINeeds checks the paths that CLI.sandbox adds to a sandbox.
 func TestSandboxHasWhatTheCLINeeds(t *testing.T) {
 	t.Parallel()
 	home, err := filepath.EvalSymlinks(t.TempDir())

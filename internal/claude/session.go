@@ -12,9 +12,9 @@ import (
 // value is the invocation's SessionID.
 const SessionVariable = "CLAUDEOPS_SESSION_ID"
 
-// EndSession kills every process on this host that an invocation with that id has left behind, and returns how many it
-// ended. Run ends an invocation's processes itself. EndSession is for an invocation whose worker and init were both killed,
-// and for a containment without an init. On systems other than Linux it finds nothing.
+// EndSession kills every process on this host that an invocation with that id has left behind. It returns the number of
+// killed processes. Run ends an invocation's processes itself. EndSession is for an invocation whose worker and init
+// were both killed, and for a containment without an init. On systems other than Linux it finds nothing.
 func EndSession(sessionID string) (ended int, err error) {
 	ended, err = process.EndMarked(sessionMark(sessionID))
 	if err != nil {
@@ -23,8 +23,8 @@ func EndSession(sessionID string) (ended int, err error) {
 	return ended, nil
 }
 
-// FromAgent reports whether a process of an agent has opened conn, a TCP connection within this host. The processes of an
-// agent are the claude of an invocation and all that it has started. On systems other than Linux it returns false.
+// FromAgent reports whether a process of an agent has opened conn, a TCP connection within this host. The processes of
+// an agent are an invocation's CLI and all processes that it has started. On systems other than Linux it returns false.
 //
 // An error means that the answer is unknown, for example because the process has ended already.
 func FromAgent(conn net.Conn) (bool, error) {
@@ -51,7 +51,7 @@ func endpoint(address net.Addr) (process.Endpoint, error) {
 // sessionMark returns the entry of the environment that identifies an invocation's processes.
 func sessionMark(sessionID string) string { return SessionVariable + "=" + sessionID }
 
-// variables returns what i adds to the environment.
+// variables returns the variables that i adds to the environment.
 func (i Invocation) variables() map[string]string {
 	variables := map[string]string{}
 	maps.Copy(variables, i.Env)

@@ -18,8 +18,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// TestAnAgentsProcessesEndWithIt covers a daemon that a tool call leaves behind. It must end with the invocation, and have the
-// session's id in its environment.
+// TestAnAgentsProcessesEndWithIt covers a daemon that a tool call leaves behind. The daemon must end with the
+// invocation, and have the session's id in its environment.
 func TestAnAgentsProcessesEndWithIt(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -17,10 +17,11 @@ const (
 	spoolChunk = 64 << 10
 )
 
-// spool is the file that the CLI prints its stream to. A pipe would lose output: one of the measured versions ends without
-// printing what the reader of a pipe has not read yet. With a long line, or on a busy host, that includes the result.
+// spool is the file that the CLI prints its stream to. A pipe would lose output: one of the measured versions exits and
+// drops the output that the pipe's reader has not read yet. With a long line, or on a busy host, the result would be
+// lost.
 //
-// The file has no name, so that nothing is left of it, however this process ends.
+// The file has no name, so the system removes it however this process ends.
 type spool struct {
 	file   *os.File
 	dir    string
@@ -34,8 +35,8 @@ const notStopped = -1
 // errDiskFull says that the disk has no space for the CLI's output.
 var errDiskFull = errors.New("the disk is full")
 
-// newSpool creates a spool in dir, or in the system's directory for temporary files if dir is empty. With an existing login
-// it is empty, because this program does not write to the login's directory.
+// newSpool creates a spool in dir, or in the system's directory for temporary files if dir is empty. With an existing
+// login dir is empty, because this program does not write to the login's directory.
 func newSpool(dir string) (*spool, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -53,7 +54,8 @@ func newSpool(dir string) (*spool, error) {
 	return output, nil
 }
 
-// stopping records that the CLI is about to be told to stop. Later output may be a reaction to that.
+// stopping records the size of the file. Call it just before the CLI is told to stop. Later output may be a reaction to
+// the stop.
 func (s *spool) stopping() {
 	if info, err := s.file.Stat(); err == nil {
 		s.stopAt.Store(info.Size())
@@ -69,7 +71,7 @@ func (s *spool) size() int64 {
 	return info.Size()
 }
 
-// pastStop reports whether the last output that follow has passed on was printed after stopping.
+// pastStop reports whether the output that follow copied last was printed after the call of stopping.
 func (s *spool) pastStop() bool {
 	stopAt := s.stopAt.Load()
 	return stopAt != notStopped && s.offset > stopAt
@@ -92,7 +94,8 @@ func (s *spool) follow(ended <-chan struct{}, w io.Writer) error {
 	}
 }
 
-// drain copies the new content of the file to w. It does not move the file's own offset, at which the CLI writes.
+// drain copies the new content of the file to w. It does not change the offset of the open file, because the CLI writes
+// at that offset.
 func (s *spool) drain(buffer []byte, w io.Writer) error {
 	for {
 		n, err := s.file.ReadAt(s.upToStop(buffer), s.offset)
@@ -119,8 +122,9 @@ func (s *spool) upToStop(buffer []byte) []byte {
 	return buffer
 }
 
-// probe checks by a write whether the disk has space left. A CLI that cannot print reports no error. It returns an
-// errDiskFull, or nil if there is space or the check failed. Do not read the spool afterwards.
+// probe writes to the file to check whether the disk has space left. The check is needed because a CLI that cannot
+// print reports no error. It returns an errDiskFull, or nil if there is space or the check failed. Do not read the
+// spool afterwards.
 func (s *spool) probe() error {
 	end, err := s.file.Seek(0, io.SeekEnd)
 	if err != nil {

@@ -12,7 +12,7 @@ type lineWriter struct {
 	// limit is the longest line in bytes; 0 is no limit. A longer line is dropped.
 	limit   int
 	pending []byte
-	// overlong is set while a line is dropped, and overran if any line was.
+	// overlong is set while the current line is being dropped. overran is set once any line was dropped.
 	overlong, overran bool
 }
 

@@ -154,7 +154,8 @@ func BenchmarkAccumulator(b *testing.B) {
 	}
 }
 
-// TestTheWindowIsTheMainThreads covers a subagent whose message is the last one. Subagents have a window of their own.
+// TestTheWindowIsTheMainThreads covers a subagent whose message is the last one. Subagents have their own context
+// window, which must not be reported.
 func TestTheWindowIsTheMainThreads(t *testing.T) {
 	t.Parallel()
 	message := func(id, parent, tokens string) string {

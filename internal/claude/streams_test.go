@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// measured are the versions whose streams were recorded.
+// measured returns the versions whose streams were recorded.
 func measured() []string { return []string{"2.1.197", "2.1.330"} }
 
 // recording has the facts about a recorded run that its stream does not contain.
@@ -26,8 +26,8 @@ type recording struct {
 	stderr string
 }
 
-// recordings are the streams below testdata/streams, one of each per version. They were made with the real CLI on a scripted
-// API (see takes). Paths and addresses were replaced.
+// recordings returns the recordings below testdata/streams by name. Each version has a stream of every name. The
+// streams were made with the real CLI and a scripted API (see takes). Paths and addresses were replaced.
 func recordings() map[string]recording {
 	failed := process.Exit{Code: 1}
 	stopped := func(code int) process.Exit { return process.Exit{Code: code, StoppedBy: errIdle} }
@@ -59,7 +59,7 @@ func recordings() map[string]recording {
 	}
 }
 
-// replay runs everything but the process on a recorded stream.
+// replay processes a recorded stream like the output of a run, without starting a process.
 func replay(t testing.TB, version, name string, rec recording) *run {
 	t.Helper()
 	stream, err := os.ReadFile(filepath.Join("testdata", "streams", version, name+".jsonl"))
@@ -74,7 +74,7 @@ func replay(t testing.TB, version, name string, rec recording) *run {
 	}
 	_, _ = r.stderr.Write([]byte(rec.stderr))
 	lines := &lineWriter{handle: func(line []byte) { r.acc.line(line) }}
-	for chunk := range bytes.SplitAfterSeq(stream, []byte("e")) { // not at the ends of lines
+	for chunk := range bytes.SplitAfterSeq(stream, []byte("e")) { // split inside lines, too
 		_, _ = lines.Write(chunk)
 	}
 	lines.flush()
@@ -144,8 +144,8 @@ func TestOwnCostOfAFamily(t *testing.T) {
 	}
 }
 
-// TestEstimateAgreesWithTheCLI checks the price lists. The estimate of a stream without its results must be equal to the
-// cost in its results.
+// TestEstimateAgreesWithTheCLI checks the price lists. The estimate from the API calls in a stream must be equal to the
+// cost in the stream's results.
 func TestEstimateAgreesWithTheCLI(t *testing.T) {
 	t.Parallel()
 	for _, version := range measured() {
@@ -178,8 +178,8 @@ func TestCallsAfterTheLastResultAreEstimated(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedCallStaysInFlight covers a CLI that gets SIGINT. It reports the running call as rejected, though its
-// command ran.
+// TestAnInterruptedCallStaysInFlight covers a CLI that gets SIGINT. The CLI reports the running call as rejected,
+// though the call's command ran.
 func TestAnInterruptedCallStaysInFlight(t *testing.T) {
 	t.Parallel()
 	for _, version := range measured() {

@@ -9,14 +9,14 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// structuredOutputTool is the tool by which the agent gives its structured output. It has no effect outside, so it is never
-// in flight.
+// structuredOutputTool is the tool by which the agent gives its structured output. It has no side effects, so it never
+// counts as in flight.
 const structuredOutputTool = "StructuredOutput"
 
 const (
 	// previewRunes limits the preview of a tool call's input, in characters.
 	previewRunes = 120
-	// maxInputBytes limits the input of a tool call that is kept.
+	// maxInputBytes limits the part of a tool call's input that is kept.
 	maxInputBytes = 2048
 )
 
@@ -24,7 +24,7 @@ const (
 type toolCalls struct {
 	calls []*toolCall
 	byID  map[string]*toolCall
-	tasks map[string]*toolCall // commands that run as tasks, by task
+	tasks map[string]*toolCall // calls whose command runs as a task, by task id
 	// mask masks secrets in all that is kept.
 	mask *redact.Redactor
 	// frozen is set when the CLI is being stopped. From then on its reports of failed calls and ended tasks are ignored,
@@ -37,7 +37,8 @@ type toolCall struct {
 	ToolCall
 	preview string
 	status  ToolStatus
-	// task is the call's command that still runs, possibly in the background; empty if none does.
+	// task is the id of the task in which the call's command still runs, possibly in the background; empty if there is
+	// none.
 	task string
 }
 
@@ -58,11 +59,12 @@ func (t *toolCalls) start(block contentBlock) {
 	t.byID[block.ID] = call
 }
 
-// maxMaskedBytes is the longest input that is masked as a whole. Of a longer one only the most informative field is kept.
+// maxMaskedBytes is the size of the longest input that is masked as a whole. Of a longer input only the most
+// informative field is kept.
 const maxMaskedBytes = 64 << 10
 
-// masked returns the tool's name, its input and a preview of the input. Secrets are masked before the texts are cut, so that
-// no part of one is left. The time is limited, however long the input is.
+// masked returns the tool's name, its input and a preview of the input. It masks secrets before it cuts the texts, so
+// that no part of a secret is left. Its time is limited for inputs of any length.
 func (t *toolCalls) masked(tool string, input json.RawMessage) (name string, kept json.RawMessage, short string) {
 	name = t.mask.Beginning(tool, maxInputBytes)
 	if len(input) <= maxMaskedBytes {
@@ -78,7 +80,8 @@ func (t *toolCalls) masked(tool string, input json.RawMessage) (name string, kep
 	return name, encodeJSON(map[string]string{key: beginning(text)}), oneLine(text, previewRunes)
 }
 
-// encodeJSON returns a value that JSON can always express. It does not escape "<", ">" and "&".
+// encodeJSON returns value as JSON. value must be a string or a map of strings, so that encoding cannot fail. It does
+// not escape "<", ">" and "&".
 func encodeJSON(value any) json.RawMessage {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -87,8 +90,8 @@ func encodeJSON(value any) json.RawMessage {
 	return bytes.TrimSpace(text.Bytes())
 }
 
-// end records the result of a call. A call that fails once the CLI was told to stop stays in flight: the stop has
-// interrupted it. One that succeeds had ended before.
+// end records the result of a call. If a call fails after the CLI was told to stop, it stays in flight, because the
+// stop has interrupted it. A call that succeeds had ended before the stop.
 func (t *toolCalls) end(id string, failed bool) {
 	call := t.byID[id]
 	if call == nil || t.frozen && failed {
@@ -197,8 +200,8 @@ func preview(input []byte) string {
 	return oneLine(string(input), previewRunes)
 }
 
-// clip returns a copy of a tool call's input. For a long one it returns the beginning of its main field, as an object with
-// that one field, or else the beginning of the input as a text.
+// clip returns a copy of a tool call's input. For a long input it returns the beginning of the main field, as an object
+// with only that field. If there is no main field, it returns the beginning of the input as a string.
 func clip(input []byte) json.RawMessage {
 	if len(input) <= maxInputBytes {
 		return bytes.Clone(input)

@@ -23,8 +23,8 @@ func (c *CLI) TranscriptPath(dir, sessionID string) (string, error) {
 	return transcriptPath(home, dir, sessionID)
 }
 
-// HasTranscript reports whether the CLI can resume the conversation sessionID in the working directory dir, which is if the
-// transcript exists and contains a message.
+// HasTranscript reports whether the CLI can resume the conversation sessionID in the working directory dir. For that
+// the transcript must exist and contain a message.
 func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
 	path, err := c.TranscriptPath(dir, sessionID)
 	if err != nil {
@@ -40,8 +40,9 @@ func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
 	return found, nil
 }
 
-// clearEmptyTranscript removes the transcript of a conversation that is about to begin, if it contains no message. A CLI
-// that died early leaves such a file. The CLI cannot resume it, but would refuse its id as taken.
+// clearEmptyTranscript removes the transcript of a conversation that is about to begin, if it contains no message. A
+// CLI that died early leaves such a file. The CLI cannot resume that conversation, and would also refuse to start a new
+// one with the same id.
 func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	if i.Resume == i.SessionID {
 		return nil
@@ -59,7 +60,7 @@ func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	return nil
 }
 
-// holdsMessage calls the function of that name with the rights of the CLI's user.
+// holdsMessage calls the function holdsMessage with the file access rights of the CLI's user.
 func (c *CLI) holdsMessage(path string) (found bool, err error) {
 	err = c.asUser(func() error {
 		found, err = holdsMessage(path)
@@ -68,7 +69,7 @@ func (c *CLI) holdsMessage(path string) (found bool, err error) {
 	return found, err
 }
 
-// errNotTranscript says that a file with a transcript's name is none.
+// errNotTranscript says that the path of a transcript leads to a directory, a pipe or the like.
 var errNotTranscript = errors.New("not a regular file")
 
 // holdsMessage reports whether the transcript at path contains a message. The CLI writes other lines before the first
@@ -109,8 +110,9 @@ func isMessage(line []byte) bool {
 	return json.Unmarshal(line, &head) == nil && (head.Type == eventUser || head.Type == eventAssistant)
 }
 
-// transcriptPath returns the path of the transcript of the conversation sessionID in the working directory dir, for a CLI
-// with the own directory configDir. The CLI uses the real path of dir, so an existing dir is resolved.
+// transcriptPath returns the path of the transcript of the conversation sessionID in the working directory dir, for a
+// CLI whose own directory is configDir. The CLI uses the real path of dir, so transcriptPath resolves symbolic links in
+// an existing dir.
 func transcriptPath(configDir, dir, sessionID string) (string, error) {
 	if !isUUID(sessionID) {
 		return "", fmt.Errorf("transcript path: the session id %q is not a UUID", sessionID)
@@ -128,8 +130,8 @@ func transcriptPath(configDir, dir, sessionID string) (string, error) {
 // maxProjectName is the length above which the CLI cuts a directory name and adds a hash.
 const maxProjectName = 200
 
-// projectName returns the CLI's directory name for a working directory. Every UTF-16 unit that is not an ASCII letter or
-// digit becomes a hyphen. A long name is cut and ends with a hash of the whole.
+// projectName returns the CLI's directory name for a working directory. Every UTF-16 unit that is not an ASCII letter
+// or digit becomes a hyphen. A long name is cut, and a hash of the whole path is appended.
 func projectName(dir string) string {
 	units := utf16.Encode([]rune(dir))
 	name := make([]byte, len(units))
@@ -150,7 +152,7 @@ func projectName(dir string) string {
 	return string(name[:maxProjectName]) + "-" + strconv.FormatInt(magnitude, 36)
 }
 
-// transcriptHome returns the CLI's own directory, which the CLI chooses in the same way.
+// transcriptHome returns the CLI's own directory. It follows the rules by which the CLI chooses that directory.
 func (c *CLI) transcriptHome() (string, error) {
 	if dir := c.configDir(); dir != "" {
 		return dir, nil

@@ -14,7 +14,7 @@ func TestProjectName(t *testing.T) {
 	for dir, want := range map[string]string{
 		"/srv/agents/chain_1.d": "-srv-agents-chain-1-d",
 		"/srv/Größe/💡":          "-srv-Gr--e---",
-		// These names were made by both measured versions.
+		// Both measured versions of the CLI made the next name.
 		"/srv/" + strings.Repeat("é", 10) + "/" + strings.Repeat("x", 120) + "/" + strings.Repeat("y", 120)://
 		"-srv-" + strings.Repeat("-", 10) + "-" + strings.Repeat("x", 120) + "-" + strings.Repeat("y", 63) + "-pzt83r",
 	} {
@@ -22,7 +22,7 @@ func TestProjectName(t *testing.T) {
 	}
 }
 
-// transcripts maps the text of transcripts to whether they can be resumed.
+// transcripts returns texts of transcripts. The value is true if the CLI can resume the transcript.
 func transcripts() map[string]bool {
 	const (
 		mode = `{"type":"mode","mode":"normal","note":{"type":"user"}}` + "\n"

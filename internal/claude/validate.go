@@ -33,7 +33,7 @@ func (i Invocation) validate() error {
 	return nil
 }
 
-// checkIdentity checks the ids and the model. The CLI takes an id that is not a UUID for a title to search for.
+// checkIdentity checks the ids and the model. The CLI would search for a conversation title if an id is not a UUID.
 func (i Invocation) checkIdentity() error {
 	if !isUUID(i.SessionID) {
 		return invalid("the session id %q is not a UUID", i.SessionID)

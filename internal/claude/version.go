@@ -19,7 +19,7 @@ type versionProfile struct {
 	flags []string
 	// carriesCost is set if total_cost_usd includes the cost of the resumed conversation.
 	carriesCost bool
-	// prices are for estimates.
+	// prices is the price list for cost estimates.
 	prices priceList
 }
 
@@ -48,9 +48,10 @@ func coveringProfile(v version) (versionProfile, bool) {
 	return versionProfile{}, false
 }
 
-// nearestProfile returns a profile for a version v that none covers. help is the output of its --help. It returns the newest
-// profile that begins before v, because flags are rarely removed, or a newer one if v has all of its flags. A version that
-// is older than all profiles and has none of the flags gets the oldest one.
+// nearestProfile returns a profile for a version v that no profile covers. help is the output of v's --help. It returns
+// the newest profile that begins before v, because flags are rarely removed. If help lists all flags of a newer
+// profile, it returns that profile. A version that is older than all profiles, and has none of their flags, gets the
+// oldest profile.
 func nearestProfile(v version, help string) versionProfile {
 	known := versionProfiles()
 	chosen := known[0]
@@ -66,7 +67,8 @@ func (p versionProfile) oldest() version { return p.measured[0] }
 
 func (p versionProfile) newest() version { return p.measured[len(p.measured)-1] }
 
-// covers reports whether v was measured, or lies between two measured versions. Such a version behaves like these two.
+// covers reports whether v is a measured version of p, or lies between two of them. A version in between is assumed to
+// behave like them.
 func (p versionProfile) covers(v version) bool {
 	return p.oldest().compare(v) <= 0 && v.compare(p.newest()) <= 0
 }
@@ -97,7 +99,7 @@ func (p versionProfile) warning(v version) string {
 // version is a version number of the CLI.
 type version struct{ major, minor, patch int }
 
-// String returns "2.1.330" and the like.
+// String returns the version in the form "2.1.330".
 func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch) }
 
 func (v version) compare(other version) int {

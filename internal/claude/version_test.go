@@ -34,8 +34,8 @@ func TestParseVersion(t *testing.T) {
 func TestProfileFor(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[string]struct {
-		profile string // its oldest version
-		warning string // the version that the warning names; none if it is empty
+		profile string // the oldest version of the expected profile
+		warning string // the version that the warning names; empty if no warning is expected
 	}{
 		"1.0.0":   {"2.1.197", "2.1.197"},
 		"2.1.196": {"2.1.197", "2.1.197"},
@@ -63,8 +63,8 @@ func TestProfileFor(t *testing.T) {
 	}
 }
 
-// TestAVersionBetweenTwoOfAProfileNeedsNoWarning covers versions that were not measured, between an older and a newer one
-// that were measured and have the same profile.
+// TestAVersionBetweenTwoOfAProfileNeedsNoWarning covers unmeasured versions that lie between two measured versions of
+// the same profile.
 func TestAVersionBetweenTwoOfAProfileNeedsNoWarning(t *testing.T) {
 	t.Parallel()
 	p := versionProfile{measured: []version{{2, 1, 329}, {2, 1, 400}, {2, 2, 1}}}
@@ -78,7 +78,8 @@ func TestAVersionBetweenTwoOfAProfileNeedsNoWarning(t *testing.T) {
 	}
 }
 
-// TestProfilesAreInOrder checks what the choice of a profile assumes about the table.
+// TestProfilesAreInOrder checks that each profile has a measured version, and that all versions are in order and occur
+// once. The choice of a profile depends on that.
 func TestProfilesAreInOrder(t *testing.T) {
 	t.Parallel()
 	var all []version
@@ -90,8 +91,8 @@ func TestProfilesAreInOrder(t *testing.T) {
 	require.Len(t, slices.Compact(all), len(all))
 }
 
-// TestContractProfile checks that each real CLI has the profile of the release that the tests use as the nearest, and that
-// the CLI's help names the profile's flags.
+// TestContractProfile checks that each real CLI gets the profile of its release, and that the CLI's help lists the
+// profile's flags.
 func TestContractProfile(t *testing.T) {
 	t.Parallel()
 	for _, release := range simtest.Versions(t) {
@@ -149,7 +150,8 @@ func TestOwnCost(t *testing.T) {
 	}
 }
 
-// TestEstimate compares the price lists with the CLI's reports for a thousand tokens of each kind, in tenths of a cent.
+// TestEstimate compares the price lists with prices from the CLI's reports. The expected values are tenths of a cent
+// for a thousand tokens, which equals US dollars per million tokens.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	type measurement struct{ input, output, cacheRead, cacheCreation float64 }
@@ -192,7 +194,8 @@ func TestEstimateOfLongPromptsAndLongCaching(t *testing.T) {
 	require.InDelta(t, 6, oldPrices().estimate("claude-sonnet-5", oneHour), 1e-9)
 }
 
-// TestATotalAloneIsTheOwnCostOnlyWhereItDoesNotGoOn covers a result without model_usage_since_last_result.
+// TestATotalAloneIsTheOwnCostOnlyWhereItDoesNotGoOn covers a result without model_usage_since_last_result. Its total is
+// the run's own cost only if the version does not include the resumed conversation.
 func TestATotalAloneIsTheOwnCostOnlyWhereItDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[string]bool{"2.1.197": true, "2.1.330": false} {

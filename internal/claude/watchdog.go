@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The causes with which a watchdog ends a run.
+// The causes with which a watchdog cancels the context of a run.
 var (
 	errWall      = errors.New("the time limit is over")
 	errFirstByte = errors.New("no output came")
@@ -16,17 +16,17 @@ var (
 	errLongLine  = errors.New("a line of the output does not end")
 )
 
-// watchdog ends a context when a run exceeds its limits of time or output.
+// watchdog cancels a context when a run exceeds its limits of time or output.
 type watchdog struct {
 	cancel context.CancelCauseFunc
 	idle   time.Duration
 	wall   *time.Timer
-	// silence is the timer for the first output, and then for the next one.
+	// silence is the timer for the first output. After each output it is the timer for the next output.
 	silence *time.Timer
 	heard   bool
 }
 
-// watch returns a context that ends when the first limit is exceeded. Its cause is one of the errors above.
+// watch returns a context that is cancelled when the first limit is exceeded. The cause is one of the errors above.
 func watch(ctx context.Context, limits Limits) (context.Context, *watchdog) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watchdog{cancel: cancel, idle: limits.Idle}
@@ -46,17 +46,17 @@ func (w *watchdog) alive() {
 	w.silence = w.after(w.idle, errIdle)
 }
 
-// drown ends the run because of its output.
+// drown ends the run because its output or one of its lines is too long. cause is errFlood or errLongLine.
 func (w *watchdog) drown(cause error) { w.cancel(cause) }
 
-// release stops the timers and ends the context. No goroutine may read the output any more.
+// release stops the timers and cancels the context. Call it only when no goroutine reads the output any more.
 func (w *watchdog) release() {
 	w.wall.Stop()
 	w.silence.Stop()
 	w.cancel(nil)
 }
 
-// after starts a timer that ends the context with cause.
+// after starts a timer that cancels the context with cause.
 func (w *watchdog) after(limit time.Duration, cause error) *time.Timer {
 	return time.AfterFunc(orForever(limit), func() { w.cancel(cause) })
 }

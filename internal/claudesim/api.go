@@ -16,19 +16,19 @@ import (
 // maxRequestBytes bounds a request's body. The real API refuses bodies over 32 MB.
 const maxRequestBytes = 64 << 20
 
-// API is a Messages API on loopback that plays a scenario to the real CLI. Several CLIs may use it at once. It must
-// be closed.
+// API is a Messages API on loopback that plays a scenario to the real CLI. Several CLIs may use it at once. The
+// caller must close it.
 type API struct {
 	scenario Scenario
 	server   *http.Server
 	listener net.Listener
 	served   chan struct{}
-	// closing is closed first by Close. It cancels delayed answers.
+	// closing is the first channel that Close closes. It cancels delayed answers.
 	closing chan struct{}
 
 	mu       sync.Mutex
 	requests []Request
-	attempts map[string]int // attempts at an identical request, by fingerprint
+	attempts map[string]int // number of attempts at each request, by fingerprint
 }
 
 // NewAPI starts an API that plays s on a free port of 127.0.0.1.
@@ -48,7 +48,7 @@ func NewAPI(s Scenario) (*API, error) {
 	a.server = &http.Server{Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		defer close(a.served)
-		_ = a.server.Serve(listener) // always ErrServerClosed, or an error of the listener
+		_ = a.server.Serve(listener) // always ErrServerClosed or an error of the listener
 	}()
 	return a, nil
 }
@@ -86,7 +86,7 @@ func (a *API) routes() http.Handler {
 		writeJSON(w, http.StatusOK, map[string]int{"input_tokens": DefaultUsage().Input})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, struct{}{}) // the CLI probes for a server
+		writeJSON(w, http.StatusOK, struct{}{}) // the CLI checks with such requests whether a server is there
 	})
 	return mux
 }

@@ -26,7 +26,7 @@ func (s *session) startBackground(call Block, input bashInput) (text string, isE
 	}
 	go func() {
 		defer close(task.finished)
-		_ = command.Wait() // ProcessState tells how it ended
+		_ = command.Wait() // ProcessState holds the exit status
 		_ = os.Remove(command.cwdFile)
 	}()
 	s.background = append(s.background, task)

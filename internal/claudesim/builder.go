@@ -2,10 +2,10 @@ package claudesim
 
 import "time"
 
-// Play returns a scenario of turns, which are tried in order.
+// Play returns a scenario that tries the turns in order.
 func Play(turns ...Turn) Scenario { return Scenario{Turns: turns} }
 
-// As returns s with the release that plays it.
+// As returns s with the release that the stand-in simulates.
 func (s Scenario) As(v Version) Scenario {
 	s.Version = v
 	return s
@@ -23,7 +23,7 @@ func (t Turn) Named(name string) Turn {
 	return t
 }
 
-// Failing returns t with a fault.
+// Failing returns t with a fault of the program.
 func (t Turn) Failing(fault Fault) Turn {
 	t.Fault = &fault
 	return t
@@ -44,7 +44,7 @@ func BashInBackground(command string) Reply {
 	})
 }
 
-// Call returns a reply that calls one tool. Input must encode to a JSON object.
+// Call returns a reply that calls one tool. input must encode to a JSON object.
 func Call(tool string, input any) Reply {
 	return Reply{Calls: []ToolCall{{Name: tool, Input: input}}}
 }
@@ -63,7 +63,7 @@ func (r Reply) Saying(text string) Reply {
 	return r
 }
 
-// Using returns r with the tokens that it uses.
+// Using returns r with its token usage.
 func (r Reply) Using(usage Usage) Reply {
 	r.Usage = &usage
 	return r
@@ -75,7 +75,7 @@ func (r Reply) After(d time.Duration) Reply {
 	return r
 }
 
-// OnceFailing returns r with a first attempt that fails with status.
+// OnceFailing returns r with an error: the first attempt at the request fails with status.
 func (r Reply) OnceFailing(status int) Reply {
 	r.Error = &APIError{Status: status, Times: 1}
 	return r

@@ -128,7 +128,7 @@ func usageCases() []contractCase {
 	}
 }
 
-// forgetWording reduces the first launch's error message to its gist.
+// forgetWording reduces the error message of the first launch to its identifying part.
 func forgetWording(o []observation) { o[0].Stderr = gist(o[0].Stderr) }
 
 // limitCases cover runs that a limit ends early.

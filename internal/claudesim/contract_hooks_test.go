@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// hookProgram is a PreToolUse hook. It stores the question, and its answer depends on a word in the question.
+// hookProgram is a PreToolUse hook. It stores its question. Its answer depends on a word in the question.
 const hookProgram = `#!/bin/sh
 question=$(cat)
 printf '%s\n' "$question" >> "$HOME/questions"
@@ -32,7 +32,7 @@ case $question in
 esac
 `
 
-// shellProgram is the program in front of the CLI's shell. It stores the scripts of the Bash tool.
+// shellProgram is a program that the CLI runs in place of its shell. It stores the scripts of the Bash tool.
 const shellProgram = `#!/bin/sh
 case $1 in
 *hook-program*) ;;
@@ -41,12 +41,12 @@ esac
 exec /bin/bash -c "$1"
 `
 
-// hookCases cover hooks that allow or deny tool calls, and the program in front of the shell.
+// hookCases cover hooks that allow or deny tool calls, and a program in place of the shell.
 func hookCases() []contractCase {
 	return []contractCase{hooksDecide(), hooksAbstain(), hooksFail()}
 }
 
-// hooked adds a hook and a program in front of the shell to a launch.
+// hooked adds a hook to a launch, and a program in place of the shell.
 func hooked(l launch, hook string) launch {
 	settings, err := json.Marshal(map[string]any{"hooks": map[string]any{"PreToolUse": []any{
 		map[string]any{"matcher": "*", "hooks": []any{map[string]any{"type": "command", "command": hook, "timeout": 60}}},
@@ -72,7 +72,7 @@ func hooked(l launch, hook string) launch {
 	return l
 }
 
-// try returns a launch with tools.
+// try returns a launch with the tools Bash, Read and Write.
 func try(more ...string) launch {
 	return launch{prompt: "try", args: append([]string{"--model", "haiku", "--tools", "Bash,Read,Write"}, more...)}
 }
@@ -119,7 +119,7 @@ func hooksDecide() contractCase {
 	}
 }
 
-// hooksAbstain covers a hook that leaves the decisions in a forked conversation to the rules.
+// hooksAbstain covers a hook without a decision in a forked conversation. The rules decide then.
 func hooksAbstain() contractCase {
 	parent := launch{prompt: "begin", args: []string{"--model", "haiku", "--session-id", idA, "--tools", "Bash"}}
 	fork := try("--resume", idA, "--fork-session", "--session-id", idB, "--allowedTools", "Bash(touch:*)", "Bash(sleep:*)")
@@ -146,7 +146,7 @@ func hooksAbstain() contractCase {
 	}
 }
 
-// hooksFail removes the program in front of the shell: the hook does not run, and the rules decide.
+// hooksFail covers hooks that cannot run because the program in place of the shell is missing. The rules decide then.
 func hooksFail() contractCase {
 	l := hooked(try("--session-id", idA), "hook-program || exit 2")
 	l.env = func(place) map[string]string {
@@ -171,7 +171,7 @@ func hooksFail() contractCase {
 	}
 }
 
-// readQuestions returns abbreviated questions to hookProgram.
+// readQuestions returns the questions that hookProgram has stored, in a shortened form.
 func readQuestions(t *testing.T, p place) []string {
 	t.Helper()
 	var questions []string
@@ -206,7 +206,7 @@ func readQuestions(t *testing.T, p place) []string {
 // afterPwd matches the name of the file to which a script writes its directory.
 var afterPwd = regexp.MustCompile(`>\| \S+-cwd$`)
 
-// readScripts returns the scripts that shellProgram ran, without the part before the agent's command.
+// readScripts returns the scripts that shellProgram has stored, without the part before the agent's command.
 func readScripts(t *testing.T, p place) []string {
 	t.Helper()
 	var scripts []string

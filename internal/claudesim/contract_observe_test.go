@@ -28,25 +28,25 @@ type observation struct {
 	// Tools lists the results of tool calls in the stream.
 	Tools   []string
 	Results []resultView
-	// Context is the usage of the window according to the model's last message.
+	// Context is the usage of the context window, as the model's last message reports it.
 	Context usageView
-	// Streamed is the true usage of each message, from the partial messages.
+	// Streamed is the final usage of each message. It comes from the partial messages.
 	Streamed []usageView
-	// Questions lists the questions to hooks, and Scripts the scripts that the program in front of the shell ran.
+	// Questions lists the questions to hooks. Scripts lists the scripts that the program in place of the shell ran.
 	Questions, Scripts []string
-	// ToolSurvives is true if the tool that a signal interrupted keeps running.
+	// ToolSurvives is true if the running tool survives the signal to the CLI.
 	ToolSurvives bool
 	Transcripts  map[string]string
 	Asked        []requestView
 
-	// late means that the CLI had too little time to end normally after its signal. It may then end before it has
-	// printed everything. Runs that took long and runs that printed only the beginning count as late.
+	// late means that the CLI had too little time to end normally after its signal. Such a run may end before it has
+	// printed everything. Runs that took too long, and runs that printed only the beginning, count as late.
 	late bool
 }
 
 func isLate(o observation) bool { return o.late }
 
-// forgetEnd removes what a late run may not have printed.
+// forgetEnd clears the fields that depend on output which a late run may not have printed.
 func (o *observation) forgetEnd() {
 	o.Exit, o.Events, o.Tools, o.Results, o.late = 0, nil, nil, nil, false
 }
@@ -82,7 +82,7 @@ type usageView struct {
 	CacheCreation int `json:"cache_creation_input_tokens"`
 }
 
-// requestView is a model call without the CLI's additions.
+// requestView is a model call without the parts that the CLI adds.
 type requestView struct {
 	Model   string
 	Tools   []string
@@ -91,7 +91,7 @@ type requestView struct {
 	Step    int
 }
 
-// streamLine holds the observed fields of any line of the stream.
+// streamLine holds the fields of an output line that the tests observe.
 type streamLine struct {
 	Type           string          `json:"type"`
 	Subtype        string          `json:"subtype"`
@@ -178,7 +178,7 @@ func (o *observation) add(t *testing.T, line streamLine) {
 	case "result":
 		o.Events = append(o.Events, "result")
 		o.Results = append(o.Results, line.view())
-	default: // unknown in this release: a difference, but later lines still count
+	default: // unknown in this release: reported as a difference, and reading continues
 		o.Events = append(o.Events, line.Type)
 	}
 }
@@ -198,7 +198,7 @@ func (o *observation) addSystem(line streamLine) {
 			return
 		}
 	case "permission_denied", "task_started", "task_notification":
-	default: // nothing depends on the others
+	default: // the driver ignores the others
 		return
 	}
 	o.Events = append(o.Events, "system/"+line.Subtype)
@@ -233,7 +233,7 @@ func textOf(content json.RawMessage) string {
 	return string(content)
 }
 
-// gist reduces a message of the CLI to the part that identifies it. Nothing depends on the rest.
+// gist reduces a message of the CLI to the part that identifies it. The driver does not depend on the rest.
 func gist(text string) string {
 	for _, prefix := range []string{
 		"Permission to use Bash", "Permission to use Write", "Permission to use Read", "<tool_use_error>Error: No such tool available: Write.",
@@ -319,7 +319,7 @@ func readTranscripts(t *testing.T, p place) transcriptFiles {
 	return files
 }
 
-// changes describes the change of each transcript.
+// changes describes how each transcript has changed.
 func (before transcriptFiles) changes(after transcriptFiles) map[string]string {
 	changes := map[string]string{}
 	for id, content := range after {

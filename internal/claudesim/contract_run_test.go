@@ -23,7 +23,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// The conversation ids of the contract cases. Each subject has its own home, so the cases can share them.
+// The conversation ids of the contract cases. The cases can share them, because each subject has its own home.
 const (
 	idA       = "aaaaaaaa-0000-4000-8000-000000000001"
 	idB       = "bbbbbbbb-0000-4000-8000-000000000002"
@@ -31,35 +31,36 @@ const (
 	idMissing = "dddddddd-0000-4000-8000-000000000004"
 )
 
-// launchTimeout bounds one run of a CLI. patience bounds waits that should take a moment, even on a busy machine.
+// launchTimeout bounds one run of a CLI. patience bounds waits that are normally short, but may take long on a busy
+// machine.
 const (
 	launchTimeout = 4 * time.Minute
 	patience      = 2 * time.Minute
 )
 
-// throughProxy tests the contract with a worker's proxy between the real CLIs and the API.
+// throughProxy puts a worker's proxy between the real CLIs and the API for the contract tests.
 var throughProxy = flag.Bool("through-proxy", false, "put a worker's proxy between the real CLIs and the API")
 
-// realSlots bounds the real CLIs that run at once. Each takes one core and 300 MB.
+// realSlots limits the real CLIs that run at the same time. Each takes one core and 300 MB.
 var realSlots = make(chan struct{}, 2)
 
 // launch is one run of a CLI in a contract case.
 type launch struct {
 	args   []string
 	prompt string
-	// raw omits the flags that every run of this project has.
+	// raw omits the flags that this project adds to every run.
 	raw bool
 	// elsewhere runs the CLI in another working directory.
 	elsewhere bool
-	// signal is sent after a tool has written its process id to the file "started" in the working directory and
-	// linger has passed.
+	// signal is sent to the CLI. Before that, a tool writes its process id to the file "started" in the working
+	// directory, and then linger passes.
 	signal syscall.Signal
 	linger time.Duration
-	// signalWhenAsked sends the signal after a request to the model instead.
+	// signalWhenAsked sends the signal after a request to the model. The tool is not needed then.
 	signalWhenAsked bool
 	// env returns additional variables.
 	env func(p place) map[string]string
-	// before prepares the place.
+	// before prepares the place before the run.
 	before func(t *testing.T, p place)
 }
 
@@ -70,7 +71,7 @@ func (p place) transcript(id string) string {
 	return simtest.TranscriptPath(filepath.Join(p.home, ".claude"), p.dir, id)
 }
 
-// baseArgs returns the flags of every run.
+// baseArgs returns the flags that this project adds to every run.
 func baseArgs() []string {
 	return []string{
 		"-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "dontAsk",
@@ -78,7 +79,7 @@ func baseArgs() []string {
 	}
 }
 
-// subject is a CLI under test: path is its program, and requests returns the calls of its model.
+// subject is a CLI under test. path is its program, and requests returns its model calls.
 type subject struct {
 	path     string
 	url      string
@@ -145,16 +146,16 @@ func (s subject) observe(t *testing.T, launches []launch) []observation {
 	return observations
 }
 
-// output is the output of one run, and how the run ended.
+// output is the output of one run, with the exit code.
 type output struct {
 	exit           int
 	stdout, stderr string
 	toolSurvives   bool
-	late           bool // see observation
+	late           bool // as in observation
 }
 
-// signalTime is the time to exit after a signal beyond which a run counts as late. The real CLI allows itself more
-// than that. On a busy machine even that may be too short, and the CLI exits without printing everything.
+// signalTime is the longest time from a signal to the exit of a run that is not late. The real CLI's own limit is
+// longer. On a busy machine the CLI may reach its limit and exit without printing everything.
 const signalTime = time.Second
 
 func (s subject) launch(t *testing.T, p place, l launch) output {
@@ -204,7 +205,7 @@ func (s subject) launch(t *testing.T, p place, l launch) output {
 	out := output{exit: command.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
 	out.late = l.signal != 0 && time.Since(signalled) > signalTime
 	if tool != 0 {
-		for began := time.Now(); lives(tool) && time.Since(began) < 3*time.Second; { // a tool that is to die does so within this time
+		for began := time.Now(); lives(tool) && time.Since(began) < 3*time.Second; { // a tool that the CLI stops exits within this time
 			time.Sleep(20 * time.Millisecond)
 		}
 		out.toolSurvives = lives(tool)
@@ -214,7 +215,7 @@ func (s subject) launch(t *testing.T, p place, l launch) output {
 
 // lives reports whether a process has not exited. A zombie has exited.
 func lives(pid int) bool {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // empty where there is no /proc
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // the result is empty on systems without /proc
 	return syscall.Kill(pid, 0) == nil && !bytes.Contains(stat, []byte(") Z "))
 }
 

@@ -12,12 +12,12 @@ import (
 
 const verdictSchema = `{"type":"object","properties":{"status":{"type":"string"}},"required":["status"]}`
 
-// contractCase is one situation that a driver must handle: launches of a CLI in one home and working directory.
+// contractCase is one situation that a driver must handle: launches of a CLI with one home and one working directory.
 type contractCase struct {
 	name     string
 	scenario claudesim.Scenario
 	launches []launch
-	// want checks what must hold for both CLIs. In every case the stand-in is also compared with the real CLI.
+	// want checks the observations of each CLI. In every case the stand-in is also compared with the real CLI.
 	want func(t *testing.T, v claudesim.Version, o []observation)
 	// forget removes values that differ between runs from the observations, before the stand-in is compared with the
 	// real CLI. It may be nil.
@@ -78,7 +78,8 @@ func (c contractCase) run(t *testing.T, v claudesim.Version) {
 	}
 }
 
-// markLate marks the runs that a signal in a tool ended before they had printed what the stand-in prints.
+// markLate marks runs as late that a signal ended during a tool call, if they printed only the beginning of the
+// stand-in's output.
 func (c contractCase) markLate(measured, played []observation) {
 	for i := range min(len(measured), len(played)) {
 		events, all := measured[i].Events, played[i].Events

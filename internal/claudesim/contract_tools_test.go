@@ -92,7 +92,7 @@ func signalCases() []contractCase {
 		name string, signal syscall.Signal, want func(t *testing.T, v claudesim.Version, o []observation), forget func(o []observation),
 	) contractCase {
 		work := fresh("work", "--allowedTools", "Bash")
-		if signal == syscall.SIGTERM { // the program in front of the shell must not change the outcome
+		if signal == syscall.SIGTERM { // a program in place of the shell must not change the outcome
 			work = hooked(work, "hook-program || exit 2")
 		}
 		work.signal, work.linger = signal, 700*time.Millisecond // transcripts are written with a delay
@@ -120,7 +120,7 @@ func signalCases() []contractCase {
 			require.Equal(t, v == claudesim.VersionOld, o[0].ToolSurvives)
 			require.Len(t, o[1].Asked, 1)
 		}, func(o []observation) {
-			// 2.1.330 prints the result of the call that it has killed, unless it ends before it could.
+			// 2.1.330 prints the result of the call that it has killed, unless it exits too early.
 			o[0].Tools = nil
 			o[0].Events = slices.DeleteFunc(o[0].Events, func(event string) bool { return event == "user/tool_result" })
 			forgetCall(o)
@@ -133,7 +133,7 @@ func signalCases() []contractCase {
 			scenario: claudesim.Play(claudesim.Always(claudesim.Say("late").After(10 * time.Second))),
 			want: func(t *testing.T, _ claudesim.Version, o []observation) {
 				require.Contains(t, []int{0, 1}, o[0].Exit)
-				for _, r := range o[0].Results { // a run that gets the signal early prints a result, a later one does not
+				for _, r := range o[0].Results { // there is a result only if the signal arrives early
 					require.Equal(t, "error_during_execution", r.Subtype)
 				}
 			},
@@ -150,8 +150,8 @@ func signalCases() []contractCase {
 	}
 }
 
-// forgetCall removes the tool results from the second launch's requests, because the CLI may keep the first launch's
-// interrupted call or not.
+// forgetCall removes the tool results from the second launch's requests. The CLI does not always keep the interrupted
+// call of the first launch.
 func forgetCall(o []observation) {
 	for i := range o[1].Asked {
 		o[1].Asked[i].Results = nil

@@ -1,4 +1,4 @@
-// Package claudesim replaces Claude in tests: the command line program, and the Messages API behind the real one.
+// Package claudesim replaces Claude in tests. It contains a stand-in for the CLI, and a Messages API for the real CLI.
 // Both play the same Scenario. So a test can run its table on the stand-in (milliseconds, no download) and on the
 // real CLI.
 //
@@ -6,20 +6,21 @@
 //	Scenario ----+
 //	             +--> NewAPI:  a Messages API on loopback that plays it to the real CLI
 //
-// The contract tests of this package hold the stand-in to the real CLI. If they differ in something that the driver
-// relies on, the stand-in is wrong. The stand-in leaves out one thing: when the API says that a resumed conversation
-// is too long, the real CLI first asks the model to summarize it, and gives up only if that fails, too.
+// The contract tests of this package compare the stand-in with the real CLI. If they differ in something that the
+// driver relies on, the stand-in is wrong. The stand-in leaves out one thing. If the API says that a resumed
+// conversation is too long, the real CLI first asks the model to summarize it, and gives up only if that fails, too.
 //
 // # Hooks
 //
-// PreToolUse hooks of --settings decide on every call of an existing tool, including StructuredOutput. As measured:
+// PreToolUse hooks of --settings decide on every call of an existing tool, including StructuredOutput. Measurements
+// of the real CLI showed:
 //
-//   - "allow" grants a call without a rule, even outside of the working directory. Rules that deny the call take precedence.
-//     So do operations that the CLI always refuses without a person: it writes no .git, .claude, .vscode or dotfile of a
-//     shell, and removes nothing in the root directory. With --restricted (2.1.330) no hook can let the file tools leave the
-//     working directory. The stand-in leaves out these operations and --restricted.
+//   - "allow" grants a call without a rule, even outside of the working directory. Rules that deny the call take
+//     precedence. Without a person the CLI refuses some operations even if a hook allows them: it writes no .git,
+//     .claude, .vscode or dotfile of a shell, and removes nothing in the root directory. With --restricted (2.1.330) no
+//     hook can let the file tools leave the working directory. The stand-in leaves out these refusals and --restricted.
 //   - "deny" and exit code 2 deny the call. The result lists it under permission_denials. No event reports it.
-//   - Any other answer leaves the call to the rules: {}, no output, another exit code, a hook that cannot be run, or a
+//   - After any other answer the rules decide: {}, no output, another exit code, a hook that cannot be run, or a
 //     time-out. Without a rule the CLI may read below the working directory and run programs that only read.
 //
 // CLAUDE_CODE_SHELL_PREFIX names a program that receives every script of the CLI's shell as its only argument. A
@@ -29,8 +30,8 @@
 //
 // The simulation keeps no state between model calls. The request alone determines the model's answer: the first Turn
 // whose Match holds supplies the replies, and the number of model calls since the last prompt of a person selects one
-// of them. So a retry of a request gets the same answer. A process that was killed and resumed continues where the
-// conversation stands. Several tiers, or several runs at once, share one scenario.
+// of them. So a retry of a request gets the same answer. A process that was killed and resumed continues at the same
+// point of the conversation. Several tiers, or several runs at once, can share one scenario.
 //
 // Texts that the CLI itself adds to a conversation (reminders, notices of an interruption, demands for structured
 // output) do not count as prompts. Requests that the CLI makes for its own purposes (titles, quota probes) are
@@ -38,7 +39,7 @@
 //
 // After its last reply a turn repeats that reply. If the reply calls a tool other than StructuredOutput, the request
 // is refused instead, with status 400 and an explanation. A request that no turn matches is refused in the same way.
-// So a script that is too short fails a test with a message instead of running forever.
+// So a script that is too short makes a test fail with a message. The test does not run forever.
 //
 // # As a file
 //

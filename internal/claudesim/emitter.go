@@ -13,7 +13,7 @@ import (
 // event is one line of output.
 type event map[string]any
 
-// emitter prints events, changed as the fault demands.
+// emitter prints events. The fault may change them.
 type emitter struct {
 	w       io.Writer
 	id      string
@@ -33,7 +33,7 @@ func (e *emitter) emit(kind string, line event) {
 		line["session_id"] = e.id
 	}
 	if data, err := json.Marshal(line); err == nil {
-		_, _ = e.w.Write(append(data, '\n')) // a reader that has gone must not stop the program
+		_, _ = e.w.Write(append(data, '\n')) // the program continues if its reader has exited
 	}
 	if n := len(e.fault.Garbage); n > 0 {
 		_, _ = io.WriteString(e.w, e.fault.Garbage[e.printed%n]+"\n")
@@ -48,5 +48,5 @@ func (e *emitter) assistant(message map[string]any, extra event) {
 	e.emit("assistant", line)
 }
 
-// pad lengthens a text as the fault demands.
+// pad appends to text the number of bytes that the fault requires.
 func (e *emitter) pad(text string) string { return text + strings.Repeat("x", e.fault.PadLines) }

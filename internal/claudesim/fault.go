@@ -1,6 +1,6 @@
 package claudesim
 
-// Fault makes the stand-in misbehave while it plays a turn. Fields can be combined.
+// Fault makes the stand-in misbehave while it plays a turn. All fields can be combined.
 type Fault struct {
 	// Times is the number of processes that the fault affects; 0 means all. The count is kept beside the scenario
 	// file, so that a test can fail once and then succeed.
@@ -8,7 +8,7 @@ type Fault struct {
 
 	// Crash ends the process early.
 	Crash *Crash `json:"crash,omitempty"`
-	// Hang stops the output for good at the given point. SIGINT still ends the process.
+	// Hang stops the output permanently at the given point. SIGINT still ends the process.
 	Hang HangPoint `json:"hang,omitempty"`
 	// IgnoreInterrupt makes the process ignore SIGINT and SIGTERM.
 	IgnoreInterrupt bool `json:"ignore_interrupt,omitempty"`
@@ -30,7 +30,7 @@ type Fault struct {
 	OmitStructured bool `json:"omit_structured,omitempty"`
 	// OmitWindow omits the context window from the model usage.
 	OmitWindow bool `json:"omit_window,omitempty"`
-	// RepeatResult is the number of result lines after the first. Each reports no usage since the one before.
+	// RepeatResult is the number of additional result lines. Each of them reports no usage since the previous one.
 	RepeatResult int `json:"repeat_result,omitempty"`
 	// ExitCode replaces the exit code after an otherwise normal end.
 	ExitCode int `json:"exit_code,omitempty"`
@@ -38,9 +38,9 @@ type Fault struct {
 	Cost CostMode `json:"cost,omitempty"`
 }
 
-// Crash ends the process.
+// Crash ends the process after a number of model calls.
 type Crash struct {
-	// After is the number of answered model calls, including their tools, before the crash.
+	// After is the number of model calls before the crash. They are answered, and their tools are run.
 	After int `json:"after,omitempty"`
 	// Code is the exit code; KilledBySelf means SIGKILL.
 	Code   int    `json:"code"`
@@ -53,7 +53,7 @@ const KilledBySelf = -9
 // HangPoint is the point at which the output stops.
 type HangPoint string
 
-// The points. An empty HangPoint does not hang.
+// The points. With an empty HangPoint the output does not stop.
 const (
 	HangAtStart     HangPoint = "start"        // before the first line
 	HangAfterInit   HangPoint = "after_init"   // before the first model call

@@ -235,7 +235,7 @@ func TestCostModeOverridesTheRelease(t *testing.T) {
 	}
 }
 
-// TestLaunchIsReadWhenItIsWhole reads the records while another process writes to them.
+// TestLaunchIsReadWhenItIsWhole reads records whose last line is not complete, because another process is writing it.
 func TestLaunchIsReadWhenItIsWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 )
 
-// fingerprint returns a key of r's content. Requests with the same content have the same key.
+// fingerprint returns a key for the content of r. Requests with the same content have the same key.
 func (r Request) fingerprint() string {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)

@@ -15,7 +15,7 @@ const (
 	flagList // all arguments up to the next option
 )
 
-// commonFlags returns the options of both releases that this project uses.
+// commonFlags returns the options that this project uses and that both releases have.
 func commonFlags() map[string]flagKind {
 	return map[string]flagKind{
 		"-p": flagSwitch, "--print": flagSwitch, "--verbose": flagSwitch, "-v": flagSwitch, "--version": flagSwitch,
@@ -71,7 +71,7 @@ func (r release) usage() string {
 	return text.String()
 }
 
-// parseArguments parses a command line. The error has the CLI's wording.
+// parseArguments parses a command line. Its errors have the CLI's wording.
 func parseArguments(args []string, own map[string]flagKind) (*arguments, error) {
 	kinds := commonFlags()
 	maps.Copy(kinds, own)

@@ -21,11 +21,11 @@ type hook struct {
 	timeout time.Duration
 }
 
-// defaultHookTimeout is the CLI's time limit for a hook without one.
+// defaultHookTimeout is the CLI's time limit for a hook whose settings contain none.
 const defaultHookTimeout = time.Minute
 
-// readHooks returns the PreToolUse hooks of --settings, which is JSON or the name of a file. It returns none if the
-// settings cannot be read: the CLI allows the calls then, too.
+// readHooks returns the PreToolUse hooks of --settings, which is JSON or the name of a file. If the settings cannot
+// be read, it returns no hooks, because the CLI then runs without hooks, too.
 func readHooks(settings string) []hook {
 	text := []byte(settings)
 	if !strings.HasPrefix(strings.TrimSpace(settings), "{") {
@@ -78,7 +78,7 @@ const (
 	undecided verdict = iota
 	// granted allows the call. Rules that deny it take precedence.
 	granted
-	// asked demands a decision by a person. There is none, so the call is denied.
+	// asked demands a decision by a person. No person is there, so the call is denied.
 	asked
 	// refused denies the call.
 	refused
@@ -90,7 +90,7 @@ type hookAnswer struct {
 	reason  string
 }
 
-// askHooks runs the hooks that match the call. The strictest answer counts.
+// askHooks runs the hooks that match the call, and returns the strictest answer.
 func (s *session) askHooks(ctx context.Context, call Block) hookAnswer {
 	strictest := hookAnswer{verdict: undecided}
 	for _, h := range s.hooks {
@@ -104,7 +104,7 @@ func (s *session) askHooks(ctx context.Context, call Block) hookAnswer {
 	return strictest
 }
 
-// askHook runs a hook. A signal to the stand-in, or the hook's time limit, kills the hook.
+// askHook runs a hook. It kills the hook if the stand-in receives a signal or the hook's time limit passes.
 func (s *session) askHook(ctx context.Context, h hook, call Block) hookAnswer {
 	input, rewritten := s.hookInput(call)
 	question, err := json.Marshal(map[string]any{
@@ -145,11 +145,11 @@ func (s *session) hookInput(call Block) (input json.RawMessage, rewritten bool) 
 	return input, err == nil
 }
 
-// denialPrefix returns the beginning of the message to the model about a denial by a hook.
+// denialPrefix returns the beginning of the message that tells the model about a denial by a hook.
 func denialPrefix(call Block) string { return fmt.Sprintf("PreToolUse:%s hook error: ", call.Name) }
 
-// warnOfHook prints a warning, once per session, that a hook could not be run or was killed. Only some releases do. A
-// hook that merely failed causes no warning.
+// warnOfHook prints a warning, once per session, if a hook could not be run or was killed. Only some releases print
+// it. A hook that runs and fails causes no warning.
 func (s *session) warnOfHook(exit int) {
 	if !s.release.warnsOfHooks || s.warned || exit >= 0 && exit <= 125 {
 		return
@@ -161,7 +161,7 @@ func (s *session) warnOfHook(exit int) {
 	})
 }
 
-// runUntil runs a command that leads a session, and kills the whole session when ctx ends.
+// runUntil runs a command that leads a process session. When ctx ends, it kills the whole process session.
 func runUntil(ctx context.Context, command *exec.Cmd) error {
 	if err := command.Start(); err != nil {
 		return err
@@ -209,7 +209,7 @@ func orElse(text, otherwise string) string {
 	return text
 }
 
-// refuseFor denies a call as a hook's answer demands.
+// refuseFor denies a call with the reason of a hook's answer.
 func (s *session) refuseFor(call Block, answer hookAnswer) {
 	if answer.verdict == asked {
 		s.announceDenial(call, answer.reason)

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// withHooks prepares a stand-in that makes the calls, with hooks from a settings file. Each hook is a matcher, a
+// withHooks prepares a stand-in that plays calls, with a settings file that contains hooks. Each hook is a matcher, a
 // command and a time limit in seconds.
 func withHooks(t *testing.T, hooks [][3]any, calls ...claudesim.Reply) *exec.Cmd {
 	t.Helper()
@@ -68,7 +68,7 @@ func TestSignalEndsAHook(t *testing.T) {
 	require.NoError(t, command.Start())
 	hook := awaitPID(t, filepath.Join(command.Dir, "started"))
 	require.NoError(t, command.Process.Signal(syscall.SIGINT))
-	_ = command.Wait() // another test checks its exit code
+	_ = command.Wait() // another test checks the exit code
 	require.Eventually(t, func() bool { return !lives(hook) }, patience, 10*time.Millisecond)
 	require.NoFileExists(t, filepath.Join(command.Dir, "here"))
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// programName is the base name under which an executable acts as the stand-in.
+// programName is the base name that makes an executable act as the stand-in.
 const programName = "claude"
 
 // The files that Install and the stand-in keep in the program's directory.
@@ -62,9 +62,9 @@ func prepare(dir string, scenario []byte) error {
 	return nil
 }
 
-// A program that links this package and is started under programName becomes the stand-in. It does so before later
-// packages are initialized. This package needs few others, and initializing those of Temporal's server would double
-// the time.
+// A program that links this package becomes the stand-in if it is started under programName. That happens during
+// initialization, before the packages of Temporal's server are initialized. Their initialization would double the
+// start time.
 func init() { //nolint:gochecknoinits // must run before the packages that take long
 	if len(os.Args) > 0 && filepath.Base(os.Args[0]) == programName {
 		run()
@@ -79,11 +79,12 @@ func run() {
 		os.Exit(1)
 	}
 	code := p.main(os.Args[1:])
-	// Not os.Exit: in a program built with the race detector it takes a second, and nothing is left to run or flush.
+	// Not os.Exit: it takes a second in a program built with the race detector. There is nothing left to run or
+	// flush.
 	syscall.Exit(code)
 }
 
-// newProgram reads the scenario in the directory of the path by which the process was started.
+// newProgram reads the scenario from the directory of the started executable.
 func newProgram() (*program, error) {
 	path, err := exec.LookPath(os.Args[0])
 	if err != nil {

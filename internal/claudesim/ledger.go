@@ -1,13 +1,13 @@
 package claudesim
 
-// ledger counts the usage of a process: by model over its life, and since its last result.
+// ledger counts the usage of a process by model: since the start, and since the last result.
 type ledger struct {
 	release release
-	// carried is the state of the conversation before this process.
+	// carried is the cost and usage of the conversation before this process.
 	carried costState
 	total   map[string]spent
 	since   map[string]spent
-	turn    Usage // since the last result, all models
+	turn    Usage // since the last result, of all models
 	last    entry
 }
 
@@ -50,8 +50,8 @@ func (l *ledger) add(m model, u Usage) {
 	l.book(m, u, 1)
 }
 
-// cutShort removes the last model call from the usage of the next result, as the CLI does when it stops within a
-// message. If free is set, it also removes the call's cost.
+// cutShort removes the last model call from the usage in the next result. The CLI does so if it stops within a
+// message. If free is set, cutShort also removes the call's cost.
 func (l *ledger) cutShort(free bool) {
 	if free {
 		l.book(l.last.model, l.last.usage, -1)
@@ -93,7 +93,7 @@ func (l *ledger) takeSince() (byModel map[string]modelUsage, all Usage) {
 	return byModel, all
 }
 
-// report converts accounts to the CLI's form and adds the carried usage.
+// report converts accounts to the CLI's form and adds the usage in carried.
 func (l *ledger) report(accounts map[string]spent, carried map[string]modelUsage) map[string]modelUsage {
 	report := map[string]modelUsage{}
 	for id, usage := range carried {
@@ -114,7 +114,7 @@ func (l *ledger) report(accounts map[string]spent, carried map[string]modelUsage
 	return report
 }
 
-// totals returns the total cost and the usage by model in the form of a result.
+// totals returns the total cost and the usage by model, in the form that a result needs.
 func (l *ledger) totals(mode CostMode) costState {
 	carried := costState{}
 	if mode == CostCumulative || (mode == "" && l.release.cumulative) {

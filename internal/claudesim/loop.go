@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// outcome describes how a run, or one of its turns, ended. A result line prints it.
+// outcome describes how a run, or one of its turns, ended. A result line contains it.
 type outcome struct {
 	subtype    resultSubtype
 	reason     string // terminal_reason
@@ -32,7 +32,7 @@ const (
 	subtypeSchema    resultSubtype = "error_max_structured_output_retries"
 )
 
-// maxMismatches bounds the structured outputs that violate the schema.
+// maxMismatches bounds the attempts at structured output that violate the schema.
 const maxMismatches = 5
 
 // enforceNotice is the message to a model that answered without structured output.
@@ -74,7 +74,7 @@ func deref(end *outcome) outcome {
 	return *end
 }
 
-// react handles the model's message. It returns nil if the model is to be called next.
+// react handles the model's message. It returns nil if the loop must call the model again.
 func (s *session) react(ctx context.Context, message Message) *outcome {
 	var calls []Block
 	text := ""

@@ -9,7 +9,7 @@ import (
 )
 
 // retryPause is the pause between attempts at a model call. The real CLI starts with half a second and doubles it.
-// Tests need no such wait.
+// Tests do not need that wait.
 const retryPause = 5 * time.Millisecond
 
 // callModel makes one model call with its retries. It prints the model's message and adds it to the conversation. An
@@ -35,7 +35,7 @@ func (s *session) callModel(ctx context.Context) (Message, *outcome, error) {
 	}
 }
 
-// interruptedCall reports a signal that arrived during a model call.
+// interruptedCall handles a signal that arrived during a model call, and returns the signal as an error.
 func (s *session) interruptedCall(ctx context.Context) error {
 	if s.release.version == VersionNew {
 		s.say(userText("[Request interrupted by user]"), event{})
@@ -174,8 +174,8 @@ func (e APIError) sentence() string {
 	}
 }
 
-// apiFailed prints the message that the CLI writes in place of the model's, and returns the outcome. The transcript
-// keeps the message, so that the conversation can be resumed.
+// apiFailed prints the message that the CLI writes in place of the model's message, and returns the outcome. The
+// transcript keeps the message, so that the conversation can be resumed.
 func (s *session) apiFailed(e APIError) *outcome {
 	text := Block{Type: BlockText, Text: e.sentence()}
 	message := newWireMessage(Request{Model: "<synthetic>", Messages: s.conversation.messages}, []Block{text}, Usage{})

@@ -26,7 +26,8 @@ type options struct {
 	prompt       string
 }
 
-// errNothingToDo is returned for a blank prompt by the old release, which then exits with 0 and prints nothing.
+// errNothingToDo is returned for a blank prompt in the old release. That release then exits with 0 and prints
+// nothing.
 var errNothingToDo = errors.New("blank prompt")
 
 // refusal is the CLI's message on stderr when it refuses to run.
@@ -112,7 +113,7 @@ func (o *options) readSchema(a *arguments, r release) error {
 	if err != nil && r.checksValues {
 		return refusef("Error: --json-schema is not a valid JSON Schema: %v", err)
 	}
-	o.schema = parsed // nil if the old release silently drops it
+	o.schema = parsed // nil if the old release ignores an invalid schema
 	return nil
 }
 

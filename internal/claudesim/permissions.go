@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// permissions decides which tools exist and which of their calls may run in the CLI's dontAsk mode, which denies
-// every call that no rule grants. It serves scripted models only. It is not a security boundary.
+// permissions decides which tools exist and which of their calls may run. It simulates the CLI's dontAsk mode, which
+// denies every call that no rule grants. It serves scripted models only. It is not a security boundary.
 type permissions struct {
 	tools       []string
 	allow, deny []rule
@@ -21,7 +21,7 @@ type permissions struct {
 // rule is a permission rule, such as Bash(curl:*) or Read.
 type rule struct {
 	tool string
-	// pattern is the text in the parentheses; an empty one covers every call.
+	// pattern is the text in the parentheses; an empty pattern covers every call.
 	pattern string
 }
 
@@ -74,7 +74,7 @@ func splitRules(text string) []string {
 	return rules
 }
 
-// denies reports whether a rule denies the call. Such a rule overrides every grant.
+// denies reports whether a rule denies the call. Such a rule takes precedence over every grant.
 func (p permissions) denies(call Block) bool {
 	if call.Name != "Bash" {
 		return slices.ContainsFunc(p.deny, p.covers(call))
@@ -176,7 +176,7 @@ func splitCommands(line string) (commands []string, plain bool) {
 
 var assignment = regexp.MustCompile(`^\w+=`)
 
-// readsOnly reports whether the CLI runs a command without a rule. It does so for a few programs that only read,
+// readsOnly reports whether the CLI runs a command without a rule. The CLI does so for a few programs that only read,
 // within the working directory.
 func readsOnly(command string) bool {
 	words := strings.Fields(command)
@@ -207,7 +207,7 @@ func filePath(call Block) string {
 	return input.Path
 }
 
-// readsBelow reports whether the call reads a file below the working directory. No rule is needed for that.
+// readsBelow reports whether the call reads a file below the working directory. Such a call needs no rule.
 func (p permissions) readsBelow(call Block) bool {
 	path := filePath(call)
 	return call.Name == "Read" && path != "" && p.matches("./**", path)
@@ -221,8 +221,8 @@ func ruledBy(tool string) string {
 	return tool
 }
 
-// matches reports whether a pattern matches a path. It supports the patterns in use: a file, or a directory with /**
-// at its end. A pattern that begins with // is an absolute path. Any other is relative to the working directory.
+// matches reports whether a pattern matches a path. It supports only a file, or a directory with /** at its end. A
+// pattern that begins with // is an absolute path. Other patterns are relative to the working directory.
 func (p permissions) matches(pattern, path string) bool {
 	absolute := func(name string) string {
 		if filepath.IsAbs(name) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// turnFor returns the turn that answers r and its index; false if there is none.
+// turnFor returns the turn that answers r, with its index; false if there is none.
 func (s Scenario) turnFor(r Request) (Turn, int, bool) {
 	for i, turn := range s.Turns {
 		if turn.Match.holds(r) {
@@ -27,8 +27,8 @@ func (m Match) holds(r Request) bool {
 		strings.Contains(r.System, m.System) && strings.Contains(r.first(), m.First) && !slices.ContainsFunc(m.NoTools, r.Offers)
 }
 
-// play returns the reply to attempt number attempt, from 0, of request r. If the script does not answer r, the reply
-// is an APIError that says so.
+// play returns the reply to one attempt at request r. attempt counts from 0. If no turn answers r, the reply is an
+// APIError that explains this.
 func (s Scenario) play(r Request, attempt int) Reply {
 	turn, index, ok := s.turnFor(r)
 	if !ok {
@@ -61,7 +61,7 @@ func (r Reply) usage() Usage {
 }
 
 // blocks returns the content of the reply to request q. The ids of tool calls are derived from the request, so that a
-// repeated request gets the same ones.
+// repeated request gets the same ids.
 func (r Reply) blocks(q Request) ([]Block, error) {
 	var blocks []Block
 	if r.Text != "" {
@@ -82,7 +82,7 @@ func (r Reply) blocks(q Request) ([]Block, error) {
 	if len(blocks) > 0 {
 		return blocks, nil
 	}
-	text, err := json.Marshal(r.Structured) // without a schema the object is the text of the answer
+	text, err := json.Marshal(r.Structured) // without a schema the object becomes the text of the answer
 	if err != nil {
 		return nil, fmt.Errorf("encode structured output: %w", err)
 	}

@@ -76,7 +76,7 @@ func (p *program) converse(o options) int {
 	return s.run(ctx)
 }
 
-// refuse reports that the conversation cannot be opened.
+// refuse reports why the conversation cannot be opened, and returns the exit code.
 func (p *program) refuse(o options, err error) int {
 	p.printf(p.stderr, "%v\n", err)
 	if _, missing := errors.AsType[missingError](err); !missing {
@@ -137,7 +137,7 @@ func (p *program) configDir() string {
 	return p.env["HOME"] + "/.claude"
 }
 
-// maxRetries returns how often a failed model call is repeated.
+// maxRetries returns the maximum number of retries of a failed model call.
 func (p *program) maxRetries() int {
 	if n, err := strconv.Atoi(p.env["CLAUDE_CODE_MAX_RETRIES"]); err == nil {
 		return n
@@ -152,7 +152,7 @@ func (p *program) claimedVersion() string {
 	return string(p.release.version)
 }
 
-// printf writes to w and ignores errors, because the reader may have gone.
+// printf writes to w. It ignores errors, because the reader may have exited.
 func (p *program) printf(w io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(w, format, args...)
 }

@@ -65,11 +65,11 @@ func (r records) add(name string, v any) {
 	if err != nil {
 		return
 	}
-	_, _ = file.Write(append(data, '\n')) // one write, so that lines of several processes do not mix
+	_, _ = file.Write(append(data, '\n')) // in one write, so that lines of several processes do not mix
 	_ = file.Close()
 }
 
-// count returns the number of earlier calls with key, by any process.
+// count returns the number of earlier calls of count with this key, by all processes.
 func (r records) count(key string) int {
 	for n := 0; ; n++ {
 		path := filepath.Join(r.dir, countsDir, fmt.Sprintf("%s.%d", key, n))

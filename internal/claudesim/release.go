@@ -10,36 +10,37 @@ import (
 // release holds the measured differences between the versions of the CLI.
 type release struct {
 	version Version
-	// cumulative: the total cost starts from the conversation's cost-state line, and results report the usage since
-	// the previous result.
+	// cumulative means that the total cost starts from the conversation's cost-state line, and that results report
+	// the usage since the previous result.
 	cumulative bool
-	// findsAnywhere: conversations are found from every working directory.
+	// findsAnywhere means that conversations are found from every working directory.
 	findsAnywhere bool
-	// keepsToolCall: a resumed conversation keeps the tool call during which the process died.
+	// keepsToolCall means that a resumed conversation keeps the tool call during which the process died.
 	keepsToolCall bool
-	// refusesBlank: a prompt of white space is an error. Otherwise it does nothing.
+	// refusesBlank means that a prompt of white space is an error. Otherwise the CLI does nothing for such a prompt.
 	refusesBlank bool
-	// checksValues: option values and schemas are checked before the run.
+	// checksValues means that option values and schemas are checked before the run.
 	checksValues bool
 	// interruptExit is the exit code after a SIGINT during a tool call.
 	interruptExit int
-	// stopsToolsOnTerm: SIGTERM also stops the running tool.
+	// stopsToolsOnTerm means that SIGTERM also stops the running tool.
 	stopsToolsOnTerm bool
 	// apiErrorReason is the terminal_reason of an API error.
 	apiErrorReason string
-	// idWithoutFork is the error message for --session-id with --resume but without --fork-session.
+	// idWithoutFork is the error message if --session-id is given with --resume but without --fork-session.
 	idWithoutFork string
-	// budgetReason and schemaReason are terminal reasons. The old release leaves them empty.
+	// budgetReason and schemaReason are values of terminal_reason. They are empty in the old release.
 	budgetReason, schemaReason string
-	// forgetsLastCall: the call that exhausts the attempts at a schema counts no cost.
+	// forgetsLastCall means that the call which exhausts the attempts at a schema counts no cost.
 	forgetsLastCall bool
-	// quietRetries is how often a request that was refused with status 400 is repeated without an announcement.
+	// quietRetries is the number of retries, without an announcement, of a request that was refused with status 400.
 	quietRetries int
-	// prefixesDenials: the message about a denied call begins with denialPrefix, unless the call has a relative path.
+	// prefixesDenials means that the message about a denied call begins with denialPrefix, unless the call has a
+	// relative path.
 	prefixesDenials bool
-	// warnsOfHooks: the CLI warns once of a hook that could not answer.
+	// warnsOfHooks means that the CLI warns once about a hook that could not answer.
 	warnsOfHooks bool
-	// shellOptions is the part of the Bash tool's scripts that sets options of the shell.
+	// shellOptions is the part of the Bash tool's scripts that sets shell options.
 	shellOptions string
 	// flags are the options that exist in this release only.
 	flags  map[string]flagKind
@@ -94,10 +95,10 @@ func newRelease() release {
 	}
 }
 
-// Nearest returns the release that behaves most like a CLI of another version, judging by its number and the output
-// of --help. It is the newest release that is not newer than the number, or a newer release if help lists all of its
-// own options. A version older than all releases gets the oldest. The error means that number is not a version
-// number.
+// Nearest returns the release that behaves most like a CLI of another version. number is the version of that CLI, and
+// help its output of --help. Nearest returns the newest release that is not newer than number. If help lists all
+// options that only a newer release has, Nearest returns the newer release. For a version older than all releases it
+// returns the oldest. The error means that number is not a version number.
 func Nearest(number, help string) (Version, error) {
 	asked, err := parseNumber(number)
 	if err != nil {
@@ -116,7 +117,7 @@ func Nearest(number, help string) (Version, error) {
 	return nearest, nil
 }
 
-// listedIn reports whether help lists every option that only r has, and there is at least one.
+// listedIn reports whether r has options that no other release has, and help lists all of them.
 func (r release) listedIn(help string) bool {
 	words := strings.Fields(help)
 	for name := range r.flags {
@@ -140,7 +141,7 @@ func parseNumber(number string) ([]int, error) {
 	return parts, nil
 }
 
-// release returns the behaviour of the program that plays s.
+// release returns the behaviour of the release that plays s.
 func (s Scenario) release() release {
 	if s.Version == VersionOld {
 		return oldRelease()
@@ -148,8 +149,8 @@ func (s Scenario) release() release {
 	return newRelease()
 }
 
-// model returns the model of an alias or a full name. An unknown name is kept, with the price of the most expensive
-// model.
+// model returns the model for an alias or a full name. For an unknown name it returns the most expensive model under
+// that name.
 func (r release) model(name string) model {
 	best := r.models[len(r.models)-1]
 	if name == "" {

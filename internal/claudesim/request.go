@@ -11,11 +11,11 @@ import (
 // structuredOutputTool is the tool with which a model answers a --json-schema.
 const structuredOutputTool = "StructuredOutput"
 
-// Request is one model call. The Messages API received it from the real CLI, or the stand-in would have sent it.
+// Request is one model call: received by the Messages API from the real CLI, or simulated by the stand-in.
 type Request struct {
 	Model string `json:"model"`
-	// System is the system prompt, with its blocks joined by newlines. The stand-in's holds only the appended system
-	// prompt.
+	// System is the system prompt, with its blocks joined by newlines. For the stand-in it holds only the appended
+	// system prompt.
 	System   string    `json:"system,omitempty"`
 	Tools    []string  `json:"tools,omitempty"`
 	Messages []Message `json:"messages"`
@@ -36,7 +36,7 @@ type Message struct {
 // Role is the author of a message.
 type Role string
 
-// The roles. With RoleSystem the CLI itself adds messages between the user's.
+// The roles. The CLI itself uses RoleSystem for messages that it adds between the user's messages.
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
@@ -58,7 +58,7 @@ type Block struct {
 // BlockType is the kind of a block.
 type BlockType string
 
-// The kinds. Others, such as thinking, are kept and ignored.
+// The kinds. Blocks of other kinds, such as thinking, are kept and ignored.
 const (
 	BlockText       BlockType = "text"
 	BlockToolUse    BlockType = "tool_use"
@@ -79,7 +79,7 @@ func (r Request) first() string {
 	return ""
 }
 
-// Step returns the number of model calls since the prompt.
+// Step returns the number of model calls since the last prompt.
 func (r Request) Step() int {
 	_, step := r.position()
 	return step
@@ -103,7 +103,7 @@ func (r Request) position() (prompt string, step int) {
 	return "", step
 }
 
-// addedByCLI reports whether the CLI added text to a user message. Otherwise a person wrote it.
+// addedByCLI reports whether the CLI, and not a person, wrote text in a user message.
 func addedByCLI(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, prefix := range []string{

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// conclude prints the result of a run, changed as the fault demands.
+// conclude prints the result of a run. The fault may change or omit it.
 func (s *session) conclude(end outcome) {
 	s.conversation.write(map[string]any{"type": "last-prompt", "lastPrompt": s.prompt, "sessionId": s.id})
 	if s.fault.OmitResult {
@@ -15,7 +15,7 @@ func (s *session) conclude(end outcome) {
 	for range s.fault.RepeatResult {
 		s.emitResult(end)
 	}
-	s.denials = nil // each result lists only its own
+	s.denials = nil // each result lists only the denials since the previous one
 }
 
 // emitResult prints one result line.
@@ -47,7 +47,7 @@ func (s *session) emitResult(end outcome) {
 	s.turns = 1
 }
 
-// describe adds the fields that only some outcomes have.
+// describe adds the fields that only some outcomes have to a result line.
 func (end outcome) describe(line event) {
 	if end.stopReason != "" {
 		line["stop_reason"] = end.stopReason

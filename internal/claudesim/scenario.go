@@ -11,14 +11,14 @@ const (
 	VersionNew Version = "2.1.330"
 )
 
-// Scenario states what the model says and what fails. The zero value answers nothing.
+// Scenario is a script with the model's replies and with failures. The zero value answers nothing.
 type Scenario struct {
-	// Version is the release that the stand-in simulates; empty means VersionNew. The API ignores it, because it is a
-	// property of the program.
+	// Version is the release that the stand-in simulates; empty means VersionNew. NewAPI ignores it, because the real
+	// CLI has a version of its own.
 	Version Version `json:"version,omitempty"`
 	// ClaimedVersion replaces Version in --version and in the init event. It simulates an untested release.
 	ClaimedVersion string `json:"claimed_version,omitempty"`
-	// Turns are tried in order. The first that matches a request answers it.
+	// Turns are tried in order. The first turn that matches a request answers it.
 	Turns []Turn `json:"turns"`
 }
 
@@ -39,11 +39,11 @@ type Match struct {
 	Prompt string `json:"prompt,omitempty"`
 	// First is a part of the conversation's first prompt.
 	First string `json:"first,omitempty"`
-	// System is a part of the system prompt. The stand-in's holds only the appended text.
+	// System is a part of the system prompt. The stand-in's system prompt holds only the appended text.
 	System string `json:"system,omitempty"`
-	// Tools lists tools that must all be offered to the model.
+	// Tools lists tools. The request must offer all of them to the model.
 	Tools []string `json:"tools,omitempty"`
-	// NoTools lists tools of which none may be offered to the model.
+	// NoTools lists tools. The request must offer none of them to the model.
 	NoTools []string `json:"no_tools,omitempty"`
 }
 
@@ -51,14 +51,14 @@ type Match struct {
 type Reply struct {
 	Text  string     `json:"text,omitempty"`
 	Calls []ToolCall `json:"calls,omitempty"`
-	// Structured is the input of a call of the StructuredOutput tool. It must encode to a JSON object. It is omitted
-	// if the request does not offer that tool.
+	// Structured is the input of a call of the StructuredOutput tool. It must encode to a JSON object. If the request
+	// does not offer the tool, Structured is omitted; a reply without other content then returns it as text.
 	Structured any `json:"structured,omitempty"`
 	// Usage is the token usage of this call; nil means DefaultUsage.
 	Usage *Usage `json:"usage,omitempty"`
 	// Delay is the pause before the answer.
 	Delay Duration `json:"delay,omitempty"`
-	// Error is returned instead of the answer, Error.Times times.
+	// Error is returned instead of the answer. Error.Times says for how many attempts.
 	Error *APIError `json:"error,omitempty"`
 }
 
@@ -77,14 +77,14 @@ type Usage struct {
 	CacheCreation int `json:"cache_creation,omitempty"`
 }
 
-// DefaultUsage returns the usage of a reply without one.
+// DefaultUsage returns the usage of a reply whose Usage is nil.
 func DefaultUsage() Usage { return Usage{Input: 100, Output: 40, CacheRead: 30, CacheCreation: 20} }
 
 // APIError is a failure of the Messages API.
 type APIError struct {
 	// Status is the HTTP status. StatusRefused closes the connection without an answer.
 	Status int `json:"status"`
-	// Message is the API's explanation. If it is empty, a plain one for Status is used.
+	// Message is the API's explanation. If it is empty, the default for Status is used.
 	Message string `json:"message,omitempty"`
 	// Times is the number of attempts at an identical request that fail before one succeeds; 0 means all.
 	Times int `json:"times,omitempty"`

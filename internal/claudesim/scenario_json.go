@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ParseScenario decodes and validates a scenario file. It returns an error with the place of an unknown field, a
-// second document or an invalid value.
+// ParseScenario decodes and validates a scenario file. An unknown field, a second document and an invalid value are
+// errors, which name the place.
 func ParseScenario(data []byte) (Scenario, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -40,7 +40,7 @@ func (s Scenario) encode() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Validate returns one error that lists everything in s that cannot be played.
+// Validate returns an error that lists all parts of s that cannot be played.
 func (s Scenario) Validate() error {
 	var problems []error
 	if known := []Version{"", VersionOld, VersionNew}; !slices.Contains(known, s.Version) {

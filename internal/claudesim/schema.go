@@ -15,7 +15,7 @@ type schema struct {
 	Properties map[string]*schema `json:"properties"`
 	Items      *schema            `json:"items"`
 	Enum       []any              `json:"enum"`
-	// Additional is false if other properties are forbidden.
+	// Additional is false if the schema forbids properties that it does not list.
 	Additional *additional `json:"additionalProperties"`
 }
 
@@ -39,7 +39,7 @@ func (t *schemaType) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// additional is false, or any other value, which counts as true.
+// additional is the value of additionalProperties. Any value except false counts as true.
 type additional bool
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -56,7 +56,7 @@ func parseSchema(data []byte) (*schema, error) {
 	return &s, nil
 }
 
-// check returns the first violation of the schema by the JSON document data, in the CLI's words; "" if there is none.
+// check returns the first violation of the schema in the JSON document data, in the CLI's words; "" if there is none.
 func (s *schema) check(data []byte) string {
 	var value any
 	if err := json.Unmarshal(data, &value); err != nil {

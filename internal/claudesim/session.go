@@ -47,7 +47,7 @@ func newSession(p *program, o options, c *conversation) *session {
 	return s
 }
 
-// faultFor returns the fault of the turn that answers r, unless it has occurred Times times.
+// faultFor returns the fault of the turn that answers r, unless the fault has occurred Times times.
 func (p *program) faultFor(r Request) Fault {
 	turn, _, ok := p.scenario.turnFor(r)
 	if !ok || turn.Fault == nil {
@@ -59,7 +59,7 @@ func (p *program) faultFor(r Request) Fault {
 	return *turn.Fault
 }
 
-// run plays the session and returns the exit code.
+// run plays the session and returns the exit code of the process.
 func (s *session) run(ctx context.Context) int {
 	s.printf(s.stderr, "%s", s.fault.Stderr)
 	if s.hangs(ctx, HangAtStart) {
@@ -126,7 +126,7 @@ func (s *session) stopped(ctx context.Context) int {
 	return exitOK
 }
 
-// hangs waits for a signal if the fault hangs at this point.
+// hangs waits for a signal and returns true, if the fault hangs at this point.
 func (s *session) hangs(ctx context.Context, point HangPoint) bool {
 	if s.fault.Hang != point {
 		return false
@@ -150,8 +150,8 @@ func (s *session) toolNames() []string {
 	return tools
 }
 
-// say appends a user message to the conversation. It prints the message with the extra fields, unless extra is nil:
-// the CLI does not print prompts.
+// say appends a user message to the conversation. It also prints the message with the extra fields, unless extra is
+// nil. Use nil for prompts, because the CLI does not print them.
 func (s *session) say(m Message, extra event) {
 	s.conversation.messages = append(s.conversation.messages, m)
 	s.conversation.writeMessage(m.Role, m.wire(), s.stamp())
@@ -168,12 +168,12 @@ func (s *session) emitUser(m Message, extra event) {
 	s.out.emit("user", line)
 }
 
-// stamp returns the fields about the process that every transcript line has.
+// stamp returns the fields about the process that are part of every transcript line.
 func (s *session) stamp() map[string]any {
 	return map[string]any{"cwd": s.dir, "version": s.claimedVersion(), "permissionMode": s.permissions.mode}
 }
 
-// resumeTranscript writes the messages that the repair added to the conversation.
+// resumeTranscript writes the messages that repair has added to the conversation.
 func (s *session) resumeTranscript() {
 	for _, m := range s.conversation.repairs {
 		s.conversation.writeMessage(m.Role, m.wire(), s.stamp())
@@ -195,7 +195,7 @@ func (s *session) emitInit() {
 	})
 }
 
-// saveCost writes the conversation's cost to the transcript, in releases that do.
+// saveCost writes the conversation's cost to the transcript, in releases that store it.
 func (s *session) saveCost() {
 	if !s.release.cumulative {
 		return
@@ -206,7 +206,7 @@ func (s *session) saveCost() {
 	})
 }
 
-// promptKey returns a key of the prompt that r answers. The messages after the prompt do not change it.
+// promptKey returns a key for the prompt of r. It does not depend on the messages after the prompt.
 func (r Request) promptKey() string {
 	data, _ := json.Marshal([]string{r.Model, r.Prompt()}) // strings always encode
 	return Request{Model: string(data)}.fingerprint()

@@ -19,7 +19,7 @@ const prefixVariable = "CLAUDE_CODE_SHELL_PREFIX"
 type shellCommand struct {
 	*exec.Cmd
 	output bytes.Buffer
-	// cwdFile is the file to which the shell writes its last working directory; "" if that is not needed.
+	// cwdFile is the file to which the shell writes its last working directory; "" if the directory is not needed.
 	cwdFile string
 }
 
@@ -47,8 +47,8 @@ func (s *session) bashPath() string {
 	return "/bin/sh"
 }
 
-// child prepares a shell with the environment of the CLI's children. The shell leads its own session, so that it
-// survives the CLI. On a signal to the stand-in, the caller decides whether to kill the whole session.
+// child prepares a shell with the environment of the CLI's child processes. The shell leads its own process session,
+// so that it survives the CLI. If the stand-in receives a signal, the caller decides whether to kill that session.
 func (s *session) child(shell, line string) *exec.Cmd {
 	command := exec.CommandContext(context.Background(), shell, "-c", line)
 	command.Dir = s.shellDir
@@ -71,8 +71,8 @@ func (s *session) prefixed(script string) string {
 	return quoted(prefix) + " " + quoted(script)
 }
 
-// script returns the script that the CLI makes of the model's command: options of the shell, the command, and a
-// command that saves the working directory for the next call.
+// script returns the script that the CLI builds around the model's command. It sets options of the shell, runs the
+// command, and saves the working directory for the next call.
 func (s *session) script(line, cwdFile string) string {
 	parts := []string{
 		"source " + quoted(s.configDir()+"/shell-snapshots/snapshot-bash.sh") + " 2>/dev/null || true",
@@ -97,8 +97,8 @@ func quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'"
 }
 
-// changeDir sets the directory of the next command to the one in which c ended. If that is not allowed, it resets the
-// directory and returns a message for the model.
+// changeDir makes the last directory of c the directory of the next command. If that directory is not allowed, it
+// resets the directory and returns a message for the model.
 func (s *session) changeDir(c *shellCommand) string {
 	if c.cwdFile == "" {
 		return ""

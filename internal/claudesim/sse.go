@@ -33,7 +33,7 @@ func (u Usage) wire() wireUsage {
 	}
 }
 
-// The reasons for the end of a message.
+// The stop reasons of a message.
 const (
 	stopEndTurn = "end_turn"
 	stopToolUse = "tool_use"
@@ -81,8 +81,8 @@ func (m Message) wire() map[string]any {
 // streamEvent is one event of a streamed message. Its name is its "type".
 type streamEvent map[string]any
 
-// opening returns the first event of the message. It has no content, and the API's placeholder as the number of
-// output tokens.
+// opening returns the first event of the message. The event has no content, and its number of output tokens is the
+// API's placeholder.
 func (m wireMessage) opening() streamEvent {
 	opened := m
 	opened.Content, opened.StopReason, opened.Usage.OutputTokens = []map[string]any{}, nil, 1
@@ -104,7 +104,7 @@ func (m wireMessage) blockEvents(index int) (parts []streamEvent, end streamEven
 	}, streamEvent{"type": "content_block_stop", "index": index}
 }
 
-// closing returns the last events of the message. The first of them has the true usage.
+// closing returns the last events of the message. The first of these events has the true usage.
 func (m wireMessage) closing() []streamEvent {
 	return []streamEvent{
 		{

@@ -18,7 +18,8 @@ const (
 	interruptedTool = "[Request interrupted by user for tool use]"
 )
 
-// useTool executes one tool call and sends the result to the model. It returns an outcome if the run ends with it.
+// useTool executes one tool call and adds the result to the conversation. It returns an outcome if the call ends the
+// run.
 func (s *session) useTool(ctx context.Context, call Block) *outcome {
 	if !s.request().Offers(call.Name) {
 		text := fmt.Sprintf("<tool_use_error>Error: No such tool available: %s.</tool_use_error>", call.Name)
@@ -58,14 +59,14 @@ func (s *session) deny(call Block) {
 	s.reject(call, text)
 }
 
-// announceDenial prints an event about a denied call, in releases that do.
+// announceDenial prints an event about a denied call, in releases that have such an event.
 func (s *session) announceDenial(call Block, text string) {
 	if s.release.version == VersionNew {
 		s.out.emit("system", event{"subtype": "permission_denied", "tool_name": call.Name, "tool_use_id": call.ID, "message": text})
 	}
 }
 
-// reject sends the reason of a denial to the model, and adds the call to the result's list.
+// reject sends the reason of a denial to the model. It also adds the call to the denials in the next result.
 func (s *session) reject(call Block, text string) {
 	s.denials = append(s.denials, map[string]any{"tool_name": call.Name, "tool_use_id": call.ID, "tool_input": call.Input})
 	s.say(toolResult(call, text, true), event{"tool_use_result": "Error: " + text})
@@ -75,7 +76,7 @@ func (s *session) reject(call Block, text string) {
 func (s *session) interruptedTool(ctx context.Context, call Block, text string) *outcome {
 	if errors.Is(context.Cause(ctx), errTerminated) {
 		code := exitTerminated
-		if s.release.stopsToolsOnTerm { // printed, but not kept in the transcript
+		if s.release.stopsToolsOnTerm { // printed, but not written to the transcript
 			s.emitUser(toolResult(call, text, true), event{})
 		}
 		s.fault.OmitResult = true
@@ -134,7 +135,7 @@ func (s *session) bash(ctx context.Context, call Block) (text string, isError bo
 	}
 	if s.killsTools(ctx) {
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
-		err := <-finished // only then the output is complete
+		err := <-finished // the output is complete only now
 		return describeExit(command.output.String(), err)
 	}
 	return "", true

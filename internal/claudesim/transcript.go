@@ -21,12 +21,13 @@ type transcripts struct {
 	release release
 }
 
-// missingError is the refusal to continue a conversation that does not exist. The CLI also prints a result then.
+// missingError is the refusal to continue a conversation that does not exist. For this error the CLI prints a result,
+// too.
 type missingError struct{ refusal }
 
 var escaped = regexp.MustCompile(`[^A-Za-z0-9]`)
 
-// path returns the path of a conversation that is started in the working directory.
+// path returns the path for a conversation that starts in the working directory.
 func (t transcripts) path(id string) string {
 	return filepath.Join(t.root, "projects", escaped.ReplaceAllString(t.dir, "-"), id+".jsonl")
 }
@@ -152,7 +153,7 @@ func loadConversation(path string, r release) (*conversation, error) {
 	return c, nil
 }
 
-// load adds the message of a line. Consecutive lines may belong to one message of the assistant.
+// load adds the message of a line. Several consecutive lines may belong to one message of the assistant.
 func (c *conversation) load(line transcriptLine, lastMessage string) {
 	c.last = line.UUID
 	blocks := line.Message.Content.blocks()
@@ -163,7 +164,7 @@ func (c *conversation) load(line transcriptLine, lastMessage string) {
 	c.messages = append(c.messages, Message{Role: line.Message.Role, Blocks: blocks})
 }
 
-// write appends a line to the transcript. It ignores errors: the CLI continues without a transcript, too.
+// write appends a line to the transcript. It ignores errors, because the CLI also continues without a transcript.
 func (c *conversation) write(line map[string]any) {
 	data, err := json.Marshal(line)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// wireRequest holds the parts of the body of POST /v1/messages that are used here.
+// wireRequest holds the used parts of the body of POST /v1/messages.
 type wireRequest struct {
 	Model     string      `json:"model"`
 	System    wireContent `json:"system"`
@@ -22,7 +22,7 @@ type wireRequest struct {
 	} `json:"messages"`
 }
 
-// wireContent is content in either form: a string or a list of blocks.
+// wireContent is message content, which JSON encodes as a string or as a list of blocks.
 type wireContent []wireBlock
 
 type wireBlock struct {

@@ -16,11 +16,11 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// TestAttemptsOnARealServer follows a chain whose model is not reachable, and looks at one that gets no
-// worker because the only one is busy.
+// TestAttemptsOnARealServer follows a chain whose model is unreachable. It also shows a chain that waits for a worker
+// while the only worker is busy.
 func TestAttemptsOnARealServer(t *testing.T) {
 	t.Parallel()
-	seen := filepath.Join(t.TempDir(), "seen") // an attempt lasts until it was seen
+	seen := filepath.Join(t.TempDir(), "seen") // each attempt waits until the test creates this file
 	environ := startInstallation(t, claudesim.Play(
 		claudesim.On(claudesim.Match{Prompt: "take long"}, claudesim.Bash("sleep 300")),
 		claudesim.Always(claudesim.Bash("until rm "+seen+"; do sleep 0.1; done"), claudesim.Fail(claudesim.StatusRefused, ""))),
@@ -53,9 +53,9 @@ func TestAttemptsOnARealServer(t *testing.T) {
 	}()
 	printed.sees(t, "attempt 1, by worker process ")
 	require.NoError(t, os.WriteFile(seen, nil, 0o600))
-	printed.sees(t, "attempt 2, by worker process ") // the pause before it may be over before the next look
+	printed.sees(t, "attempt 2, by worker process ") // not "attempt 2 starts at": the pause may end before the follower queries again
 	require.NoError(t, os.WriteFile(seen, nil, 0o600))
-	printed.sees(t, "attempt 3 starts at ") // after half a minute
+	printed.sees(t, "attempt 3 starts at ") // the pause before attempt 3 is half a minute
 	shown := shows("unreachable", `    attempt 3 starts at .*; attempt 2 ended: `)
 	require.NotContains(t, shown, "  0.0s  … running")
 	leave()

@@ -28,7 +28,7 @@ func openRecords(t *testing.T, environ []string) *store.Store {
 	return records
 }
 
-// requireCalls looks at calls of a chain that has ended.
+// requireCalls records a denied call for an ended chain and checks that `chain` shows it.
 func requireCalls(t *testing.T, environ []string, chain escalation.Chain) {
 	t.Helper()
 	var before chains.View
@@ -47,7 +47,8 @@ func requireCalls(t *testing.T, environ []string, chain escalation.Chain) {
 	}
 }
 
-// TestLineageShowsCalls asks records for a session whose calls are there, and for its parent's.
+// TestLineageShowsCalls shows a session by its number, and checks that the calls of its ancestors and descendants are
+// shown.
 func TestLineageShowsCalls(t *testing.T) {
 	t.Parallel()
 	environ := bareEnvironment(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// TestCancel ends a chain in the middle of a tool call, and says what cannot be ended.
+// TestCancel cancels a chain during a tool call. It also checks the error for a chain that has ended and for an
+// unknown ID.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	marker := filepath.Join(t.TempDir(), "started")

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// TestTerminatedChain looks at a chain that was terminated in the middle of a tool call.
+// TestTerminatedChain shows a chain that was terminated during a tool call.
 func TestTerminatedChain(t *testing.T) {
 	t.Parallel()
 	marker := filepath.Join(t.TempDir(), "started")

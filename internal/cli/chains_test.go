@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// TestChainsOrder lists chains as the help says: those that run come before those that have ended.
+// TestChainsOrder checks the order that the help promises: running chains are listed before ended ones.
 func TestChainsOrder(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)

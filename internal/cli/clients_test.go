@@ -20,14 +20,14 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// temporalClient is one of Temporal's own command lines.
+// temporalClient is a command-line client of Temporal: temporal or tctl.
 type temporalClient struct {
 	path string
-	// chainFlag names the id of a workflow.
+	// chainFlag is the flag that takes the workflow ID.
 	chainFlag string
 }
 
-// temporalClients returns the real ones, by their names. `make clients` builds them.
+// temporalClients returns the real clients by name. `make clients` builds them.
 func temporalClients(t *testing.T) map[string]temporalClient {
 	t.Helper()
 	if testing.Short() {
@@ -47,7 +47,8 @@ func temporalClients(t *testing.T) map[string]temporalClient {
 	return clients
 }
 
-// run runs the client with the variables that lead it to a server, and returns what it printed.
+// run runs the client with variables as its environment and returns its output. It fails the test if the client
+// fails.
 func (c temporalClient) run(t *testing.T, variables []string, args ...string) string {
 	t.Helper()
 	printed, err := c.try(t, variables, args...)
@@ -56,7 +57,7 @@ func (c temporalClient) run(t *testing.T, variables []string, args ...string) st
 	return printed
 }
 
-// try does the same, and returns how the client ended.
+// try is like run, but returns the client's error.
 func (c temporalClient) try(t *testing.T, variables []string, args ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), c.path, args...)
@@ -65,7 +66,7 @@ func (c temporalClient) try(t *testing.T, variables []string, args ...string) (s
 	return string(printed), err
 }
 
-// evaluated returns the environment of a shell that has run the lines of `starter env`.
+// evaluated runs the output of `starter env` in a shell and returns the shell's environment.
 func evaluated(t *testing.T, environ []string) []string {
 	t.Helper()
 	lines := starter(t, environ, "env")
@@ -77,8 +78,8 @@ func evaluated(t *testing.T, environ []string) []string {
 	return slices.DeleteFunc(strings.Split(string(variables), "\n"), func(line string) bool { return !strings.HasPrefix(line, "TEMPORAL_") })
 }
 
-// TestClientsRunTheReadme gives the README's commands to the real temporal and tctl, which start a chain, answer
-// its gate and take it to tier 3 by hand.
+// TestClientsRunTheReadme runs the README's commands with the real temporal and tctl. The commands start a chain,
+// answer its gate and escalate it to tier 3.
 func TestClientsRunTheReadme(t *testing.T) {
 	clients := temporalClients(t)
 	environ := startInstallation(t, claudesim.Play(
@@ -90,7 +91,7 @@ func TestClientsRunTheReadme(t *testing.T) {
 		}))), "CLAUDEOPS_GATE_TIMEOUT=1h")
 	variables := evaluated(t, environ)
 	for name, c := range clients {
-		t.Run(name, func(t *testing.T) { // one after the other: both repair one service
+		t.Run(name, func(t *testing.T) { // not parallel: both chains repair the same service
 			bare := slices.DeleteFunc(slices.Clone(variables), func(v string) bool {
 				return strings.HasPrefix(v, "TEMPORAL_API_KEY=") || strings.HasPrefix(v, "TEMPORAL_CLI_AUTH=")
 			})
@@ -105,7 +106,7 @@ func TestClientsRunTheReadme(t *testing.T) {
 						strings.Contains(starter(t, environ, "chain", chain).stdout, "Gate "+gate+" ")
 				}, screenTimeout, screenLook, "%s does not open: %s", gate, starter(t, environ, "chain", chain).stdout)
 			}
-			commands := map[string][]string{} // by what they do
+			commands := map[string][]string{} // by verb, or by the name of the signal or update
 			for _, words := range readmeCommands(t, name) {
 				doing := words[2]
 				if i := slices.Index(words, "--name"); i > 0 {
@@ -119,7 +120,7 @@ func TestClientsRunTheReadme(t *testing.T) {
 				words := slices.Clone(commands[doing])
 				if i := slices.Index(words, "CHAIN"); i > 0 {
 					words[i] = chain
-				} else { // people would take the id that is printed
+				} else { // the README's command names no chain ID
 					words = append(words, c.chainFlag, chain)
 				}
 				c.run(t, variables, words...)
@@ -142,7 +143,7 @@ func TestClientsRunTheReadme(t *testing.T) {
 	}
 }
 
-// TestClientsCancel finds and cancels, with the real temporal, a chain that waits at its gate.
+// TestClientsCancel uses the real temporal to find and cancel a chain that waits at its gate.
 func TestClientsCancel(t *testing.T) {
 	t.Parallel()
 	temporal := temporalClients(t)["temporal"]
@@ -165,8 +166,8 @@ func TestClientsCancel(t *testing.T) {
 	}, screenTimeout, screenLook)
 }
 
-// TestClientsAddSearchAttributes gives the commands that a worker prints which may not add the
-// attributes to the real temporal.
+// TestClientsAddSearchAttributes runs commands with the real temporal. A worker that may not add the search
+// attributes prints these commands.
 func TestClientsAddSearchAttributes(t *testing.T) {
 	t.Parallel()
 	temporal := temporalClients(t)["temporal"]

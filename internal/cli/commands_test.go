@@ -24,20 +24,20 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// result is what a run of the program left behind.
+// result holds the exit code and the output of one run of the program.
 type result struct {
 	code           program.ExitCode
 	stdout, stderr string
 }
 
-// starter runs the program with args in environ.
+// starter runs the program with args as its arguments and environ as its environment.
 func starter(t *testing.T, environ []string, args ...string) result {
 	t.Helper()
 	return starterWaits(t, screenTimeout, environ, args...)
 }
 
-// starterWaits runs a command that waits for an answer as long as patience says: a worker that is there has all
-// the time that it takes, and where none is, nobody need wait for it.
+// starterWaits is like starter, with patience as the limit for the answer to a query. Use a short patience where no
+// worker runs, so that the test does not wait for nothing.
 func starterWaits(t *testing.T, patience time.Duration, environ []string, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -48,7 +48,7 @@ func starterWaits(t *testing.T, patience time.Duration, environ []string, args .
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// bareEnvironment is a valid environment without claude or Temporal.
+// bareEnvironment returns a valid environment without claude or Temporal.
 func bareEnvironment(t *testing.T, more ...string) []string {
 	t.Helper()
 	home := t.TempDir()
@@ -207,8 +207,8 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Contains(t, findings[2].Detail, "CLAUDEOPS_STATE_DIR")
 }
 
-// startInstallation runs a server and a worker that plays scenario and returns the
-// environment in which the program finds them.
+// startInstallation starts a server and a worker whose stand-in for claude plays scenario. It returns the environment
+// for running the program against them.
 func startInstallation(t *testing.T, scenario claudesim.Scenario, more ...string) []string {
 	t.Helper()
 	if testing.Short() {
@@ -219,7 +219,7 @@ func startInstallation(t *testing.T, scenario claudesim.Scenario, more ...string
 	return startInstalled(t, claude, more...)
 }
 
-// startInstalled does the same with a claude that is installed.
+// startInstalled is like startInstallation, but uses a claude that is installed already.
 func startInstalled(t *testing.T, claude string, more ...string) []string {
 	t.Helper()
 	environ := append(bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t)), more...)
@@ -246,7 +246,7 @@ func TestCommandsOnARealServer(t *testing.T) {
 		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
 
 	var doctor result
-	require.Eventually(t, func() bool { // each of its checks has a few seconds, and much else is starting
+	require.Eventually(t, func() bool { // retried, because a check gives up after a few seconds and the machine is busy with starting
 		doctor = starter(t, append(environ, "ANTHROPIC_API_KEY=sk-secret"), "doctor")
 		return doctor.code == program.ExitOK
 	}, screenTimeout, screenLook, "what is well does not pass")

@@ -34,12 +34,12 @@ func TestDemo(t *testing.T) {
 	require.NotContains(t, got.stdout, "http://", "the Web UI is gone")
 }
 
-// TestDemoStopped presses Ctrl-C while the chain runs, and while all of it is up after the chain.
+// TestDemoStopped interrupts the demo while the chain runs, and while --keep keeps the demo up after the chain.
 func TestDemoStopped(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		args    []string
-		stopAt  string // what was printed when Ctrl-C comes
+		stopAt  string // the test interrupts when the output contains this text
 		code    program.ExitCode
 		says    string
 		lacking string
@@ -67,7 +67,7 @@ func TestDemoStopped(t *testing.T) {
 	}
 }
 
-// stoppingWriter calls stop when what is written has at in it.
+// stoppingWriter calls stop as soon as the written text contains at.
 type stoppingWriter struct {
 	at   string
 	stop func()

@@ -13,7 +13,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestOddWorkflows asks about what cannot answer: a chain whose input is cut off, and workflows of others.
+// TestOddWorkflows checks the errors for a chain with truncated input, a foreign workflow, and a chain without a
+// worker.
 func TestOddWorkflows(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// TestDoctorWarnsOfAnUntestedVersionOnce covers versions between, above and below the measured ones.
+// TestDoctorWarnsOfAnUntestedVersionOnce covers versions between, above and below the tested ones.
 func TestDoctorWarnsOfAnUntestedVersionOnce(t *testing.T) {
 	t.Parallel()
 	for claimed, warning := range map[string]string{
@@ -45,7 +45,8 @@ func TestDoctorWarnsOfAnUntestedVersionOnce(t *testing.T) {
 	}
 }
 
-// TestDoctorTriesTheSandbox says what the kernel holds for each tier, and fails where it is required and missing.
+// TestDoctorTriesTheSandbox checks what `doctor` reports about the sandbox of each tier, for each value of
+// CLAUDEOPS_SANDBOX.
 func TestDoctorTriesTheSandbox(t *testing.T) {
 	t.Parallel()
 	got := starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=auto"), "doctor")

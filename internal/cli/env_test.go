@@ -27,7 +27,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestEnvWithoutUp names the state directory on which nothing runs.
+// TestEnvWithoutUp checks that the error of `env` names the state directory if no `starter up` serves on it.
 func TestEnvWithoutUp(t *testing.T) {
 	t.Parallel()
 	got := starter(t, bareEnvironment(t), "env")
@@ -35,8 +35,8 @@ func TestEnvWithoutUp(t *testing.T) {
 	require.Regexp(t, "^starter: no `starter up` serves on this state directory: .*/state; start it, or set CLAUDEOPS_STATE_DIR", got.stderr)
 }
 
-// TestUpAsksForItsToken starts `up` twice on a state directory, and comes as an operator, as one who does not know the
-// directory, and as a program that does not have the token. None of them is an agent.
+// TestUpAsksForItsToken starts `up` twice on one state directory. It then acts as an operator, as a user who does not
+// know the directory, and as a program without the token. None of these is an agent.
 func TestUpAsksForItsToken(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -58,7 +58,7 @@ func TestUpAsksForItsToken(t *testing.T) {
 	require.Equal(t, up.WebUI+"?token="+token, settings.WebUI)
 	for _, file := range []string{"cmdline", "environ"} {
 		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", up.command.Process.Pid, file))
-		if !os.IsNotExist(err) { // not on Linux
+		if !os.IsNotExist(err) { // there is no such file on systems other than Linux
 			require.NoError(t, err)
 			require.NotContains(t, string(content), token)
 		}
@@ -93,7 +93,8 @@ func TestUpAsksForItsToken(t *testing.T) {
 	again.interrupt(t)
 }
 
-// requireRefused checks that nobody starts a chain without the token, by gRPC or as curl did it by the Web UI.
+// requireRefused checks that a request without the token is refused by gRPC, and that the Web UI refuses to start a
+// chain.
 func requireRefused(t *testing.T, up upProcess) {
 	t.Helper()
 	conn, err := grpc.NewClient(up.Temporal, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -108,7 +109,8 @@ func requireRefused(t *testing.T, up upProcess) {
 	}
 }
 
-// TestGateIsAnsweredByTheLink answers a gate through the Web UI: in vain as the attack did it, and then with the link.
+// TestGateIsAnsweredByTheLink answers a gate through the Web UI. Without the token the answer is refused; with the
+// link it is accepted.
 func TestGateIsAnsweredByTheLink(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -147,7 +149,7 @@ func TestGateIsAnsweredByTheLink(t *testing.T) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(answer))
 	require.NoError(t, err)
 	for _, cookie := range jar.Cookies(request.URL) {
-		if cookie.Name == "_csrf" { // as the page does
+		if cookie.Name == "_csrf" { // the Web UI's page sends this header, too
 			request.Header.Set("X-CSRF-Token", cookie.Value)
 		}
 	}
@@ -178,13 +180,13 @@ func (s clientSettings) value(t *testing.T, name string) string {
 	return s.Variables[i].Value
 }
 
-// fetched is the answer to a request.
+// fetched is an HTTP response.
 type fetched struct {
 	status int
 	body   string
 }
 
-// fetch asks as curl does. An empty authorization is none.
+// fetch sends a request without cookies, as curl does. If authorization is empty, the header is omitted.
 func fetch(t *testing.T, method, address, authorization, body string) fetched {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
@@ -200,7 +202,7 @@ func fetch(t *testing.T, method, address, authorization, body string) fetched {
 	return fetched{response.StatusCode, string(content)}
 }
 
-// payload returns JSON as the API of the Web UI wants values.
+// payload encodes a JSON value for the API of the Web UI.
 func payload(value string) string {
 	return fmt.Sprintf(`{"metadata":{"encoding":%q},"data":%q}`,
 		base64.StdEncoding.EncodeToString([]byte("json/plain")), base64.StdEncoding.EncodeToString([]byte(value)))

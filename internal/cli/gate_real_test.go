@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// TestGatesOfARealChain watches a chain whose agent asks for a person, answers its gate in place, and
-// the next one by the command.
+// TestGatesOfARealChain watches a chain whose agent asks for a person. It answers the first gate on the screen of
+// `watch`, and the second with `gate`.
 func TestGatesOfARealChain(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -44,8 +44,8 @@ func TestGateMisuse(t *testing.T) {
 	}
 }
 
-// TestCommandsAreSafeToCopy gives the commands that people are shown to a shell, and reads what the
-// program gets of them as the program does.
+// TestCommandsAreSafeToCopy passes the commands that starter prints through a shell. It checks that the program
+// receives the chain ID unchanged.
 func TestCommandsAreSafeToCopy(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
@@ -97,7 +97,7 @@ func TestInbox(t *testing.T) {
 	require.Contains(t, short.stdout, "chain-old", "the oldest gate is that of a chain that was started later")
 	require.NotContains(t, short.stdout, "chain-young")
 
-	// One for which no worker answers is listed all the same.
+	// A chain without a worker is listed, too.
 	_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
 		ID: "chain-mute", TaskQueue: "nobody polls this", TypedSearchAttributes: temporal.NewSearchAttributes(workflows.GateAttribute.ValueSet("open")),
 	}, workflows.ChainWorkflow)
@@ -110,7 +110,7 @@ func TestInbox(t *testing.T) {
 	require.Equal(t, program.ExitFailure, mute.code)
 	require.Equal(t, "starter: chain chain-mute: no worker answered within 1s; is one running on task queue nobody polls this?\n", mute.stderr)
 
-	// One that was answered is gone at once, even if it is still listed.
+	// An answered gate disappears from the list at once, even if Temporal still lists the chain.
 	require.Equal(t, program.ExitOK, starter(t, s.environ, "gate", "chain-old", "--action", "q").code)
 	require.NotContains(t, starter(t, s.environ, "gate").stdout, "chain-old")
 }
@@ -214,7 +214,7 @@ func TestGateOnATerminal(t *testing.T) {
 		shown.types("c\r")
 		shown.sees("gate-1 offers no continue_session")
 		shown.is("gate-without-c-hint")
-		shown.types("\x15f\r") // the line is deleted first
+		shown.types("\x15f\r") // ctrl+u deletes the line first
 		shown.sees("Guidance for the agent, or nothing")
 		shown.types("\r")
 		answered(t, shown, "chain-no-c", escalation.GateAnswer{Action: escalation.GateFix})

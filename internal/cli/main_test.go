@@ -5,14 +5,15 @@ import (
 	"os"
 	"testing"
 
-	_ "github.com/claudeops/claudeops/internal/agentshell" // this program is also the shell of its agents, as starter is
+	_ "github.com/claudeops/claudeops/internal/agentshell" // the test binary is also the shell of its agents, as starter is
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// asStarter makes the test binary the program itself.
+// asStarter is the environment variable that makes the test binary run as starter.
 const asStarter = "CLAUDEOPS_TEST_STARTER"
 
-// TestMain lets the test binary be the stand-in for claude, and the program itself.
+// TestMain runs the tests. If asStarter is set, it runs starter instead. The test binary is also the stand-in for
+// claude.
 func TestMain(m *testing.M) {
 	if os.Getenv(asStarter) != "" {
 		_ = os.Unsetenv(asStarter)

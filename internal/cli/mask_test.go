@@ -18,11 +18,11 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// givenSecrets are what a person gives away: a token, and a value of the environment.
+// givenSecrets are secrets that a person passes to starter: a token, and the value of a secret variable.
 var givenSecrets = []string{"ghp_" + strings.Repeat("q9W8e7R6t5Y4", 3), "fleet-value-4711"}
 
-// TestGivenSecretsAreMasked starts a chain and answers its gate with secrets, which enter no history, and shows a chain
-// that somebody else has started with them.
+// TestGivenSecretsAreMasked passes secrets to `run`, `schedule` and `gate`, and checks that no history contains them.
+// It also checks that starter masks the secrets of a chain that another client has started.
 func TestGivenSecretsAreMasked(t *testing.T) {
 	t.Parallel()
 	environ := startInstallation(t, claudesim.Play(
@@ -86,7 +86,7 @@ func requireNoSecret(t *testing.T, text string) {
 	}
 }
 
-// historyOf is the history of a chain with its payloads, as text.
+// historyOf returns the history of a chain with its payloads, as text.
 func historyOf(t *testing.T, c client.Client, id string) string {
 	t.Helper()
 	var all strings.Builder

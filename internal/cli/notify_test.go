@@ -66,8 +66,8 @@ func TestNotifyMisuse(t *testing.T) {
 	require.Equal(t, program.ExitUsage, starter(t, bareEnvironment(t), "notify").code)
 }
 
-// TestWaitLeavesNotificationsOnTheirWay follows a chain whose people are told at once, and then one
-// whose people cannot be told for a while.
+// TestWaitLeavesNotificationsOnTheirWay follows a chain whose notifications arrive at once. It then follows a chain
+// whose notifications cannot be delivered for a while.
 func TestWaitLeavesNotificationsOnTheirWay(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -86,7 +86,7 @@ func TestWaitLeavesNotificationsOnTheirWay(t *testing.T) {
 		require.LessOrEqual(t, told, 5, "it does not wait for notifications that take a moment")
 		prompt := starter(t, environ, "run", "--id", fmt.Sprintf("prompt-%d", told), "--wait")
 		require.Equal(t, console.ExitNeedsPerson, prompt.code, prompt.stderr)
-		waited = !strings.Contains(prompt.stdout, "on their way") // as when this machine is busy
+		waited = !strings.Contains(prompt.stdout, "on their way") // a busy machine may deliver too late; then the test tries again
 		if waited {
 			require.Len(t, people.Received(), told)
 		}

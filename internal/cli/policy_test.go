@@ -54,7 +54,7 @@ func TestPolicyCheckAsJSON(t *testing.T) {
 	require.Equal(t, []any{}, read["actions"])
 }
 
-// TestPolicyCheckInADirectory asks about files of another directory than the configured one.
+// TestPolicyCheckInADirectory checks that --dir replaces the configured working directory.
 func TestPolicyCheckInADirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -64,7 +64,7 @@ func TestPolicyCheckInADirectory(t *testing.T) {
 	require.Equal(t, program.ExitOK, starter(t, environ, "policy", "check", "--tier", "2", "--dir", dir, command).code)
 }
 
-// TestPolicyOfAFile uses a policy that is not the built-in one.
+// TestPolicyOfAFile uses a policy from a file instead of the built-in policy.
 func TestPolicyOfAFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -91,7 +91,8 @@ Files that it reads (. is the working directory, ~ the agent's home)
 	require.Contains(t, broken.stderr, `in line 4: programs: frobnicate: args: there is no type "NAMES"`)
 }
 
-// corpus writes a corpus of the guard for directories of this test, and returns the environment in which it holds.
+// corpus copies a table of the guard's tests with its paths replaced by directories of this test. It returns the copy
+// and the environment in which its expectations hold.
 func corpus(t *testing.T, name string) (file string, environ []string) {
 	t.Helper()
 	root := t.TempDir()
@@ -127,7 +128,7 @@ func corpus(t *testing.T, name string) (file string, environ []string) {
 	}
 }
 
-// TestPolicyTestOnTheCorpus runs the command on the tables that the guard is held to.
+// TestPolicyTestOnTheCorpus runs `policy test` on the tables of the guard's own tests.
 func TestPolicyTestOnTheCorpus(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"attacks.jsonl", "attacks-found.jsonl", "wanted.jsonl"} {
@@ -176,7 +177,7 @@ line 5, tier 1: Read {"file_path":"/etc/hosts"}
 	require.JSONEq(t, `{"file_path":"/etc/hosts"}`, string(result.Differ[1].Input))
 }
 
-// TestPolicyTestNamesTheLine gives it tables that cannot be read.
+// TestPolicyTestNamesTheLine checks that the errors for unreadable tables name the line.
 func TestPolicyTestNamesTheLine(t *testing.T) {
 	t.Parallel()
 	const good = `{"tier":1,"command":"ls","allowed":true}` + "\n\n"

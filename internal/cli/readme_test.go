@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// readmeCommands returns the words of each line in the README's shell blocks that runs program.
+// readmeCommands returns the commands of program in the README's shell blocks, split into words.
 func readmeCommands(t *testing.T, program string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(simtest.ModuleRoot(t), "README.md"))
@@ -35,7 +35,7 @@ func readmeCommands(t *testing.T, program string) [][]string {
 	return commands
 }
 
-// shellWords splits a line as a shell does that finds quotes around whole words only.
+// shellWords splits a line into words like a shell. It supports quotes only around whole words.
 func shellWords(t *testing.T, line string) []string {
 	t.Helper()
 	var words []string
@@ -51,7 +51,7 @@ func shellWords(t *testing.T, line string) []string {
 	return words
 }
 
-// TestReadmeStarter parses the README's command lines of the starter.
+// TestReadmeStarter checks that starter accepts the README's starter commands.
 func TestReadmeStarter(t *testing.T) {
 	t.Parallel()
 	commands := readmeCommands(t, "starter")
@@ -66,11 +66,11 @@ func TestReadmeStarter(t *testing.T) {
 	}
 }
 
-// TestReadmeTemporal reads the README's command lines of temporal and tctl as those and the
-// workflows do: the two spell their flags differently, and the inputs are decoded strictly.
+// TestReadmeTemporal checks the README's commands of temporal and tctl: each must use its own program's flags. The
+// inputs must pass the strict decoding of the workflows.
 func TestReadmeTemporal(t *testing.T) {
 	t.Parallel()
-	flags := map[string][]string{ // of start, signal and update; tctl's are those of 1.18, which has no updates
+	flags := map[string][]string{ // the flags of start, signal and update; tctl 1.18 has no updates
 		"temporal": {"--type", "--task-queue", "--workflow-id", "--name", "--input"},
 		"tctl":     {"--workflow_type", "--taskqueue", "--workflow_id", "--name", "--input"},
 	}
@@ -112,7 +112,7 @@ func TestReadmeTemporal(t *testing.T) {
 	require.Equal(t, inputs["temporal"], inputs["tctl"], "both do the same")
 }
 
-// requireAnswer checks that input answers a gate.
+// requireAnswer checks that input is a valid answer to a gate.
 func requireAnswer(t *testing.T, input string) {
 	t.Helper()
 	var answer escalation.GateAnswer
@@ -122,7 +122,7 @@ func requireAnswer(t *testing.T, input string) {
 	require.NoError(t, answer.Validate(), input)
 }
 
-// requireStrict decodes input as the workflows do, and checks that nothing is wrong with it.
+// requireStrict decodes input as the workflows do, and validates it.
 func requireStrict(t *testing.T, target interface{ Validate() error }, input string) {
 	t.Helper()
 	require.True(t, json.Valid([]byte(input)), input)
@@ -130,7 +130,7 @@ func requireStrict(t *testing.T, target interface{ Validate() error }, input str
 	require.NoError(t, target.Validate(), input)
 }
 
-// TestReadmeInputFields holds the README's table of the input's fields to those that there are.
+// TestReadmeInputFields checks that the README's table lists exactly the fields of workflows.ChainInput.
 func TestReadmeInputFields(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(simtest.ModuleRoot(t), "README.md"))
@@ -145,7 +145,7 @@ func TestReadmeInputFields(t *testing.T) {
 	var fields []string
 	for field := range reflect.TypeFor[workflows.ChainInput]().Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name != "" && name != "carried" { // which is no input for people
+		if name != "" && name != "carried" { // the continue-as-new state, which people do not set
 			fields = append(fields, name)
 		}
 	}

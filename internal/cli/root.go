@@ -1,5 +1,5 @@
-// Package cli is the operator's command line, starter: its root command. The commands are in the packages below it,
-// grouped by what they are about.
+// Package cli implements starter, the operator's command line. This package holds the root command; each package
+// below it holds a group of related commands.
 package cli
 
 import (
@@ -27,7 +27,7 @@ func Execute(ctx context.Context, p program.Process) program.ExitCode {
 
 func execute(ctx context.Context, c *console.Console) program.ExitCode {
 	c.Output = console.Text
-	begun := false // what fails before a command begins is the command line's fault
+	begun := false // an error before a command begins is an error in the command line
 	root := rootCommand(c)
 	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	root.SetArgs(c.Args)

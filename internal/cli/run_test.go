@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// TestRunWhatRunsAlready gives a chain the ID of one that waits for a worker.
+// TestRunWhatRunsAlready starts a chain with the ID of a running chain.
 func TestRunWhatRunsAlready(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)

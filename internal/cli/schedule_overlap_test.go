@@ -11,11 +11,11 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// triggered makes a schedule with an overlap policy and triggers it that often while the agent of its
-// first cycle is held at work. It returns what lets the agents go.
+// triggered creates a schedule with an overlap policy and triggers it the given number of times. The agent of the
+// first cycle runs until release is called. first is the ID of that cycle.
 func (b scheduleBench) triggered(overlap string, times int) (first string, release func()) {
 	b.t.Helper()
-	// It is due by itself in half a day, when this is over.
+	// The offset puts the next regular cycle half a day ahead, after the end of the test.
 	offset := (time.Duration(time.Now().Unix())*time.Second + 12*time.Hour) % (24 * time.Hour)
 	b.must("schedule", "create", overlap, "--every", "24h", "--offset", offset.String(), "--overlap", overlap)
 	release = b.hold()
@@ -27,13 +27,13 @@ func (b scheduleBench) triggered(overlap string, times int) (first string, relea
 			})
 			first = running.Recent[0]
 		}
-		time.Sleep(1100 * time.Millisecond) // the IDs of cycles tell seconds apart
+		time.Sleep(1100 * time.Millisecond) // IDs of cycles have a resolution of one second
 	}
 	return first, release
 }
 
-// over waits until that many cycles of a schedule have ended, and returns it and their chains,
-// oldest first.
+// over waits until the schedule has completed the given number of cycles. It returns the schedule and the chains of
+// the cycles, oldest first.
 func (b scheduleBench) over(id string, cycles int) (schedules.Detail, []escalation.Chain) {
 	b.t.Helper()
 	var chains []escalation.Chain
@@ -50,8 +50,7 @@ func (b scheduleBench) over(id string, cycles int) (schedules.Detail, []escalati
 	return detail, chains
 }
 
-// requireOneByOne checks that each chain but the first began when the one before it had ended, and
-// ended healthy.
+// requireOneByOne checks that no chain began before the end of the previous one. All but the first must end healthy.
 func requireOneByOne(t *testing.T, chains []escalation.Chain) {
 	t.Helper()
 	for i, chain := range chains[1:] {
@@ -60,7 +59,7 @@ func requireOneByOne(t *testing.T, chains []escalation.Chain) {
 	}
 }
 
-// TestScheduleOverlaps triggers a cycle while another one works, under each policy but skip.
+// TestScheduleOverlaps triggers a cycle while another one runs, under each overlap policy except skip.
 func TestScheduleOverlaps(t *testing.T) {
 	t.Parallel()
 	b := startScheduleBench(t, "")

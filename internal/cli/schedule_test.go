@@ -80,7 +80,8 @@ func TestScheduleMisuse(t *testing.T) {
 	}
 }
 
-// TestPauseOnFailureSaysWhatItIsWorth holds the help to what gates leave of the flag.
+// TestPauseOnFailureSaysWhatItIsWorth checks that the help of --pause-on-failure explains the effect of gates: a
+// cycle whose chain waits at a gate does not count as failed.
 func TestPauseOnFailureSaysWhatItIsWorth(t *testing.T) {
 	t.Parallel()
 	help := starter(t, bareEnvironment(t), "schedule", "create", "--help")
@@ -89,7 +90,7 @@ func TestPauseOnFailureSaysWhatItIsWorth(t *testing.T) {
 	require.Contains(t, help.stdout, "CLAUDEOPS_GATE_TIMEOUT=0s")
 }
 
-// scheduleBench is a schedule on a real server whose agents take their time as the test wants.
+// scheduleBench is a real server with a worker. Its agents run until the test releases them.
 type scheduleBench struct {
 	t       *testing.T
 	environ []string
@@ -97,19 +98,19 @@ type scheduleBench struct {
 	claude  string
 }
 
-// describe shows a schedule.
+// describe returns the schedule.
 func (b scheduleBench) describe(id string) schedules.Detail {
 	b.t.Helper()
 	return b.until(id, "it is there", func(schedules.Detail) bool { return true })
 }
 
-// asks runs a command and reads the JSON that it prints into v; false if it fails.
+// asks runs a command and decodes its JSON output into v. It returns false if the command fails.
 func (b scheduleBench) asks(v any, args ...string) bool {
 	got := starter(b.t, b.environ, append(args, "-o", "json")...)
 	return got.code == program.ExitOK && json.Unmarshal([]byte(got.stdout), v) == nil
 }
 
-// must runs a command that succeeds.
+// must runs a command, and fails the test if the command fails.
 func (b scheduleBench) must(args ...string) result {
 	b.t.Helper()
 	got := starter(b.t, b.environ, args...)
@@ -117,7 +118,7 @@ func (b scheduleBench) must(args ...string) result {
 	return got
 }
 
-// until waits for a state of the schedule.
+// until waits until reached returns true for the schedule, and returns the schedule.
 func (b scheduleBench) until(id, what string, reached func(schedules.Detail) bool) schedules.Detail {
 	b.t.Helper()
 	var last schedules.Detail
@@ -128,7 +129,7 @@ func (b scheduleBench) until(id, what string, reached func(schedules.Detail) boo
 	return last
 }
 
-// hold makes agents that start from now on work until the function that it returns is called.
+// hold makes agents that start from now on run until release is called.
 func (b scheduleBench) hold() (release func()) {
 	b.t.Helper()
 	file := filepath.Join(b.workDir, "hold")
@@ -150,8 +151,8 @@ func startScheduleBench(t *testing.T, notifyURL string) scheduleBench {
 	return b
 }
 
-// TestScheduleThroughTenCycles drives a real schedule: cycles that are in time and cycles that
-// overlap, a chain that waits and holds up none, pause, trigger, resume and the end.
+// TestScheduleThroughTenCycles drives a real schedule: cycles in time, overlapping cycles, and a waiting chain that
+// does not delay later cycles. It then pauses, triggers, resumes and deletes the schedule.
 func TestScheduleThroughTenCycles(t *testing.T) {
 	t.Parallel()
 	people := notifytest.Start(t)
@@ -164,7 +165,7 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	require.Contains(t, again.stderr, "schedule looks exists already")
 	b.until("looks", "four cycles", func(s schedules.Detail) bool { return s.Cycles >= 4 })
 
-	// A cycle that takes long: those that are due meanwhile are skipped, and people are told.
+	// A slow cycle: cycles that become due meanwhile are skipped, and people are notified.
 	release := b.hold()
 	before := b.describe("looks").Skipped
 	overlapped := b.until("looks", "skipped cycles", func(s schedules.Detail) bool { return s.Skipped >= before+2 })
@@ -175,7 +176,7 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	require.Contains(t, told[len(told)-1], "skipped because the one before still ran")
 	require.Contains(t, told[len(told)-1], "starter schedule describe looks")
 
-	// A chain that waits for long says so, and later cycles are not held up.
+	// A chain that waits for a long time signals so, and later cycles are not delayed.
 	release = b.hold()
 	running := b.until("looks", "a running cycle", func(s schedules.Detail) bool { return len(s.Running) == 1 && b.isHeld(s.Running[0]) })
 	waiting := chainOfCycle(running.Running[0])
@@ -188,7 +189,7 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	require.Equal(t, "grace", chain.Actor, "four eyes are hers and another's")
 	release()
 
-	// Pause starts nothing, trigger starts one, resume goes on.
+	// A paused schedule starts no cycle, trigger starts one cycle, and resume starts regular cycles again.
 	b.must("schedule", "pause", "looks", "--note", "maintenance")
 	paused := b.until("looks", "the last cycle before the pause", func(s schedules.Detail) bool { return s.Paused && len(s.Running) == 0 })
 	require.Equal(t, "maintenance", paused.Note)
@@ -212,8 +213,8 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 		last.Cycles, last.Skipped, overlapped.Skipped, len(people.Received()), chains, sessions)
 }
 
-// requireOwnConversations checks that each scheduled chain began with a conversation of its
-// own and touched no other one, and returns how many there were of either.
+// requireOwnConversations checks that each scheduled chain began a conversation of its own and used no other. It
+// returns the number of chains and of conversations.
 func (b scheduleBench) requireOwnConversations(cycles int) (chains, conversations int) {
 	b.t.Helper()
 	var rows []chainclient.Row
@@ -243,23 +244,23 @@ func (b scheduleBench) requireOwnConversations(cycles int) (chains, conversation
 	return len(rows), len(seen)
 }
 
-// isHeld reports whether the agent of a cycle works until the latest hold is released.
+// isHeld reports whether the agent of a cycle waits for the release of the latest hold.
 func (b scheduleBench) isHeld(cycle string) bool {
 	hold, err := os.ReadFile(filepath.Join(b.workDir, "hold"))
-	held, _ := os.ReadFile(filepath.Join(b.workDir, "held-"+chainOfCycle(cycle))) // none is not held
+	held, _ := os.ReadFile(filepath.Join(b.workDir, "held-"+chainOfCycle(cycle))) // a missing file does not equal the hold
 	return err == nil && len(hold) > 0 && bytes.Equal(hold, held)
 }
 
-// chainOfCycle is the ID of the chain that a cycle starts.
+// chainOfCycle returns the ID of the chain that a cycle starts.
 func chainOfCycle(cycle string) string { return strings.Replace(cycle, "cycle-", "chain-", 1) }
 
-// chainOf shows the chain of a cycle; false if it cannot be shown.
+// chainOf returns the chain of a cycle; false if `chain` fails.
 func (b scheduleBench) chainOf(cycle string) (chain escalation.Chain, ok bool) {
 	ok = b.asks(&chain, "chain", chainOfCycle(cycle))
 	return chain, ok
 }
 
-// signal signals a workflow.
+// signal sends a signal to a workflow.
 func (b scheduleBench) signal(id, name string) {
 	b.t.Helper()
 	c := b.client()
@@ -283,7 +284,7 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	b := startScheduleBench(t, "")
 	require.Equal(t, "No schedules.\n", b.must("schedule", "list").stdout)
 
-	// What only Temporal knows is told in one sentence, too.
+	// Errors that only Temporal can detect are printed in one sentence, too.
 	for args, want := range map[string]string{
 		"--cron=every now and then":            "schedule x: Temporal refuses it: ",
 		"--cron=61 * * * *":                    "schedule x: Temporal refuses it: ",
@@ -320,7 +321,7 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	require.Regexp(t, `Input +\{"trigger":"scheduled","dry_run":true,"max_tier":2,"actor":"Ada Lovelace"\}`, shown)
 	require.Regexp(t, `Actor +Ada Lovelace\n`, shown)
 
-	// The default of what is not said, and a schedule that pauses itself: its chains cannot run.
+	// The defaults, and a schedule that pauses itself because its chains fail.
 	b.must("schedule", "create", "broken", "--every", "1s", "--pause-on-failure", "--repository", "/nowhere")
 	detail = b.until("broken", "it pauses itself", func(s schedules.Detail) bool { return s.Paused })
 	require.Equal(t, "skip", detail.Overlap)

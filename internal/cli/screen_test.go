@@ -21,29 +21,29 @@ import (
 )
 
 const (
-	// screenTimeout bounds how long a screen may take to look as it should.
+	// screenTimeout bounds the wait for the expected screen.
 	screenTimeout = 2 * time.Minute
-	// nobodysPatience is for questions that no worker is there to answer.
+	// nobodysPatience is the patience for queries where no worker runs.
 	nobodysPatience = time.Second
-	// screenLook is how often it is looked at.
+	// screenLook is the time between two looks at the screen.
 	screenLook = 20 * time.Millisecond
-	// screenSettle is how long a screen stays as it is before it becomes a golden one.
+	// screenSettle is the time without changes after which a screen is written as a golden file.
 	screenSettle = time.Second
 )
 
-// screen is a run of the program on a pseudo-terminal, with an emulator that shows what a person
-// would see. It is chaintest.Noon there.
+// screen runs the program on a pseudo-terminal. An emulator holds the screen as a person would see it. The program's
+// clock shows chaintest.Noon.
 type screen struct {
 	t    *testing.T
-	keys *os.File // what is written there is typed
+	keys *os.File // text written here is typed
 	done chan program.ExitCode
 
 	mutex    sync.Mutex
 	emulator *vt.Emulator
-	raw      bytes.Buffer // all that was sent to the terminal
+	raw      bytes.Buffer // everything sent to the terminal
 }
 
-// onScreen runs the program with args on a terminal of that size.
+// onScreen runs the program with args on a terminal of columns and rows.
 func onScreen(t *testing.T, environ []string, columns, rows uint16, args ...string) *screen {
 	t.Helper()
 	keys, tty, err := pty.Open()
@@ -52,7 +52,7 @@ func onScreen(t *testing.T, environ []string, columns, rows uint16, args ...stri
 	s := &screen{t: t, keys: keys, done: make(chan program.ExitCode, 1), emulator: vt.NewEmulator(int(columns), int(rows))}
 	var copying sync.WaitGroup
 	copying.Go(func() { _, _ = io.Copy(s, keys) })
-	copying.Go(func() { _, _ = io.Copy(keys, s.emulator) }) // a terminal answers when it is asked
+	copying.Go(func() { _, _ = io.Copy(keys, s.emulator) }) // answers queries of the program to the terminal
 	go func() {
 		s.done <- execute(t.Context(), &console.Console{
 			Process: program.Process{Args: args, Environ: slices.Concat(environ, []string{"TERM=xterm-256color"}), Stdin: tty, Stdout: tty, Stderr: tty},
@@ -68,7 +68,7 @@ func onScreen(t *testing.T, environ []string, columns, rows uint16, args ...stri
 	return s
 }
 
-// Write shows what the program prints.
+// Write receives the program's output.
 func (s *screen) Write(printed []byte) (int, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -76,7 +76,7 @@ func (s *screen) Write(printed []byte) (int, error) {
 	return s.emulator.Write(printed)
 }
 
-// text is what a person sees.
+// text returns the visible text.
 func (s *screen) text() string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -87,14 +87,14 @@ func (s *screen) text() string {
 	return b.String()
 }
 
-// sent is all that the terminal was sent, with what it obeys.
+// sent returns everything that was sent to the terminal, with control sequences.
 func (s *screen) sent() string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.raw.String()
 }
 
-// sees waits until text is on the screen.
+// sees waits until the screen contains text.
 func (s *screen) sees(text string) {
 	s.t.Helper()
 	s.until("it shows "+text, func() bool { return strings.Contains(s.text(), text) })
@@ -109,14 +109,14 @@ func (s *screen) until(what string, is func() bool) {
 	}
 }
 
-// types enters text, and presses what its control characters mean.
+// types types text. Control characters are the keys that produce them.
 func (s *screen) types(text string) {
 	s.t.Helper()
 	_, err := s.keys.WriteString(text)
 	require.NoError(s.t, err)
 }
 
-// is waits until the screen is the golden one of that name; -update makes it that.
+// is waits until the screen equals the golden file of that name. With -update it writes the file first.
 func (s *screen) is(name string) {
 	s.t.Helper()
 	file := filepath.Join("testdata", "screens", name+".txt")
@@ -143,7 +143,7 @@ func (s *screen) settle() {
 	}
 }
 
-// ends waits until the program has ended, and returns what it ended with.
+// ends waits until the program has ended, and returns its exit code.
 func (s *screen) ends() program.ExitCode {
 	s.t.Helper()
 	select {

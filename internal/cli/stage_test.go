@@ -24,28 +24,28 @@ import (
 
 const (
 	stageQueue = "stage"
-	// nextScene is the signal that goes on with the next scene.
+	// nextScene is the signal that makes a chain show its next scene.
 	nextScene = "next"
-	// answersQuery answers with the answers that a chain was given.
+	// answersQuery is the query for the answers that were given at the chain's gates.
 	answersQuery = "answers"
 )
 
-// scene is what a chain shows for a while.
+// scene is the state that a chain shows until the next scene.
 type scene struct {
 	Chain escalation.Chain
-	// Progress is the heartbeat of a tier that runs meanwhile.
+	// Progress is the heartbeat of the running tier; nil if no tier runs.
 	Progress *activities.TierProgress
-	// Failure is why the first attempt at the tier ended; empty if none did.
+	// Failure is the error of the first attempt at the tier; empty if the attempt does not fail.
 	Failure string
-	// Queue is the task queue of the tier; empty for one that has a worker.
+	// Queue is the task queue of the tier; empty for the stage's own, which has a worker.
 	Queue string
 }
 
-// pretendTier is the activity that stands in for a tier's agent, under its name.
+// pretendTier is the name of the activity that replaces a tier's agent. It is the name of the real activity.
 const pretendTier = "RunTier"
 
-// play is a chain that shows one scene after the other, each until it is told to go on or its gate is
-// answered, and ends as the last one. To those who ask it is an escalation chain.
+// play is a workflow that shows scenes one after the other. A signal or the answer to its gate moves it to the next
+// scene. It ends with the last scene as its result. Clients see it as an escalation chain.
 type play struct {
 	scenes  []scene
 	now     int
@@ -108,7 +108,7 @@ func (p *play) resolve(_ workflow.Context, answer escalation.GateAnswer) (escala
 	return escalation.GateResolution{GateID: answer.GateID, Action: answer.Action, Next: "What is next: " + string(answer.Action) + "."}, nil
 }
 
-// show shows the present scene until it is over.
+// show shows the current scene until the chain moves on.
 func (p *play) show(ctx workflow.Context) error {
 	state := "closed"
 	if p.gate() != nil {
@@ -129,7 +129,7 @@ func (p *play) show(ctx workflow.Context) error {
 	return err
 }
 
-// runPretendTier sends a heartbeat until it is cancelled, after a first attempt that ends with failure.
+// runPretendTier sends heartbeats until it is cancelled. If failure is set, the first attempt fails with it.
 func runPretendTier(ctx context.Context, progress activities.TierProgress, failure string) error {
 	if failure != "" && activity.GetInfo(ctx).Attempt == 1 {
 		return temporal.NewApplicationError(failure, activities.ErrorTypeAgent)
@@ -144,7 +144,7 @@ func runPretendTier(ctx context.Context, progress activities.TierProgress, failu
 	return ctx.Err()
 }
 
-// stage is a Temporal server with a worker on which such chains run.
+// stage is a Temporal server with a worker that runs playChain.
 type stage struct {
 	t       *testing.T
 	client  client.Client
@@ -172,7 +172,7 @@ func startStage(t *testing.T) *stage {
 	return &stage{t: t, client: c, environ: bareEnvironment(t, "TEMPORAL_ADDRESS="+server.Address(), "USER=ada")}
 }
 
-// plays starts a chain that shows scenes, and waits until the first is shown.
+// plays starts a chain that shows scenes, and waits until the chain answers queries.
 func (s *stage) plays(t *testing.T, id string, scenes ...scene) {
 	t.Helper()
 	for i := range scenes {
@@ -188,7 +188,7 @@ func (s *stage) plays(t *testing.T, id string, scenes ...scene) {
 	})
 }
 
-// patiently repeats a call of Temporal until it succeeds: on a busy machine a server may not answer in time.
+// patiently repeats a call to Temporal until it succeeds, because a server may answer too late on a busy machine.
 func patiently(t *testing.T, call func() error) {
 	t.Helper()
 	err := call()
@@ -198,13 +198,13 @@ func patiently(t *testing.T, call func() error) {
 	require.NoError(t, err)
 }
 
-// next goes on with the next scene of a chain.
+// next makes a chain show its next scene.
 func (s *stage) next(t *testing.T, id string) {
 	t.Helper()
 	patiently(t, func() error { return s.client.SignalWorkflow(t.Context(), id, "", nextScene, nil) })
 }
 
-// answers returns what a chain was answered.
+// answers returns the answers that a chain has received.
 func (s *stage) answers(t *testing.T, id string) []escalation.GateAnswer {
 	t.Helper()
 	var answers []escalation.GateAnswer

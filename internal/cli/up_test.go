@@ -27,8 +27,8 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// TestUpGoesOnWithWhatWasRunning stops `up` in the middle of a tool call, as Ctrl-C does,
-// starts it again on the same state directory, and sees the chain end there.
+// TestUpGoesOnWithWhatWasRunning stops `up` during a tool call, as Ctrl-C does. It starts `up` again on the same
+// state directory and checks that the chain continues and ends there.
 func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -66,8 +66,8 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 	second.interrupt(t)
 }
 
-// TestUpIsClosedToItsAgents lets an agent whose commands are not limited at all ask the Web UI, as itself and from
-// a process that has left everything behind that it could leave. It has even got the token.
+// TestUpIsClosedToItsAgents lets an agent with unlimited commands request the Web UI: directly, and from a process
+// that left its session, its parent and its environment. The requests carry the valid token.
 func TestUpIsClosedToItsAgents(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -123,7 +123,7 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 	up.interrupt(t)
 }
 
-// script writes a script, into which the guard does not look.
+// script writes a shell script. The guard does not inspect the content of scripts.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "script")
@@ -131,12 +131,12 @@ func script(t *testing.T, text string) string {
 	return file
 }
 
-// upProcess is `starter up` in a process of its own.
+// upProcess is `starter up` running as a separate process.
 type upProcess struct {
 	local.Running
 
 	command *exec.Cmd
-	// said is what it wrote to stderr, to be read when it has ended.
+	// said holds the process's stderr. Read it only after the process has ended.
 	said *strings.Builder
 }
 
@@ -159,14 +159,15 @@ func startUp(t *testing.T, environ []string) upProcess {
 	return up
 }
 
-// interrupt ends the process as Ctrl-C does and checks that it ends well.
+// interrupt sends SIGINT, as Ctrl-C does, and checks that the process exits with code 0.
 func (p upProcess) interrupt(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.command.Process.Signal(syscall.SIGINT))
 	require.NoError(t, p.command.Wait())
 }
 
-// TestUpPrintsTheLinkToPeopleOnly prints where everything is into a file and on a terminal.
+// TestUpPrintsTheLinkToPeopleOnly checks that Print prints the link with the token on a terminal, but not into a
+// file.
 func TestUpPrintsTheLinkToPeopleOnly(t *testing.T) {
 	t.Parallel()
 	r := local.Running{Temporal: "127.0.0.1:7233", WebUI: "http://127.0.0.1:8233", StateDir: "/var/lib/it's"}

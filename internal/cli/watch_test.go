@@ -50,7 +50,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		shown.sees("Your answer")
 		shown.types("c\r")
 		shown.sees("gate-1 offers no continue_session")
-		shown.types("\x15o\r") // the line is deleted first
+		shown.types("\x15o\r") // ctrl+u deletes the line first
 		shown.sees("Sure?")
 		shown.types("y")
 		shown.sees("gate-1 was not answered: mallory may not answer")
@@ -150,7 +150,7 @@ func TestWatchWithoutATerminal(t *testing.T) {
 	require.NotContains(t, printed.text(), "\x1b")
 }
 
-// transcript is what a program has printed so far.
+// transcript collects the output of a running program.
 type transcript struct {
 	mutex   sync.Mutex
 	printed bytes.Buffer

@@ -13,7 +13,7 @@ import (
 // Prefix begins the name of every variable that this package reads.
 const Prefix = "CLAUDEOPS_"
 
-// Config holds all validated settings of Claude Ops. Load returns one; its paths are absolute.
+// Config holds all validated settings of Claude Ops, as Load returns them. All paths are absolute.
 type Config struct {
 	Chain   Chain   `group:"Chain"`
 	Limits  Limits  `group:"Budgets and cooldowns"`
@@ -82,9 +82,9 @@ type State struct {
 type Claude struct {
 	Path      string `env:"CLAUDE" desc:"The claude executable: a path, or a name to look up on PATH."`
 	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude" desc:"Directory for the CLI's login, settings and conversations. Unset: a directory of its own; credentials then come from the environment. login: the directory of the user who runs this program, with that user's login. An absolute path: that existing directory."`
-	// Login reports whether ConfigDir is the user's own directory. The CLI then gets HOME (and
-	// CLAUDE_CONFIG_DIR, if set) of this process, so that it also finds a login that is stored elsewhere, for
-	// example in a keychain.
+	// Login reports whether ConfigDir is the directory of the user who runs this program. The CLI then gets HOME (and
+	// CLAUDE_CONFIG_DIR, if set) of this process. So it also finds a login that is stored elsewhere, for example in a
+	// keychain.
 	Login            bool          `env:"-"`
 	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of additional environment variables for agents, comma-separated (AWS_* matches all with that beginning). Agents always get the variables that they need to run and, if a cloud serves the model, its credentials. They never get a key or token of the model's API, even if it is named here."`
 	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run. The built-in policy lets tier 2 change files in it. If set, it must be an absolute path that exists, and must not contain the state directory."`
@@ -96,12 +96,12 @@ type Claude struct {
 	Containment      Containment   `env:"CONTAINMENT" desc:"How an agent's processes are kept together, so that all of them can be ended: auto, namespace, subreaper or group. auto is subreaper on Linux and group elsewhere. namespace is the most reliable, but its agents cannot send signals to processes of the host. starter doctor prints the one in use."`
 	Sandbox          Sandbox       `env:"SANDBOX" desc:"Sandbox of the kernel (Landlock, Linux 5.19 and newer). It denies agents of tiers 1 and 2 the worker's files, keys and memory, and denies tier 1 writing outside of its own directories. auto: use it if possible, otherwise record that it is missing. require: run no agent of these tiers without it. off: do not use it. starter doctor prints whether it works here."`
 	AgentUser        string        `env:"AGENT_USER" desc:"Name of the user that agents run as. Requires a worker that runs as root. Unset: the worker's own user. If set, the agents' default directories are in STATE_DIR-agents instead of STATE_DIR, and the user must be able to pass through the directories above it."`
-	// Account describes AgentUser; nil if that is unset.
+	// Account describes AgentUser; it is nil if AgentUser is unset.
 	Account    *Account `env:"-"`
 	APIRetries int      `env:"API_RETRIES" desc:"Number of times that the CLI repeats a failed call of the model's API; 0 to 10."`
 }
 
-// Containment selects the means that keeps an agent's process tree together.
+// Containment selects how the processes of an agent are kept together, so that all of them can be ended.
 type Containment string
 
 // The containments.
@@ -147,8 +147,8 @@ type Guard struct {
 	PolicyFile string `env:"POLICY_FILE" default:"the built-in deploy/policy.yaml" desc:"Absolute path of a policy that replaces the built-in one. It says what the agents of each tier may do. Begin with a copy of deploy/policy.yaml; deploy/policy.schema.json describes it. Try it with starter policy check and starter policy test."`
 }
 
-// Prompts holds the paths of files that replace the built-in instructions of a tier. An empty path keeps the
-// built-in ones.
+// Prompts holds the paths of files that replace the built-in instructions of a tier. An empty path selects the built-in
+// instructions.
 type Prompts struct {
 	Tier1 string `env:"PROMPT" desc:"Absolute path of a file with the instructions of tier 1. It replaces the built-in ones."`
 	Tier2 string `env:"TIER2_PROMPT" desc:"Absolute path of a file with the instructions of tier 2. It replaces the built-in ones."`
@@ -179,7 +179,7 @@ func (n Notify) Targets() ([]notify.Target, error) {
 	return targets, nil
 }
 
-// Worker holds the settings of a worker. The connection to Temporal is not among them: it follows Temporal's
+// Worker holds the settings of a worker. It does not have the connection to Temporal, which is configured by Temporal's
 // own variables (TEMPORAL_ADDRESS and so on).
 type Worker struct {
 	TaskQueue           string        `env:"TASK_QUEUE" desc:"Temporal task queue of workflows and short activities. Agents use the queue of this name with -agents appended."`

@@ -6,14 +6,14 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// defaults returns the configuration for an empty environment. resolve adds the values that are derived from
-// it. The reason for each number stands beside it.
+// defaults returns the configuration for an empty environment, without the values that resolve derives from the
+// environment. The reason for a number is in the comment beside it.
 func defaults() Config {
 	return Config{
 		Chain: Chain{
 			MaxTier:         escalation.TierFullRepair,
 			Continuity:      escalation.ContinuityAuto,
-			ResumeThreshold: 0.80, // leaves a fifth of the window to the tier's own work
+			ResumeThreshold: 0.80, // leaves a fifth of the window for the tier's own work
 		},
 		Limits: limits(),
 		Gate: Gate{
@@ -25,7 +25,7 @@ func defaults() Config {
 			Path:             "claude",
 			FirstByteTimeout: 2 * time.Minute,  // usually a second or two; longer on a loaded host or with a large transcript
 			IdleTimeout:      31 * time.Minute, // the CLI is silent while a command runs, and a playbook takes up to half an hour
-			StopGrace:        3 * time.Second,  // the CLI takes one; cancelled agents must be gone within five, including a heartbeat
+			StopGrace:        3 * time.Second,  // the CLI needs one second; a cancelled agent must end within five, heartbeat included
 			Containment:      ContainmentAuto,
 			Sandbox:          SandboxAuto,
 			APIRetries:       5, // well under a minute of backoff; Temporal retries after longer waits
@@ -33,7 +33,7 @@ func defaults() Config {
 		Tiers: Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},
 		Worker: Worker{
 			TaskQueue:           "claudeops",
-			MaxConcurrentAgents: 2,                // each takes up to 300 MB from its start
+			MaxConcurrentAgents: 2,                // each agent takes up to 300 MB from its start
 			DrainTimeout:        20 * time.Second, // with StopGrace it fits into the 30 seconds that Kubernetes allows
 		},
 		Log: Log{Level: LogInfo, Format: LogText},
@@ -43,11 +43,11 @@ func defaults() Config {
 func limits() Limits {
 	within := func(times int, span time.Duration) Limit { return Limit{Max: times, Window: escalation.Duration(span)} }
 	return Limits{
-		Escalations:       within(3, time.Hour),    // equal to MaxParallelIssues: one cycle with several issues
+		Escalations:       within(3, time.Hour),    // equal to MaxParallelIssues, so that one cycle can repair that many issues
 		Restarts:          within(2, 4*time.Hour),  // a third would hide a fault that restarts do not repair
 		Redeployments:     within(1, 24*time.Hour), // a second one on the same day would repeat a repair that did not help
-		MaxWait:           6 * time.Hour,           // longer than a restart's cooldown; after a day an operator would learn of it too late
-		MaxParallelIssues: 3,                       // few agents run at a time (MaxConcurrentAgents), on services that others need
+		MaxWait:           6 * time.Hour,           // longer than the window of Restarts; after a day an operator would be asked too late
+		MaxParallelIssues: 3,                       // few agents run at a time (MaxConcurrentAgents), and other people need the services
 	}
 }
 

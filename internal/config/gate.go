@@ -59,7 +59,7 @@ func parsePeople(text string) (PersonList, error) {
 		}
 		list = append(list, item)
 	}
-	if len(list) == 0 { // an empty list would let everybody answer; nobody means that by writing only commas
+	if len(list) == 0 { // an empty list lets everybody answer, so a value of only commas must be a mistake
 		return nil, errors.New("name at least one person; leave it unset if everybody may answer")
 	}
 	return list, nil

@@ -56,8 +56,8 @@ func TestGatesThatCannotBe(t *testing.T) {
 	}
 }
 
-// FuzzParseDurations checks that the parser does not panic, and that its results survive String and parsing
-// again.
+// FuzzParseDurations checks that the parser does not panic, and that formatting a result with String and parsing it
+// again gives the same result.
 func FuzzParseDurations(f *testing.F) {
 	for _, seed := range []string{"1h,6h,24h", "none", "1h30m", ",,", "-1ns"} {
 		f.Add(seed)

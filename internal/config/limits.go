@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Limit is an escalation.Limit without UnmarshalText. The env package would prefer that method to our parser,
-// which has better error messages.
+// Limit is an escalation.Limit without UnmarshalText. If it had that method, the env package would call it instead of
+// our parser, which has better error messages.
 type Limit escalation.Limit
 
 // String formats l as text that parses back into l.
@@ -55,8 +55,8 @@ func parseOverrides(text string) (Overrides, error) {
 	return overrides, nil
 }
 
-// add parses one item. The limit follows the last equals sign and the kind the last colon, because service
-// names may contain both characters. The error's text is meant to follow the item's.
+// add parses one item. The limit follows the last equals sign and the kind the last colon, because service names may
+// contain both characters. Its errors complete a sentence that begins with the item.
 func (o Overrides) add(item string) error {
 	equals := strings.LastIndex(item, "=")
 	if equals < 0 {

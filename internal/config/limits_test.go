@@ -37,8 +37,8 @@ func TestParseOverridesTellsEveryProblem(t *testing.T) {
 		`"fine:restart=2/1h" comes twice for its service`)
 }
 
-// FuzzParseOverrides checks that the parser does not panic, and that its results survive String and parsing
-// again.
+// FuzzParseOverrides checks that the parser does not panic, and that formatting a result with String and parsing it
+// again gives the same result.
 func FuzzParseOverrides(f *testing.F) {
 	for _, seed := range []string{"a:restart=4/4h;b:redeployment=none", "x=y:z:restart=0/1ns", ";;=", "a:restart=1/1h30m\nb"} {
 		f.Add(seed)

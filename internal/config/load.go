@@ -8,9 +8,9 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Load reads the configuration from environ, which has the form of os.Environ. It also reads the prompt files
-// named there; it changes nothing. On failure the error is an *Error with all problems, and the Config must not
-// be used.
+// Load reads the configuration from environ, which has the form of os.Environ. It also reads the prompt files and the
+// policy file that environ names. It changes no file. On failure the error is an *Error with all problems, and the
+// Config must not be used.
 func Load(environ []string) (Config, error) {
 	vars := env.ToMap(environ)
 	cfg := defaults()
@@ -104,7 +104,7 @@ func resolveConfigDir(c *Claude, agentsDir string, foreign foreignVariables, p *
 	}
 }
 
-// lacksToolOf reports whether rule names a tool that t does not have.
+// lacksToolOf reports whether rule names a tool that is not in t.Tools. Tools of MCP servers are never reported.
 func (t Tier) lacksToolOf(rule string) bool {
 	tool := toolOf(rule)
 	return !fromServer(tool) && !slices.Contains(t.Tools, tool)

@@ -14,11 +14,11 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// parse stores the values of p.vars in cfg and records those that cannot be parsed. Fields keep their value if
-// the variable is unset or empty.
+// parse stores the values of p.vars in cfg, and records a problem for each value that cannot be parsed. A field keeps
+// its value if its variable is unset or empty.
 func parse(cfg *Config, p *problems) {
-	// The library's errors name the Go field, which several variables share. Its OnSet hook runs just before
-	// the parser and gets the variable's name.
+	// The library's errors name the Go field, but several variables share one field of a type such as Tier. The OnSet
+	// hook runs just before the parser, and gets the variable's name.
 	current := ""
 	err := env.ParseWithOptions(cfg, env.Options{
 		Prefix:      Prefix,
@@ -36,21 +36,21 @@ func parse(cfg *Config, p *problems) {
 		var field env.ParseError
 		var value *valueError
 		if !errors.As(err, &field) || !errors.As(field.Err, &value) {
-			value = &valueError{variable: current, sentence: err.Error()} // an error of the library itself; no type of ours causes one
+			value = &valueError{variable: current, sentence: err.Error()} // an error of the library itself; none of our types causes one
 		}
 		p.add(strings.TrimPrefix(value.variable, Prefix), value.sentence)
 	}
 }
 
-// valueError passes a problem through the library.
+// valueError is a problem with a value. It passes through the env library unchanged.
 type valueError struct {
 	variable, sentence string
 }
 
 func (e *valueError) Error() string { return e.sentence }
 
-// parsers returns a parser for each type of setting. Their errors complete the phrase "it must" and are
-// converted by explain.
+// parsers returns a parser for each type of setting. Each parser's error completes the phrase "it must"; explain
+// converts it.
 func parsers(explain func(value string, err error) error) map[reflect.Type]env.ParserFunc {
 	of := func(parse env.ParserFunc) env.ParserFunc {
 		return func(value string) (any, error) {

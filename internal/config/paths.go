@@ -42,9 +42,9 @@ func (s foreignVariables) stateDir() string {
 	}
 }
 
-// absolute cleans path and expands a leading ~/, because no shell does so in an environment file. It rejects
-// relative paths: programs started in different directories would resolve them differently and keep separate
-// records. Its errors complete the phrase "it must".
+// absolute cleans path and expands a leading ~/, because no shell does so in an environment file. It rejects relative
+// paths, because programs started in different directories would resolve them differently and keep separate records.
+// Its errors complete the phrase "it must".
 func (s foreignVariables) absolute(path string) (string, error) {
 	if rest, found := strings.CutPrefix(path, "~/"); found {
 		if !filepath.IsAbs(s.home) {
@@ -76,8 +76,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// AgentsDir returns the parent of the directories in which agents write. It is the state directory, or a
-// directory beside it if agents run as another user, who has no access to the worker's own.
+// AgentsDir returns the parent of the directories in which agents write. It is the state directory. If agents run as
+// another user, it is a directory beside the state directory, because that user cannot access the worker's own.
 func (c Config) AgentsDir() string {
 	if c.Claude.AgentUser == "" || c.State.Dir == "" {
 		return c.State.Dir
@@ -111,14 +111,14 @@ func (c Config) MakeDirs() error {
 	return errors.Join(failures...)
 }
 
-// ownDir is one of Claude Ops' own directories, the setting for its location, and the function that sets its
-// owner and mode; nil leaves it to this process's user.
+// ownDir is one of Claude Ops' own directories. setting is the name of the setting for its location. hand sets the
+// directory's owner and mode; if hand is nil, the directory keeps this process's user.
 type ownDir struct {
 	path, setting string
 	hand          func(path string) error
 }
 
-// make creates the directory if it is missing.
+// make creates the directory if it is missing, checks that it is writable, and sets its owner and mode.
 func (d ownDir) make() error {
 	err := makeWritable(d.path)
 	if err == nil && d.hand != nil {
@@ -140,8 +140,8 @@ func (a *Account) own(path string) error {
 	return os.Lchown(path, a.UID, a.GID)
 }
 
-// makeWritable creates dir if it is missing, then writes and removes a file in it, because modes do not show a
-// read-only or full file system.
+// makeWritable creates dir if it is missing. It then writes and removes a file in it, because the mode does not show
+// whether the file system is read-only or full.
 func makeWritable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -26,7 +26,7 @@ func TestLoadPolicy(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// BenchmarkLoadPolicy measures a cost of every process that starts a guard.
+// BenchmarkLoadPolicy measures the loading of the built-in policy. Every process that starts a guard does this once.
 func BenchmarkLoadPolicy(b *testing.B) {
 	for b.Loop() {
 		if _, err := (Guard{}).LoadPolicy(); err != nil {

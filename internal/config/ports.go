@@ -2,8 +2,8 @@ package config
 
 import "slices"
 
-// temporalPorts are the default ports of Temporal and its Web UI. `starter up` opens them unless others are
-// given.
+// temporalPorts are the default ports of Temporal and its Web UI. `starter up` opens them unless its options name other
+// ports.
 var temporalPorts = []int{7233, 8233}
 
 // TemporalPorts returns the default ports of Temporal and its Web UI.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Problem is one defect of the environment.
+// Problem is one mistake in the environment.
 type Problem struct {
 	// Variable is the full name of the variable.
 	Variable string
@@ -15,7 +15,7 @@ type Problem struct {
 	Sentence string
 }
 
-// Error lists all defects of the environment.
+// Error lists all mistakes in the environment.
 type Error struct {
 	Problems []Problem
 }
@@ -33,8 +33,8 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// problems collects the defects. It keeps only the first problem of each variable, because checks of a value
-// that did not parse would report misleading ones.
+// problems collects the problems of all variables. It keeps only the first problem of each variable. If the value did
+// not parse, later checks of the variable would report misleading problems.
 type problems struct {
 	vars map[string]string
 	list []Problem
@@ -61,8 +61,8 @@ func (p *problems) must(name string, ok bool, format string, args ...any) {
 	}
 }
 
-// given reports whether the environment sets Prefix+name. Checks across settings use it to skip defaults, which
-// must never contradict a value that an operator did set.
+// given reports whether the environment sets Prefix+name. Checks that compare several settings use it to skip settings
+// that have their default. A default must never make a value of the operator invalid.
 func (p *problems) given(name string) bool { return p.vars[Prefix+name] != "" }
 
 func (p *problems) err() error {
@@ -72,8 +72,8 @@ func (p *problems) err() error {
 	return &Error{Problems: p.list}
 }
 
-// mustSentence returns the sentence that variable, which has value, must do what. It omits the values of
-// secretVariables and truncates long ones.
+// mustSentence returns a sentence such as "VARIABLE is VALUE; it must WHAT." It omits the values of secretVariables,
+// and truncates long values.
 func mustSentence(variable, value, what string) string {
 	const shown = 120
 	switch {

@@ -28,11 +28,11 @@ type PathList []string
 // String formats p as text that parses back into p.
 func (p PathList) String() string { return strings.Join(p, ",") }
 
-// SecretList is a list of URLs that contain credentials. Its text form is separated by blanks, or by commas
-// before the next URL; other commas belong to the URL.
+// SecretList is a list of URLs that contain credentials. Its text form is separated by blanks, or by commas that are
+// followed by another URL. Any other comma belongs to its URL.
 type SecretList []string
 
-// String returns the number of URLs and nothing of their content.
+// String returns the number of URLs, without any of their text.
 func (s SecretList) String() string {
 	if len(s) == 0 {
 		return ""
@@ -145,5 +145,6 @@ func toolOf(rule string) string {
 	return tool
 }
 
-// fromServer reports whether a tool comes from an MCP server. Such tools are not in the list of built-in ones.
+// fromServer reports whether a tool comes from an MCP server. A rule may name such a tool even if TOOLS does not list
+// it.
 func fromServer(tool string) bool { return strings.HasPrefix(tool, "mcp__") }

@@ -15,8 +15,8 @@ type Account struct {
 
 const agentUser = "AGENT_USER"
 
-// resolveAccount looks up the user that agents run as. It does not check whether this program may change users:
-// a starter that only reads chains need not.
+// resolveAccount looks up the user that agents run as. It does not check whether this program may change users, because
+// a starter that only reads chains does not need that right.
 func resolveAccount(c *Claude, p *problems) {
 	if c.AgentUser == "" {
 		return

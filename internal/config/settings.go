@@ -12,7 +12,7 @@ import (
 type Setting struct {
 	// Name is the variable's full name.
 	Name string `json:"name"`
-	// Group is the heading under which it is listed.
+	// Group is the heading under which the setting is listed.
 	Group string `json:"group"`
 	// Value is the current value, in the syntax of the variable. Secrets are masked.
 	Value string `json:"value"`
@@ -20,13 +20,14 @@ type Setting struct {
 	Default string `json:"default"`
 	// Meaning describes the setting's effect and its allowed values.
 	Meaning string `json:"meaning"`
-	// Secret reports whether Value may be masked.
+	// Secret reports whether the value may contain credentials. Value is then masked, unless it is the plain URL of a
+	// database file.
 	Secret bool `json:"secret"`
 	// FromEnv reports whether the environment sets the variable.
 	FromEnv bool `json:"from_env"`
 }
 
-// databaseVariable is the only secret variable whose value can be shown in some cases.
+// databaseVariable is the only secret variable whose value can be shown: if it is the plain URL of a file.
 const databaseVariable = Prefix + "DATABASE_URL"
 
 // secretVariables lists the variables whose values may contain credentials. A test compares them with the

@@ -42,8 +42,8 @@ func TestEverySettingIsDescribed(t *testing.T) {
 	}
 }
 
-// TestListedValuesCanBeSet checks that every value of the listing can be copied into the environment and then
-// means the same.
+// TestListedValuesCanBeSet copies every value of the listing into the environment. The result must be the same
+// configuration.
 func TestListedValuesCanBeSet(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

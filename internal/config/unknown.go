@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Kubernetes puts the address of every Service of a namespace into its pods. A Service called claudeops or
-// claudeops-something produces these names.
+// In every pod, Kubernetes sets variables with the addresses of all Services of the pod's namespace. For a Service
+// called claudeops or claudeops-something, these variables begin with CLAUDEOPS_. The patterns match the rest of their
+// names and the value of NAME_PORT.
 var (
 	serviceLink  = regexp.MustCompile(`(^|_)(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 	serviceValue = regexp.MustCompile(`^(tcp|udp|sctp)://`)
@@ -52,7 +53,8 @@ func isServiceLink(name, value string) bool {
 	return (name == "PORT" || strings.HasSuffix(name, "_PORT")) && serviceValue.MatchString(value)
 }
 
-// misnomers maps names that people expect to the real ones, where the nearest spelling is another setting.
+// misnomers maps names that people expect to the real names. It lists only names whose nearest spelling is a different
+// setting.
 var misnomers = map[string]string{
 	Prefix + "TIER1_PROMPT": Prefix + "PROMPT",
 }

@@ -49,7 +49,8 @@ func (c Config) validateDatabase(p *problems) {
 		"be the URL of a file with an absolute path, such as sqlite:///var/lib/claudeops/claudeops.db")
 }
 
-// longestGrace is well below the 30 seconds after which Temporal considers a silent worker dead.
+// longestGrace is the maximum of STOP_GRACE. It is well below the 30 seconds after which Temporal considers a silent
+// worker dead.
 const longestGrace = 10 * time.Second
 
 func (c Config) validateClaude(p *problems) {
@@ -123,14 +124,14 @@ func (t Tier) validate(prefix string, firstByte time.Duration, p *problems) {
 	t.validateTools(prefix, p)
 }
 
-// refusedTools lists tools that no agent may have. An agent that starts another agent, or leaves work behind,
-// is no longer one process with one record and one cost.
+// refusedTools lists tools that no agent may have. Each agent must remain one process with one record and one cost. It
+// would not if it started another agent, or left work behind.
 var refusedTools = []string{
 	"Agent", "Task", // start other agents
 	"ListAgents", "SendMessage", // talk to other sessions, whatever their tier
 	"CronCreate", "ScheduleWakeup", // run later, without supervision
 	"EnterWorktree", // leaves the working directory
-	"default",       // stands for all of the CLI's tools, including these
+	"default",       // means all of the CLI's tools, including these
 }
 
 func (t Tier) validateTools(prefix string, p *problems) {
@@ -158,8 +159,8 @@ var policyTools = []string{"Bash", "Read", "Grep", "Glob", "Edit", "Write"}
 // granted reports whether a policy can grant a tool.
 func granted(tool string) bool { return slices.Contains(policyTools, tool) || fromServer(tool) }
 
-// validate reads every prompt file, so that an unusable one fails the start of the program and not, later, the
-// start of an agent.
+// validate reads every prompt file, so that an unusable file is reported when the program starts, and not later when an
+// agent starts.
 func (p Prompts) validate(found *problems) {
 	for _, file := range []struct {
 		name     string

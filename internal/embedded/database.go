@@ -19,16 +19,16 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// database is where the server keeps everything: a file that this process holds for itself, or memory.
+// database is the server's storage: a file that this process has locked, or memory.
 type database struct {
-	// name is the absolute path of the file, or in memory a name that no other server has.
+	// name is the absolute path of the file. In memory it is a name that no other server uses.
 	name string
 	// lock keeps other processes away from the file; nil in memory.
 	lock *filelock.Lock
 }
 
-// openDatabase takes the database file for this process and makes sure that it has the schema of
-// this build. An empty file means memory.
+// openDatabase locks the database file for this process. It creates the schema, or checks that this build can use the
+// existing one. An empty file name means memory.
 func openDatabase(ctx context.Context, file string) (*database, error) {
 	if file == "" {
 		return &database{name: "claudeops-" + uuid.NewString()}, nil
@@ -51,9 +51,9 @@ func openDatabase(ctx context.Context, file string) (*database, error) {
 	return d, nil
 }
 
-// createPrivate makes an empty file that only its owner may read, because workflows hold prompts and
-// answers; SQLite gives the files beside it the same mode. A file that exists is not opened, only asked
-// whether it may be written: closing it would drop the locks that a server in this process holds on it.
+// createPrivate creates an empty file that only its owner can read, because workflows contain prompts and answers.
+// SQLite gives the files beside it the same mode. An existing file is not opened, because closing it would drop the
+// locks that a server in this process holds on it. createPrivate only checks that it can be written.
 func createPrivate(name string) error {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the caller names the file
 	switch {
@@ -98,9 +98,9 @@ func lockFile(name string) (*filelock.Lock, error) {
 	return lock, nil
 }
 
-// close writes the log of the database into its main file, so that a copy of that one file is whole,
-// and lets other processes have it. It leaves the server's connection alone: the server's
-// driver keeps that until the process ends.
+// close merges the write-ahead log into the database file, so that a copy of this one file is complete. Then it
+// releases the lock for other processes. It does not close the server's connection, which the server's driver keeps
+// until the process ends.
 func (d *database) close(ctx context.Context) error {
 	if d.lock == nil {
 		return nil
@@ -120,8 +120,8 @@ func (d *database) checkpoint(ctx context.Context) (err error) {
 	return nil
 }
 
-// sqlConfig is the server's way to the database. All services of the server share one connection,
-// so nothing in this process waits for a lock of the database.
+// sqlConfig returns the server's configuration of the database. All services of the server share one connection, so
+// nothing in this process waits for a lock of the database.
 func (d *database) sqlConfig() *config.SQL {
 	if d.lock == nil {
 		return &config.SQL{
@@ -134,21 +134,25 @@ func (d *database) sqlConfig() *config.SQL {
 		PluginName:   sqlite.PluginName,
 		DatabaseName: d.escaped(),
 		ConnectAttributes: map[string]string{
-			// The file exists already: without "c", SQLite reports a lost file instead of starting anew.
+			// Do not create the file, which exists already. With "rwc", SQLite would replace a lost file by an empty
+			// one instead of reporting an error.
 			"mode": "rw",
-			// One sequential write a transaction, and readers such as a backup do not stop the server.
+			// Write only once for each transaction, and sequentially. Readers such as a backup do not stop the
+			// server.
 			"journal_mode": "wal",
-			// Wait for the disk at each transaction. "normal" would survive the death of the process, but
-			// lose the last seconds with the power, and with them steps that agents have really done.
+			// Wait for the disk at each transaction. With "normal", a power failure would lose the last seconds, and
+			// with them steps that agents have really done. The death of the process alone would lose nothing.
 			"synchronous": "full",
-			// Only something outside, such as a backup, can hold the file; ride it out for 5 s.
+			// Wait up to 5 s for a program such as a backup that has locked the file. Nothing in this process locks
+			// it.
 			"busy_timeout": "5000",
 		},
 	}
 }
 
-// url is the file's address for connections of this package.
+// url returns the file's URL for connections of this package.
 func (d *database) url() string { return "file:" + d.escaped() + "?mode=rw&_pragma=busy_timeout=5000" }
 
-// escaped is the path as SQLite reads one in an address: "?" and "#" would end it, "%" begins an escape.
+// escaped returns the path in the form that SQLite expects in a URL: "?" and "#" would end it, and "%" begins an
+// escape.
 func (d *database) escaped() string { return (&url.URL{Path: d.name}).EscapedPath() }

@@ -200,7 +200,7 @@ func TestDoorAfterAnotherSite(t *testing.T) {
 	require.Equal(t, "/attacker.example/", w.Header().Get("Location"))
 }
 
-// with adds a body to a request after edit.
+// with returns a function that applies edit to a request and then sets its body.
 func with(edit func(*http.Request), body string) func(*http.Request) {
 	return func(r *http.Request) {
 		edit(r)

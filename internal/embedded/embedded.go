@@ -117,13 +117,12 @@ type Server struct {
 	stopErr  error
 }
 
-// Start runs a Temporal service with options o. It returns when clients can use the service: the frontend
-// answers and the namespace exists. The caller must call Stop.
+// Start runs a Temporal service with options o. It returns when clients can use the service: the frontend answers and
+// the namespace exists. The caller must call Stop.
 //
-// The error is one sentence for the operator if a port is in use, or if the database file cannot be written,
-// has other content, is in use, or has a schema unknown to this build. After an error the database and the
-// ports are released. Only if the server itself failed during its start can parts of it remain until the
-// process ends.
+// The error is one sentence for the operator if a port is in use, or if the database file cannot be written, has
+// other content, is in use, or has a schema unknown to this build. After an error the database and the ports are
+// released. If the server itself failed during its start, parts of it can remain until the process ends.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -217,9 +216,9 @@ func (s *Server) WorkflowURL(namespace, workflowID, runID string) string {
 	return s.ui.workflowURL(namespace, workflowID, runID)
 }
 
-// Stop ends the Web UI and the server, and then checkpoints the database file. It takes at most about 20
-// seconds; if the server needs longer, Stop returns an error that says so. Running workflows stay in the
-// database. Further calls wait for the first one and return its result.
+// Stop ends the Web UI and the server, and then checkpoints the database file. It takes at most about 50 seconds. If
+// the server needs longer, Stop returns an error that says so. Running workflows stay in the database. Further calls
+// wait for the first one and return its result.
 func (s *Server) Stop() error {
 	s.stopOnce.Do(func() { s.stopErr = s.stop() })
 	return s.stopErr

@@ -187,7 +187,7 @@ func TestWorkflowDescribesItself(t *testing.T) {
 	require.Equal(t, "some details", details)
 
 	var metadata sdk.WorkflowMetadata
-	// The server gives a query ten seconds, the start of the workflow among them.
+	// The server limits a query to ten seconds, which include the start of the workflow.
 	require.Eventually(t, func() bool {
 		answer, err := c.QueryWorkflow(testContext(t), run.GetID(), run.GetRunID(), "__temporal_workflow_metadata")
 		return err == nil && answer.Get(&metadata) == nil

@@ -17,7 +17,7 @@ type fatalError string
 // Error implements error.
 func (e fatalError) Error() string { return string(e) }
 
-// expectedWarnings are the beginnings of warnings about which an operator can and need do nothing.
+// expectedWarnings lists the beginnings of warnings that require no action by an operator.
 var expectedWarnings = []string{
 	// This package disables the HTTP API: it would be another entrance, without the Web UI's protection against other
 	// sites' pages.

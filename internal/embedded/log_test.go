@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/embedded/embeddedtest"
 )
 
-// newRecorder returns a logger, and the buffer with its output without times.
+// newRecorder returns a logger, and the buffer that receives its output without times.
 func newRecorder() (*slog.Logger, *bytes.Buffer) {
 	written := new(bytes.Buffer)
 	handler := slog.NewTextHandler(written, &slog.HandlerOptions{

@@ -84,7 +84,7 @@ func dial(t testing.TB, address string) client.Client {
 	return dialWith(t, address, "")
 }
 
-// dialWith does the same with a token.
+// dialWith connects a client like dial, with a token.
 func dialWith(t testing.TB, address string, given token) client.Client {
 	t.Helper()
 	c, err := client.DialContext(t.Context(), given.clientOptions(client.Options{HostPort: address, Logger: slog.New(slog.DiscardHandler)}))

@@ -184,7 +184,7 @@ func withAuthorization(ctx context.Context, header string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, authorizationHeader, header)
 }
 
-// deniedReason returns the reason that a server gave.
+// deniedReason returns the server's reason in a PermissionDenied error, or "" for other errors.
 func deniedReason(err error) string {
 	denied, _ := errors.AsType[*serviceerror.PermissionDenied](err)
 	if denied == nil {

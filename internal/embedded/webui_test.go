@@ -132,7 +132,7 @@ func TestWorkflowURL(t *testing.T) {
 	}
 }
 
-// browser stores cookies like a browser.
+// browser is an HTTP client that stores cookies like a browser.
 type browser struct {
 	client *http.Client
 	root   string

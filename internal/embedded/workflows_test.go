@@ -20,7 +20,7 @@ var (
 
 func nothing(context.Context) error { return nil }
 
-// nineActivities does nothing, nine times in a row.
+// nineActivities runs nine activities that do nothing, one after another.
 func nineActivities(ctx workflow.Context) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
 	for range 9 {

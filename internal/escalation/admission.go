@@ -23,7 +23,7 @@ type AdmissionRequest struct {
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Force overrides the cooldowns. Only an operator sets it.
 	Force bool `json:"force,omitempty"`
-	// Approved overrides the escalation limit, too. It is set after an operator's answer at a gate.
+	// Approved overrides the escalation limit. It is set after an operator's answer at a gate.
 	Approved bool `json:"approved,omitempty"`
 	// WaitingSince is the time at which the chain began to wait for admission; zero if it has not waited.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
@@ -49,7 +49,8 @@ type AdmissionFacts struct {
 	// Escalations counts the other chains that have repaired a service within the window of the escalation
 	// limit.
 	Escalations int `json:"escalations"`
-	// Escalated reports whether this chain has repaired a service before. It is then counted already.
+	// Escalated reports whether this chain has repaired a service before. If so, the escalation limit does not
+	// apply to it again.
 	Escalated bool `json:"escalated,omitempty"`
 	// Busy lists the requested services that other chains are repairing.
 	Busy []BusyService `json:"busy,omitempty"`
@@ -66,7 +67,8 @@ type Admission struct {
 	Granted bool `json:"granted"`
 	// BudgetUSD is the session's budget in US dollars; 0 sets no cap.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// Forced reports whether an operator's override of a cooldown, or of the escalation limit, was needed.
+	// Forced reports whether the request was granted only because an operator overrode a cooldown or the
+	// escalation limit.
 	Forced bool `json:"forced,omitempty"`
 	// Rule is the rule that refused the request; RuleAdmitted if none did.
 	Rule Rule `json:"rule"`
@@ -112,11 +114,12 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 	return granted
 }
 
-// minBudgetUSD is the smallest budget with which a session is started, less than any API call costs. Smaller
-// remainders are often rounding errors of float addition.
+// minBudgetUSD is the smallest budget with which a session is started. It is less than the cost of any API call.
+// Smaller remainders are often rounding errors of float addition.
 const minBudgetUSD = 0.001
 
-// admitSpending returns the smallest of the budgets that are set, or a refusal if one of them is used up.
+// admitSpending returns the session's budget: the smallest of the tier's budget and the remainders of the chain's and
+// the day's budgets. Budgets that are not set do not count. It returns a refusal if a remainder is used up.
 func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts) (budget float64, refusal *Admission) {
 	budget = policy.For(request.Tier).BudgetUSD
 	for _, limit := range []struct {
@@ -141,7 +144,7 @@ func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts
 }
 
 // admitCooldown refuses a repair if none of the requested services may be repaired now. One free service is enough,
-// because the agent gets the cooldowns of the others.
+// because the agent can read the cooldowns of the others.
 func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
 	if len(request.Services) == 0 {
 		return nil
@@ -203,7 +206,7 @@ func admitEscalation(policy Policy, request AdmissionRequest, facts AdmissionFac
 		facts.Escalations, ShortDuration(limit.Window.Std()), limit.Max)}
 }
 
-// deadline returns the time at which the request may wait no longer.
+// deadline returns the time until which the request may wait.
 func (r AdmissionRequest) deadline(policy Policy) time.Time {
 	since := r.WaitingSince
 	if since.IsZero() {

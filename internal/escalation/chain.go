@@ -29,11 +29,12 @@ type Chain struct {
 	Wait *Wait `json:"wait,omitempty"`
 	// Issues lists the chains into which this one was split, one for each independent problem.
 	Issues []IssueChain `json:"issues,omitempty"`
-	// Actor names the person who started the chain, if its input does.
+	// Actor names the person who started the chain; empty if the chain's input names nobody.
 	Actor string `json:"actor,omitempty"`
 	// Gates lists the chain's gates in order. The last one may be open.
 	Gates []Gate `json:"gates,omitempty"`
-	// Earlier counts the entries that a long chain has dropped from these lists. The records still have them.
+	// Earlier counts the entries that a long chain has dropped from these lists. The database still has their
+	// records.
 	Earlier Earlier `json:"earlier,omitzero"`
 }
 
@@ -43,7 +44,7 @@ type Earlier struct {
 	Events   int     `json:"events,omitempty"`
 	Gates    int     `json:"gates,omitempty"`
 	CostUSD  float64 `json:"cost_usd,omitempty"` // cost of the dropped sessions
-	// UnknownUSD is the part of their reservations that counts in addition because their cost is unknown.
+	// UnknownUSD is the result of UnknownUSD for the dropped sessions, in US dollars.
 	UnknownUSD float64 `json:"unknown_usd,omitempty"`
 }
 
@@ -76,7 +77,7 @@ type IssueChain struct {
 	CostUSD float64 `json:"cost_usd"`
 }
 
-// Last returns the running session or, if none runs, the latest; nil before the first.
+// Last returns the running session or, if none runs, the latest session. It returns nil before the first session.
 func (c *Chain) Last() *Session {
 	if len(c.Sessions) == 0 {
 		return nil
@@ -84,7 +85,7 @@ func (c *Chain) Last() *Session {
 	return &c.Sessions[len(c.Sessions)-1]
 }
 
-// Tier returns the tier of the last session; 0 before the first.
+// Tier returns the tier of the last session; 0 before the first session.
 func (c *Chain) Tier() Tier {
 	if last := c.Last(); last != nil {
 		return last.Tier
@@ -120,8 +121,8 @@ func (c *Chain) AllServices() []string {
 	return all
 }
 
-// UnknownUSD sums the reservations that count in addition to the cost of sessions whose cost is unknown, in US
-// dollars.
+// UnknownUSD returns the amount that counts in addition to the recorded cost of sessions, in US dollars. It is the
+// unspent part of the budget of each session whose cost is unknown.
 func UnknownUSD(sessions []Session) float64 {
 	var total float64
 	for i := range sessions {

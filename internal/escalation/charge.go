@@ -39,8 +39,8 @@ type ChargeRefusal struct {
 	At time.Time `json:"at"`
 }
 
-// Refuse checks actions at now against the cooldowns, given the ledger's entries. It returns nil if all of them
-// are allowed, otherwise the refusal of the first that is not. A call does all of its actions or none.
+// Refuse checks the actions of a call at now against the cooldowns, given the ledger's entries. It returns nil if all
+// actions are allowed. Otherwise it refuses the whole call and names the first action that is not allowed.
 func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.Time) *ChargeRefusal {
 	for _, action := range actions {
 		wanted := 0
@@ -49,7 +49,7 @@ func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.
 				wanted++
 			}
 		}
-		// Judge the last repetition of the action as if the others had been done.
+		// Check the last repetition of the action as if the other repetitions had been done.
 		done := LedgerEntry{Service: action.Service, Kind: action.Kind, At: now}
 		use := c.use(slices.Concat(entries, slices.Repeat([]LedgerEntry{done}, wanted-1)), action, now)
 		if use.Free {

@@ -48,7 +48,7 @@ func (c Cooldowns) Window() time.Duration {
 	return longest.Std()
 }
 
-// HasCooldown reports whether actions of kind k are limited. Only these are kept in the ledger.
+// HasCooldown reports whether actions of kind k are limited. The ledger keeps only such actions.
 func (k ActionKind) HasCooldown() bool { return k == ActionRestart || k == ActionRedeployment }
 
 // LedgerEntry is one action of an agent in the ledger. Failed actions count, too, because their effect on the
@@ -61,11 +61,11 @@ type LedgerEntry struct {
 	SessionID string     `json:"session_id"`
 	// Call is the CLI's ID of the charged call; empty if only a verdict reported the action.
 	Call string `json:"call,omitempty"`
-	// Succeeded is the verdict's statement; false until there is a verdict.
+	// Succeeded reports whether the action succeeded according to the verdict; false until there is a verdict.
 	Succeeded bool `json:"succeeded"`
 }
 
-// ServiceState is the use of one service's cooldowns.
+// ServiceState describes how far the cooldowns of one service are used up.
 type ServiceState struct {
 	Service       string `json:"service"`
 	Restarts      Use    `json:"restarts"`
@@ -97,8 +97,8 @@ func (c Cooldowns) States(entries []LedgerEntry, services []string, now time.Tim
 	return states
 }
 
-// openFor reports whether tier has an action left that the cooldowns allow. If not, at is the time when it
-// will; zero means never. Tier 2 restarts; Tier 3 restarts and redeploys.
+// openFor reports whether the cooldowns allow tier an action on the service now. If not, at is the time of the next
+// allowed action; zero means never. Tier 2 restarts services. Tier 3 restarts and redeploys them.
 func (s ServiceState) openFor(tier Tier) (open bool, at time.Time) {
 	uses := []Use{s.Restarts}
 	if tier >= TierFullRepair {

@@ -73,8 +73,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestWindowIsFarEnoughBack drops the entries before the window and checks that the states stay the same,
-// except for the time of the last event.
+// TestWindowIsFarEnoughBack drops the entries before the window and checks that the states stay the same. Only the
+// time of the last event may differ.
 func TestWindowIsFarEnoughBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Decision is the next step of a chain after a session has ended or was refused.
+// Decision is the next step of a chain after a session has ended or was not admitted.
 type Decision struct {
 	Action DecisionAction `json:"action"`
 	// Tier is the tier to run next; 0 if none follows at once.
@@ -38,13 +38,13 @@ type Rule string
 
 // The rules.
 const (
-	RuleVerdict        Rule = "verdict"         // the tier's verdict decides; no other rule objects
+	RuleVerdict        Rule = "verdict"         // the tier's verdict decides, and no other rule applies
 	RuleNoVerdict      Rule = "no_verdict"      // the session ended without a verdict
 	RuleResumeFailed   Rule = "resume_failed"   // the conversation could not be loaded
 	RuleTranscriptLost Rule = "transcript_lost" // the conversation is lost: its host is gone, and it was not archived
 	RuleDryRun         Rule = "dry_run"         // a dry run never escalates
 	RuleMaxTier        Rule = "max_tier"        // the next tier is higher than allowed
-	RuleOperator       Rule = "operator"        // an operator asked for it
+	RuleOperator       Rule = "operator"        // an operator requested this step
 	RuleCancelled      Rule = "cancelled"       // an operator cancelled the chain
 	RuleIssues         Rule = "issues"          // the chain ends with the worst outcome of its issues
 
@@ -74,7 +74,7 @@ func (d Decision) Severity() Severity {
 	return SeverityInfo
 }
 
-// DecisionInput is the input of Decide beside the ended session.
+// DecisionInput is the input of Decide in addition to the policy and the session.
 type DecisionInput struct {
 	// MinTier is the tier requested before a recheck; 0 if there was no recheck.
 	MinTier Tier
@@ -84,8 +84,8 @@ type DecisionInput struct {
 	NoSplit bool
 }
 
-// Decide returns the step that follows session, the latest to end, under policy. It never escalates past
-// policy.MaxTier, never in a dry run, and only to a higher tier.
+// Decide returns the next step of the chain under policy. session is the session that ended last. Decide escalates
+// only to a higher tier, never past policy.MaxTier, and never in a dry run.
 func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	requested := input.RequestedTier
 	if requested != 0 && session.Status != SessionStopped && CheckEscalationRequest(policy, session.Tier, requested) == nil {
@@ -114,10 +114,10 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier, session.Status))
 }
 
-// DecideHandoff returns the step after session, which was to write the handoff to tier next. problem describes
-// what is wrong with the handoff that it left; "" if nothing is. If the session's conversation was lost, the
-// handoff is built from the verdict. If the file cannot be used, the chain ends, unless an operator has
-// requested a tier (requested is not 0).
+// DecideHandoff returns the next step after session. The session's task was to write the handoff to tier next.
+// problem describes why that handoff cannot be used; "" if it can. If the session's conversation was lost, the
+// handoff is built from the verdict. For any other problem the chain ends, unless an operator has requested a tier
+// (requested is not 0). A stopped session always ends the chain.
 func DecideHandoff(session Session, problem string, next, requested Tier) Decision {
 	onward := Decision{Action: DecisionEscalate, Tier: max(next, requested), Rule: RuleVerdict}
 	switch {

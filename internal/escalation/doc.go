@@ -1,9 +1,8 @@
-// Package escalation is the domain of Claude Ops: tiers, what a tier concludes,
-// what the supervisor does about it, and how the next tier gets the context.
+// Package escalation contains the domain logic of Claude Ops. It defines the tiers and their verdicts. It decides
+// what the supervisor does after a session, and how the next session gets the context.
 //
-// Everything here is a value or a pure function, so that a workflow may call it
-// and a table may test it. It reads no clock and no configuration, keeps no
-// state, and imports the standard library and internal/plaintext only.
+// All functions are pure, so that workflows can call them and table tests can cover them. The package reads no clock
+// and no configuration, and keeps no state. It imports the standard library and internal/plaintext only.
 //
 //	            +------------------------------------------------+
 //	            v                                                |

@@ -17,7 +17,7 @@ type Event struct {
 	// Key identifies the event. Recording the same key twice keeps one event.
 	Key     string `json:"key"`
 	ChainID string `json:"chain_id"`
-	// SessionID is the conversation that the event is about; empty if it is about the whole chain.
+	// SessionID names the conversation to which the event belongs; empty if it concerns the whole chain.
 	SessionID string    `json:"session_id,omitempty"`
 	Kind      EventKind `json:"kind"`
 	Severity  Severity  `json:"severity"`

@@ -2,8 +2,8 @@ package escalation
 
 import "time"
 
-// Gate is a place where a chain waits for an operator. The `gate` query returns it while it is open. The chain
-// keeps it afterwards.
+// Gate is a place where a chain waits for an operator. The `gate` query returns it while it is open. Afterwards it
+// stays in Chain.Gates.
 type Gate struct {
 	// ID identifies the gate within its chain, beginning with "gate-1".
 	ID     string     `json:"id"`
@@ -70,7 +70,7 @@ const (
 	GateAbort    GateAction = "abort"            // end as aborted
 )
 
-// GateAnswer is an operator's answer: the payload of the update, and of the signal, `resolve-gate`.
+// GateAnswer is an operator's answer. It is the payload of the update `resolve-gate` and of the signal of the same name.
 type GateAnswer struct {
 	GateID string     `json:"gate_id"`
 	Action GateAction `json:"action"`
@@ -106,8 +106,8 @@ type GateResolution struct {
 
 // GatePolicy holds the rules for gates.
 type GatePolicy struct {
-	// Timeout limits how long a gate stays open. With 0 no gate opens, and the chain ends instead. Chains from
-	// before there were gates have 0 in their snapshot.
+	// Timeout limits how long a gate stays open. With 0 no gate opens, and the chain ends instead. Chains that
+	// started before gates existed have 0 in their copy of the policy.
 	Timeout Duration `json:"timeout,omitempty"`
 	// OnTimeout is the action taken when a gate expires: GateAbort or GateFix.
 	OnTimeout GateAction `json:"on_timeout,omitempty"`

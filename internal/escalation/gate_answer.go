@@ -14,7 +14,7 @@ import (
 // MaxActor limits the name of the person who answers, in characters.
 const MaxActor = 200
 
-// gateWords holds the spellings of the actions, in the order in which they are shown.
+// gateWords lists the actions in the order in which they are shown, with the words that choose them.
 var gateWords = []struct {
 	action GateAction
 	words  []string
@@ -59,7 +59,8 @@ func (a GateAction) Letter() string {
 	return ""
 }
 
-// Validate checks the answer's fields on their own. The error is one sentence about the first problem.
+// Validate checks the answer's fields without comparing them with a gate. The error describes the first problem in a
+// sentence.
 func (a GateAnswer) Validate() error {
 	switch {
 	case blank(a.GateID):
@@ -80,7 +81,7 @@ func CheckActor(actor string) error {
 		return errors.New("actor is empty: say who you are")
 	case utf8.RuneCountInString(actor) > MaxActor:
 		return fmt.Errorf("actor has %d characters, and at most %d are allowed", utf8.RuneCountInString(actor), MaxActor)
-	case !plaintext.IsLine(actor): // names that look the same must be the same
+	case !plaintext.IsLine(actor): // invisible characters would make two different names look the same
 		return errors.New("actor has characters that cannot be printed: give a plain name")
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Gated replaces a decision that would end the chain as needs_human or failed by one that opens a gate. It
+// Gated replaces a decision that would end the chain as needs_human or failed by a decision that opens a gate. It
 // returns all other decisions unchanged. Dry runs have no gates, because they change nothing that an operator
 // would have to approve.
 func Gated(policy Policy, decision Decision) Decision {
@@ -37,7 +37,8 @@ type GateInput struct {
 	SpentUSD, SpentAtMostUSD float64
 	// Tried lists the agents' actions, one sentence each.
 	Tried []string
-	// Before lists the chain's earlier gates in order. The latest two suffice.
+	// Before lists the chain's earlier gates in order. The latest two suffice, because only maxAutomaticFixes are
+	// counted.
 	Before []Gate
 }
 
@@ -48,7 +49,7 @@ type TranscriptState string
 const (
 	TranscriptUnknown   TranscriptState = ""          // could not be determined
 	TranscriptReachable TranscriptState = "reachable" // an agent can resume it
-	TranscriptGone      TranscriptState = "gone"      // no host that was asked has it, nor has the archive
+	TranscriptGone      TranscriptState = "gone"      // found neither on a host that was asked nor in the archive
 )
 
 // maxAutomaticFixes limits how often in a row an unanswered gate runs its tier again.
@@ -170,7 +171,7 @@ func automaticFixes(gates []Gate) int {
 	return count
 }
 
-// Next describes in a sentence what follows when g closes as given.
+// Next describes in a sentence the chain's next step after closing.
 func (g Gate) Next(closing GateClosing) string {
 	told := ""
 	if !blank(closing.Guidance) {
@@ -193,7 +194,7 @@ func (g Gate) Next(closing GateClosing) string {
 	}
 }
 
-// Ends reports whether the way in which g was closed ends the chain.
+// Ends reports whether g was closed in a way that ends the chain. It returns false for an open gate.
 func (g Gate) Ends() bool {
 	if g.Answer == nil {
 		return false
@@ -202,7 +203,7 @@ func (g Gate) Ends() bool {
 	return ends
 }
 
-// Ending returns the decision that ends the chain if closing does; otherwise false.
+// Ending returns the decision that ends the chain, and true, if closing ends the chain. Otherwise it returns false.
 func (g Gate) Ending(closing GateClosing) (Decision, bool) {
 	switch {
 	case closing.Cancelled:

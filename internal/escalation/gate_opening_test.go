@@ -30,8 +30,8 @@ func endedSession(tier escalation.Tier, status escalation.SessionStatus, conclus
 	return session
 }
 
-// TestGateEligibility tries every event that opens a gate, with and without a session that can be continued.
-// Decide, or a refusal, gives the reason for opening.
+// TestGateEligibility tries every event that opens a gate, with and without a session that can be continued. The gate
+// is opened by a decision of Decide or by a refused admission.
 func TestGateEligibility(t *testing.T) {
 	t.Parallel()
 	const completed = escalation.SessionCompleted
@@ -42,7 +42,7 @@ func TestGateEligibility(t *testing.T) {
 		rule    escalation.Rule // rule of the refusal
 		policy  func(*escalation.Policy)
 		spent   float64
-		gone    escalation.TranscriptState // transcript state if it is not reachable; "?" stands for unknown
+		gone    escalation.TranscriptState // transcript state if it is not reachable; "?" means unknown
 		source  escalation.GateSource
 		tier    escalation.Tier
 		// without is the reason why no session can be continued; empty if one can.
@@ -169,7 +169,8 @@ func TestWhatOpensNoGate(t *testing.T) {
 	}
 }
 
-// TestAutomaticFixesEnd lets gates expire repeatedly.
+// TestAutomaticFixesEnd checks that at most two expired gates in a row run their tier again. An operator's answer
+// restarts the count.
 func TestAutomaticFixesEnd(t *testing.T) {
 	t.Parallel()
 	policy := gatePolicy()
@@ -194,7 +195,7 @@ func TestAutomaticFixesEnd(t *testing.T) {
 	require.Equal(t, []escalation.GateAction{fix, fix, abort, fix, fix, abort}, onTimeout)
 }
 
-// TestGateProperties checks the properties of gates that their readers rely on.
+// TestGateProperties checks the properties of gates on which callers rely, over random policies and sessions.
 func TestGateProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

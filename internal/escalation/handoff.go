@@ -76,8 +76,8 @@ func (h Handoff) After(cutOff Session, left []string) Handoff {
 	return h
 }
 
-// MissingFields returns the fields that a handoff from tier from needs and verdict lacks. Tiers that repair
-// must also pass on their findings and what they tried.
+// MissingFields returns the fields that a handoff from the tier from requires and that verdict leaves empty. Tiers that
+// repair must also pass on their findings and the repairs that they attempted.
 func MissingFields(from Tier, verdict *Verdict) []string {
 	if verdict == nil {
 		verdict = &Verdict{}

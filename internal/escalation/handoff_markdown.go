@@ -8,9 +8,9 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// Markdown renders the handoff as a section of a prompt. Nearly all of it came from an agent, which
-// may have copied it from hostile input. So that none of it can pass for a heading or an entry of
-// ours, texts are quoted line by line, and all else is flattened to one line.
+// Markdown renders the handoff as a section of a prompt. Nearly all of its content comes from an agent, which may have
+// copied it from hostile input. It must not look like a heading or an entry of the supervisor. Therefore long texts
+// are quoted line by line, and all other values are flattened to one line.
 func (h Handoff) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Escalation Context (from Tier %d)\n", int(h.FromTier))
@@ -64,20 +64,20 @@ func actionList(actions []Action) string {
 	return b.String()
 }
 
-// markdown renders c as JSON, the form that agents know from their file; "" if it is empty. No
-// line of it can close the block: JSON writes every line break within a name as \n.
+// markdown renders c as a JSON code block; "" if c is empty. Agents read the same JSON in their cooldown file. A name
+// cannot close the code block, because JSON writes its line breaks as \n.
 func (c CooldownState) markdown() string {
 	if len(c.Services) == 0 {
 		return ""
 	}
 	text, err := json.MarshalIndent(c, "", " ")
 	if err != nil {
-		return "" // a time beyond the year 9999: nothing that a ledger holds
+		return "" // happens only for a time after the year 9999, which no ledger holds
 	}
 	return "```json\n" + plaintext.Block(string(text)) + "\n```"
 }
 
-// quoted puts "> " before every line of text; "" for blank text.
+// quoted puts "> " in front of every line of text. It returns "" for blank text.
 func quoted(text string) string {
 	text = strings.TrimSpace(plaintext.Block(text))
 	if text == "" {
@@ -86,13 +86,13 @@ func quoted(text string) string {
 	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
 }
 
-// longestName is how much of a name is shown, in characters; far above any that means something.
+// longestName limits the displayed part of a name, in characters. Valid names of services are shorter.
 const longestName = 2 * MaxServiceName
 
-// name flattens a short text.
+// name returns a short text on one line, cut to longestName characters, with the delimiters escaped.
 func name(text string) string { return oneLine(cut(text, longestName)) }
 
 var inCell = strings.NewReplacer(`\`, `\\`, "|", `\|`)
 
-// oneLine returns text for a cell or a list item: on one line, with the delimiters escaped.
+// oneLine formats text for a table cell or a list item. It puts the text on one line and escapes the delimiters.
 func oneLine(text string) string { return inCell.Replace(plaintext.Compact(text)) }

@@ -86,7 +86,7 @@ func (l Limit) use(events []time.Time, now time.Time) Use {
 	use.Used = len(recent)
 	use.Free = use.Used < l.Max
 	if !use.Free && l.Max > 0 {
-		// One more is allowed as soon as all but Max-1 of them have left the window.
+		// One more event is allowed as soon as only Max-1 of the recent events are within the window.
 		use.FreeAt = recent[use.Used-l.Max].Add(l.Window.Std())
 	}
 	return use

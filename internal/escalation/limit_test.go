@@ -96,7 +96,8 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// TestUseKeepsTheLimit uses every slot as soon as it is free, and counts the events in every window.
+// TestUseKeepsTheLimit adds events, each as soon as the limit allows it. It checks FreeAt, and that no window has more
+// events than the limit allows.
 func TestUseKeepsTheLimit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -51,7 +51,7 @@ type Notification struct {
 	Key      string           `json:"key"`
 	Kind     NotificationKind `json:"kind"`
 	Severity Severity         `json:"severity"`
-	// ChainID is the workflow ID of the chain or cycle that it is about.
+	// ChainID is the workflow ID of the chain or cycle that the notification concerns.
 	ChainID string `json:"chain_id"`
 	Title   string `json:"title"`
 	Text    string `json:"text"`

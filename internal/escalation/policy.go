@@ -54,7 +54,7 @@ type TierPolicy struct {
 	MaxTurns int `json:"max_turns,omitempty"`
 	// BudgetUSD caps the spending of one session over all its attempts, in US dollars; 0 sets no cap.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// AbortOnTimeout gives up the conversation of a session that timed out: gates do not offer to continue it.
+	// AbortOnTimeout means that a gate does not offer to continue a session that timed out.
 	AbortOnTimeout bool `json:"abort_on_timeout,omitempty"`
 }
 

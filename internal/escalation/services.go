@@ -7,14 +7,14 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// Limits on the names of services. They come from people and from agents, and end up in
-// search attributes and on terminals.
+// Limits on the names of services. People and agents supply these names. They are written to search attributes and
+// terminals.
 const (
 	MaxServices    = 100 // in one list
 	MaxServiceName = 100 // characters of one name
 )
 
-// CheckServices reports the first thing that is wrong with a list of services.
+// CheckServices checks a list of services. The error describes the first problem.
 func CheckServices(services []string) error {
 	if len(services) > MaxServices {
 		return fmt.Errorf("%d services, and at most %d are allowed", len(services), MaxServices)
@@ -27,7 +27,7 @@ func CheckServices(services []string) error {
 	return nil
 }
 
-// nameProblem returns what is wrong with the name of a service, or "".
+// nameProblem describes the problem with the name of a service; "" if there is none.
 func nameProblem(service string) string {
 	switch {
 	case blank(service):

@@ -13,7 +13,7 @@ const (
 	SessionRunning         SessionStatus = "running"
 	SessionCompleted       SessionStatus = "completed"        // ended with a verdict
 	SessionFailed          SessionStatus = "failed"           // ended without a verdict, or could not run
-	SessionTimedOut        SessionStatus = "timed_out"        // stopped by one of our time limits
+	SessionTimedOut        SessionStatus = "timed_out"        // stopped by a time limit of the supervisor
 	SessionBudgetExhausted SessionStatus = "budget_exhausted" // turns or dollars used up
 	SessionResumeFailed    SessionStatus = "resume_failed"    // the CLI could not load the parent's conversation
 	SessionTranscriptLost  SessionStatus = "transcript_lost"  // the parent's conversation is gone
@@ -41,7 +41,7 @@ const (
 	TriggerIssue     Trigger = "issue" // one of several issues that another chain found
 )
 
-// Session is one run of claude and its record: one tier, one model, one cost.
+// Session records one run of the claude CLI in one tier with one model.
 type Session struct {
 	// ID numbers the record. The store assigns it and never uses it twice.
 	ID int64 `json:"id"`
@@ -64,7 +64,7 @@ type Session struct {
 	Continuity       Continuity       `json:"continuity"`
 	ContinuityReason ContinuityReason `json:"continuity_reason"`
 
-	// Purpose is the session's task if that is not the usual work of its tier.
+	// Purpose is the session's task; empty for the usual work of its tier.
 	Purpose Purpose `json:"purpose,omitempty"`
 	// BudgetUSD is the session's budget in US dollars; 0 sets no cap. It is reserved while the session runs.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
@@ -79,12 +79,12 @@ type Session struct {
 	Report
 }
 
-// CostUnknown reports whether no attempt at the session has reported anything, its cost included. The session
-// may have spent all of BudgetUSD and counts with that amount.
+// CostUnknown reports whether no attempt at the session has reported a cost or anything else. The session may have
+// spent all of BudgetUSD and counts with that amount.
 func (s *Session) CostUnknown() bool { return s.CostEstimated && s.Attempts == 0 }
 
-// SetReport stores the final report in the session. If the session was interrupted and restarted, its context came
-// from its own conversation.
+// SetReport stores the final report in the session. If the session was interrupted and restarted, it also records
+// that the session resumed its own conversation.
 func (s *Session) SetReport(report Report) {
 	s.Report = report
 	if report.Interrupted {
@@ -143,14 +143,16 @@ type Report struct {
 	// Attempts counts the processes started for this session.
 	Attempts int    `json:"attempts"`
 	Host     string `json:"host,omitempty"`
-	// WorkerVersion is the version of the worker that ran the last of them.
+	// WorkerVersion is the version of the worker that ran the last attempt.
 	WorkerVersion string   `json:"worker_version,omitempty"`
 	Verdict       *Verdict `json:"verdict,omitempty"`
 	// Error explains in a sentence why Status is not SessionCompleted.
 	Error string `json:"error,omitempty"`
 }
 
-// Then returns r continued by next: the sums of what both spent, and everything else as in next.
+// Then combines r with the report next of a later run. It adds up costs, tokens, turns, durations and survivors. The
+// status, verdict and error come from next. Attempts is the larger number. Other fields come from next, or from r if
+// they are empty in next.
 func (r Report) Then(next Report) Report {
 	total := next
 	total.CostUSD += r.CostUSD

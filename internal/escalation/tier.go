@@ -8,8 +8,8 @@ type Tier int
 // The tiers, least powerful first.
 const (
 	TierObserve    Tier = 1 // observes; changes nothing
-	TierSafeRepair Tier = 2 // also restarts services, and other repairs that are safe to try
-	TierFullRepair Tier = 3 // also redeploys, and everything else that is permitted
+	TierSafeRepair Tier = 2 // also restarts services and makes other repairs that are safe to try
+	TierFullRepair Tier = 3 // also redeploys services and makes all other permitted changes
 )
 
 // Tiers lists every tier, least powerful first.

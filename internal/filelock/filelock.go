@@ -1,7 +1,7 @@
 // Package filelock locks files and directories between processes, and between users of this package in one process.
 //
-// The kernel releases a lock when the process that holds it ends, however it ends. So a lock file that is left behind
-// means nothing.
+// The kernel releases a lock when its process ends, for whatever reason. A lock file that is left behind is therefore not
+// locked.
 package filelock
 
 import (
@@ -14,26 +14,26 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrHeld is in the error for a lock that somebody else holds.
+// ErrHeld means that somebody else holds the lock. The returned errors wrap it.
 var ErrHeld = errors.New("another process holds the lock")
 
-// retryInterval is the time between two attempts of a Wait that can be cancelled.
+// retryInterval is the time between two attempts of a Wait whose ctx can end.
 const retryInterval = 10 * time.Millisecond
 
-// Lock is a lock that is held.
+// Lock is a held lock.
 type Lock struct{ flock *flock.Flock }
 
-// Create locks the file of that name. A missing file is created for its owner only; its directory must exist. The error
-// wraps ErrHeld if somebody else has the lock.
+// Create locks the named file. It creates a missing file with permissions for its owner only; the directory must exist.
+// The error wraps ErrHeld if somebody else has the lock.
 func Create(name string) (*Lock, error) {
 	return try(flock.New(name, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600)))
 }
 
-// Try locks an existing file or directory, as Create does.
+// Try locks an existing file or directory. The error wraps ErrHeld if somebody else has the lock.
 func Try(name string) (*Lock, error) { return try(existing(name)) }
 
-// Wait locks an existing file or directory as soon as nobody else has it locked. If ctx ends before, the error wraps
-// ErrHeld and the context's error. A ctx that never ends makes Wait faster: the kernel wakes it up.
+// Wait locks an existing file or directory as soon as nobody else has it locked. If ctx ends first, the error wraps
+// ErrHeld and the context's error. If ctx can never end, Wait is faster, because the kernel wakes it up.
 func Wait(ctx context.Context, name string) (*Lock, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, failed(name, err)
@@ -58,7 +58,7 @@ func Wait(ctx context.Context, name string) (*Lock, error) {
 // IsHeld reports whether somebody has an existing file or directory locked.
 func IsHeld(name string) (bool, error) {
 	f := existing(name)
-	free, err := f.TryRLock() // shared, so that two who ask at once do not take each other for a holder
+	free, err := f.TryRLock() // a shared lock, so that two concurrent calls do not see each other as holders
 	if err != nil {
 		return false, failed(name, err)
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// holdVariable names the file that this test binary locks and holds when it is started as another process.
+// holdVariable is the environment variable that makes this test binary lock and hold a file as another process. Its
+// value is the name of the file.
 const holdVariable = "FILELOCK_TEST_HOLD"
 
 func TestMain(m *testing.M) {
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold locks the file of that name, says so, and keeps it until the process is killed.
+// hold locks the named file, prints a line, and holds the lock until the process is killed.
 func hold(name string) int {
 	if _, err := filelock.Create(name); err != nil {
 		fmt.Println(err)
@@ -123,7 +124,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	for range 2 { // the second time it has ended before
+	for range 2 { // the second time ctx has already ended
 		_, err = filelock.Wait(ctx, dir)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}

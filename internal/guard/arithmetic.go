@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// subscript checks the index of an array. bash evaluates an index as arithmetic, which runs commands found in
-// variables. An index out of range ends the line. So only plain numbers, @ and * are accepted.
+// subscript checks the index of an array. It accepts only plain numbers, @ and *. bash evaluates an index as arithmetic
+// and runs commands in the values of variables. If an index is out of range, bash skips the rest of the line.
 func (s *shell) subscript(index syntax.ArithmExpr) error {
 	if word, ok := index.(*syntax.Word); ok {
 		if lit := word.Lit(); lit == "@" || lit == "*" || isDecimal(lit) {
@@ -18,14 +18,15 @@ func (s *shell) subscript(index syntax.ArithmExpr) error {
 	return unclear("this index of an array", "use a plain number, or @")
 }
 
-// isDecimal reports whether bash reads text as a decimal number without an error: digits without a leading zero.
+// isDecimal reports whether bash reads text as a decimal number without an error. It accepts at most 17 digits without
+// a leading zero.
 func isDecimal(text string) bool {
 	return text == "0" || text != "" && text[0] != '0' && strings.Trim(text, "0123456789") == "" && len(text) < 18
 }
 
-// arithmetic checks an arithmetic expression. bash evaluates the values of variables recursively and runs the
-// commands in them: x='a[$(id)]'; echo $((x)). So every variable must hold a number. An error, such as a division by
-// zero, skips the rest of the line and continues with the next one. So expressions that may fail are refused.
+// arithmetic checks an arithmetic expression. Every variable in it must hold a number, because bash evaluates the values
+// of variables recursively and runs the commands in them: x='a[$(id)]'; echo $((x)). Expressions that may fail are
+// refused. After an error, such as a division by zero, bash skips the rest of the line and continues with the next line.
 func (s *shell) arithmetic(expression syntax.ArithmExpr) error {
 	switch e := expression.(type) {
 	case nil:

@@ -9,7 +9,7 @@ import (
 // builtin checks a call of one of bash's builtin commands.
 type builtin func(s *shell, words []Word, redirects []*syntax.Redirect) error
 
-// builtins maps the names of bash's builtin commands to their checks. It includes the refused ones, because bash
+// builtins maps the names of bash's builtin commands to their checks. It includes the refused builtins, because bash
 // prefers a builtin to a program of the same name.
 var builtins map[string]builtin
 
@@ -75,8 +75,8 @@ func readPlain(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readTest refuses -v and -R, which evaluate a subscript. It also refuses unknown words where bash may read an
-// operator: their position depends on the number of words.
+// readTest refuses -v and -R, which evaluate a subscript. It also refuses unknown words in places where bash may read
+// an operator. These places depend on the number of words.
 func readTest(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	operands := words[1:]
 	if words[0] == "[" && len(operands) > 0 && operands[len(operands)-1] == "]" {

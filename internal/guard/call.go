@@ -40,7 +40,8 @@ func (s *shell) call(c *syntax.CallExpr, redirects []*syntax.Redirect) error {
 	return s.run(Command{Words: words, Env: env})
 }
 
-// isReadWithIFS reports whether a builtin has no assignments in front of it, or is read with IFS only.
+// isReadWithIFS reports whether the assignments in front of a builtin are harmless. Either there are none, or the
+// builtin is read and only IFS is set.
 func isReadWithIFS(name string, env []Word) bool {
 	return len(env) == 0 || name == "read" && len(env) == 1 && strings.HasPrefix(string(env[0]), "IFS=")
 }
@@ -59,7 +60,7 @@ func (s *shell) callFunction(name string, body *syntax.Stmt, args []Word) error 
 	outer, locals := s.args, s.locals
 	s.args, s.locals = append([]Word{}, args...), map[string]Word{}
 	defer func() {
-		for name, value := range s.locals { // a variable may have been set before it was declared
+		for name, value := range s.locals { // the function may have set the outer variable before it declared the local one
 			if s.vars[name] != value {
 				s.vars[name] = Word(anyText)
 			}
@@ -106,7 +107,8 @@ func (s *shell) assigns(assigns []*syntax.Assign) error {
 	return nil
 }
 
-// elements records the elements of an array that is assigned as a whole.
+// elements records the elements of an array assignment such as a=(x y). It records nothing within a loop, a branch or
+// a pipe.
 func (s *shell) elements(a *syntax.Assign) error {
 	if a.Array == nil || a.Append || a.Index != nil || !s.top {
 		return nil
@@ -186,8 +188,8 @@ var shellVariables = map[string]bool{
 	"TMPDIR": true, "TIMEFORMAT": true, "FUNCNEST": true, "INPUTRC": true, "OPTIND": true,
 }
 
-// maySet reports whether a script may set a variable. It refuses the variables that bash uses itself and those in the
-// environment of the programs that the script starts.
+// maySet reports whether a script may set a variable. It refuses variables that bash uses itself. It also refuses
+// exported variables, because the programs that the script starts inherit them.
 func (s *shell) maySet(name string) bool {
 	return !shellVariables[name] && !strings.HasPrefix(name, "BASH") && !strings.HasPrefix(name, "LC_") && name != "LANG" &&
 		(s.env.Exported == nil || !s.env.Exported(name))
@@ -197,8 +199,8 @@ func (s *shell) refuseToSet(name string) error {
 	return unclear("a script that sets "+name, "choose another name for the variable")
 }
 
-// declare reads local, declare and typeset. It refuses export and the like: an exported variable reaches every later
-// program.
+// declare reads local, declare and typeset. It refuses export, readonly and nameref. An exported variable would reach
+// every later program.
 func (s *shell) declare(c *syntax.DeclClause) error {
 	switch c.Variant.Value {
 	case "local", "declare", "typeset":
@@ -233,7 +235,8 @@ func (s *shell) declare(c *syntax.DeclClause) error {
 	return nil
 }
 
-// test reads [[ … ]]. Its numeric comparisons are arithmetic, and -v evaluates a subscript.
+// test reads [[ … ]]. Both sides of a numeric comparison must be numbers, because bash evaluates them as arithmetic.
+// -v and -R are refused, because bash evaluates a subscript in their operand.
 func (s *shell) test(expression syntax.TestExpr) error {
 	switch e := expression.(type) {
 	case *syntax.BinaryTest:

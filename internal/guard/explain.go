@@ -67,7 +67,7 @@ func (e Explanation) granted() []string {
 	return lines
 }
 
-// spelling lists rules for writing calls that pass.
+// spelling lists rules for writing calls so that the guard accepts them.
 func (e Explanation) spelling() []string {
 	lines := []string{
 		"- pipes, `&&`, `||`, `;`, `2>&1`, `if`, `while read`, and `for` over words that are written out are fine; " +
@@ -83,7 +83,7 @@ func (e Explanation) spelling() []string {
 	return append(lines, "- "+strings.ToLower(refusals[:1])+strings.TrimSuffix(refusals[1:], "."))
 }
 
-// refused lists what is refused in every spelling.
+// refused lists calls that are refused however they are written.
 func (e Explanation) refused() []string {
 	lines := []string{
 		"- the supervisor's own files and ports, Temporal and its Web UI, `starter`, `claude`; environment and memory of processes",
@@ -191,7 +191,8 @@ func (e Explanation) programs(want func(Grant) bool) []string {
 	return slices.Compact(names)
 }
 
-// free returns the names of the grants for which want returns true and which need no option.
+// free returns the names of the grants for which want returns true and which need no option. Grants that run another
+// command are included even if they need an option.
 func (e Explanation) free(want func(Grant) bool) map[string]bool {
 	free := map[string]bool{}
 	for _, grant := range e.Grants {
@@ -247,7 +248,7 @@ func (e Explanation) needy(want func(Grant) bool) []string {
 	return unique(items)
 }
 
-// abbreviate shortens a list of alternatives to the first three. A reader needs to know the kind, not every one.
+// abbreviate shortens a list of alternatives to the first three. They suffice as examples.
 func abbreviate(options string) string {
 	const shown = 3
 	all := strings.Split(options, "|")
@@ -265,7 +266,7 @@ func ticked(items []string) string {
 	return "`" + strings.Join(items, "`, `") + "`"
 }
 
-// places explains names of directories: "." is the working directory.
+// places spells out the names of directories: "." as the working directory, and "~" as $HOME.
 func places(names []string) string {
 	spelled := make([]string, len(names))
 	for i, name := range names {

@@ -20,7 +20,7 @@ type Files interface {
 	// Below returns a file below root for which report returns true, or "". The parameter most bounds the files that are
 	// examined. If there are more, complete is false.
 	Below(root string, most int, report func(path string) bool) (found string, complete bool)
-	// LookPath returns the path of the program that a name refers to, or "".
+	// LookPath searches the directories of path for an executable program and returns its path, or "".
 	LookPath(name string, path []string) string
 	// ReadFile reads a whole file.
 	ReadFile(path string) ([]byte, error)

@@ -22,13 +22,13 @@ type form struct {
 
 // flag is an option that may be given.
 type flag struct {
-	// value is the type of its value; empty if it takes none.
+	// value is the type of the option's value; empty if the option takes no value.
 	value string
-	// optional means that the value may be omitted, and is attached if given: -i.bak, --color=auto.
+	// optional means that the value may be omitted. If it is given, it is attached: -i.bak, --color=auto.
 	optional bool
 }
 
-// argument is a position for min to max arguments of one type.
+// argument describes min to max consecutive arguments of one type.
 type argument struct {
 	kind     string
 	min, max int
@@ -124,7 +124,7 @@ type given struct {
 type typed struct {
 	kind string
 	word Word
-	// flag is the option that the word is the value of.
+	// flag names the option whose value the word is. It is empty for arguments, and for values attached to a short option.
 	flag string
 	// leaveOut reports whether the program skips a file below a directory.
 	leaveOut func(path string) bool
@@ -181,7 +181,7 @@ func (f *form) isOption(word Word) bool {
 // isArgument reports whether a word that looks like an option is an argument: a lone dash.
 func (f *form) isArgument(word Word) bool { return word == "-" }
 
-// option parses the option at the start of words. It returns how many further words it has used.
+// option parses the option at the start of words. It returns the number of further words that belong to the option.
 func (f *form) option(g *given, words []Word, anyOption bool) (int, error) {
 	word := words[0]
 	name, value, hasValue := strings.Cut(string(word), "=")
@@ -210,7 +210,7 @@ func (f *form) option(g *given, words []Word, anyOption bool) (int, error) {
 	return f.short(g, words, anyOption)
 }
 
-// next uses the following word as the value of an option.
+// next uses the following word as the value of an option. For find's -exec it uses the words of the command.
 func (g *given) next(name string, spec flag, words []Word) (int, error) {
 	if spec.value == kindExec {
 		return g.exec(name, words)
@@ -241,7 +241,7 @@ func (g *given) exec(name string, words []Word) (int, error) {
 	return end, nil
 }
 
-// short parses a word of one-letter options, which may hold several.
+// short parses a word of one or several one-letter options, such as -a or -abc.
 func (f *form) short(g *given, words []Word, anyOption bool) (int, error) {
 	if anyOption {
 		return 0, nil
@@ -297,7 +297,8 @@ func (g *given) leavesOut() func(path string) bool {
 	}
 }
 
-// assign assigns the arguments to the types of the form.
+// assign returns the arguments with the types that the form gives them. It omits the command at the end of the arguments
+// if the form has one.
 func (f *form) assign(args []Word) ([]typed, error) {
 	var all []typed
 	rest := args
@@ -330,7 +331,7 @@ func (f *form) assign(args []Word) ([]typed, error) {
 	return all, nil
 }
 
-// wrapped returns the words of the command that the arguments end with, and its kind; nil if there is none.
+// wrapped returns the command at the end of the arguments, and its type; nil if there is none.
 func (f *form) wrapped(args []Word) (kind string, command []Word) {
 	if len(f.args) == 0 || !wrapping(f.args[len(f.args)-1].kind) {
 		return "", nil
@@ -342,7 +343,7 @@ func (f *form) wrapped(args []Word) (kind string, command []Word) {
 	return f.args[before].kind, args[before:]
 }
 
-// checkNeeds checks that the needed options are given and that no excluded one is.
+// checkNeeds checks that the required options are given and that no forbidden option is given.
 func (f *form) checkNeeds(g given) error {
 	for _, name := range f.without {
 		if g.flags[name] {

@@ -34,7 +34,8 @@ import (
 const (
 	// generated is the number of scripts that TestAllowedRunsOnlyWhatIsGranted generates.
 	generated = 300
-	// scriptLimit bounds the running time of a script. A script that exceeds it is judged by what it did until then.
+	// scriptLimit bounds the running time of a script. A script that exceeds it is stopped, and its effects until then
+	// are checked.
 	scriptLimit = time.Second
 	// nobody is the id of the user that runs the scripts.
 	nobody = 65534
@@ -77,8 +78,8 @@ func TestAllowedRunsOnlyWhatIsGranted(t *testing.T) {
 	t.Logf("%d scripts, %d allowed and run, %d calls of programs", count+len(corpus), p.ran, p.calls)
 }
 
-// seeds returns every each-th row for Tiers 1 and 2 from two files of the corpus: the attacks that were found, and
-// the calls that must be allowed.
+// seeds returns a sample of the rows for Tiers 1 and 2: every n-th line of two files of the corpus, where n is each. The
+// files hold the attacks that were found, and the calls that must be allowed.
 func seeds(t testing.TB, each int) []row {
 	t.Helper()
 	var all []row
@@ -99,12 +100,13 @@ func seeds(t testing.TB, each int) []row {
 	return all
 }
 
-// proving holds the directories of the corpus in which scripts run, and the stand-ins for the programs.
+// proving holds the directories in which scripts run, and the stand-ins for the programs.
 type proving struct {
 	guard *guard.Guard
 	place guard.Place
 	here  *strings.Replacer
-	// root contains the agent's directories, and bin the stand-ins; before holds the initial files below root.
+	// root contains the agent's directories. bin contains the stand-ins, and log is the log of their calls. before
+	// holds the initial files below root.
 	root, bin, log string
 	before         map[string]string
 	ran, calls     int
@@ -134,8 +136,8 @@ func newProving(t *testing.T) *proving {
 	return p
 }
 
-// genuine lists the programs that are not replaced by stand-ins: those that run others, and those whose output the
-// guard predicts.
+// genuine lists the programs that are not replaced by stand-ins. They run other programs, or the guard predicts their
+// output.
 var genuine = []string{
 	"xargs", "env", "timeout", "nice", "ionice", "nohup", "stdbuf", "find", "bash", "sh", "dash", "sort", "head", "tail", "uniq", "grep", "wc",
 }
@@ -143,13 +145,13 @@ var genuine = []string{
 // strangers lists programs that the policy does not name.
 var strangers = []string{"rm", "python3", "perl", "id", "cc", "make", "dd", "ln", "kill", "reboot", "rsync", "tar", "scp", "node", "a", "foo"}
 
-// standIn logs its arguments, its directory and its exported variables.
+// standIn is the script of a stand-in. It logs its arguments, its directory and its exported variables.
 const standIn = `#!/bin/sh
 printf '%%s\0' CALL "$PWD" "$#" %s "$@" "$(export -p)" >> %s
 %s
 `
 
-// hostile is printed by most stand-ins.
+// hostile is the part of most stand-ins that prints hostile output.
 const hostile = `case $(($# % 4)) in
 0) echo -v;;
 1) echo 'a[$(id)]';;
@@ -233,7 +235,7 @@ func (p *proving) restore(t testing.TB) {
 	}
 }
 
-// Values that stand for the content of entries that are not files.
+// The values by which a snapshot records directories and symbolic links.
 const (
 	kindDir  = "\x00dir"
 	kindLink = "\x00link "
@@ -264,12 +266,12 @@ func (p *proving) prove(t *testing.T, tier int, script string) {
 	}
 }
 
-// plain replaces the directories in a text by those of the corpus.
+// plain replaces the test's directories in a text by the directories of the corpus.
 func (p *proving) plain(text string) string {
 	return strings.NewReplacer(p.place.Work[0], "/srv/repo", p.place.Home, "/home/agent", p.place.Temp, "/tmp/session").Replace(text)
 }
 
-// beyond runs a script and describes what it did beyond its grants; "" if nothing.
+// beyond runs a script and describes an effect beyond its grants; "" if there is none.
 func (p *proving) beyond(t *testing.T, tier int, script string) string {
 	t.Helper()
 	output := p.run(script)
@@ -291,7 +293,7 @@ func (p *proving) beyond(t *testing.T, tier int, script string) string {
 	return ""
 }
 
-// absolute matches scripts that run a program by its path, which would not be a stand-in.
+// absolute matches scripts that run a program by its path. Such a program would not be a stand-in.
 var absolute = regexp.MustCompile(`/s?bin/[a-z]`)
 
 // run runs a script as the CLI does, and returns its output.
@@ -306,7 +308,7 @@ func (p *proving) run(script string) string {
 	}
 	command.SysProcAttr = &syscall.SysProcAttr{
 		Credential: &syscall.Credential{Uid: nobody, Gid: nobody, NoSetGroups: false}, Setpgid: true,
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC, // the end of its first process kills the rest
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC, // the end of the first process kills all others
 	}
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
@@ -341,8 +343,8 @@ func recorded(content []byte) []call {
 
 var exported = regexp.MustCompile(`(?m)^export ([A-Za-z_][A-Za-z0-9_]*)=`)
 
-// lacking matches the guard's reasons for refusing calls that the program itself would refuse, too,
-// because a variable was empty.
+// lacking matches the guard's reasons for refusing calls in which a variable was empty. The program itself would refuse
+// these calls, too.
 var lacking = regexp.MustCompile(`is missing$|is without its value$|it is granted only with`)
 
 // extra says why a call exceeds the grants; "" if it does not.
@@ -379,7 +381,8 @@ func (p *proving) extra(tier int, c call) string {
 	return decision.Reason
 }
 
-// changed returns a file that has changed: at Tier 1 any file, at Tier 2 one that only people may change.
+// changed returns a file that the tier must not change but that has changed; "" if there is none. Tier 1 must not change
+// any file.
 func (p *proving) changed(t *testing.T, tier int) string {
 	t.Helper()
 	after := p.snapshot(t)
@@ -422,7 +425,7 @@ type generator struct {
 
 func (g *generator) pick(from ...string) string { return from[g.rand.IntN(len(from))] }
 
-// script generates a script from the grammar, or from one or two scripts of the corpus.
+// script generates a script from the grammar, from a mutated script of the corpus, or from both.
 func (g *generator) script() string {
 	switch g.rand.IntN(4) {
 	case 0:

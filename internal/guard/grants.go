@@ -41,9 +41,9 @@ type Grant struct {
 	Program string `json:"program"`
 	// Command is the subcommand. It may have several words.
 	Command string `json:"command,omitempty"`
-	// Options lists the options that may be given, and Before those that may be given only in front of the
-	// subcommand. Needs lists options that must be given. Arguments lists the types of the arguments. All are spelled
-	// as in the policy.
+	// Options lists the options that may be given. Before lists options that may be given only in front of the
+	// subcommand. Needs lists options that must be given. Arguments lists the types of the arguments. All entries have
+	// the policy's syntax.
 	Options   []string `json:"options,omitempty"`
 	Before    []string `json:"before,omitempty"`
 	Needs     []string `json:"needs,omitempty"`

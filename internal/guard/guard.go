@@ -1,9 +1,9 @@
-// Package guard decides whether an agent may make a call. It determines what a call would do: the programs that a
-// shell script runs, the files that it opens and the addresses that it contacts. It compares this with a policy.
+// Package guard decides whether an agent may make a call. It determines the effects of the call: the programs that
+// a shell script runs, the files that it opens and the addresses that it contacts. It compares these with a policy.
 //
-// For Tiers 1 and 2 the policy lists what they may do. A call is denied if it is not listed, or if its effect cannot
-// be determined before it runs. A tier for which the policy sets anything: true may do everything except what no tier
-// may do, as far as the text of a call shows it.
+// The policy lists the permitted uses for Tiers 1 and 2. A call is denied if it is not listed, or if its effect cannot
+// be determined before it runs. A tier with anything: true in the policy may do everything that is not forbidden to it
+// explicitly. For such a tier the guard denies only calls whose text shows a forbidden effect.
 //
 // The package starts nothing and changes nothing. It reads the file system to resolve paths.
 package guard
@@ -29,9 +29,9 @@ type Call struct {
 // Decision is the guard's decision on a call.
 type Decision struct {
 	Allowed bool `json:"allowed"`
-	// Rule is the part of the policy that decided.
+	// Rule names the part of the policy that decided. Several parts are joined by "; ".
 	Rule string `json:"rule"`
-	// Reason explains a denial in a sentence that agents read. It is empty if the call is allowed.
+	// Reason explains a denial to the agent in a sentence. It is empty if the call is allowed.
 	Reason string `json:"reason,omitempty"`
 	// Actions lists the call's actions on services.
 	Actions []Action `json:"actions,omitempty"`
@@ -120,8 +120,8 @@ func (j *judge) tool(call Call) error {
 	return nil
 }
 
-// exactKeys denies an input with a key that differs from a known one only in case. Go would match the key, but the
-// CLI would not.
+// exactKeys denies an input with a key that differs from a known key only in case. Go's JSON decoder would accept the
+// key, but the CLI would not.
 func exactKeys(input json.RawMessage) error {
 	var named map[string]json.RawMessage
 	if err := json.Unmarshal(input, &named); err != nil {
@@ -181,7 +181,8 @@ func (j *judge) bash(script string) error {
 	return err
 }
 
-// checkRoughly checks the commands of a script whose effect cannot be determined in full. It denies only what no tier may do.
+// checkRoughly checks each command of a script whose effect cannot be determined in full. Use it for tiers with
+// anything: true. It ignores unclear parts, and denies only commands that are forbidden to such a tier.
 func (j *judge) checkRoughly(script string) error {
 	if strings.ContainsAny(script, holes) {
 		return denied("the script has control characters in it")
@@ -209,7 +210,7 @@ func (j *judge) checkRoughly(script string) error {
 	return found
 }
 
-// roughly returns the text of a word, with a hole for each part that is not literal.
+// roughly returns the text of a word, with the hole anyText for each part that is not literal.
 func roughly(word *syntax.Word) Word {
 	var text strings.Builder
 	for _, part := range word.Parts {
@@ -227,7 +228,8 @@ func roughly(word *syntax.Word) Word {
 	return Word(text.String())
 }
 
-// containsNumber reports whether text contains number and not merely as a part of a longer one.
+// containsNumber reports whether text contains number as a whole number. A part of a longer number does not count, nor
+// does the fraction of a decimal number.
 func containsNumber(text string, number int) bool {
 	digits := strconv.Itoa(number)
 	for at := 0; ; {
@@ -244,7 +246,7 @@ func containsNumber(text string, number int) bool {
 	}
 }
 
-// isFraction reports whether a number that follows text is the fraction of a decimal number.
+// isFraction reports whether text ends with a digit and a decimal point. Digits after it are then a fraction.
 func isFraction(text string) bool {
 	before, point := strings.CutSuffix(text, ".")
 	return point && before != "" && isDigit(before[len(before)-1])

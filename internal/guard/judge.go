@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Action is an action on a service that has a cooldown.
+// Action is a restart or redeployment of a service. Cooldowns limit these actions.
 type Action struct {
 	// Kind is restart or redeployment.
 	Kind string `json:"kind"`
@@ -26,7 +26,7 @@ type judge struct {
 	tier   int
 	place  Place
 	files  Files
-	// remote is true if the commands run on another host or in a container: paths are not those of this host.
+	// remote is true if the commands run on another host or in a container. Their paths are then not paths of this host.
 	remote bool
 	// depth is the nesting depth of commands.
 	depth int
@@ -37,7 +37,7 @@ type judge struct {
 	wrote *bool
 	// stale is set when files of the working directory may have been replaced.
 	stale *bool
-	// printed is the output of the command that is being judged.
+	// printed describes the output of the command that is being judged.
 	printed *Output
 }
 
@@ -117,7 +117,7 @@ func matchesName(pattern, name string) bool {
 	return pattern == name
 }
 
-// program returns the policy's name for the program that a command runs.
+// program returns the name under which the policy lists the program of a command.
 func (j *judge) program(command Command) (string, error) {
 	text, known := command.Words[0].Known()
 	if !known {
@@ -139,7 +139,8 @@ func (j *judge) program(command Command) (string, error) {
 	return filepath.Base(clean), nil
 }
 
-// found checks that a name refers to a program in one of the policy's directories. No agent can write there.
+// found checks that a name refers to a program in one of the policy's directories. Agents cannot write to them. A name
+// that refers to no program passes.
 func (j *judge) found(name string) error {
 	if j.remote || j.limits().Anything {
 		return nil
@@ -160,8 +161,8 @@ func (j *judge) uses(name string, command Command) error {
 	return j.anyOf(uses, name, command, command.Words[1:], nil)
 }
 
-// anyOf returns nil if one of the uses grants the words. Otherwise it returns the most specific reason: the first
-// that is not weak, or else the first.
+// anyOf returns nil if one of the uses grants the words. Otherwise it returns the most specific reason: the first error
+// that is not weak, or the first error if all are weak.
 func (j *judge) anyOf(uses Uses, name string, command Command, words []Word, before *given) error {
 	var reason error
 	lowest := 0
@@ -312,7 +313,7 @@ func (j *judge) grants(use *Use, name string, command Command, got given) error 
 	return j.inner(kind, inner, got, command)
 }
 
-// changed returns the directory that the program changes to first, as in git -C DIR.
+// changed returns the directory in which the program works. This is dir, unless an option changes it, as in git -C DIR.
 func (j *judge) changed(got given, dir Word) (Word, error) {
 	for _, value := range got.values {
 		if value.kind != kindDir {
@@ -346,7 +347,7 @@ func (j *judge) checkAll(words []typed, got given, command Command) error {
 	return nil
 }
 
-// in checks that a command runs in a place where the use is granted.
+// in checks that dir is a working directory that a use requires. where is the use's setting In.
 func (j *judge) in(where string, dir Word) error {
 	switch where {
 	case "":
@@ -359,7 +360,7 @@ func (j *judge) in(where string, dir Word) error {
 	return denied("the place %q is not known", where)
 }
 
-// composed returns the services of the compose file in a directory.
+// composed returns the services of the compose file in a directory; nil if there is none that can be read.
 func (j *judge) composed(dir Word) []string {
 	for _, name := range []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"} {
 		content, err := j.files.ReadFile(filepath.Join(string(dir), name))

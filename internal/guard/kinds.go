@@ -56,8 +56,8 @@ func init() { //nolint:gochecknoinits // breaks an initialization cycle between 
 	}
 }
 
-// known reports whether kind is a valid type: a name in kinds, a choice such as "start|stop", or a pattern such as
-// "/[a-z]+/".
+// known reports whether kind is a valid type: a name in kinds, a lower-case word, a choice such as "start|stop", or a
+// pattern such as "/[a-z]+/".
 func known(kind string) bool {
 	if _, is := kinds[kind]; is {
 		return true
@@ -104,8 +104,9 @@ func (j *judge) check(word typed, command Command) error {
 	return nil
 }
 
-// matching returns a check that a word matches a pattern. An unknown number counts as digits. An unknown part of a
-// name counts as a letter.
+// matching returns a check that a word matches a pattern. An unknown number matches like a digit. Other unknown parts are
+// refused, except in names: there an unknown item matches like a letter, and any text may be unknown except at the
+// beginning.
 func matching(pattern, what string) func(*judge, Word, Command) error {
 	compiled := regexp.MustCompile("^(?s:" + pattern + ")$")
 	return func(_ *judge, word Word, _ Command) error {
@@ -241,8 +242,8 @@ func (j *judge) revision(word Word, command Command) error {
 	return nil
 }
 
-// gitName accepts the name of a branch or remote. It refuses a name that is also a file or directory, because git
-// would use that instead.
+// gitName accepts the name of a branch or remote. It refuses a name that is also a file or directory, because git would
+// use the file or directory instead.
 func (j *judge) gitName(word Word, command Command) error {
 	text, isKnown := word.Known()
 	if !isKnown || !gitName.MatchString(text) {
@@ -269,7 +270,8 @@ func (j *judge) yq(word Word, command Command) error {
 	return checkJQ(text)
 }
 
-// apprise accepts the address of a notification that does not lead to the supervisor.
+// apprise accepts a single URL of a notification service. If the URL has a port, the tier must be allowed to connect
+// to it.
 func (j *judge) apprise(word Word, _ Command) error {
 	text, isKnown := word.Known()
 	scheme, rest, is := strings.Cut(text, "://")
@@ -285,7 +287,7 @@ func (j *judge) apprise(word Word, _ Command) error {
 	return nil
 }
 
-// compose accepts a compose file in the working directory. Agents do not write such files.
+// compose accepts a compose file in the working directory. The built-in policy forbids Tiers 1 and 2 to write such files.
 func (j *judge) compose(word Word, command Command) error {
 	path, err := j.at(word, command.Dir)
 	if err != nil {
@@ -342,7 +344,8 @@ func (j *judge) service(word Word, _ Command) error {
 // containerID matches container ids, full or abbreviated as docker prints them.
 var containerID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
 
-// serviceOf returns the service that a word names, in the ledger's spelling.
+// serviceOf returns the service that a word names, in the ledger's spelling. It returns false if the word's type is not
+// a service.
 func serviceOf(word typed) (string, bool) {
 	text := string(word.word)
 	switch word.kind {
@@ -359,7 +362,7 @@ func serviceOf(word typed) (string, bool) {
 	return "", false
 }
 
-// branch accepts a branch that agents may push to. A person reviews it before it is merged.
+// branch accepts a branch to which agents may push. A person reviews the branch before it is merged.
 func (j *judge) branch(word Word, _ Command) error {
 	text, isKnown := word.Known()
 	if !isKnown {

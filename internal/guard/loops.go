@@ -7,7 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// loop reads the body of a loop for an arbitrary round: the variables that the body sets are unknown.
+// loop reads the body of a loop once, for all of its rounds. Variables that the body sets are unknown. If the body changes
+// the directory, loop reads it again with an unknown directory.
 func (s *shell) loop(body []*syntax.Stmt) error {
 	s.forget(body)
 	round := s.fork()
@@ -95,13 +96,14 @@ func (s *shell) positional() []Word {
 	return s.args
 }
 
-// setters are builtins that set the variables named by their arguments.
+// setters lists builtins that may set the variables or parameters that their arguments name.
 var setters = []string{"read", "unset", "set", "command", "builtin"}
 
 // changes collects the variables that statements may set.
 type changes struct {
 	shell *shell
-	// numbers are set to integers only, texts to anything; everything means that all variables may be set.
+	// numbers holds variables that are set to integers only. texts holds variables that may be set to any text.
+	// everything is true if any variable may be set.
 	numbers, texts map[string]bool
 	everything     bool
 	// arguments is set if the positional parameters may change.
@@ -136,7 +138,7 @@ func (s *shell) forget(body []*syntax.Stmt) {
 	}
 }
 
-// see visits a node for syntax.Walk.
+// see records the variables that a node may set. It is the visitor for syntax.Walk.
 func (c *changes) see(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.Assign:
@@ -182,8 +184,8 @@ func (c *changes) number(expression syntax.ArithmExpr) {
 	}
 }
 
-// call records the variables that a command may set: by their names for read and unset, through the body for a
-// function.
+// call records the variables that a command may set. It counts every variable that an argument names, because read and
+// unset change these. For a call of a function it visits the function's body.
 func (c *changes) call(n *syntax.CallExpr) {
 	var words []string
 	fixed := true

@@ -14,7 +14,7 @@ import (
 
 // PolicyError describes a mistake in a policy in one sentence.
 type PolicyError struct {
-	// Line is the line in the file, from 1; 0 if the mistake has none.
+	// Line is the number of the line in the file, from 1; 0 if it is unknown.
 	Line int
 	// Problem describes the mistake.
 	Problem string
@@ -102,7 +102,7 @@ func located(text []byte, err error) error {
 	return found
 }
 
-// lineOf returns the line of the last step of path that the document has.
+// lineOf follows path through the document. It returns the line of the last node that exists.
 func lineOf(root ast.Node, path []any) int {
 	anchors := anchored{}
 	ast.Walk(anchors, root)
@@ -118,8 +118,8 @@ func lineOf(root ast.Node, path []any) int {
 	return line
 }
 
-// below returns the child that a step leads to, and its line. Index 0 of a mapping returns the mapping itself,
-// because a single use needs no list.
+// below returns the child of node under a key or index, and its line. For index 0 of a mapping it returns the mapping
+// itself, because a single use may be written without a list.
 func below(node ast.Node, step any) (next ast.Node, line int) {
 	switch in := node.(type) {
 	case *ast.MappingNode:

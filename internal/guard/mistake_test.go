@@ -79,7 +79,8 @@ func TestParsePolicyNamesTheLine(t *testing.T) {
 	}
 }
 
-// TestTheNearestDirectoryCounts covers the default: the agent's directories lie within the supervisor's.
+// TestTheNearestDirectoryCounts checks that the innermost directory decides. By default the agent's directories lie within
+// the supervisor's.
 func TestTheNearestDirectoryCounts(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
@@ -89,7 +90,7 @@ func TestTheNearestDirectoryCounts(t *testing.T) {
 	}
 	g := guard.New(policy(t), guard.Host{})
 	for path, allowed := range map[string]bool{
-		"/work/a": true, "/claude/home/.profile": true, "/work/.tmp/x": true, // the agent's
+		"/work/a": true, "/claude/home/.profile": true, "/work/.tmp/x": true, // in the agent's directories
 		"/claudeops.db": false, "/claude/projects/x.jsonl": false, "/work-not": false, "/claude/home/archive/x": false,
 	} {
 		for tier := 1; tier <= 3; tier++ {

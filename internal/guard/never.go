@@ -10,8 +10,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// never refuses what no tier may do. No use describes the command line here, so it is matched loosely: an option
-// counts in any position, alone or combined with others.
+// never refuses commands that match a rule of the policy's never list. A rule does not describe the program's command
+// line, so it matches loosely: an option counts in any position, alone or combined with others.
 func (j *judge) never(name string, command Command) error {
 	for _, rule := range j.policy.Never {
 		programs := strings.Split(rule.Program, "|")
@@ -41,8 +41,8 @@ func (n Never) matches(j *judge, command Command) bool {
 	return true
 }
 
-// hasCommand reports whether the words of the subcommand occur among the arguments in this order. Unknown words count
-// as the missing ones, unless another argument precedes them.
+// hasCommand reports whether the words of the subcommand occur among the arguments in this order. The hole anyWords
+// counts as the missing words, unless an argument that does not belong to the subcommand precedes it.
 func (n Never) hasCommand(words []Word) bool {
 	wanted := strings.Fields(strings.ToLower(n.Command))
 	others := false
@@ -61,8 +61,8 @@ func (n Never) hasCommand(words []Word) bool {
 	return len(wanted) == 0
 }
 
-// hasFlag reports whether an option is among the words. A long option may be abbreviated. A short one may be combined
-// with others.
+// hasFlag reports whether an option is among the words in front of "--". A long option may be abbreviated. A short
+// option may be combined with others. The hole anyWords counts as the option.
 func hasFlag(words []Word, name string) bool {
 	for _, word := range words {
 		text := word.Start()
@@ -83,7 +83,7 @@ func hasFlag(words []Word, name string) bool {
 	return false
 }
 
-// hasArgument reports whether a word matches one of the patterns: as it is, in lower case, or as a path. The pattern
+// hasArgument reports whether a word matches one of the patterns: as written, in lower case, or as a path. The pattern
 // "?" matches words that are completely unknown.
 func hasArgument(j *judge, patterns []string, word, dir Word) bool {
 	start := word.Start()
@@ -119,9 +119,9 @@ func mayBecome(pattern, text string) bool {
 	return strings.HasPrefix(literal, known) || strings.HasPrefix(known, literal) && strings.HasPrefix(rest, "*")
 }
 
-// anything judges a command of a tier with anything: true. It allows every command that Tier 2 may run. Other
-// commands must not name a protected file or a port of the supervisor, and commands that they appear to run must not
-// be on the never list.
+// anything judges a command of a tier with anything: true. It allows every command that Tier 2 may run. Other commands
+// must not name a port of the supervisor. They must not name a private or protected file, unless Tier 1 may run the
+// command. Commands that they appear to run must not be on the never list.
 func (j *judge) anything(name string, command Command) error {
 	if j.asTier(2, name, command) == nil {
 		return nil
@@ -153,9 +153,9 @@ func (j *judge) asTier(tier int, name string, command Command) error {
 	return err
 }
 
-// within looks for commands in the arguments of a program that the policy does not know. It judges an argument that
-// names a program of the never list with the words after it, an argument that may be a script, and a script on the
-// standard input.
+// within looks for commands in the arguments of a program that the policy does not know. If an argument names a program
+// of the never list, it checks the words from there on as a command. It also checks arguments that may be scripts, and
+// a script on the standard input.
 func (j *judge) within(command Command) error {
 	for i, word := range command.Words[1:] {
 		text, known := word.Known()
@@ -182,7 +182,8 @@ func (j *judge) within(command Command) error {
 	return nil
 }
 
-// possibleScript judges a text that may be a script. It accepts a text that does not parse.
+// possibleScript refuses a text that, read as a script, runs a command of the never list. It accepts all other texts,
+// also a text that does not parse.
 func (j *judge) possibleScript(text string, dir Word) error {
 	if j.depth >= maxDepth {
 		return nil
@@ -194,7 +195,7 @@ func (j *judge) possibleScript(text string, dir Word) error {
 	return nil
 }
 
-// touches returns the reason why the file that a word names must not be changed; nil if there is none.
+// touches returns an error if a part of the word names a private or protected file.
 func (j *judge) touches(word, dir Word) error {
 	for text := range strings.FieldsFuncSeq(string(word), func(r rune) bool { return strings.ContainsRune(" \t\n=,;'\"", r) }) {
 		path, err := j.at(Word(text), dir)
@@ -217,7 +218,7 @@ func (j *judge) touches(word, dir Word) error {
 	return nil
 }
 
-// doors refuses words that name a port of the supervisor.
+// doors refuses words that name a port of the supervisor. For ports 80 and 443 it refuses words that name the host.
 func (j *judge) doors(word Word) error {
 	text := string(word)
 	for _, door := range j.place.Doors {

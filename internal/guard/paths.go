@@ -23,12 +23,13 @@ type Place struct {
 	// Variables is the environment of the commands.
 	Variables map[string]string
 	// Own lists the supervisor's files and directories, which agents may not use. Each is listed by its configured
-	// name and with symbolic links resolved. Work, Home and Temp may lie within them. Agents may use those
-	// nevertheless.
+	// name and with symbolic links resolved. Agents may use Work, Home and Temp even if they lie within these
+	// directories.
 	Own []string
 	// Doors lists the supervisor's ports, to which agents may not connect.
 	Doors []Door
-	// Asked lists files that the agent is asked to write, by all their names. The agent may write them at every tier.
+	// Asked lists files that the agent is asked to write. Each is listed as named and with symbolic links resolved. The
+	// agent may write them at every tier.
 	Asked []string
 }
 
@@ -83,12 +84,13 @@ func (j *judge) read(path string) error {
 	return j.reach(path, slices.Concat(j.limits().Read, j.limits().Write), j.secret)
 }
 
-// list accepts paths whose name and kind the tier may see.
+// list accepts paths that the tier may list without reading them: every path that is neither private nor secret.
 func (j *judge) list(path string) error {
 	return j.reach(path, []string{"/"}, j.secret)
 }
 
-// readTree accepts a directory if the tier may read every file below it, except those that leaveOut reports.
+// readTree accepts a directory if the tier may read every file below it. It ignores files for which leaveOut returns
+// true.
 func (j *judge) readTree(path string, leaveOut func(string) bool) error {
 	if err := j.read(path); err != nil {
 		return err
@@ -135,7 +137,7 @@ func (j *judge) asked(path string) bool {
 	return err == nil && !slices.ContainsFunc(paths, func(one string) bool { return !slices.Contains(j.place.Asked, one) })
 }
 
-// source accepts a file to copy: the tier may read it, and its name is not that of a protected file, because the copy
+// source accepts a file to copy. The tier must be allowed to read it. The file must not be protected, because the copy
 // has the same name.
 func (j *judge) source(path string) error {
 	if err := j.read(path); err != nil {
@@ -152,8 +154,8 @@ func (j *judge) plain(path string) error {
 	return j.read(path)
 }
 
-// into accepts a file or directory as the destination of a copy. It refuses a directory with a link to a place that
-// the tier may not write.
+// into accepts a file or directory as the destination of a copy. It refuses a directory that contains a link to a path
+// that the tier may not write.
 func (j *judge) into(path string) error {
 	if err := j.write(path); err != nil || strings.ContainsAny(path, holes) {
 		return err
@@ -170,7 +172,7 @@ func (j *judge) into(path string) error {
 	return nil
 }
 
-// writePlain accepts a file to write, but no directory with files in it.
+// writePlain accepts a file to write. It refuses a directory with files in it.
 func (j *judge) writePlain(path string) error {
 	if paths, _ := j.files.Match(strings.TrimSuffix(path, "/")+"/*", 1); len(paths) > 0 && !strings.ContainsAny(path, holes) {
 		return denied("%s is a directory with files in it", path)
@@ -241,7 +243,8 @@ func (j *judge) resolve(path string) ([]string, error) {
 }
 
 var (
-	// runs matches several stars in a row. bash reads them as one; ** has the meaning of find.
+	// runs matches several stars (as holes) in a row. bash reads them as one star. In doublestar, ** would also match
+	// files in subdirectories.
 	runs = regexp.MustCompile("([\x02\x03])[\x02\x03]+")
 	// shellPattern converts the pattern holes of a word to patterns of doublestar.
 	shellPattern = strings.NewReplacer("\x02", "*", "\x03", "*", "\x04", "**")
@@ -280,7 +283,8 @@ func (j *judge) roots(names []string) []string {
 	return roots
 }
 
-// private refuses the supervisor's own files, and files that show the memory and environment of processes.
+// private refuses the supervisor's own files and the policy's private files. The latter show the memory and environment
+// of processes, for example.
 func (j *judge) private(path string) error {
 	if j.own(path) || matchesAny(j.policy.Private, path) {
 		return &DeniedError{Rule: "private", Reason: Word(path).String() + " is for no agent"}
@@ -316,7 +320,7 @@ func (j *judge) secret(path string) error {
 
 func (j *judge) isSecret(path string) bool { return matchesAny(j.policy.Secrets, path) }
 
-// protected refuses changes to files that agents may not change.
+// protected refuses changes to files that match the policy's protected patterns or the tier's keep patterns.
 func (j *judge) protected(path string) error {
 	if matchesAny(j.policy.Protected, path) || matchesAny(j.limits().Keep, path) {
 		return &DeniedError{Rule: "protected", Reason: Word(path).String() + " is changed by people only"}
@@ -330,7 +334,7 @@ func matchesAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) })
 }
 
-// inWork accepts commands that run in a directory that the agent works in.
+// inWork accepts commands that run in one of the agent's working directories, or below one.
 func (j *judge) inWork(dir Word) error {
 	text, known := dir.Known()
 	if !known {

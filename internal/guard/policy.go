@@ -56,7 +56,7 @@ type Limits struct {
 	Signals bool `yaml:"signals"`
 }
 
-// Uses lists the permitted uses of a program. In the file, a single use needs no list.
+// Uses lists the permitted uses of a program. In the policy file, a single use may be written without a list.
 type Uses []Use
 
 // Use is one permitted use of a program or subcommand.
@@ -67,7 +67,7 @@ type Use struct {
 	Before string `yaml:"before"`
 	// Without lists options that must not be given in front of the subcommand.
 	Without string `yaml:"without"`
-	// Stdin is the required state of the standard input: nothing.
+	// Stdin is "nothing" if the use requires an empty standard input, as with < /dev/null.
 	Stdin string `yaml:"stdin"`
 	// Leaves means that the contents of the working directory are unknown after the command.
 	Leaves bool `yaml:"leaves_files_unknown"`
@@ -84,14 +84,16 @@ type Use struct {
 	Commands map[string]Uses `yaml:"commands"`
 	// Action is the kind under which the ledger counts the call: restart or redeployment.
 	Action string `yaml:"action"`
-	// Services tells where to find the services if no argument names them: "compose" is the project's file.
+	// Services is the source of the services' names if no argument names a service. "compose" means the compose file in
+	// the working directory.
 	Services string `yaml:"services"`
 	// Prints describes the output of the command: items, number or lines; see Output.
 	Prints string `yaml:"prints"`
-	// In is the required working directory: "work" is a directory that the agent works in, "repository" one whose git
-	// configuration runs no program.
+	// In limits the working directory. "work" requires a directory that the agent works in. "repository" also requires
+	// that its git configuration runs no program.
 	In string `yaml:"in"`
-	// AnyOption permits every option, because none does harm. So an unknown word may be an option.
+	// AnyOption permits every option. Use it for programs without harmful options. Words that may be options are then
+	// accepted, too.
 	AnyOption bool `yaml:"any_option"`
 
 	form *form
@@ -101,13 +103,13 @@ type Use struct {
 type Never struct {
 	Why     string `yaml:"why" json:"why"`
 	Program string `yaml:"program" json:"program"`
-	// Command is the subcommand: words that occur among the arguments in this order. "a|b" is either.
+	// Command is the subcommand: words that occur among the arguments in this order. "a|b" matches either word.
 	Command string `yaml:"command" json:"command,omitempty"`
-	// Flags lists options. The rule applies only if one of them is given.
+	// Flags lists options. If it is set, the rule applies only to commands with one of these options.
 	Flags string `yaml:"flags" json:"flags,omitempty"`
-	// Args lists patterns. The rule applies only if an argument matches one of them.
+	// Args lists patterns. If it is set, the rule applies only if an argument matches one of them.
 	Args []string `yaml:"args" json:"args,omitempty"`
-	// With lists further patterns. The rule applies only if an argument matches one of these, too.
+	// With lists further patterns. If it is set, an argument must also match one of these patterns.
 	With []string `yaml:"with" json:"with,omitempty"`
 }
 
@@ -223,7 +225,8 @@ func (u Uses) compile(above *Use) error {
 	return nil
 }
 
-// inherit copies the settings of a program that a subcommand does not override.
+// inherit copies the settings of a program that a subcommand does not override. It adds the program's options to the
+// subcommand's.
 func (u *Use) inherit(above *Use) {
 	u.Flags = strings.TrimSpace(above.Flags + " " + u.Flags)
 	if u.Tier == 0 {
@@ -237,7 +240,8 @@ func (u *Use) inherit(above *Use) {
 	}
 }
 
-// nameEach splits names of programs or subcommands such as "a, b".
+// nameEach replaces each key that lists several names, such as "a, b", by one key for each name. It fails if a name
+// occurs twice.
 func nameEach(all map[string]Uses) error {
 	for _, names := range slices.Sorted(maps.Keys(all)) {
 		if !strings.Contains(names, ",") {

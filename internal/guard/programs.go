@@ -9,15 +9,15 @@ import (
 var errNotation = errors.New("no address")
 
 var (
-	// awkForbidden matches constructs that run programs, read files that no argument names, or call a function named
-	// by a variable.
+	// awkForbidden matches constructs that run programs, read files that no argument names, show the environment, or
+	// call a function whose name is in a variable.
 	awkForbidden = regexp.MustCompile(`\bsystem\s*\(|\b(getline|ARG[VC]|PROCINFO|ENVIRON|SYMTAB|FUNCTAB)\b|@\s*[A-Za-z_]|\|&`)
 	awkPrint     = regexp.MustCompile(`\bprintf?\b`)
 )
 
 // checkAWK accepts an AWK program that only computes and prints. It does not parse the program. It refuses > and |
-// after a print outside of strings. After a slash or #, where strings cannot be recognized, it refuses them
-// everywhere.
+// after a print, except within strings. If a slash or # follows the print, strings cannot be recognized. It then refuses
+// > and | within strings, too.
 func checkAWK(text string) error {
 	text = strings.ReplaceAll(text, "\\\n", "")
 	if found := awkForbidden.FindString(text); found != "" {
@@ -78,7 +78,7 @@ func checkSED(text string) error {
 	}
 }
 
-// sedScript is a sed script with the position up to which it was read.
+// sedScript is a sed script and the index of the next byte to read.
 type sedScript struct {
 	text string
 	at   int
@@ -127,8 +127,8 @@ func (s *sedScript) command() error {
 	}
 }
 
-// line reads a command whose argument extends to the end of the line or of the script. In some versions a label ends
-// at a semicolon, so the text after that is checked as well.
+// line reads a command whose argument extends to the end of the line or of the script. A label also ends at a blank, a
+// semicolon or a closing brace, because it does so in some versions of sed. The text after it is then checked as commands.
 func (s *sedScript) line(c byte) error {
 	switch c {
 	case '#':
@@ -148,7 +148,7 @@ func (s *sedScript) line(c byte) error {
 	return nil
 }
 
-// end checks that the command ends here.
+// end checks that the command c ends at the current position.
 func (s *sedScript) end(c byte) error {
 	s.skip(" \t")
 	if s.done() || strings.IndexByte(";\n}{#", s.text[s.at]) >= 0 {
@@ -160,7 +160,7 @@ func (s *sedScript) end(c byte) error {
 	return denied("sed: %q after the command %q cannot be read", s.text[s.at], string(c))
 }
 
-// addresses reads the addresses of the lines on which a command works.
+// addresses reads the line addresses in front of a command.
 func (s *sedScript) addresses() error {
 	for {
 		s.skip(" \t")

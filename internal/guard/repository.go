@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// harmlessGit lists keys of git's configuration that run no program and redirect nothing (git-config(1)). A
-// repository can have its own configuration with filters, textconv, fsmonitor or ssh commands. Any key not listed
-// here prevents the use of git in the repository.
+// harmlessGit lists keys of git's configuration that run no program and redirect nothing (git-config(1)). The guard
+// refuses git in a repository whose configuration has any other key. Such a key may configure a filter, textconv,
+// fsmonitor or an ssh command.
 var harmlessGit = []string{
 	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.precomposeunicode",
 	"core.symlinks", "core.autocrlf", "core.eol", "core.safecrlf", "core.quotepath", "core.abbrev", "core.sharedrepository",
@@ -33,7 +33,7 @@ var lfs = map[string]string{
 var (
 	gitSection = regexp.MustCompile(`^\[([A-Za-z0-9.-]+)(?:\s+"([^"\\]*)")?\]$`)
 	gitKey     = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$`)
-	// gitTransport matches URLs that choose a program as transport: ext::, or an option for ssh.
+	// gitTransport matches URLs that run a program of their choice, such as ext::COMMAND or an option for ssh.
 	gitTransport = regexp.MustCompile(`(?i)^[a-z0-9+.-]+::|^-|^[a-z+]*://-|:-`)
 )
 
@@ -62,7 +62,9 @@ func (j *judge) inRepository(dir Word) error {
 	return nil
 }
 
-// gitConfigurations returns the paths of configuration files for a repository in the directory or in one above it.
+// gitConfigurations returns the paths of the configuration files that git may read in a directory and in all directories
+// above it. The files may not exist. It fails if .git is a file or leads out of the working directory, and if a
+// directory looks like a bare repository.
 func (j *judge) gitConfigurations(at string) (files []string, err error) {
 	for ; ; at = filepath.Dir(at) {
 		repository := filepath.Join(at, ".git")
@@ -70,8 +72,8 @@ func (j *judge) gitConfigurations(at string) (files []string, err error) {
 		if err != nil || resolved != repository && !j.below(resolved, j.roots([]string{"."})) {
 			return nil, denied("%s leads elsewhere", repository)
 		}
-		// The .git of a worktree is a file that names another directory, whose configuration would also have to be
-		// checked.
+		// In a worktree, .git is a file that names another directory. The configuration there would have to be checked,
+		// too.
 		if content, err := j.files.ReadFile(repository); err == nil {
 			return nil, denied("%s names another directory (%.40q): work in the repository itself", repository, content)
 		}

@@ -26,13 +26,13 @@ type Command struct {
 	Repeated bool
 }
 
-// Access describes a file that the shell itself opens, for instance for a redirection.
+// Access describes a file that the shell itself opens for a redirection, or a directory that it enters.
 type Access struct {
 	Path  Word
 	Write bool
-	// Enter means that the shell only changes into the directory.
+	// Enter means that the shell only changes into the directory Path.
 	Enter bool
-	// Dir is the directory that a relative path starts from.
+	// Dir is the working directory, from which a relative Path starts.
 	Dir Word
 }
 
@@ -52,7 +52,7 @@ const (
 	Nothing Output = "nothing"
 )
 
-// Visitor receives everything that a script would do. An error stops the reading of the script.
+// Visitor receives the commands and file accesses of a script. If a method returns an error, Walk stops and returns it.
 type Visitor interface {
 	// Run returns a description of what the command prints.
 	Run(command Command) (Output, error)
@@ -138,7 +138,8 @@ func (s *shell) scriptIn(text string, variant syntax.LangVariant) error {
 	return s.nested(func() error { return s.stmts(file.Stmts) })
 }
 
-// isControl reports whether terminals or shells treat a character specially.
+// isControl reports whether r is a control character other than a line break or tab. Terminals and shells treat these
+// characters specially.
 func isControl(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }
 
 func (s *shell) stmts(stmts []*syntax.Stmt) error {
@@ -292,7 +293,7 @@ func (s *shell) pipe(c *syntax.BinaryCmd) error {
 		return err
 	}
 	if right.stdin = left.output; c.Op == syntax.PipeAll || !readsAll(c.Y) {
-		right.stdin = Anything // includes the standard error, or the reader is unknown
+		right.stdin = Anything // the pipe also carries standard error, or several commands may share the input
 	}
 	stdin := right.stdin
 	if err := right.stmt(c.Y); err != nil {
@@ -327,11 +328,11 @@ func readsAll(stmt *syntax.Stmt) bool {
 	return false
 }
 
-// functionName matches names that neither programs nor hooks of bash have.
+// functionName matches the permitted names of functions: letters, digits and _, beginning with a letter.
 var functionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// declareFunction records a function. It refuses a function that could replace a program, is declared twice, or is
-// declared only conditionally: the meaning of a call would be unclear.
+// declareFunction records a function. It refuses a function that could replace a program. It also refuses a function
+// that is declared twice or only conditionally, because the meaning of a call would be unclear.
 func (s *shell) declareFunction(c *syntax.FuncDecl, top bool) error {
 	name := c.Name.Value
 	_, again := s.funcs[name]

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// recorder records what a script would do, one line for each step.
+// recorder is a Visitor that records the steps of a script, one line for each step.
 type recorder struct{ lines []string }
 
 func (r *recorder) Run(c guard.Command) (guard.Output, error) {
@@ -76,7 +76,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestWalkRefuses lists constructs that Walk cannot analyse.
+// TestWalkRefuses checks that Walk refuses constructs that it cannot analyse.
 func TestWalkRefuses(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{

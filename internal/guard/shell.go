@@ -15,7 +15,7 @@ type walk struct {
 	depth   int
 }
 
-// shell is the state of one shell process, or of one branch of it.
+// shell is the state of one shell process, or its state in one branch of the script.
 type shell struct {
 	*walk
 	// vars holds the variables that the script has set.
@@ -35,13 +35,13 @@ type shell struct {
 	strict bool
 	// input is the text that a here-document supplies on the standard input.
 	input Word
-	// stdin describes what a pipe supplies on the standard input, output what the last command prints.
+	// stdin describes the standard input. output describes the output of the last command.
 	stdin, output Output
 	// repeated is true within a loop whose number of rounds is unknown.
 	repeated bool
 }
 
-// nested calls read one nesting level deeper.
+// nested calls read with the nesting depth increased by one. It fails if the depth exceeds maxDepth.
 func (s *shell) nested(read func() error) error {
 	s.depth++
 	if s.depth > maxDepth {
@@ -91,7 +91,7 @@ func (s *shell) joinVariables(branch *shell) {
 	}
 }
 
-// union returns what is known of a value that is a or b.
+// union returns the hole for a value that is either a or b: a number if both are numbers, otherwise any text.
 func union(a, b Word) Word {
 	if a.isNumber() && b.isNumber() {
 		return Word(anyNumber)

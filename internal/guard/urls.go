@@ -12,8 +12,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Door is a host and port of the supervisor: Temporal, its Web UI, the database or a worker. Its port is refused on
-// every host, because a host has more names than can be listed. Ports 80 and 443 are refused on this host only.
+// Door is a host and port of the supervisor: Temporal, its Web UI, the database or a worker. Agents may not connect to
+// the port on any host, because not every name of the supervisor's host is known. For ports 80 and 443 only Host is
+// refused.
 type Door struct {
 	Host string
 	Port int
@@ -112,7 +113,7 @@ var beforePath = regexp.MustCompile(`^([A-Za-z]+:/*)?[^/?#]*`)
 // literalAddress matches an IPv6 address in a URL.
 var literalAddress = regexp.MustCompile(`^[a-z]+://\[[0-9a-fA-F:.]+\]|^\[[0-9a-fA-F:.]+\]`)
 
-// schemeless matches HOST or HOST:PORT, and the text after it.
+// schemeless matches a URL without a scheme: HOST or HOST:PORT, and an optional path, query or fragment.
 var schemeless = regexp.MustCompile(`^[A-Za-z0-9._-]+(:\d+)?([/?#]|$)`)
 
 func sameHost(a, b string) bool {
@@ -120,7 +121,8 @@ func sameHost(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// linkLocal reports whether host is a metadata service of a cloud, in every notation that curl accepts.
+// linkLocal reports whether host is the metadata service of a cloud. It recognizes every notation of an address that curl
+// accepts.
 func linkLocal(host string) bool {
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
 	if name == "metadata" || strings.HasPrefix(name, "metadata.") || name == "instance-data" {
@@ -137,7 +139,7 @@ func linkLocal(host string) bool {
 	return address.IsLinkLocalUnicast() || address == netip.MustParseAddr("fd00:ec2::254")
 }
 
-// oldNotation parses the notations of inet_aton(3): 2852039166, 0xa9fea9fe, 169.254.43518.
+// oldNotation parses an IPv4 address in the notations of inet_aton(3), such as 2852039166, 0xa9fea9fe or 169.254.43518.
 func oldNotation(name string) (netip.Addr, error) {
 	parts := strings.Split(name, ".")
 	var value uint64

@@ -2,9 +2,9 @@ package guard
 
 import "strings"
 
-// Word is a word of a command, as far as it is known before the command runs. A hole stands for an unknown part: the
-// output of a command, a variable that a program sets, or the files that a pattern matches. The characters of holes
-// never occur in words that bash passes to programs.
+// Word is a word of a command, as far as it is known before the command runs. A hole is a control character that marks an
+// unknown part: the output of a command, a variable of unknown value, or the files that a pattern matches. These
+// characters never occur otherwise, because scripts that contain them are refused.
 type Word string
 
 // The holes.
@@ -15,12 +15,12 @@ const (
 	anyNumber = '\x03' // an integer
 	anyBelow  = '\x04' // the path of a file below the preceding path, without ".."
 	anyItem   = '\x05' // a name: letters, digits and . _ - : / @, beginning with a letter or digit
-	anyItems  = '\x06' // such names, in any number of words
+	anyItems  = '\x06' // any number of words, each a name like anyItem
 )
 
 const holes = "\x00\x01\x02\x03\x04\x05\x06"
 
-// Known returns the word if it has no hole.
+// Known returns the text of the word. ok is false if the word has a hole.
 func (w Word) Known() (text string, ok bool) {
 	return string(w), !strings.ContainsAny(string(w), holes)
 }
@@ -33,12 +33,13 @@ func (w Word) Start() string {
 	return string(w)
 }
 
-// Many reports whether the word may become no word or several words.
+// Many reports whether bash may expand the word to no word or to several words.
 func (w Word) Many() bool {
 	return strings.ContainsAny(string(w), string([]byte{anyWords, anyNames, anyBelow, anyItems}))
 }
 
-// MayBeOption reports whether a program may read the word, or one that it becomes, as an option.
+// MayBeOption reports whether a program may read the word as an option. If the word expands to several words, any of them
+// may be the option.
 func (w Word) MayBeOption() bool {
 	switch start := w.Start(); {
 	case strings.HasPrefix(start, "-"):
@@ -54,7 +55,7 @@ func (w Word) MayBeOption() bool {
 	}
 }
 
-// one returns what is known of a single word that the word may become.
+// one returns one of the words to which the word expands. It replaces holes for several words by holes for one word.
 func (w Word) one() Word {
 	return Word(strings.NewReplacer("\x01", "\x00", "\x06", "\x05").Replace(string(w)))
 }

@@ -10,7 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// words expands words to arguments: braces, variables, substitutions and patterns.
+// words expands words to arguments. It expands braces, variables, substitutions and patterns.
 func (s *shell) words(words []*syntax.Word) ([]Word, error) {
 	var all []Word
 	for _, word := range words {
@@ -54,8 +54,8 @@ func (s *shell) fields(word *syntax.Word) ([]Word, error) {
 	return []Word{text}, nil
 }
 
-// isLiteral reports whether a word with brackets stays as it is because no file matches it: containers[0]. The word
-// must have no other special characters.
+// isLiteral reports whether bash leaves a word with brackets, such as containers[0], unchanged because no file matches
+// it. The word must have no other special characters.
 func (s *shell) isLiteral(raw string) bool {
 	dir, known := s.dir.Known()
 	if !known || s.env.Matches == nil || !strings.Contains(raw, "[") || strings.ContainsAny(raw, "*?{}~\\") {
@@ -64,8 +64,8 @@ func (s *shell) isLiteral(raw string) bool {
 	return !s.env.Matches(dir + "/" + raw)
 }
 
-// list expands a word that consists only of the positional parameters, an array, or a variable with a known value,
-// which is split at blanks.
+// list expands a word that consists only of the positional parameters, an array, or a variable. It splits the value of
+// a variable at blanks, tabs and line breaks. It returns false for other words, and for unknown values.
 func (s *shell) list(part syntax.WordPart) ([]Word, bool) {
 	quoted := false
 	if q, ok := part.(*syntax.DblQuoted); ok && len(q.Parts) == 1 {
@@ -182,14 +182,14 @@ func (s *shell) substitution(stmts []*syntax.Stmt) error {
 	return s.nested(func() error { return s.stmts(stmts) })
 }
 
-// printed returns the text of a substitution with the given number of statements.
+// printed returns the hole for the output of a substitution with the given number of statements.
 func (s *shell) printed(in context, statements int) Word {
 	switch {
 	case statements == 1 && s.output == Number:
 		return Word(anyNumber)
 	case statements == 1 && s.output == Items && in == unquoted:
 		return Word(anyItems)
-	default: // several names within one word are not a name
+	default: // within quotes, several names become one text that is no name
 		return hole(in)
 	}
 }
@@ -201,7 +201,8 @@ func hole(in context) Word {
 	return Word(anyText)
 }
 
-// literal expands literal text: it removes backslashes and replaces a tilde and patterns.
+// literal expands literal text. It removes backslashes, replaces a leading tilde by the home directory, and replaces
+// patterns by holes.
 func (s *shell) literal(value string, first, alone bool, in context) (Word, error) {
 	var text strings.Builder
 	if in != quoted && first && strings.HasPrefix(value, "~") {
@@ -259,7 +260,7 @@ func bracket(text string) int {
 	return 2 + end
 }
 
-// tilde expands ~ and ~/. The homes of other users are unknown.
+// tilde expands ~ and ~/. It refuses ~USER, because the homes of other users are unknown.
 func (s *shell) tilde(value string) (home Word, rest string, err error) {
 	user, rest, _ := strings.Cut(value[1:], "/")
 	if user != "" {
@@ -271,8 +272,8 @@ func (s *shell) tilde(value string) (home Word, rest string, err error) {
 	return s.variable("HOME"), rest, nil
 }
 
-// singleQuoted returns the text between single quotes. In $'…' it accepts only the escapes that every shell reads
-// alike.
+// singleQuoted returns the text between single quotes. In $'…' it accepts only escapes that have the same meaning in
+// every shell.
 func singleQuoted(q *syntax.SglQuoted) (Word, error) {
 	if !q.Dollar {
 		return Word(q.Value), nil
@@ -297,7 +298,7 @@ func singleQuoted(q *syntax.SglQuoted) (Word, error) {
 	return Word(text.String()), nil
 }
 
-// variable returns what is known of a variable's value.
+// variable returns the value of a variable, with holes for unknown parts.
 func (s *shell) variable(name string) Word {
 	if name == "PWD" {
 		return s.dir
@@ -346,7 +347,7 @@ func (s *shell) parameter(p *syntax.ParamExp, in context) (Word, error) {
 	return s.plain(p, in), nil
 }
 
-// plain expands $name and ${name…} as far as the value is known.
+// plain expands $name and ${name…}, with holes for unknown parts.
 func (s *shell) plain(p *syntax.ParamExp, in context) Word {
 	name := p.Param.Value
 	if name == "@" || name == "*" && in == unquoted { // several words, even within quotes

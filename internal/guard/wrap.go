@@ -45,7 +45,7 @@ func (j *judge) inner(kind string, words []Word, got given, command Command) err
 func (j *judge) elsewhere() *judge {
 	there := *j
 	there.remote = true
-	there.place = Place{Path: j.place.Path, Doors: j.place.Doors} // its directories and variables differ from those here
+	there.place = Place{Path: j.place.Path, Doors: j.place.Doors} // the directories and variables there are unknown
 	return &there
 }
 
@@ -66,7 +66,8 @@ func (j *judge) env(command Command) error {
 	return j.run(command)
 }
 
-// xargsWords returns the words of the command that xargs runs. Its input replaces {} or is appended.
+// xargsWords returns the words of the command that xargs runs. With -I, and without -n or -L, the
+// input replaces the mark, which is usually {}. Otherwise the input is appended.
 func xargsWords(words []Word, got given, stdin Output) []Word {
 	several, one := Word(anyWords), Word(anyText)
 	if stdin == Items {
@@ -97,7 +98,7 @@ func (j *judge) script(words []Word, command Command, posix bool) error {
 	if len(words) > 1 {
 		return unclear("arguments of a script", "write them into the script")
 	}
-	if posix { // sh may not be bash: refuse what the two read differently
+	if posix { // sh may be another shell than bash: refuse syntax that they interpret differently
 		if found := bashOnly.FindString(strings.ReplaceAll(text, "\\\n", "")); found != "" {
 			return unclear(strconv.Quote(found)+" in a script for sh", "use bash -c")
 		}
@@ -105,7 +106,7 @@ func (j *judge) script(words []Word, command Command, posix bool) error {
 	return j.walk(text, command.Dir)
 }
 
-// bashOnly matches what bash and other shells read differently.
+// bashOnly matches syntax that bash and other shells interpret differently.
 var bashOnly = regexp.MustCompile(
 	`\$'|\$"|\[\[|\(\(|[<>]\(|&>|\|&|<<<|>&[^0-9-]|\{[^}]*[,.][^}]*\}|\b(function|select|time|let)\b|\w\[|\+=|=\(`)
 
@@ -122,13 +123,13 @@ func (j *judge) walk(script string, dir Word) error {
 const (
 	kindCommand      = "COMMAND"       // a command: timeout 5 COMMAND
 	kindEnv          = "ENV_COMMAND"   // a command with assignments in front of it
-	kindXargs        = "XARGS_COMMAND" // a command to which words are added
+	kindXargs        = "XARGS_COMMAND" // a command to which xargs adds words
 	kindElsewhere    = "THERE_COMMAND" // a command in a container
 	kindScript       = "SCRIPT"        // a script for bash, in one word
 	kindPOSIXScript  = "SH_SCRIPT"     // a script for sh, in one word
 	kindRemoteScript = "THERE_SCRIPT"  // a shell script for another host
 	kindExec         = "EXEC"          // the command of find -exec
-	kindMark         = "MARK"          // the mark that xargs replaces
+	kindMark         = "MARK"          // the text that xargs -I replaces
 	kindDir          = "CHDIR"         // the directory that a program changes to
 )
 

@@ -1,9 +1,9 @@
 // Package hook answers the CLI's questions about an agent's calls. The CLI asks in two ways: through its PreToolUse
-// hook, and through the program in front of its shell (package agentshell). Each session has its own socket, which is
-// open while its CLI runs.
+// hook, and through the program that it runs in place of its shell (package agentshell). Each session has its own
+// socket, which is open while its CLI runs.
 //
-// Each call is decided once, by the hook. A script of the shell runs only if the hook has allowed it as a call. So a
-// script that the CLI starts without asking the hook does not run.
+// Each call is decided once, when the PreToolUse hook asks. A shell script runs only if its call was allowed before. So
+// a script that the CLI starts without asking the hook does not run.
 package hook
 
 import (
@@ -25,12 +25,12 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// Session identifies whose calls are decided, and where they run.
+// Session describes the session whose calls are decided.
 type Session struct {
 	ID    string
 	Tier  int
 	Place guard.Place
-	// Narrowed leaves the calls that the guard allows to the permission rules of the CLI.
+	// Narrowed means that the CLI has permission rules, too. They then decide on the calls that the guard allows.
 	Narrowed bool
 }
 
@@ -53,7 +53,7 @@ const RuleUnasked = "unasked"
 type Ledger interface {
 	// Charge books actions before they happen. It returns the reason of a refusal, or "".
 	Charge(ctx context.Context, call string, actions []guard.Action) (refusal string, err error)
-	// Return cancels the booking of a call that never ran.
+	// Return cancels the booking of a call that did not run.
 	Return(ctx context.Context, call string) error
 }
 
@@ -66,7 +66,7 @@ type Post struct {
 
 	listener net.Listener
 	socket   string
-	// answering ends when Close is called.
+	// answering is cancelled when Close is called. end cancels it.
 	answering context.Context
 	end       context.CancelFunc
 	served    sync.WaitGroup
@@ -114,7 +114,7 @@ func (p *Post) Environment(executable string) map[string]string {
 	}
 }
 
-// Close stops the Post and cancels the bookings of calls that never ran.
+// Close stops the Post and cancels the bookings of allowed calls that did not run.
 func (p *Post) Close(ctx context.Context) error {
 	p.end()
 	err := p.listener.Close()
@@ -180,7 +180,7 @@ func (p *Post) answer(question agentshell.Question) agentshell.Answer {
 	if err := json.Unmarshal(question.Hook, &call); err != nil || call.Tool == "" || call.ToolUseID == "" {
 		return agentshell.Answer{Reason: "the question of the CLI cannot be read"}
 	}
-	if !p.isNew(call.ToolUseID) { // a booking belongs to one call only
+	if !p.isNew(call.ToolUseID) { // a repeated question must not change the booking of the call
 		return agentshell.Answer{Reason: "this call was decided on already"}
 	}
 	decision := p.decide(call.Tool, call.ToolUseID, call.Dir, call.Input)
@@ -225,7 +225,7 @@ func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decisio
 	charged := len(decision.Actions) > 0
 	if charged {
 		refusal, err := p.ledger.Charge(p.answering, id, decision.Actions)
-		if err != nil { // the booking may have succeeded all the same
+		if err != nil { // the booking may have succeeded despite the error
 			refusal = "the ledger of restarts cannot be asked: " + err.Error()
 			p.refund(id)
 		}
@@ -247,8 +247,8 @@ func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decisio
 // refundLimit bounds the wait for the ledger to cancel a booking.
 const refundLimit = 5 * time.Second
 
-// refund cancels the booking of a denied call, which may or may not exist. If that fails, the booking stays. A
-// booking too many does less harm than one too few.
+// refund cancels the booking of a denied call if there is one. If the cancellation fails, the booking stays. A
+// superfluous booking does less harm than a missing one.
 func (p *Post) refund(call string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.answering), refundLimit)
 	defer cancel()
@@ -277,7 +277,7 @@ func (p *Post) output(decision guard.Decision) json.RawMessage {
 	return text
 }
 
-// script lets a script of the CLI's shell run if it is a call that was allowed and has not run yet.
+// script allows a shell script of the CLI if it runs the command of an allowed call that has not run yet.
 func (p *Post) script(script string) agentshell.Answer {
 	command, err := commandOf(script)
 	if err != nil {
@@ -315,7 +315,7 @@ func commandOf(script string) (string, error) {
 	return plain(evals[0].Args[1])
 }
 
-// plain returns the text of a word made of quoted pieces. It refuses a word in which the shell expands anything.
+// plain returns the text of a word that consists of quoted and literal parts. It fails if the shell would expand a part.
 func plain(word *syntax.Word) (string, error) {
 	var text strings.Builder
 	for _, part := range word.Parts {
@@ -342,7 +342,7 @@ func plain(word *syntax.Word) (string, error) {
 	return text.String(), nil
 }
 
-// errExpands refuses a script in which the shell would expand a part of the agent's command.
+// errExpands reports that the shell would expand a part of the agent's command.
 var errExpands = errors.New("the CLI's script must have the command of the agent in plain quotes")
 
 // Settings returns the part of the CLI's settings that makes it call its hook before every call.

@@ -61,7 +61,7 @@ func ask(t *testing.T, post *hook.Post, question agentshell.Question) agentshell
 	return answer
 }
 
-// calls returns the hook's question about a command.
+// calls returns the question of the PreToolUse hook about a command.
 func calls(t *testing.T, id, command string) agentshell.Question {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
@@ -111,7 +111,7 @@ func TestCloseGivesBackWhatNeverRan(t *testing.T) {
 	require.Equal(t, map[string][]guard.Action{"ran": {{Kind: "restart", Service: "a"}}}, s.ledger.charged)
 }
 
-// TestACallIsDecidedOnOnce protects a call's booking: a second question with the call's id must not cancel it.
+// TestACallIsDecidedOnOnce checks that a second question with the id of a call does not cancel the call's booking.
 func TestACallIsDecidedOnOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "docker")

@@ -30,9 +30,9 @@ type site struct {
 	t                          *testing.T
 	work, home, temp, bin, log string
 	ledger                     *books
-	// rules are permission rules, as arguments of the CLI.
+	// rules lists permission rules as arguments of the CLI.
 	rules []string
-	// standIn runs the stand-in instead of the real CLI.
+	// standIn selects the stand-in for the CLI instead of the real CLI.
 	standIn bool
 
 	mutex   sync.Mutex
@@ -100,7 +100,7 @@ type result struct {
 	IsError bool `json:"is_error"`
 }
 
-// cli returns the path of the program that plays the scenario, and the URL of its API.
+// cli returns the path of a CLI that plays the scenario, and the URL of its API. It is the stand-in or the real CLI.
 func (s *site) cli(version claudesim.Version, scenario claudesim.Scenario) (path, url string) {
 	s.t.Helper()
 	if s.standIn {
@@ -109,7 +109,7 @@ func (s *site) cli(version claudesim.Version, scenario claudesim.Scenario) (path
 	return simtest.RealCLI(s.t, version), simtest.StartAPI(s.t, scenario).URL()
 }
 
-// run runs the CLI. Its model makes the calls one after another. run returns the result of each call.
+// run runs the CLI with a simulated model that makes the calls one after another. It returns the result of each call.
 func (s *site) run(version claudesim.Version, environ map[string]string, calls ...claudesim.Reply) []result {
 	s.t.Helper()
 	cli, url := s.cli(version, claudesim.Play(claudesim.Always(append(calls, claudesim.Say("done"))...)))
@@ -215,7 +215,8 @@ func TestRealCLINarrowed(t *testing.T) {
 	}
 }
 
-// TestRealCLIFailsClosed removes one part at a time that a decision needs. No call may run then.
+// TestRealCLIFailsClosed checks that no call runs if a part that is needed for a decision is missing. It removes one part
+// at a time.
 func TestRealCLIFailsClosed(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
@@ -314,8 +315,8 @@ func TestRealCLICorpus(t *testing.T) {
 	}
 }
 
-// sample returns count commands of a corpus file, evenly spread over it. It skips commands that wait, and commands
-// that need links or programs that the site lacks.
+// sample returns count commands of a corpus file, evenly spread over the file. It skips long commands, commands that wait
+// or repair services, and commands that need links, files or programs that the site lacks.
 func (s *site) sample(name string, tier, count int, here *strings.Replacer) []string {
 	s.t.Helper()
 	text, err := os.ReadFile("../guard/testdata/" + name + ".jsonl")
@@ -351,7 +352,7 @@ func BenchmarkHook(b *testing.B) {
 	build := exec.CommandContext(b.Context(), "go", "build", "-o", worker, "../../worker")
 	output, err := build.CombinedOutput()
 	require.NoError(b, err, string(output))
-	question := func() []byte { // a new call each time: each is decided once only
+	question := func() []byte { // with a new call id each time, because each call is decided only once
 		text, err := json.Marshal(map[string]any{
 			"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "toolu_" + uuid.NewString(),
 			"tool_input": map[string]string{"command": "docker logs x 2>&1 | tail -50; for s in a b; do systemctl is-active $s; done"},

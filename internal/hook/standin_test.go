@@ -10,7 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// TestStandIn holds the stand-in to the real CLIs' behaviour with a guard. The tests of other packages rely on it.
+// TestStandIn checks that the stand-in for the CLI behaves with a guard as the real CLIs do. The tests of other packages
+// rely on this behaviour.
 func TestStandIn(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {

@@ -63,7 +63,7 @@ func parseApprise(rawURL string) (func(context.Context, Message) error, error) {
 	return api.send, nil
 }
 
-// appriseClient does not follow redirects: the POST would become a GET and notify nobody.
+// appriseClient does not follow redirects, because a redirected POST becomes a GET, which notifies nobody.
 var appriseClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
@@ -91,7 +91,7 @@ func (a apprise) send(ctx context.Context, m Message) error {
 	return appriseError(response.StatusCode)
 }
 
-// appriseError returns the error for a status. Only 200 means that somebody was notified.
+// appriseError returns the error for a status. Only status 200 means that somebody was notified.
 func appriseError(status int) error {
 	switch status {
 	case http.StatusOK:

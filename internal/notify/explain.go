@@ -10,16 +10,15 @@ import (
 const (
 	// maxExplanation limits an explanation, in bytes.
 	maxExplanation = 200
-	// wholeWord is the minimum length for comparing words with the URL. A word of at least this length is
-	// hidden if it is part of the URL, or contains a part of it. Shorter words are too common to reveal
-	// anything.
+	// wholeWord is the minimum length of a word that is compared with the URL. Such a word is hidden if it is part of
+	// the URL, or contains a part of it. Shorter words are too common to reveal anything.
 	wholeWord = 3
-	// hidden replaces the words that are hidden.
+	// hidden replaces hidden words.
 	hidden = "…"
 )
 
 var (
-	// plainWord and statusCode match the only words that may be shown: plain words, and the codes of HTTP and
+	// plainWord and statusCode match the only words that may be shown: plain words, and the status codes of HTTP and
 	// SMTP.
 	plainWord  = regexp.MustCompile(`^[A-Za-z]+(['-][A-Za-z]+)*$`)
 	statusCode = regexp.MustCompile(`^[2-5]\d{2}$`)
@@ -56,9 +55,9 @@ func explain(err error, rawURL string) string {
 	return strings.Join(words, " ")
 }
 
-// within reports whether word must be hidden: it is a part of secret, or contains a piece of it. A status code
-// is hidden only if it equals a piece. Its three digits occur in many ports and numbers by chance, and without
-// it nobody knows what the service answered.
+// within reports whether word must be hidden, because it is a part of secret or contains a piece of it. A status code
+// is hidden only if it equals a piece. Three digits often occur in ports and other numbers by chance, and the status
+// code is needed to understand the error.
 func within(word, secret string) bool {
 	words := pieces.FindAllString(secret, -1)
 	if statusCode.MatchString(word) {

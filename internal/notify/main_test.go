@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestMain prevents the tests from contacting real services. Other hosts cannot be reached, and the error
+// TestMain prevents the tests from contacting real services. A request to another host fails, with an error that
 // contains as much of the URL as possible.
 func TestMain(m *testing.M) {
 	http.DefaultTransport = onlyLoopback{http.DefaultTransport}

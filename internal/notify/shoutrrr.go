@@ -20,14 +20,14 @@ const (
 	loggerService = "logger"
 )
 
-// shoutrrrServices lists shoutrrr's schemes that reach people.
+// shoutrrrServices lists the schemes of shoutrrr's services that send messages to people.
 var shoutrrrServices = sync.OnceValue(func() []string {
 	all := slices.DeleteFunc((&router.ServiceRouter{}).ListServices(), func(name string) bool { return name == loggerService })
 	slices.Sort(all)
 	return slices.Clip(all)
 })
 
-// titled lists the services with a separate title. For the others the title is the first line.
+// titled lists the services whose messages have a separate title. For other services the title is the first line.
 var titled = []string{
 	"bark", "discord", "gotify", "join", "lark", "notifiarr", "ntfy", "opsgenie", "pushbullet", "pushover", "slack", "smtp", "teams",
 }
@@ -60,7 +60,7 @@ func checkShoutrrr(service, rawURL string) (err error) {
 	return new(matrix.Config).SetURL(parsed)
 }
 
-// sendShoutrrr creates the service anew for each message, because sending changes it.
+// sendShoutrrr sends a message. It creates a new sender for each message, because sending changes the sender.
 func sendShoutrrr(service, rawURL string, m Message) error {
 	sender, err := (&router.ServiceRouter{}).Locate(rawURL)
 	if err != nil {

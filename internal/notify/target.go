@@ -70,8 +70,8 @@ func services() []string {
 	return all
 }
 
-// schemePattern matches a scheme. It is short and excludes digits, so that a pasted secret is not taken for a
-// scheme and shown.
+// schemePattern matches a scheme. It is short and excludes digits, because a scheme is shown in errors, and a pasted
+// secret must not be mistaken for a scheme.
 var schemePattern = regexp.MustCompile(`^([A-Za-z][A-Za-z+.-]{0,24})://`)
 
 func schemeOf(rawURL string) (string, error) {
@@ -88,15 +88,15 @@ func schemeOf(rawURL string) (string, error) {
 // Service returns the scheme, such as "discord". It is the only part of the URL that may be shown.
 func (t Target) Service() string { return t.service }
 
-// ID returns an identifier that is stable while the URL is unchanged. It reveals only the scheme: the part of
-// the digest that it contains is too short to confirm a guess.
+// ID returns an identifier that stays the same while the URL is unchanged. It contains the scheme and a part of the
+// URL's digest. That part is too short to confirm a guess of the URL.
 func (t Target) ID() string {
 	digest := sha256.Sum256([]byte(t.url))
 	return t.service + "-" + hex.EncodeToString(digest[:4])
 }
 
-// Send delivers m and returns when the service has accepted it. The error names the service and contains no
-// other part of the URL. After an error the message may still have arrived, if only the answer was lost.
+// Send delivers m and returns when the service has accepted it. The error contains the service and no other part of the
+// URL. After an error the message may still have arrived, if only the answer was lost.
 func (t Target) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// received is a request that the service received.
+// received is a recorded request.
 type received struct {
 	method, path, contentType, body string
 	user, password                  string
@@ -187,8 +187,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseAsksNobody checks that Parse does not contact the service: an unreachable one must not keep a worker
-// from starting.
+// TestParseAsksNobody checks that Parse does not contact the service. Otherwise an unreachable service could keep a
+// worker from starting.
 func TestParseAsksNobody(t *testing.T) {
 	t.Parallel()
 	s := startService(t, http.StatusOK)

@@ -2,8 +2,8 @@
 // an attacker may have written.
 //
 //   - Line, Compact and Block remove the characters that a reader cannot see, such as terminal escapes and marks that
-//     turn the direction of text.
-//   - ForChat and ForMarkdown also take the effect from markup.
+//     change the direction of text.
+//   - ForChat and ForMarkdown also disable markup.
 //   - Cut limits the length.
 //
 // All of them are pure functions, so workflows may call them.
@@ -15,11 +15,11 @@ import (
 	"unicode/utf8"
 )
 
-// replacement stands for bytes that are not UTF-8.
+// replacement replaces bytes that are not UTF-8.
 const replacement = string(utf8.RuneError)
 
 // Line returns text on one line. Each white space character becomes one blank, and each other character that is not
-// printable is removed. The number of blanks stays, so a command or an ID looks as it is.
+// printable is removed. Runs of blanks are kept, so that commands and IDs look unchanged.
 func Line(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -33,10 +33,10 @@ func Line(text string) string {
 	}, strings.ToValidUTF8(text, replacement))
 }
 
-// IsLine reports whether Line would leave text as it is.
+// IsLine reports whether Line would return text unchanged.
 func IsLine(text string) bool { return Line(text) == text }
 
-// Compact returns text as Line does, with every run of blanks as one and none around.
+// Compact returns text like Line. In addition it replaces each run of blanks by one, and removes blanks at both ends.
 func Compact(text string) string { return strings.Join(strings.Fields(Line(text)), " ") }
 
 // Block returns text of one or more lines. Every kind of line break becomes \n, tabs stay, and other control characters
@@ -57,8 +57,8 @@ func Block(text string) string {
 	}, valid)
 }
 
-// Cut returns at most limit characters of text. If that is not all of it, the last one is an ellipsis.
-// limit must be at least 1.
+// Cut returns text if it has at most limit characters. Otherwise it returns the first limit-1 characters and an
+// ellipsis. limit must be at least 1.
 func Cut(text string, limit int) string {
 	if len(text) <= limit || utf8.RuneCountInString(text) <= limit {
 		return text
@@ -66,20 +66,20 @@ func Cut(text string, limit int) string {
 	return string([]rune(text)[:limit-1]) + "…"
 }
 
-// slashes come first: in their place other characters could join a slash to "://".
+// slashes must be applied before markup. Otherwise replaced backslashes and bars could form a new "://".
 var (
 	slashes = strings.NewReplacer(`\`, "/", "|", "/")
 	markup  = strings.NewReplacer("://", ": //", "[", "(", "]", ")", "<", "(", ">", ")", "@", "(at)",
 		"`", "'", "*", "·", "#", "No. ")
 )
 
-// ForChat returns text as Compact does, without what chat services turn into links, markup or calls for attention.
-// Such characters are replaced by similar ones. The result can be longer than text: cut the result.
+// ForChat returns text like Compact. In addition it replaces the characters that chat services turn into links, markup
+// or mentions by similar ones. The result can be longer than text. Therefore cut the result, not text.
 func ForChat(text string) string { return markup.Replace(slashes.Replace(Compact(text))) }
 
 var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`,
 	"<", "&lt;", ">", "&gt;", "|", `\|`, "!", `\!`, "#", `\#`)
 
-// ForMarkdown returns text as Compact does, with the characters that Markdown and HTML would interpret escaped. Cut text
-// before: a cut through the result could split an escape.
+// ForMarkdown returns text like Compact. In addition it escapes the characters that Markdown and HTML would interpret.
+// Cut text before the call, because cutting the result could split an escape sequence.
 func ForMarkdown(text string) string { return markdown.Replace(Compact(text)) }

@@ -107,7 +107,7 @@ func TestForMarkdown(t *testing.T) {
 	}
 }
 
-// FuzzClean checks what each function promises of every text.
+// FuzzClean checks the promises of each function for arbitrary text.
 func FuzzClean(f *testing.F) {
 	for _, seed := range []string{
 		"", "a b", "\r\n\v\f\u0085\u2028\u2029", "\x1b[31mred\x07", "\u202e\u2066\u200b\u061c\ufeff", "\xff\xfe", `:\\|/`, ":||", "@[]<>`*#|",

@@ -8,18 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AsUser calls fn with the rights of user on files and without this process's own. With a nil user it only calls fn.
-// Files that fn creates belong to user. fn must not start goroutines that use files.
+// AsUser calls fn with the file access rights of user instead of this process's own rights. With a nil user it only
+// calls fn. Files that fn creates belong to user. fn must not start goroutines that use files.
 //
-// Use it for directories in which an agent writes. A link that the agent makes there cannot lead fn to a file that the
-// agent itself could not open.
+// Use it in directories that an agent can write to. A symbolic link made by the agent then cannot lead fn to a file
+// that the agent itself could not open.
 func AsUser(user *User, fn func() error) error {
 	if user == nil {
 		return fn()
 	}
 	done := make(chan error)
 	go func() {
-		// The rights belong to the thread. It is never unlocked, so it ends with this goroutine and no other one runs on it.
+		// The rights belong to the thread. The thread is never unlocked, so it ends with this goroutine, and no other
+		// goroutine runs on it.
 		runtime.LockOSThread()
 		err := user.takeFileRights()
 		if err == nil {
@@ -30,7 +31,7 @@ func AsUser(user *User, fn func() error) error {
 	return <-done
 }
 
-// takeFileRights gives the calling thread the user's rights on files.
+// takeFileRights gives the calling thread the user's file access rights.
 func (u *User) takeFileRights() error {
 	// The functions of package unix change the calling thread only; those of package syscall change all threads.
 	if err := unix.Setgroups(u.Groups); err != nil {
@@ -47,11 +48,11 @@ func (u *User) takeFileRights() error {
 	return nil
 }
 
-// MayRun returns an error that says why user may not run the program at path, or nil if it may. A nil user is this
-// process's own.
+// MayRun returns an error that says why user may not run the program at path, or nil if it may. A nil user means the
+// user of this process.
 func MayRun(user *User, path string) error {
 	return AsUser(user, func() error {
-		// Without the flag the kernel checks the real user, which is still this process's.
+		// Without AT_EACCESS the kernel checks the real user id, which is still that of this process.
 		if err := unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS); err != nil {
 			return fmt.Errorf("run %s: %w", path, err)
 		}

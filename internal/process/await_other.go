@@ -4,6 +4,6 @@ package process
 
 import "os/exec"
 
-// awaitExit returns when cmd's process has ended and is reaped. These systems cannot wait without reaping, so for a
-// moment another process could get the number.
+// awaitExit waits until cmd's process has ended, and reaps it. These systems cannot wait without reaping. So for a
+// moment another process could get the number, and a signal could reach it.
 func awaitExit(cmd *exec.Cmd) error { return ignoreOutcome(cmd.Wait(), cmd) }

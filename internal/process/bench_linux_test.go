@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// BenchmarkDeathOfTheWorker measures the time from the death of a worker to that of its tree, as seen from outside. It must
-// stay well below a second.
+// BenchmarkDeathOfTheWorker measures the time from the death of a worker to the death of its tree. The time must stay
+// well below a second.
 func BenchmarkDeathOfTheWorker(b *testing.B) {
 	self, err := os.Executable()
 	require.NoError(b, err)
@@ -31,8 +31,8 @@ func BenchmarkDeathOfTheWorker(b *testing.B) {
 	}
 }
 
-// BenchmarkSandbox measures a program that does nothing, in a sandbox like that of a worker with its state in /var/lib. The
-// difference to BenchmarkRun is the cost of the launcher and its rules.
+// BenchmarkSandbox measures the run of a program that does nothing, in a sandbox. The sandbox is like that of a worker
+// with its state in /var/lib. The difference to BenchmarkRun is the cost of the launcher and the sandbox's rules.
 func BenchmarkSandbox(b *testing.B) {
 	requireLandlock(b)
 	state, err := os.MkdirTemp("/var/lib", "claudeops-bench-") //nolint:usetesting // where it mostly is

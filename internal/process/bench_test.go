@@ -8,7 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// BenchmarkRun measures a program that does nothing, in every mode. The difference to the group is the cost of an init.
+// BenchmarkRun measures the run of a program that does nothing, in every mode. The difference to ModeGroup is the cost
+// of an init.
 func BenchmarkRun(b *testing.B) {
 	for _, mode := range modes(b) {
 		b.Run(string(mode), func(b *testing.B) {

@@ -30,8 +30,9 @@ func dangerous() []uint {
 	}
 }
 
-// dropDangerous removes the dangerous capabilities from every program that the calling thread executes or starts. A
-// thread without the right to do so (CAP_SETPCAP) has none of them to pass on.
+// dropDangerous removes the dangerous capabilities from every program that the calling thread executes or starts.
+// Without CAP_SETPCAP a thread may not do so. dropDangerous then does nothing and assumes that the thread has no
+// dangerous capabilities to pass on.
 func dropDangerous() error {
 	held, err := effectiveCapabilities()
 	if err != nil || !held.has(unix.CAP_SETPCAP) {
@@ -49,7 +50,7 @@ func dropDangerous() error {
 	return nil
 }
 
-// dropAmbient prevents a program of another user from inheriting capabilities.
+// dropAmbient clears the ambient capabilities, so that a program of another user does not inherit them.
 func dropAmbient() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return fmt.Errorf("drop the ambient capabilities: %w", err)

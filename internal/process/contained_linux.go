@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// killPatience is the time that an init has to kill its tree before this process kills the tree, too. By then an
-	// init has also reported the processes that it may not kill.
+	// killPatience is the time that an init has to kill its tree. After that time this process kills the tree itself.
+	// It is longer than refusedPatience, so that an init can first report the processes that it may not kill.
 	killPatience = refusedPatience + 2*time.Second
-	// ownImage is this executable, even if its file was replaced meanwhile.
+	// ownImage is the path of this executable. It works even if the executable's file was replaced after the start.
 	ownImage = "/proc/self/exe"
 )
 
-// contained is a program under an init of ours.
+// contained is a tree whose program runs under an init.
 type contained struct {
 	mode    Mode
 	path    string
@@ -32,12 +32,12 @@ type contained struct {
 	force   *time.Timer
 
 	heard chan struct{} // closed when the init has reported for the last time
-	// Read these when heard is closed.
+	// last and sandbox may be read only after heard is closed.
 	last    answer
 	sandbox Sandboxed
 
 	mu sync.Mutex
-	// reaped is set when another process may have the init's number.
+	// reaped is set before the init is reaped. From then on another process may have the init's number.
 	reaped bool
 	// survivors counts the processes still alive when the init failed without reporting.
 	survivors int
@@ -45,7 +45,7 @@ type contained struct {
 
 var _ tree = (*contained)(nil)
 
-// containedWays lists the ways with an init that choice allows.
+// containedWays lists the candidates with an init that choice allows.
 func containedWays(choice Mode) []candidate {
 	namespace := way(Containment{
 		Mode: ModeNamespace, Reason: "the program cannot send signals to processes of this host",
@@ -67,7 +67,7 @@ func containedWays(choice Mode) []candidate {
 	return nil
 }
 
-// way returns the way that runs an init in the namespaces of flags.
+// way returns the candidate that runs an init in the new namespaces that the clone flags name.
 func way(containment Containment, flags uintptr) candidate {
 	begin := func(spec Spec) (*contained, error) {
 		t := &contained{mode: containment.Mode, path: spec.Path, mark: spec.Mark, heard: make(chan struct{})}
@@ -119,10 +119,10 @@ func (t *contained) start(spec Spec, flags uintptr) error {
 	return nil
 }
 
-// initCommand returns the command of an init, which passes its standard files on to the program.
+// initCommand returns the command of an init. The init passes its standard input, output and error to the program.
 func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 	attributes := &syscall.SysProcAttr{
-		// Without a terminal an agent cannot wait for input from one.
+		// A new session has no terminal, so an agent cannot wait for input from a terminal.
 		Setsid:     true,
 		Cloneflags: flags,
 		Pdeathsig:  deathSignal(mode),
@@ -134,7 +134,7 @@ func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 	return &exec.Cmd{
 		Path:        ownImage,
 		Args:        []string{initName, string(mode)},
-		Env:         []string{}, // not nil: a nil Env would inherit
+		Env:         []string{}, // not nil: a nil Env would inherit this process's environment
 		Stdin:       spec.Stdin,
 		Stdout:      spec.Stdout,
 		Stderr:      spec.Stderr,
@@ -144,16 +144,16 @@ func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 }
 
 // deathSignal returns the signal that the kernel sends an init when the thread that started it ends. It must be set
-// before the init runs, because it belongs to the init's first thread and the init may run on another.
+// before the init runs, because it belongs to the init's first thread, and the init's code may run on another thread.
 func deathSignal(mode Mode) syscall.Signal {
 	if mode == ModeNamespace {
 		return syscall.SIGKILL // ends the whole namespace
 	}
-	return syscall.SIGCONT // the init must still kill its tree, and the agent may have stopped the init
+	return syscall.SIGCONT // wakes the init, even if the agent has stopped it, so that it kills its tree
 }
 
-// asUnavailable returns err as an *unavailableError if the kernel refuses this way for good, and unchanged if the start
-// failed for another reason.
+// asUnavailable returns err as an *unavailableError if the kernel will always refuse this containment. If the start
+// failed for another reason, it returns err unchanged.
 func asUnavailable(err error, flags uintptr) error {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
@@ -173,7 +173,7 @@ func asUnavailable(err error, flags uintptr) error {
 	}
 }
 
-// refusals returns the errors with which a kernel, or a sandbox around this process, denies this user a namespace.
+// refusals returns the errors for a namespace that the kernel, or a sandbox around this process, denies to this user.
 func refusals() []syscall.Errno {
 	return []syscall.Errno{unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSPC, unix.EUSERS, unix.ENOSYS}
 }
@@ -201,17 +201,18 @@ func (t *contained) over() <-chan struct{} { return t.heard }
 
 func (t *contained) interrupt() { t.send(commandInterrupt) }
 
-// kill tells the init to kill the tree. If the init does not, for instance because the agent has stopped it, this process
-// does.
+// kill tells the init to kill the tree. If the init does not do so in killPatience, for instance because the agent has
+// stopped it, this process kills the tree.
 func (t *contained) kill() {
 	t.send(commandKill)
 	t.force = time.AfterFunc(killPatience, t.killFromOutside)
 }
 
-// send gives the init a command. An init that has ended is no error.
+// send sends a command to the init. It ignores errors, because the init may have ended.
 func (t *contained) send(c command) { _, _ = t.control.Write([]byte{byte(c)}) }
 
-// killFromOutside kills the tree. The init is last, because as long as it lives every orphan stays in the tree.
+// killFromOutside kills the tree without the help of its init. It kills the init last, because every orphan stays in
+// the tree as long as the init lives.
 func (t *contained) killFromOutside() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -248,7 +249,7 @@ func (t *contained) collect() (Exit, error) {
 	return exit, err
 }
 
-// exit returns how the program ended.
+// exit returns the program's exit from the init's last answer. If the init was killed, it returns the init's own exit.
 func (t *contained) exit() (Exit, error) {
 	switch t.last.Kind {
 	case answerEnded:

@@ -13,7 +13,7 @@ func EndMarked(string) (int, error) { return 0, nil }
 // PeerIsOurs returns false: this system does not show other processes' sockets.
 func PeerIsOurs(_, _ Endpoint, _ string) (bool, error) { return false, nil }
 
-// containedWays returns a way that is never available.
+// containedWays returns one candidate that is never available.
 func containedWays(choice Mode) []candidate {
 	refusal := &unavailableError{what: string(choice) + " on " + runtime.GOOS, cause: errors.ErrUnsupported}
 	if choice == ModeAuto {

@@ -9,9 +9,10 @@ import (
 // Mode is a kind of containment. See the package's comment.
 type Mode string
 
-// The modes. ModeAuto chooses the best mode in which the program can still do all that its user can do. That excludes
-// ModeNamespace, which must be requested by name: from inside, no signal reaches the host's processes, and kill takes
-// other process numbers than /proc shows. If the namespace also needs a user namespace, setuid programs such as sudo fail.
+// The modes. ModeAuto chooses the best mode that does not limit what the program can do. ModeNamespace does limit the
+// program, so it must be requested by name. From inside the namespace no signal reaches the host's processes, and kill
+// expects other process numbers than /proc shows. If the namespace also needs a user namespace, setuid programs such as
+// sudo fail.
 const (
 	ModeAuto      Mode = "auto"
 	ModeNamespace Mode = "namespace"
@@ -19,11 +20,11 @@ const (
 	ModeGroup     Mode = "group"
 )
 
-// Containment describes how a tree is held together.
+// Containment describes the containment of a tree: how all its processes are found and ended.
 type Containment struct {
 	// Mode is the mode in force, never ModeAuto.
 	Mode Mode
-	// Reason says why no better mode is available, or what this one cannot do. It may be empty.
+	// Reason says why no better mode is available, or what Mode cannot do. It may be empty.
 	Reason string
 }
 
@@ -35,8 +36,8 @@ func (c Containment) String() string {
 	return fmt.Sprintf("%s (%s)", c.Mode, c.Reason)
 }
 
-// Probe tries the modes that choice allows and returns the containment that a tree would get. The error says why none is
-// available; with ModeAuto there is always one.
+// Probe tries the modes that choice allows and returns the containment that a tree would get. If none is available, the
+// error says why. With ModeAuto a mode is always available.
 func Probe(choice Mode) (Containment, error) {
 	return choose(choice, func(way candidate) error { return way.try() })
 }
@@ -49,18 +50,18 @@ type tree interface {
 	interrupt()
 	// kill ends the whole tree.
 	kill()
-	// over is closed when the tree has ended and can be collected.
+	// over returns a channel that is closed when the tree has ended and collect can be called.
 	over() <-chan struct{}
-	// collect reads the output to its end, releases all resources, and returns how the program ended.
+	// collect reads the output to its end, releases all resources, and returns the program's exit.
 	collect() (Exit, error)
 }
 
 // candidate is one way to contain a tree.
 type candidate struct {
 	Containment
-	// start starts a tree. It fails with an *unavailableError if this way is not available here.
+	// start starts a tree. It fails with an *unavailableError if this containment is not available here.
 	start func(Spec) (tree, error)
-	// try runs an empty tree and fails as start does.
+	// try runs a tree without a program. It fails with the same errors as start.
 	try func() error
 }
 
@@ -76,7 +77,7 @@ func (e *unavailableError) Error() string { return fmt.Sprintf("no %s: %v", e.wh
 // Unwrap returns the cause.
 func (e *unavailableError) Unwrap() error { return e.cause }
 
-// start starts spec in the best way that its choice allows.
+// start starts spec in the best available containment that spec.Containment allows.
 func start(spec Spec) (started tree, in Containment, err error) {
 	in, err = choose(spec.Containment, func(way candidate) (err error) {
 		started, err = way.start(spec)
@@ -85,7 +86,7 @@ func start(spec Spec) (started tree, in Containment, err error) {
 	return started, in, err
 }
 
-// choose attempts the ways that choice allows, best first, and returns the first that is available.
+// choose calls attempt with the candidates that choice allows, best first, and returns the first available containment.
 func choose(choice Mode, attempt func(candidate) error) (Containment, error) {
 	ways, err := allowedBy(choice)
 	if err != nil {
@@ -109,7 +110,7 @@ func choose(choice Mode, attempt func(candidate) error) (Containment, error) {
 	return Containment{}, fmt.Errorf("containment %s: %s", choice, strings.Join(remarks, "; "))
 }
 
-// allowedBy lists the ways that choice allows, best first.
+// allowedBy lists the candidates that choice allows, best first.
 func allowedBy(choice Mode) ([]candidate, error) {
 	switch choice {
 	case "", ModeAuto:

@@ -82,7 +82,7 @@ func number(text string) int {
 	return n
 }
 
-// descendants returns the entries of all that descend from one of the roots, without the roots.
+// descendants returns the entries of all processes that descend from one of the roots, without the roots.
 func descendants(all []processEntry, roots ...int) []processEntry {
 	children := map[int][]processEntry{}
 	for _, entry := range all {
@@ -105,23 +105,25 @@ func descendants(all []processEntry, roots ...int) []processEntry {
 }
 
 const (
-	// refusedPatience is the time to wait for processes of another user, which may not be killed. They may end on their own.
+	// refusedPatience is the time to wait for processes that this process may not kill, because they belong to another
+	// user. They may end on their own.
 	refusedPatience = 5 * time.Second
-	// deathPatience is the time to wait for processes to die after SIGKILL. They may wait for a disk, or for time on a busy
-	// machine.
+	// deathPatience is the time to wait for processes to die after SIGKILL. They may be waiting for a disk, or for CPU
+	// time on a busy machine.
 	deathPatience = 30 * time.Second
 	// scanPause is the longest pause between two scans of /proc. A scan takes milliseconds.
 	scanPause = 100 * time.Millisecond
 )
 
-// remains counts the processes that were alive when they were last killed.
+// remains counts the processes that were still alive when kill last sent SIGKILL to them.
 type remains struct {
 	living int
-	// refused counts those of them that this process may not kill.
+	// refused counts the living processes that this process may not kill.
 	refused int
 }
 
-// hopeless reports whether to give up. If all that live are refused, that is after patience, else after deathPatience.
+// hopeless reports whether to give up after the time waited. The limit is patience if this process may not kill any of
+// the living processes. Otherwise the limit is deathPatience.
 func (r remains) hopeless(waited, patience time.Duration) bool {
 	return waited > deathPatience || waited > patience && r.refused > 0 && r.refused == r.living
 }
@@ -129,7 +131,7 @@ func (r remains) hopeless(waited, patience time.Duration) bool {
 // kill kills entries, and counts those that were alive.
 func kill(entries []processEntry) (left remains) {
 	for _, entry := range entries {
-		// A zombie is killed, too: perhaps only its first thread has ended.
+		// Kill zombies, too, because perhaps only the first thread has ended.
 		refused := entry.kill()
 		if entry.zombie {
 			continue
@@ -142,7 +144,8 @@ func kill(entries []processEntry) (left remains) {
 	return left
 }
 
-// endDescendants kills the descendants of root until none is left or the rest is hopeless, and returns how many are left.
+// endDescendants kills the descendants of root until none is alive, or until hopeless says to give up. It returns the
+// number of descendants still alive.
 func endDescendants(root int) (survivors int) {
 	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, scanPause) {
@@ -154,7 +157,8 @@ func endDescendants(root int) (survivors int) {
 	}
 }
 
-// kill sends SIGKILL to the process, but not to another one that has its number now. It reports whether the kernel refuses.
+// kill sends SIGKILL to the process. It does nothing if the process has ended, even if another process has its number
+// now. It reports whether the kernel refused the signal.
 func (e processEntry) kill() (refused bool) {
 	handle, err := unix.PidfdOpen(e.pid, 0)
 	if err == nil {
@@ -176,7 +180,8 @@ func (e processEntry) kill() (refused bool) {
 // user's process, whose environment cannot be read.
 func (e processEntry) hasMark(mark string) bool { return e.environHas(mark + "\x00") }
 
-// environHas reports the same for an entry that begins with beginning.
+// environHas reports whether the process's environment has an entry that begins with beginning, under the same
+// conditions as hasMark.
 func (e processEntry) environHas(beginning string) bool {
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", e.pid))
 	return err == nil && strings.Contains("\x00"+string(environ), "\x00"+beginning)

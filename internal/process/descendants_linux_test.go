@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHopeless covers which processes are given up, and when.
+// TestHopeless checks after which time hopeless gives up which processes.
 func TestHopeless(t *testing.T) {
 	t.Parallel()
 	const moment = time.Millisecond

@@ -1,5 +1,5 @@
-// Package process starts one program, waits for it, and ends it together with all processes that it started, directly or
-// not: its tree. No other package of this repository starts processes.
+// Package process starts one program, waits for it, and ends its tree. The tree is the program and all processes that
+// it started, directly or indirectly. No other package of this repository starts processes.
 //
 //	start -> running -> exited on its own -------------------------+-> all the rest killed -> reaped
 //	            |                                                  |
@@ -13,11 +13,11 @@
 //   - ModeNamespace (Linux): the same init in a PID namespace. When it ends, the kernel kills every process inside. /proc
 //     stays the host's, so that a program that inspects the host sees it.
 //   - ModeGroup (anywhere): the program and the processes of its group. A process that leaves the group (setsid) is not
-//     ended. If this process is killed, nothing is.
+//     ended. If this process is killed, the tree runs on.
 //
-// Under an init, a tree can also be in a Sandbox and run as another User. A launcher, which is this executable once more,
-// gives up the rights and then executes the program.
+// Under an init, a tree can also be in a Sandbox and run as another User. For that the init starts a launcher, which is
+// this executable again. The launcher gives up rights and then executes the program.
 //
-// Under an init, the tree ends within a second after this process, however this process dies: the kernel signals the
-// init, and the socket between the two closes.
+// Under an init, the tree ends within a second after the death of this process, whatever its cause. The kernel then
+// signals the init, and the socket between this process and the init closes.
 package process

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// maxEntries limits the directory entries that are granted one by one, because each takes some microseconds. The entries
-// of a directory that would exceed the limit are not granted.
+// maxEntries limits the directory entries that are granted one by one, because each takes some microseconds. If a
+// directory would exceed the limit, its entries are not granted.
 const maxEntries = 4096
 
 // grant allows the use of a path and of all below it.
@@ -20,13 +20,13 @@ type grant struct {
 	write bool
 }
 
-// grants collects what a sandbox grants.
+// grants collects the grants of a sandbox.
 type grants struct {
 	hidden []string
 	list   []grant
 	// entries counts directory entries that were granted one by one.
 	entries int
-	// skipped are directories whose entries were too many.
+	// skipped has the directories with too many entries.
 	skipped []string
 }
 
@@ -43,7 +43,7 @@ func (s *Sandbox) grantsOf() *grants {
 	return g
 }
 
-// add grants path without what is hidden below it.
+// add grants path, except for the hidden paths below it.
 func (g *grants) add(path string, write bool) {
 	if !g.holdsHidden(path) {
 		g.list = append(g.list, grant{path, write})
@@ -62,14 +62,14 @@ func (g *grants) add(path string, write bool) {
 	g.entries += len(entries)
 	for _, entry := range entries {
 		below := filepath.Join(path, entry.Name())
-		// A link is not granted. Its target may be, by its own path.
+		// A symbolic link is not granted. Its target may be granted by the target's own path.
 		if entry.Type()&fs.ModeSymlink == 0 && !slices.Contains(g.hidden, below) {
 			g.add(below, write)
 		}
 	}
 }
 
-// holdsHidden reports whether something hidden lies below path. The path itself does not count.
+// holdsHidden reports whether a hidden path lies below path. The path itself does not count.
 func (g *grants) holdsHidden(path string) bool {
 	return slices.ContainsFunc(g.hidden, func(hidden string) bool { return hidden != path && below(path, hidden) })
 }
@@ -87,7 +87,7 @@ func below(dir, path string) bool {
 	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
 }
 
-// hiddenPlaces returns the real paths of paths, and the other places where the same files are mounted.
+// hiddenPlaces returns paths with symbolic links resolved, and all other paths at which the same files are mounted.
 func hiddenPlaces(paths []string) []string {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -116,7 +116,7 @@ func hiddenPlaces(paths []string) []string {
 // mount is a part of a file system, and the path where it is mounted.
 type mount struct {
 	device string
-	root   string // within the file system
+	root   string // path of the mounted part within the file system
 	point  string
 }
 
@@ -156,7 +156,8 @@ func (m mounts) aliases(path string) (found []string) {
 	return slices.DeleteFunc(found, func(alias string) bool { return alias == path || alias == "/" })
 }
 
-// holding returns the index of the mount that contains path, or -1. If mounts cover each other, the last one counts.
+// holding returns the index of the mount that contains path, or -1. If several mounts contain path, the one with the
+// longest mount point counts; for equal mount points, the last one.
 func (m mounts) holding(path string) int {
 	best := -1
 	for i, candidate := range m {

@@ -11,12 +11,12 @@ type group struct {
 	cmd     *exec.Cmd
 	sandbox Sandboxed
 	exited  chan struct{}
-	err     error // of the wait; read it when exited is closed
+	err     error // error of awaitExit; read it only after exited is closed
 }
 
 var _ tree = (*group)(nil)
 
-// inGroup returns the way that is available everywhere.
+// inGroup returns the candidate for ModeGroup, which is available everywhere.
 func inGroup() candidate {
 	return candidate{
 		Containment: Containment{
@@ -27,11 +27,11 @@ func inGroup() candidate {
 	}
 }
 
-// errNoInit says why a group has neither a sandbox nor another user: both are set up by a child of an init.
+// errNoInit says why ModeGroup supports neither a sandbox nor another user. Both are set up by a child of an init.
 const errNoInit = "it takes a containment other than group"
 
-// sandboxOf returns the state of spec's sandbox in a group, which has none. It is an error if spec requires a sandbox, or
-// another user.
+// sandboxOf returns the state of spec's sandbox in ModeGroup, which never has a sandbox. It returns an error if spec
+// requires a sandbox or another user.
 func sandboxOf(spec Spec) (Sandboxed, error) {
 	switch {
 	case spec.User != nil:
@@ -52,12 +52,12 @@ func startGroup(spec Spec) (tree, error) {
 	g := &group{sandbox: sandbox, exited: make(chan struct{}), cmd: &exec.Cmd{
 		Path:   spec.Path,
 		Args:   append([]string{spec.Path}, spec.Args...),
-		Env:    append([]string{}, spec.Env...), // not nil: a nil Env would inherit
+		Env:    append([]string{}, spec.Env...), // not nil: a nil Env would inherit this process's environment
 		Dir:    spec.Dir,
 		Stdin:  spec.Stdin,
 		Stdout: spec.Stdout,
 		Stderr: spec.Stderr,
-		// A new session is also a new group, and has no terminal from which the program could wait for input.
+		// A new session is also a new group. It has no terminal, so the program cannot wait for input from a terminal.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 		WaitDelay:   drainTimeout,
 	}}
@@ -83,7 +83,8 @@ func (g *group) kill() { g.signal(syscall.SIGKILL) }
 
 func (g *group) over() <-chan struct{} { return g.exited }
 
-// collect kills the rest of the group. The leader is not reaped before, so no other group can have its number.
+// collect kills the rest of the group. On Linux the leader is reaped only afterwards, so no other group can have its
+// number.
 func (g *group) collect() (Exit, error) {
 	if g.err != nil {
 		return Exit{}, fmt.Errorf("wait for %s: %w", g.cmd.Path, g.err)
@@ -100,5 +101,5 @@ func (g *group) collect() (Exit, error) {
 	return exit, nil
 }
 
-// signal sends sig to every process of the group. A group that has ended is no error.
+// signal sends sig to every process of the group. It ignores errors, because the group may have ended.
 func (g *group) signal(sig syscall.Signal) { _ = syscall.Kill(-g.cmd.Process.Pid, sig) }

@@ -23,24 +23,26 @@ import (
 // patience limits short waits, with a margin for a busy machine.
 const patience = 2 * time.Minute
 
-// The variables that make the test binary a worker: the script that it runs, and the mode.
+// The variables that make the test binary a worker: the script that it runs, the containment mode, and the mark.
 const (
 	workerScript = "PROCESS_TEST_WORKER_SCRIPT"
 	workerMode   = "PROCESS_TEST_WORKER_MODE"
 	workerMark   = "PROCESS_TEST_WORKER_MARK"
 )
 
-// superuserIn makes a test binary with the setuid bit a program of the superuser, which no other user can kill. Its value is
-// the directory for the files by which the program reports its start and is told to end.
+// superuserIn is a variable that makes a test binary with the setuid bit run as the superuser. No other user can kill
+// it. The value is a directory. The program creates the file becameSuperuser there when it has started. It ends when
+// the file endSuperuser exists.
 const (
 	superuserIn     = "PROCESS_TEST_SUPERUSER_IN"
 	becameSuperuser = "became"
 	endSuperuser    = "end"
 )
 
-// becomeSuperuser runs until it is told to end, and returns the exit code.
+// becomeSuperuser runs as the superuser until endSuperuser exists in dir, at most for patience. It returns the exit
+// code.
 func becomeSuperuser(dir string) int {
-	if syscall.Setreuid(0, 0) != nil { // also the real user, who could otherwise kill it
+	if syscall.Setreuid(0, 0) != nil { // change the real user, too, because that user could kill this process
 		return 1
 	}
 	if os.WriteFile(filepath.Join(dir, becameSuperuser), nil, 0o600) != nil {
@@ -54,7 +56,7 @@ func becomeSuperuser(dir string) int {
 	return 0
 }
 
-// work runs a script as a worker would, says how many processes are left, and returns the exit code.
+// work runs a script as a worker would, prints the number of survivors, and returns the exit code.
 func work(script string) int {
 	mark := os.Getenv(workerMark)
 	exit, err := process.Run(context.Background(), process.Spec{
@@ -69,7 +71,7 @@ func work(script string) int {
 	return exit.Code
 }
 
-// modes lists the modes that are available here, the group last.
+// modes lists the modes that are available here, with ModeGroup last.
 func modes(t testing.TB) []process.Mode {
 	t.Helper()
 	var found []process.Mode
@@ -83,7 +85,7 @@ func modes(t testing.TB) []process.Mode {
 	return found
 }
 
-// trees lists the modes that hold a whole tree. Every Linux has at least one.
+// trees lists the available modes that end a whole tree: all modes except ModeGroup. Every Linux has at least one.
 func trees(t testing.TB) []process.Mode {
 	t.Helper()
 	found := slices.DeleteFunc(modes(t), func(mode process.Mode) bool { return mode == process.ModeGroup })
@@ -97,7 +99,7 @@ func inEveryMode(t *testing.T, test func(t *testing.T, mode process.Mode)) {
 	in(t, modes(t), test)
 }
 
-// inEveryTree runs test once in each available mode but the group, which does not hold a whole tree.
+// inEveryTree runs test once in each available mode except ModeGroup, which does not end a whole tree.
 func inEveryTree(t *testing.T, test func(t *testing.T, mode process.Mode)) {
 	t.Helper()
 	in(t, trees(t), test)
@@ -123,7 +125,8 @@ func shell(t testing.TB, mode process.Mode, script string) process.Spec {
 	}
 }
 
-// run runs spec to its end, within patience, and returns what it printed.
+// run runs spec to its end, within patience, and returns the exit and the output. It requires that the tree had spec's
+// containment and has no survivors.
 func run(t *testing.T, ctx context.Context, spec process.Spec) (process.Exit, string) {
 	t.Helper()
 	guarded, cancel := context.WithTimeoutCause(ctx, patience, errors.New("the test lost patience"))
@@ -140,7 +143,7 @@ func run(t *testing.T, ctx context.Context, spec process.Spec) (process.Exit, st
 	return exit, stdout.String()
 }
 
-// onFirstWrite is a writer that calls act once, when the program says that it is ready.
+// onFirstWrite returns a writer that calls act at the first write. Programs print their first line when they are ready.
 func onFirstWrite(act func()) *trigger { return &trigger{act: act} }
 
 type trigger struct {
@@ -155,14 +158,14 @@ func (w *trigger) Write(p []byte) (int, error) {
 	return w.buf.Write(p)
 }
 
-// newMark returns an entry of an environment that nothing else on this host has.
+// newMark returns an environment entry that no other process on this host has.
 func newMark(t testing.TB) string {
 	t.Helper()
 	return "PROCESS_TEST_MARK=" + strings.ReplaceAll(t.Name(), "/", "-") + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 }
 
-// living lists the processes that have mark in their environment and have not ended. It reads /proc without the package's
-// own code.
+// living lists the processes that have mark in their environment and have not ended. It reads /proc itself, without the
+// code under test.
 func living(t testing.TB, mark string) []int {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/environ")

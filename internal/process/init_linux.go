@@ -16,16 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// init runs this process as an init or a launcher if Run has started it as one. In that case it does not return.
+// init runs this process as an init or a launcher if Run has started it as one. In these roles it does not return.
 //
 // It runs before main and before most other packages are initialized, because this package imports only the standard
 // library and golang.org/x/sys: Go initializes packages in the order of their paths, each as soon as its imports are
 // initialized. In a program that links the Temporal server, initializing the other packages takes ten times as long as
 // the init's own work. Like every init function it runs on the process's first thread.
 //
-// The role is requested by the process's name (argument zero) and not by a variable, which children would inherit. So an
-// agent's processes do not take the role by accident. A process that is started with that name on purpose has no control
-// socket, and ends.
+// The process's name (argument zero) requests the role. Children would inherit a variable, but they do not inherit the
+// name, so an agent's processes do not take the role by accident. If an agent starts a process with that name on
+// purpose, the process has no control socket and ends.
 func init() { //nolint:gochecknoinits // a role of this executable; it must run before packages that initialize slowly
 	switch {
 	case len(os.Args) == 2 && os.Args[0] == initName:
@@ -55,9 +55,9 @@ type initProcess struct {
 	childless bool
 }
 
-// runInit runs one tree to its end. It prints nothing, because its standard files are the program's.
+// runInit runs one tree to its end. It prints nothing, because its standard output and error belong to the program.
 func runInit(mode Mode) {
-	// The kernel sends the program its death signal when the thread that started the program ends.
+	// The kernel sends the program its death signal when the thread that started the program ends. So keep this thread.
 	runtime.LockOSThread()
 	in, err := newInit(mode)
 	if err != nil {
@@ -66,16 +66,17 @@ func runInit(mode Mode) {
 	if j, err := readJob(); err != nil || !in.start(j) {
 		return
 	}
-	debug.FreeOSMemory() // the job's, among others
+	debug.FreeOSMemory() // for example the memory of the decoded job
 	go in.listen()
 	in.report(in.run())
 }
 
-// newInit prepares this process for its role.
+// newInit prepares this process for its role as an init.
 func newInit(mode Mode) (*initProcess, error) {
 	in := &initProcess{mode: mode, parent: os.Getppid(), wake: make(chan os.Signal, 1), commands: make(chan command)}
-	// This process survives every signal that an agent can send it, except SIGKILL and SIGSTOP. The signals are caught
-	// and not ignored, because the program would inherit that. Each one wakes run, which needs only SIGCHLD.
+	// This process survives every signal that an agent can send it, except SIGKILL and SIGSTOP. It catches the signals
+	// and does not ignore them, because the program would inherit ignored signals. Every signal wakes run, although run
+	// needs only SIGCHLD.
 	signal.Notify(in.wake, fatalSignals()...)
 	if _, err := unix.GetsockoptInt(controlDescriptor, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		return nil, err
@@ -122,10 +123,10 @@ func (in *initProcess) setAttributes() error {
 	return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // the agent must not read or trace this process
 }
 
-// spreadNumbers sets the first process number of the namespace. No other tree starts at that number, so that the files
-// which programs name after their process number do not collide in shared directories. The number is also far from this
-// process's number on the host: /proc shows the host's numbers, and an agent that passes one of them to kill should hit
-// no process of its own. Without the right to set it, the numbers start at 1.
+// spreadNumbers sets the first process number of the namespace to a different number for each tree. Programs name files
+// after their process number, and in shared directories such files must not collide. The number is also far from this
+// process's number on the host. /proc shows the host's numbers, and an agent that passes one of them to kill should not
+// hit a process of its own. Without the right to set the number, the numbers start at 1.
 func spreadNumbers() {
 	own, err := os.Readlink("/proc/self") // the host's number of this process
 	limit, unknown := os.ReadFile("/proc/sys/kernel/pid_max")
@@ -141,7 +142,7 @@ func spreadNumbers() {
 }
 
 // showName sets the name that tools show for this process. Otherwise they show "exe", the name of its file. If /proc is
-// read-only, the name stays.
+// read-only, the name does not change.
 func showName(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }
 
 // sealDescriptors prevents the program from inheriting the descriptors that this process has inherited.
@@ -159,8 +160,8 @@ func sealDescriptors() error {
 	return err
 }
 
-// takeStdio moves the program's standard files to other descriptors and puts /dev/null in their place. So this process
-// cannot print to them, and can close them once the program has them.
+// takeStdio moves the program's standard input, output and error to other descriptors, and puts /dev/null in their
+// place. So this process cannot print to them, and can close them once the program has them.
 func (in *initProcess) takeStdio() error {
 	nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -180,7 +181,8 @@ func (in *initProcess) takeStdio() error {
 	return nil
 }
 
-// start starts the program, and reports whether it runs. A job without a program counts as one that has ended.
+// start starts the program, and reports whether it runs. If the job has no program, start returns true and the program
+// counts as ended.
 func (in *initProcess) start(j job) bool {
 	if j.Path == "" && !j.givesUpRights() {
 		in.ended = true
@@ -201,7 +203,7 @@ func (in *initProcess) start(j job) bool {
 func (in *initProcess) fork(j job) (err error) {
 	attributes := &syscall.SysProcAttr{
 		Setpgid:   true,
-		Pdeathsig: syscall.SIGKILL, // if this process is killed
+		Pdeathsig: syscall.SIGKILL, // kills the program if this process is killed
 	}
 	if !j.givesUpRights() {
 		process := &syscall.ProcAttr{Dir: j.Dir, Env: j.Env, Files: in.stdio[:], Sys: attributes}
@@ -221,7 +223,8 @@ func refusal(err error) answer {
 	return refused
 }
 
-// listen passes commands on. It closes the channel when the process that gives them ends.
+// listen receives commands from the control socket and sends them to run. It closes the channel when the process that
+// started this one ends.
 func (in *initProcess) listen() {
 	defer close(in.commands)
 	for buffer := make([]byte, 1); ; {
@@ -232,7 +235,8 @@ func (in *initProcess) listen() {
 	}
 }
 
-// run carries out commands until the program has ended, and then kills the rest of the tree.
+// run executes commands until the program has ended or must be killed. Then it kills the rest of the tree, and returns
+// the last answer.
 func (in *initProcess) run() answer {
 	patience := refusedPatience
 	for killed := false; !in.ended && !killed; in.reap() {
@@ -269,7 +273,7 @@ func (in *initProcess) interrupt() {
 	}
 }
 
-// reap collects every child that has ended. Orphans of the tree are children of this process, too.
+// reap reaps every child that has ended. Orphans of the tree are children of this process, too.
 func (in *initProcess) reap() {
 	for {
 		var status syscall.WaitStatus
@@ -285,8 +289,8 @@ func (in *initProcess) reap() {
 	}
 }
 
-// endAll kills the whole tree, and returns how many processes are left. It waits up to patience for those that it may not
-// kill.
+// endAll kills the whole tree, and returns the number of processes still alive. It waits up to patience for processes
+// that it may not kill.
 func (in *initProcess) endAll(patience time.Duration) (survivors int) {
 	if in.mode == ModeNamespace {
 		return in.endProgram()
@@ -299,7 +303,7 @@ func (in *initProcess) endAll(patience time.Duration) (survivors int) {
 		}
 		found := descendants(allProcesses(), os.Getpid())
 		left := kill(found)
-		if len(found) == 0 { // the children are another user's, and /proc does not show them
+		if len(found) == 0 { // the children belong to another user, and /proc does not show them
 			left = remains{living: 1, refused: 1}
 		}
 		if left.hopeless(time.Since(began), patience) {
@@ -309,7 +313,7 @@ func (in *initProcess) endAll(patience time.Duration) (survivors int) {
 	}
 }
 
-// reapFor collects children until there are none, or d has passed.
+// reapFor reaps children until there are none, or until d has passed.
 func (in *initProcess) reapFor(d time.Duration) {
 	for over := time.After(d); !in.childless; in.reap() {
 		select {
@@ -320,8 +324,8 @@ func (in *initProcess) reapFor(d time.Duration) {
 	}
 }
 
-// endProgram kills the program only. When this process ends, the kernel kills the rest of the namespace, before it
-// reports the end of this process.
+// endProgram kills only the program. When this process ends, the kernel kills the rest of the namespace. It reports the
+// end of this process only after that.
 func (in *initProcess) endProgram() (survivors int) {
 	for !in.ended {
 		_ = syscall.Kill(in.program, syscall.SIGKILL)
@@ -334,7 +338,7 @@ func (in *initProcess) endProgram() (survivors int) {
 // report sends a to the process that started this one, if it still runs.
 func (in *initProcess) report(a answer) { in.reports.send(a) }
 
-// reporter sends answers, from any goroutine.
+// reporter sends answers. Several goroutines may use it at once.
 type reporter struct {
 	mu sync.Mutex
 	to *gob.Encoder

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// minABI is the first version with a right to move files between directories, which git needs in its own directory.
+	// minABI is the first version of Landlock's interface that can grant the right to move files between directories.
+	// Git needs that right in its own directory.
 	minABI = 2
-	// deviceDir also contains disks and memory, so its entries are granted by name.
+	// deviceDir also contains disks and memory, so only the entries that devices lists are granted.
 	deviceDir = "/dev"
 )
 
@@ -26,7 +27,7 @@ const (
 	writeRights = writeFileRights | readRights | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
-	// deviceRights include those that terminals need.
+	// deviceRights include the ioctl right, which terminals need.
 	deviceRights = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
@@ -38,8 +39,8 @@ func devices() []string {
 	}
 }
 
-// handledRights returns the rights that a sandbox withholds under this version of the interface. It leaves out the rights
-// to use the network and to connect to sockets by path.
+// handledRights returns the rights that a sandbox withholds unless it grants them, for this version of Landlock's
+// interface. A sandbox does not withhold the rights to use the network and to connect to sockets by path.
 func handledRights(abi int) uint64 {
 	rights := uint64(unix.LANDLOCK_ACCESS_FS_REFER<<1 - 1)
 	if abi >= 3 {
@@ -51,7 +52,8 @@ func handledRights(abi int) uint64 {
 	return rights
 }
 
-// missing returns what a kernel with this version of the interface cannot withhold, or "".
+// missing says which rights a kernel with this version of the interface cannot withhold. It returns "" if there are
+// none.
 func missing(abi int) string {
 	switch {
 	case abi < 3:
@@ -62,7 +64,7 @@ func missing(abi int) string {
 	return ""
 }
 
-// landlockABI returns this kernel's version of Landlock's interface, or an error if that is not usable.
+// landlockABI returns this kernel's version of Landlock's interface, or an error if Landlock is not usable.
 func landlockABI() (int, error) {
 	abi, err := landlockVersion()
 	switch {
@@ -84,7 +86,8 @@ type ruleset struct {
 	handled    uint64
 }
 
-// newRuleset creates a ruleset with the grants of s. The remark says what it cannot enforce or grant.
+// newRuleset creates a ruleset with the grants of s. remark names the rights that it cannot withhold, and the
+// directories that it cannot grant.
 func (s *Sandbox) newRuleset(abi int) (rules ruleset, remark string, err error) {
 	attributes := unix.LandlockRulesetAttr{Handled_access_fs: handledRights(abi)}
 	if abi >= 6 {
@@ -106,8 +109,8 @@ func (s *Sandbox) newRuleset(abi int) (rules ruleset, remark string, err error) 
 	return rules, remarks, nil
 }
 
-// fill adds the rules. Every directory may be listed: df, du and ls need the names, names alone are no secret, and no
-// rule could prevent a program from testing for a file by its name.
+// fill adds the rules. They permit listing every directory, because df, du and ls need the names. Names alone are not
+// secret. And no rule could prevent a program from testing whether a name exists.
 func (r ruleset) fill(granted *grants) error {
 	err := r.allow("/", unix.LANDLOCK_ACCESS_FS_READ_DIR)
 	for _, path := range devices() {
@@ -123,8 +126,8 @@ func (r ruleset) fill(granted *grants) error {
 	return err
 }
 
-// allow adds a rule for path. It adds none if path does not exist or is a link. It follows no link on the way, so that an
-// agent cannot redirect a rule by a link.
+// allow adds a rule for path. It adds no rule if path cannot be opened, for example because it does not exist, or if a
+// part of path is a symbolic link. So an agent cannot redirect a rule by a link.
 func (r ruleset) allow(path string, rights uint64) error {
 	descriptor, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS,
@@ -159,8 +162,8 @@ func (r ruleset) enforce() error {
 	return nil
 }
 
-// confine puts the calling thread, and the program that it executes, into the sandbox. target is the user that the program
-// will run as.
+// confine puts the calling thread, and the program that it executes, into the sandbox. target is the number of the user
+// that the program will run as.
 func (s *Sandbox) confine(target int) Sandboxed {
 	abi, err := landlockABI()
 	if err != nil {
@@ -170,7 +173,7 @@ func (s *Sandbox) confine(target int) Sandboxed {
 	if err != nil {
 		return Sandboxed{Remark: err.Error()}
 	}
-	// Without this capability the kernel requires no_new_privs, under which no program can gain rights.
+	// Without CAP_SYS_ADMIN the kernel requires no_new_privs. Under no_new_privs no program can gain rights.
 	privileged := held.has(unix.CAP_SYS_ADMIN)
 	if s.Setuid && !privileged && target != superuser {
 		return Sandboxed{Remark: "it would keep sudo from working, which the tier's rules grant, unless this worker has CAP_SYS_ADMIN"}

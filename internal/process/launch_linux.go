@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// launchName is the argument zero that makes this executable a launcher: a process that an init starts, and that gives up
-// rights and then executes the program. Go cannot run code between fork and exec. The init cannot give up the rights
-// itself: it could then not kill its tree any more, and its tree could kill it.
+// launchName is the argument zero that makes this executable a launcher. An init starts the launcher, which gives up
+// rights and then executes the program. It is a separate process, because Go cannot run code between fork and exec. The
+// init cannot give up the rights itself. Otherwise it could no longer kill its tree, and its tree could kill it.
 const launchName = "claudeops-launch"
 
 // launchDescriptor is the pipe through which a launcher reports to its init. The job is at jobDescriptor.
@@ -21,15 +21,15 @@ const launchDescriptor = 3
 
 // launched is a report of a launcher.
 type launched struct {
-	// Sandbox is the sandbox that holds the launcher.
+	// Sandbox is the sandbox that the launcher has entered.
 	Sandbox Sandboxed
-	// Refused says why the program was not started, if the reason is not the program itself.
+	// Refused says why the rights could not be given up; the program was then not started.
 	Refused string
-	// Errno is the error of executing the program; 0 for none.
+	// Errno is the error of executing the program; 0 means none.
 	Errno syscall.Errno
 }
 
-// runLaunch executes the program, or returns if it cannot.
+// runLaunch executes the program. It returns only if that fails, or if the job has no program.
 func runLaunch() {
 	runtime.LockOSThread() // Landlock and capabilities belong to the thread
 	reports := gob.NewEncoder(os.NewFile(launchDescriptor, "launch"))
@@ -105,16 +105,17 @@ func (j *job) exec() syscall.Errno {
 	return errno
 }
 
-// launch is the init's side of a launcher.
+// launch is the state that an init keeps about its launcher.
 type launch struct {
 	pipe *os.File
 	done chan struct{} // closed when the launcher has reported for the last time
-	// Read these when done is closed.
+	// reported and last may be read only after done is closed.
 	reported bool
 	last     launched
 }
 
-// startLauncher starts a launcher for j and returns its process number. The program has the same number later.
+// startLauncher starts a launcher for j and returns its process number. The program has the same number, because the
+// launcher executes it.
 func startLauncher(j job, stdio [3]uintptr, attributes *syscall.SysProcAttr) (pid int, l *launch, err error) {
 	given, err := j.write()
 	if err != nil {
@@ -135,8 +136,8 @@ func startLauncher(j job, stdio [3]uintptr, attributes *syscall.SysProcAttr) (pi
 	return pid, &launch{pipe: ours, done: make(chan struct{})}, nil
 }
 
-// follow reads the launcher's reports until it executes the program or ends. It calls begun with the sandbox of the first
-// report.
+// follow reads the launcher's reports until the launcher executes the program or ends. It calls begun with the sandbox
+// of the first report.
 func (l *launch) follow(begun func(Sandboxed)) {
 	defer close(l.done)
 	defer func() { _ = l.pipe.Close() }()
@@ -153,7 +154,8 @@ func (l *launch) follow(begun func(Sandboxed)) {
 	}
 }
 
-// refusal returns the answer about a program that the launcher did not execute, and false if it did.
+// refusal returns the answer for a program that the launcher did not execute. It returns false if the launcher executed
+// the program, or if there is no launcher.
 func (l *launch) refusal(status syscall.WaitStatus) (answer, bool) {
 	if l == nil {
 		return answer{}, false

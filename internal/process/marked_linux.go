@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// cleanScans is the number of scans in a row that must find nothing before EndMarked returns. For a moment after its start
-// a program shows no environment.
+// cleanScans is the number of scans in a row that must find nothing before EndMarked returns. One scan is not enough,
+// because for a moment after its start a program shows no environment.
 const cleanScans = 3
 
-// EndMarked kills every process whose environment has the entry mark ("NAME=value"), and the descendants of those. It
-// returns how many it ended. Use it for processes that an earlier process of ours left behind. It finds only this user's
-// processes, unless this user is the superuser. The error says that some could not be killed, or that the search failed.
+// EndMarked kills every process whose environment has the entry mark ("NAME=value"), and their descendants. It returns
+// the number of killed processes. Use it for processes that an earlier process of this program left behind. It finds
+// only this user's processes, unless this user is the superuser. The error says that some could not be killed, or that
+// the search failed.
 func EndMarked(mark string) (ended int, err error) {
 	if name, value, _ := strings.Cut(mark, "="); name == "" || value == "" {
 		return 0, fmt.Errorf("the mark %q is not NAME=value", mark)

@@ -19,11 +19,11 @@ const (
 	// peerGuestIPv6 it uses an IPv6 socket.
 	peerGuest     = "PROCESS_TEST_PEER_GUEST"
 	peerGuestIPv6 = "PROCESS_TEST_PEER_GUEST_IPV6"
-	// peerMark is the variable that the host looks for.
+	// peerMark is the variable that the server looks for in the environment of its clients.
 	peerMark = "PROCESS_TEST_PEER_MARK"
 )
 
-// hostPeers prints its address, answers every guest, and ends when its standard input closes.
+// hostPeers runs the server. It prints its address, answers every client, and ends when its standard input closes.
 func hostPeers() int {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -35,7 +35,7 @@ func hostPeers() int {
 	return 0
 }
 
-// tellPeers tells every guest of listener whether it is ours.
+// tellPeers sends every client of listener the result of PeerIsOurs for it.
 func tellPeers(listener net.Listener) error {
 	for {
 		conn, err := listener.Accept()
@@ -57,7 +57,7 @@ func fromGuest(conn net.Conn) (bool, error) {
 	return process.PeerIsOurs(end(conn.LocalAddr()), end(conn.RemoteAddr()), peerMark)
 }
 
-// askHost prints what the host at address says, and returns the exit code.
+// askHost prints the answer of the server at address, and returns the exit code.
 func askHost(address string) int {
 	said, err := ask(address, os.Getenv(peerGuestIPv6) != "")
 	if err != nil {
@@ -76,7 +76,7 @@ func ask(address string, ipv6 bool) (string, error) {
 	return string(said), errors.Join(err, conn.Close())
 }
 
-// dial connects to an IPv4 address, on request with an IPv6 socket.
+// dial connects to an IPv4 address. If ipv6 is set, it uses an IPv6 socket.
 func dial(address string, ipv6 bool) (io.ReadCloser, error) {
 	to, err := net.ResolveTCPAddr("tcp4", address)
 	if err != nil {

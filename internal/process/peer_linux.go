@@ -11,12 +11,13 @@ import (
 	"strings"
 )
 
-// errPeerGone is returned for a connection whose other end no process has open any more.
+// errPeerGone says that no process has the other end of a connection open any more.
 var errPeerGone = errors.New("the program that opened the connection is gone")
 
-// PeerIsOurs reports whether a process of one of our trees has the remote end of a TCP connection open. Both ends are on
-// this host. A process is ours if it descends from this one, has the variable in its environment, or descends from a
-// process that has. It is false for processes of other users, which cannot be inspected, unless this is the superuser.
+// PeerIsOurs reports whether a process of one of our trees has the remote end of a TCP connection open. Both ends are
+// on this host. Three kinds of processes are ours: descendants of this process, processes with the variable in their
+// environment, and the descendants of such processes. Only the superuser can inspect processes of other users. Without
+// superuser rights PeerIsOurs returns false for them.
 //
 // An error means that the answer is unknown, for example because the program has ended already.
 func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
@@ -32,7 +33,7 @@ func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 			return true, nil
 		}
 	}
-	// The search misses a program that ends meanwhile.
+	// The search misses a program that ended in the meantime. So check whether the socket still exists.
 	still, err := peerSocket(local, remote)
 	if err == nil && still != socket {
 		err = errPeerGone
@@ -40,8 +41,8 @@ func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 	return false, err
 }
 
-// ours lists the descendants of this process, the processes with the variable in their environment, and the descendants
-// of those.
+// ours lists the descendants of this process, the processes with the variable in their environment, and their
+// descendants.
 func ours(variable string) []processEntry {
 	all := allProcesses()
 	roots := []int{os.Getpid()}
@@ -55,7 +56,7 @@ func ours(variable string) []processEntry {
 	return append(found, descendants(all, roots...)...)
 }
 
-// holds reports whether the process has the socket open. The socket has the kernel's name, such as "socket:[1234]".
+// holds reports whether the process has the socket open. socket is the kernel's name for it, such as "socket:[1234]".
 func (e processEntry) holds(socket string) bool {
 	dir := fmt.Sprintf("/proc/%d/fd", e.pid)
 	files, err := os.ReadDir(dir)
@@ -105,7 +106,7 @@ func findSocket(rows, local, remote string) string {
 	return ""
 }
 
-// kernelIPv4 returns an endpoint as it is in the kernel's IPv4 table: on a little-endian machine 127.0.0.1:8080 is
+// kernelIPv4 returns an endpoint as the kernel's IPv4 table shows it. On a little-endian machine 127.0.0.1:8080 is
 // "0100007F:1F90". It returns "" for an IPv6 address.
 func kernelIPv4(end Endpoint) string {
 	ip, is := bytes.CutPrefix(end.IP[:], []byte{10: 0xff, 11: 0xff})
@@ -115,10 +116,11 @@ func kernelIPv4(end Endpoint) string {
 	return kernelAddress(ip, end.Port)
 }
 
-// kernelIPv6 returns an endpoint as it is in the kernel's IPv6 table, which may also contain IPv4 connections.
+// kernelIPv6 returns an endpoint as the kernel's IPv6 table shows it. That table may also contain IPv4 connections.
 func kernelIPv6(end Endpoint) string { return kernelAddress(end.IP[:], end.Port) }
 
-// kernelAddress returns each four bytes of ip as a hexadecimal number, and then the port.
+// kernelAddress returns an address in the kernel's format: every four bytes of ip as a hexadecimal number in native
+// byte order, then a colon and the port.
 func kernelAddress(ip []byte, port uint16) string {
 	var text strings.Builder
 	for ; len(ip) >= 4; ip = ip[4:] {

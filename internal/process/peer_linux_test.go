@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// guest returns the command by which a guest asks the host at address.
+// guest returns the command of a client that asks the server at address.
 func guest(t *testing.T, address string, environ ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -34,7 +34,8 @@ const (
 	stranger = "false <nil>"
 )
 
-// TestPeerIsOursByItsMark asks a server in another process, from which no guest descends.
+// TestPeerIsOursByItsMark covers clients with the variable in their environment. The server runs in another process,
+// from which no client descends.
 func TestPeerIsOursByItsMark(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -66,7 +67,8 @@ func TestPeerIsOursByItsMark(t *testing.T) {
 	require.Equal(t, own, said(t, cleaned), "it comes of one that has the mark")
 }
 
-// TestPeerIsOursByItsParent asks a server in the test's own process, from which the guests descend.
+// TestPeerIsOursByItsParent covers clients that descend from the server's process. The server runs in the test's own
+// process.
 func TestPeerIsOursByItsParent(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -84,7 +86,8 @@ func TestPeerIsOursByItsParent(t *testing.T) {
 	orphan := exec.CommandContext(t.Context(), "/bin/sh", "-c", `setsid "$@" & wait`, "sh", "env", "-i", peerGuest+"="+address, guest(t, "").Path)
 	require.Equal(t, own, said(t, orphan))
 	for _, ipv6 := range []bool{false, true} {
-		// A child that another test forks has every socket of this process open until it executes its program.
+		// Repeat the check. A child forked by another test has every socket of this process open until it executes its
+		// program.
 		require.Eventually(t, func() bool {
 			answer, err := ask(address, ipv6)
 			return err == nil && answer == stranger
@@ -92,7 +95,7 @@ func TestPeerIsOursByItsParent(t *testing.T) {
 	}
 }
 
-// TestPeerThatIsGone covers a program that has ended before it is looked for.
+// TestPeerThatIsGone covers a client that has closed its connection before PeerIsOurs is called.
 func TestPeerThatIsGone(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")

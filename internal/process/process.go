@@ -16,8 +16,8 @@ const (
 	// DefaultGrace is the time between SIGINT and SIGKILL if Spec.Grace is zero.
 	DefaultGrace = 10 * time.Second
 
-	// drainTimeout bounds how long Run reads the output after the tree has ended. A process outside of the tree may
-	// still hold the output open.
+	// drainTimeout bounds how long Run reads the output after the tree has ended. The limit is needed because a process
+	// outside of the tree may still have the output open.
 	drainTimeout = 5 * time.Second
 )
 
@@ -27,26 +27,28 @@ type Spec struct {
 	Path string
 	// Args are the arguments after the program's name.
 	Args []string
-	// Env is the whole environment, as "NAME=value". Nothing is inherited, even if it is nil.
+	// Env is the whole environment, as "NAME=value". The program inherits no variables, even if Env is nil.
 	Env []string
-	// Dir is the working directory; empty is this process's own.
+	// Dir is the working directory; empty means that of this process.
 	Dir string
-	// Stdin is copied to the program, then closed; nil is an empty input. Run waits for its end.
+	// Stdin is copied to the program's standard input, which is then closed; nil means an empty input. Run waits until
+	// the copying ends.
 	Stdin io.Reader
-	// Stdout and Stderr receive the program's output; nil discards it. One goroutine writes to each. None writes after
-	// Run has returned.
+	// Stdout and Stderr receive the program's output; nil discards it. One goroutine writes to each writer. No
+	// goroutine writes after Run has returned.
 	Stdout, Stderr io.Writer
 	// Grace is the time between SIGINT and SIGKILL after Run's context has ended; zero is DefaultGrace.
 	Grace time.Duration
-	// Containment is the mode to hold the tree with; empty is ModeAuto. Run fails if a mode that is requested by name is
-	// not available.
+	// Containment is the containment mode of the tree; empty is ModeAuto. Run fails if a mode that is requested by name
+	// is not available.
 	Containment Mode
-	// Sandbox restricts the tree; nil does not.
+	// Sandbox restricts the tree; nil means no restriction.
 	Sandbox *Sandbox
-	// User is the user of the tree; nil is this process's own. Another user needs an init and the superuser's rights.
+	// User is the user that the tree runs as; nil means the user of this process. Another user requires a mode with an
+	// init, and superuser rights.
 	User *User
-	// Mark is an entry of Env that no other tree has at the same time; empty is none. If the init of a tree without a
-	// namespace is killed, Run finds the rest of the tree by its mark.
+	// Mark is an entry of Env that no other tree has at the same time; empty means no mark. If the init of a tree
+	// without a namespace is killed, Run finds the rest of the tree by its mark.
 	Mark string
 	// Started is called when the tree runs, with the process number of its root: the init, or in ModeGroup the program.
 	// It may be nil.
@@ -55,18 +57,18 @@ type Spec struct {
 
 // Exit describes how a program ended.
 type Exit struct {
-	// Code is the exit code, or -1 if a signal ended the program or nothing could.
+	// Code is the exit code. It is -1 if a signal ended the program, or if the program could not be ended.
 	Code int
 	// Signal is the signal that ended the program, or 0.
 	Signal syscall.Signal
 	// StoppedBy is the cause of the context that made Run stop the program, or nil if the program ended on its own.
 	StoppedBy error
-	// Containment is the containment that the tree had.
+	// Containment is the containment of the tree.
 	Containment Containment
-	// Sandbox is the sandbox that the tree had.
+	// Sandbox is the sandbox of the tree.
 	Sandbox Sandboxed
-	// Survivors counts the processes of the tree that are known to be alive. Without a namespace these are the processes
-	// of another user, which may not be killed, and those still alive half a minute after SIGKILL.
+	// Survivors counts the processes of the tree that are known to be alive. Without a namespace these are processes of
+	// another user that may not be killed, and processes still alive half a minute after SIGKILL.
 	Survivors int
 }
 
@@ -82,17 +84,17 @@ func (e Exit) String() string {
 }
 
 // Run starts the program and returns when its whole tree has ended and its output is read. When ctx ends, Run sends
-// SIGINT to the program and its group, and after Spec.Grace SIGKILL to the whole tree; it still returns an Exit and no
-// error. An error means that the program was not started, or that its end is unknown.
+// SIGINT to the program and its group. After Spec.Grace it sends SIGKILL to the whole tree. In both cases it returns an
+// Exit and no error. An error means that the program was not started, or that its end is unknown.
 func Run(ctx context.Context, spec Spec) (Exit, error) {
 	if ctx.Err() != nil {
 		return Exit{}, fmt.Errorf("not starting %s: %w", spec.Path, context.Cause(ctx))
 	}
-	// The kernel reports a missing directory like a missing program.
+	// Check the directory first, because the kernel reports a missing directory like a missing program.
 	if err := checkDir(spec.Dir); err != nil {
 		return Exit{}, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	// The kernel signals an init when the thread that started it ends. So this thread must not end before.
+	// The kernel signals an init when the thread that started it ends. So keep this thread until the tree has ended.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	started, containment, err := start(spec)
@@ -145,8 +147,8 @@ func supervise(ctx context.Context, t tree, grace time.Duration) (stoppedBy erro
 	return context.Cause(ctx)
 }
 
-// ignoreOutcome returns err unless it describes the program's end and not a failure to wait. It also drops
-// exec.ErrWaitDelay: a process that still holds the output open must not keep Run from returning.
+// ignoreOutcome returns err if it is a failure to wait. It returns nil if err only describes how the program ended. It
+// also ignores exec.ErrWaitDelay, because Run must return even if a process still has the output open.
 func ignoreOutcome(err error, cmd *exec.Cmd) error {
 	if err == nil || cmd.ProcessState == nil {
 		return err

@@ -44,7 +44,8 @@ func TestRunReportsHowTheProgramEnded(t *testing.T) {
 	})
 }
 
-// TestRunTellsTheProcess compares the number in Spec.Started with that of the program, or its init.
+// TestRunTellsTheProcess compares the process number that Spec.Started gets with the number of the program, or of its
+// init.
 func TestRunTellsTheProcess(t *testing.T) {
 	t.Parallel()
 	inEveryMode(t, func(t *testing.T, mode process.Mode) {
@@ -55,7 +56,7 @@ func TestRunTellsTheProcess(t *testing.T) {
 		require.Positive(t, pid)
 		want := map[process.Mode]string{
 			process.ModeGroup: fmt.Sprintf("%d %d\n", os.Getpid(), pid), process.ModeSubreaper: fmt.Sprintf("%d ", pid),
-			process.ModeNamespace: "1 ", // as it is seen from inside
+			process.ModeNamespace: "1 ", // the init's number inside the namespace
 		}
 		require.Contains(t, stdout, want[mode])
 	})
@@ -92,7 +93,7 @@ func TestRunInheritsNothingWhenTheEnvironmentIsNil(t *testing.T) {
 	}
 }
 
-// TestRunPassesBytesOn covers arguments and variables that are no UTF-8 text, and long ones.
+// TestRunPassesBytesOn covers arguments and variables that are not valid UTF-8, and long variables.
 func TestRunPassesBytesOn(t *testing.T) {
 	t.Parallel()
 	inEveryMode(t, func(t *testing.T, mode process.Mode) {
@@ -131,8 +132,9 @@ func TestRunReadsALargeOutput(t *testing.T) {
 	})
 }
 
-// stoppedScript is a program that stops itself, after which another process prints a line. In a namespace its number in
-// /proc is not $$. Without /proc that process waits a moment instead.
+// stoppedScript is a program that stops itself with SIGSTOP. Another process waits until /proc shows the program as
+// stopped, and then prints a line. Without /proc it only waits a moment. The script reads the program's number from
+// /proc, because in a namespace it is not $$.
 const stoppedScript = `trap 'exit 5' INT; read pid rest </proc/self/stat
 (sleep 0.3; while [ "$pid" ] && ! grep -q ') T ' /proc/$pid/stat; do sleep 0.05; done; echo ready) &
 kill -STOP $$; while :; do sleep 0.05; done`
@@ -255,7 +257,7 @@ func TestRunRefusesAnUnknownContainment(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestProbe checks that Probe returns the containment that a run then gets, and what auto means.
+// TestProbe checks that Probe returns the containment that a run then gets. On Linux ModeAuto must mean ModeSubreaper.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	for _, choice := range append(modes(t), process.ModeAuto, "") {
@@ -272,8 +274,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestWriteProgram executes a program right after it was written, while other children are forked. Each of them would keep a
-// file open that is being written.
+// TestWriteProgram executes a program right after it was written, while other goroutines fork children. A child that is
+// forked during the write would keep the file open.
 func TestWriteProgram(t *testing.T) {
 	t.Parallel()
 	var forks sync.WaitGroup

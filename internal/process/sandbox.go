@@ -5,42 +5,43 @@ import (
 	"fmt"
 )
 
-// Sandbox describes what the kernel denies a tree, whatever programs the tree runs. It needs Linux with Landlock, and a
-// containment with an init. It covers files, signals and abstract sockets only. The tree can still connect to a socket
-// with a path, such as Docker's, if the socket's mode allows it.
+// Sandbox describes restrictions that the kernel enforces for all programs of a tree. It needs Linux with Landlock, and
+// a containment with an init. It covers only files, signals and abstract sockets. The tree can still connect to a
+// socket with a path, such as Docker's, if the socket's mode allows it.
 //
 // The tree may read and execute all files that are not hidden, and may list every directory. It may write only to the
 // Writable paths and to devices such as /dev/null. It cannot inspect processes outside of it, mount anything, or regain
 // capabilities that were dropped.
 //
-// Landlock can only grant. So if something below a directory is hidden, the other entries of that directory are granted
-// one by one when the tree starts. Therefore:
+// Landlock can only grant access. So if a path below a directory is hidden, the other entries of that directory are
+// granted one by one when the tree starts. This has three consequences:
 //
-//   - An entry that is created directly in such a directory later is not readable, and neither is one that replaces
-//     another by a rename.
+//   - An entry that is created directly in such a directory later is not readable. The same holds for an entry that
+//     replaces another by a rename.
 //   - A file system that is mounted below a granted entry later is readable.
-//   - A link is not granted. Its target is, by the target's own path.
+//   - A symbolic link is not granted. Its target may be granted, by the target's own path.
 type Sandbox struct {
 	// Required makes Run fail if the sandbox is not available. Otherwise the tree runs without one.
 	Required bool
-	// Hidden are absolute paths of files and directories that the tree must not read. If the same files are mounted
-	// elsewhere, too, they are hidden in each place.
+	// Hidden are absolute paths of files and directories that the tree must not read. If the same files are also
+	// mounted at other paths, they are hidden at all these paths.
 	Hidden []string
 	// Readable and Writable are absolute paths without symbolic links. The tree may read and execute them, and write to
-	// the Writable ones, even if they are hidden or below a hidden path. A path with something hidden below it is granted
-	// entry by entry, so that nothing can be created directly in it. A path that does not exist grants nothing.
+	// the Writable ones, even if they are hidden or below a hidden path. A path with a hidden path below it is granted
+	// entry by entry, so that the tree cannot create anything directly in it. A path that does not exist grants
+	// nothing.
 	Readable, Writable []string
 	// Signals lets the tree send signals to processes outside of it, such as its init.
 	Signals bool
-	// Setuid keeps programs that change the user, such as sudo, working.
+	// Setuid lets programs such as sudo still change the user.
 	Setuid bool
 }
 
-// Sandboxed describes the sandbox that a tree has got.
+// Sandboxed describes the sandbox that a tree runs in.
 type Sandboxed struct {
 	// ABI is the version of Landlock's interface in use; 0 means no sandbox.
 	ABI int
-	// Remark says why there is no sandbox, or what it cannot enforce. It may be empty.
+	// Remark says why there is no sandbox, or what the sandbox cannot enforce or grant. It may be empty.
 	Remark string
 }
 
@@ -57,7 +58,8 @@ func (s Sandboxed) String() string {
 	return fmt.Sprintf("landlock (ABI %d; %s)", s.ABI, s.Remark)
 }
 
-// SandboxError says that a required sandbox, or another user, is not available. Nothing was started.
+// SandboxError says that a required sandbox is not available, or that the tree cannot run as another user. The program
+// was not started.
 type SandboxError struct{ Reason string }
 
 // Error implements error.
@@ -76,8 +78,8 @@ type User struct {
 	Groups []int
 }
 
-// ProbeSandbox starts an empty tree and returns the sandbox that it gets. It fails if the tree cannot run as user, which
-// may be nil, or if a required sandbox is not available.
+// ProbeSandbox starts a tree without a program and returns the tree's sandbox. It fails if the tree cannot run as user,
+// or if a required sandbox is not available. user may be nil.
 func ProbeSandbox(ctx context.Context, choice Mode, sandbox *Sandbox, user *User) (Sandboxed, error) {
 	spec := Spec{Containment: choice, Sandbox: sandbox, User: user}
 	found, err := Probe(choice)

@@ -41,7 +41,7 @@ func (s site) sandbox() *process.Sandbox {
 	return &process.Sandbox{Required: true, Hidden: []string{s.state}, Writable: []string{s.workspace}}
 }
 
-// inside runs a script in the sandbox and returns its exit and its output.
+// inside runs a script in the sandbox and returns its exit and its output. It requires that the sandbox is in force.
 func inside(t *testing.T, mode process.Mode, sandbox *process.Sandbox, script string) (process.Exit, string) {
 	t.Helper()
 	spec := shell(t, mode, script)
@@ -51,7 +51,7 @@ func inside(t *testing.T, mode process.Mode, sandbox *process.Sandbox, script st
 	return exit, printed
 }
 
-// requireLandlock skips the test on a kernel without Landlock. CI has it.
+// requireLandlock skips the test on a kernel without Landlock. The kernel of CI has Landlock.
 func requireLandlock(t testing.TB) {
 	t.Helper()
 	found, err := process.ProbeSandbox(t.Context(), process.ModeAuto, &process.Sandbox{}, nil)
@@ -61,7 +61,7 @@ func requireLandlock(t testing.TB) {
 	}
 }
 
-// attempts are scripts that try what the sandbox does not grant. They exit with 0 if they succeed.
+// attempts returns scripts that try actions which the sandbox does not permit. A script exits with 0 if it succeeds.
 func attempts(s site) map[string]string {
 	target, worker := filepath.Join(s.root, "made"), strconv.Itoa(os.Getpid())
 	return map[string]string{
@@ -126,7 +126,7 @@ func TestSandboxRefuses(t *testing.T) {
 	}
 }
 
-// TestSandboxLets runs scripts with what an agent needs.
+// TestSandboxLets runs scripts with actions that an agent needs. Each one must succeed.
 func TestSandboxLets(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -191,7 +191,7 @@ func TestSandboxIsRecorded(t *testing.T) {
 	})
 }
 
-// TestSandboxedProgramThatCannotRun expects the same errors as without a sandbox.
+// TestSandboxedProgramThatCannotRun checks that Run returns the same errors as without a sandbox.
 func TestSandboxedProgramThatCannotRun(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -205,7 +205,7 @@ func TestSandboxedProgramThatCannotRun(t *testing.T) {
 	})
 }
 
-// TestSandboxedTreeDiesWithItsInit kills an init from outside of the sandbox.
+// TestSandboxedTreeDiesWithItsInit kills an init from outside of the sandbox. The tree must end, too.
 func TestSandboxedTreeDiesWithItsInit(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -222,7 +222,7 @@ func TestSandboxedTreeDiesWithItsInit(t *testing.T) {
 	})
 }
 
-// TestSignalsMayBeGranted sends the init a signal.
+// TestSignalsMayBeGranted checks that with Sandbox.Signals a program can send its init a signal.
 func TestSignalsMayBeGranted(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -230,7 +230,8 @@ func TestSignalsMayBeGranted(t *testing.T) {
 	require.Zero(t, exit.Code)
 }
 
-// TestSandboxDropsWhatLeadsAround checks the capabilities, and no_new_privs.
+// TestSandboxDropsWhatLeadsAround checks that the program has no dangerous capabilities, and has no_new_privs unless
+// Sandbox.Setuid is set.
 func TestSandboxDropsWhatLeadsAround(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -270,7 +271,8 @@ func TestHiddenPlacesThatAreMountedTwice(t *testing.T) {
 	}
 }
 
-// TestGrantThatHoldsSomethingHidden covers a directory that is granted entry by entry.
+// TestGrantThatHoldsSomethingHidden covers a directory that is granted entry by entry, because a path below it is
+// hidden.
 func TestGrantThatHoldsSomethingHidden(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -286,7 +288,7 @@ func TestGrantThatHoldsSomethingHidden(t *testing.T) {
 	require.NotContains(t, printed, secretText)
 }
 
-// TestLinksGrantNothing covers an agent that replaces its directory by a link before the next one starts.
+// TestLinksGrantNothing covers an agent that replaces its workspace by a symbolic link before the next agent starts.
 func TestLinksGrantNothing(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -301,7 +303,8 @@ func TestLinksGrantNothing(t *testing.T) {
 	require.NotZero(t, exit.Code)
 }
 
-// TestDirectoryWithTooManyEntries is not readable, and Run says so.
+// TestDirectoryWithTooManyEntries checks that a directory with too many entries is not readable, and that Exit.Sandbox
+// says so.
 func TestDirectoryWithTooManyEntries(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -317,7 +320,7 @@ func TestDirectoryWithTooManyEntries(t *testing.T) {
 	require.Contains(t, exit.Sandbox.String(), "not readable, because they have too many entries: "+s.root)
 }
 
-// TestSandboxKeepsSudo uses a program that changes the user.
+// TestSandboxKeepsSudo checks that a setuid program changes the user only if Sandbox.Setuid is set.
 func TestSandboxKeepsSudo(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)
@@ -340,7 +343,7 @@ func TestSandboxKeepsSudo(t *testing.T) {
 	}
 }
 
-// otherUser is a user that every system has.
+// otherUser returns a user that every system has.
 func otherUser() *process.User { return &process.User{UID: nobody, GID: nobody} }
 
 // openDir returns a directory that every user can pass through.
@@ -353,7 +356,7 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// TestAnotherUser runs a tree as another user, which tries to use the worker's files and processes.
+// TestAnotherUser runs a tree as another user. The tree must have no access to the worker's files and processes.
 func TestAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -382,7 +385,7 @@ func TestAnotherUser(t *testing.T) {
 	})
 }
 
-// TestAnotherUsersTreeEnds stops a tree of another user, also when its init is killed.
+// TestAnotherUsersTreeEnds stops a tree of another user, once with its init alive and once after its init was killed.
 func TestAnotherUsersTreeEnds(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -415,7 +418,7 @@ func endTreeOfAnotherUser(t *testing.T, mode process.Mode, killsInit bool) {
 	require.Empty(t, living(t, mark))
 }
 
-// TestUserThatCannotBe expects an error, and nothing started.
+// TestUserThatCannotBe checks that Run fails in ModeGroup if another user is requested.
 func TestUserThatCannotBe(t *testing.T) {
 	t.Parallel()
 	spec := shell(t, process.ModeGroup, "exit 0")

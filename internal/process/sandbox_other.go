@@ -7,7 +7,8 @@ import (
 	"os/exec"
 )
 
-// AsUser calls fn. It fails for a user other than nil, because this system has no file rights per thread.
+// AsUser calls fn. It fails for a user other than nil, because on this system a single thread cannot have its own file
+// access rights.
 func AsUser(user *User, fn func() error) error {
 	if user != nil {
 		return errors.ErrUnsupported

@@ -59,8 +59,8 @@ func TestTreeEndsCompletely(t *testing.T) {
 	}
 }
 
-// endTree waits until a tree is complete, lets its program end or stops it, and checks that no process of it is left when
-// Run returns.
+// endTree waits until a tree is complete. If stop is set, it stops the tree; otherwise it lets the program end. It
+// checks that no process of the tree is left when Run returns.
 func endTree(t *testing.T, mode process.Mode, tree shape, stop bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -91,13 +91,13 @@ func endTree(t *testing.T, mode process.Mode, tree shape, stop bool) {
 	}
 }
 
-// requireGrown waits until that many processes of a tree live at once.
+// requireGrown waits until at least size processes of a tree are alive at once.
 func requireGrown(t testing.TB, mark string, size int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(living(t, mark)) >= size }, patience, 25*time.Millisecond)
 }
 
-// TestTreeDiesWithItsWorker kills a worker and looks for its tree from outside.
+// TestTreeDiesWithItsWorker kills a worker and checks that the worker's tree ends.
 func TestTreeDiesWithItsWorker(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -112,7 +112,7 @@ func TestTreeDiesWithItsWorker(t *testing.T) {
 	}
 }
 
-// TestTreeDiesWithItsWorkerWhoseInitIsStopped has the program stop its init before the worker is killed.
+// TestTreeDiesWithItsWorkerWhoseInitIsStopped covers a program that stops its init before the worker is killed.
 func TestTreeDiesWithItsWorkerWhoseInitIsStopped(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -120,7 +120,8 @@ func TestTreeDiesWithItsWorkerWhoseInitIsStopped(t *testing.T) {
 	killWorker(t, self, process.ModeSubreaper, shape{`kill -STOP $PPID; setsid sleep 300 & echo ready; wait`, 2})
 }
 
-// killWorker returns how long the tree of a killed worker lives on. The worker is a test binary.
+// killWorker starts a worker with a tree, kills the worker, and returns the time until the tree has ended. program is
+// the test binary, which runs as the worker.
 func killWorker(t testing.TB, program string, mode process.Mode, tree shape) time.Duration {
 	t.Helper()
 	mark := newMark(t)
@@ -131,7 +132,7 @@ func killWorker(t testing.TB, program string, mode process.Mode, tree shape) tim
 	}
 	worker.Stdout = onFirstWrite(func() { close(standing) })
 	worker.Stderr = t.Output()
-	worker.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it must not outlive a test that fails
+	worker.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // the worker must not outlive a test that fails
 	runtime.LockOSThread()                                                // the signal comes when this thread ends
 	defer runtime.UnlockOSThread()
 	worker.WaitDelay = time.Millisecond // the tree has the output open, too
@@ -154,7 +155,7 @@ func killWorker(t testing.TB, program string, mode process.Mode, tree shape) tim
 	return time.Since(killed)
 }
 
-// initOf returns the one child of the process worker.
+// initOf returns the process number of the only child of worker.
 func initOf(t testing.TB, worker int) int {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*")
@@ -171,7 +172,7 @@ func initOf(t testing.TB, worker int) int {
 	return 0
 }
 
-// TestTreeReapsItsOrphans covers that processes which end as orphans do not stay as zombies.
+// TestTreeReapsItsOrphans checks that processes which end as orphans do not stay as zombies.
 func TestTreeReapsItsOrphans(t *testing.T) {
 	t.Parallel()
 	inEveryTree(t, func(t *testing.T, mode process.Mode) {
@@ -192,7 +193,7 @@ func TestTreeReapsItsOrphans(t *testing.T) {
 	})
 }
 
-// childrenOf counts the children of a process, with those that it has not collected.
+// childrenOf counts the children of a process, including zombies that it has not reaped.
 func childrenOf(t *testing.T, parent int) int {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*")
@@ -209,8 +210,9 @@ func childrenOf(t *testing.T, parent int) int {
 	return count
 }
 
-// TestTreeHoldsAgainstItsProgram has the program send its init every signal that a Go program can catch. It cannot catch
-// SIGKILL, SIGSTOP, and 32 to 34, which Go leaves to the C library: see TestTreeEndsWhoseInitIsGone.
+// TestTreeHoldsAgainstItsProgram lets the program send its init every signal that a Go program can catch. The init must
+// survive. A Go program cannot catch SIGKILL, SIGSTOP, and the signals 32 to 34, which Go leaves to the C library.
+// TestTreeEndsWhoseInitIsGone covers SIGKILL and SIGSTOP.
 func TestTreeHoldsAgainstItsProgram(t *testing.T) {
 	t.Parallel()
 	var numbers []string
@@ -233,7 +235,8 @@ func TestTreeHoldsAgainstItsProgram(t *testing.T) {
 	})
 }
 
-// TestTreeEndsWhoseInitIsGone has the program kill or stop its init. In a namespace it cannot.
+// TestTreeEndsWhoseInitIsGone lets the program kill or stop its init. The tree must still end. In a namespace the
+// program cannot do so.
 func TestTreeEndsWhoseInitIsGone(t *testing.T) {
 	t.Parallel()
 	daemons := `for i in 1 2 3; do (setsid sleep 300 &); done; sleep 0.2; echo ready; `
@@ -293,7 +296,8 @@ func TestTreeHidesNothing(t *testing.T) {
 	})
 }
 
-// TestTreeInitHoldsNoSecrets inspects the init from outside.
+// TestTreeInitHoldsNoSecrets checks that the init's environment is empty, and that its arguments are only its name and
+// its mode.
 func TestTreeInitHoldsNoSecrets(t *testing.T) {
 	t.Setenv("PROCESS_TEST_SECRET", "inherited")
 	for _, mode := range trees(t) {
@@ -323,7 +327,8 @@ func TestTreeInitHoldsNoSecrets(t *testing.T) {
 	}
 }
 
-// TestTreeIsNotStartedByAName starts a program with an init's name, but without the descriptors that an init needs.
+// TestTreeIsNotStartedByAName starts this executable with an init's name, but without the descriptors that an init
+// needs. It must end and print nothing.
 func TestTreeIsNotStartedByAName(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -369,7 +374,7 @@ func TestEndMarked(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestManyTreesAtOnce runs a hundred trees, and checks that nothing is left of them in this process.
+// TestManyTreesAtOnce runs a hundred trees at once. It checks that no process and no open file of this process is left.
 func TestManyTreesAtOnce(t *testing.T) {
 	const count = 100
 	for _, mode := range modes(t) {
@@ -406,7 +411,8 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// TestTreeCountsWhatItCannotKill has an unprivileged user start a setuid program of the superuser, like sudo.
+// TestTreeCountsWhatItCannotKill covers a tree in which an unprivileged user starts a setuid program of the superuser,
+// like sudo. The init cannot kill it, so it must count as a survivor.
 func TestTreeCountsWhatItCannotKill(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -443,7 +449,7 @@ func TestTreeWaitsForASlowDeath(t *testing.T) {
 	killed := process.Exit{Code: -1, Signal: syscall.SIGKILL, StoppedBy: context.Canceled}
 	for name, tt := range map[string]struct {
 		before string
-		// after is the time for which the tree cannot die; 0 is until Run gives up.
+		// after is the time for which the tree cannot die; 0 means until Run has given up.
 		after time.Duration
 		want  process.Exit
 	}{
@@ -487,12 +493,13 @@ func TestTreeWaitsForASlowDeath(t *testing.T) {
 	}
 }
 
-// freezer returns a function that freezes processes, so that they can neither run nor die, and one that thaws them.
+// freezer returns two functions: freeze freezes processes, so that they can neither run nor die, and thaw lets them
+// continue.
 func freezer(t *testing.T) (freeze func(pids []int), thaw func()) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/sys/fs/cgroup/freezer", "process-test-") //nolint:usetesting // control groups are made there
 	if err != nil {
-		t.Skip("no processes can be frozen here:", err) // frozen processes can die in version 2 of control groups
+		t.Skip("no processes can be frozen here:", err) // version 2 of control groups is no help: there, frozen processes can die
 	}
 	write := func(file, value string) error { return os.WriteFile(filepath.Join(dir, file), []byte(value), 0) }
 	thaw = func() { _ = write("freezer.state", "THAWED") }
@@ -526,13 +533,13 @@ func TestTreeOfAnUnprivilegedUser(t *testing.T) {
 	tests.Dir = dir
 	tests.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
 	tests.SysProcAttr = asNobody()
-	tests.WaitDelay = patience // after a panic, processes that they started have the output open, too
+	tests.WaitDelay = patience // after a panic, processes that the tests started may still have the output open
 	output, err := tests.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 }
 
-// testsForNobody returns a directory with a copy of this program as "tests". Only the superuser and the user nobody may run
-// it.
+// testsForNobody returns a directory with a copy of this test binary, named "tests", with the given mode. Only the
+// superuser and the user nobody may run it.
 func testsForNobody(t *testing.T, mode os.FileMode) (dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "process-test-") //nolint:usetesting // below t.TempDir another user sees nothing
@@ -551,7 +558,7 @@ func testsForNobody(t *testing.T, mode os.FileMode) (dir string) {
 // nobody is the number of an unprivileged user, and of its group.
 const nobody = 65534
 
-// asNobody starts a program as that user.
+// asNobody returns the attributes that start a program as the user nobody.
 func asNobody() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 }

@@ -14,7 +14,7 @@ import (
 // through the descriptors below.
 const initName = "claudeops-init"
 
-// The descriptors of an init, beside the program's three.
+// The descriptors of an init, in addition to the program's standard input, output and error.
 const (
 	// controlDescriptor is a socket for commands to the init and answers from it. It closes when the process that started
 	// the init ends.
@@ -23,16 +23,16 @@ const (
 	jobDescriptor = 4
 )
 
-// job describes the program that an init runs. It is not passed as the init's arguments and environment, where others could
-// read it as long as the init lives. Without a Path the init sets everything up, and ends.
+// job describes the program that an init runs. It is not passed in the init's arguments and environment, because other
+// processes could read them as long as the init lives. If Path is empty, the init only sets everything up, and ends.
 type job struct {
 	Path string
 	Args []string // with the program's name
 	Env  []string
 	Dir  string
-	// Sandbox is the program's; nil for none.
+	// Sandbox is the sandbox of the program; nil means none.
 	Sandbox *Sandbox
-	// User is the program's; nil for this process's own.
+	// User is the user of the program; nil means the user of this process.
 	User *User
 }
 
@@ -50,14 +50,14 @@ const (
 // answer is a report of an init.
 type answer struct {
 	Kind answerKind
-	// Sandbox is the sandbox that the program has.
+	// Sandbox is the sandbox of the program.
 	Sandbox Sandboxed
-	// Reason or Errno says why the program was refused.
+	// Reason or Errno says why the program was not started.
 	Errno  syscall.Errno
 	Reason string
 	// Status is the wait status of the program.
 	Status syscall.WaitStatus
-	// Survivors counts the processes that could not be killed, or are alive in spite of it.
+	// Survivors counts the processes that the init may not kill, and those still alive after SIGKILL.
 	Survivors int
 }
 
@@ -68,7 +68,7 @@ const (
 	answerNone     answerKind = iota
 	answerLaunched            // the program is about to run; another answer follows
 	answerRefused             // the program could not be started
-	answerEnded               // the program has ended, and its tree without the survivors
+	answerEnded               // the program has ended, and so has its tree, except for the survivors
 	answerGivenUp             // the program is one of the survivors
 )
 
@@ -104,7 +104,7 @@ func newControl() (ours, theirs *os.File, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("create a socket: %w", err)
 	}
-	if err := unix.SetNonblock(ends[0], true); err != nil { // so that reading it does not occupy a thread
+	if err := unix.SetNonblock(ends[0], true); err != nil { // so that a read does not occupy a thread
 		_, _ = unix.Close(ends[0]), unix.Close(ends[1])
 		return nil, nil, fmt.Errorf("set up a socket: %w", err)
 	}

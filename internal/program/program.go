@@ -1,5 +1,5 @@
-// Package program holds what starter and worker share: what they take from the operating system,
-// how signals end them, and their exit codes.
+// Package program holds the code that starter and worker share: their inputs and outputs, the handling of signals, and
+// the exit codes.
 package program
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// Process holds what a program takes from the operating system.
+// Process holds the arguments, the environment and the standard streams of a program.
 type Process struct {
 	Args           []string // without the name of the program
 	Environ        []string // as "NAME=value"
@@ -23,8 +23,8 @@ type Process struct {
 	Stdout, Stderr io.Writer
 }
 
-// Main calls execute and returns its exit code. SIGINT and SIGTERM end the context that execute gets; a second
-// signal ends the process at once.
+// Main calls execute and returns its exit code. SIGINT or SIGTERM cancels the context of execute. A second signal ends
+// the process at once.
 func Main(execute func(context.Context, Process) ExitCode, p Process) ExitCode {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -32,12 +32,12 @@ func Main(execute func(context.Context, Process) ExitCode, p Process) ExitCode {
 	return execute(ctx, p)
 }
 
-// Complain prints err to stderr behind the name of the program, without secrets.
+// Complain prints the name of the program and err to stderr, with secrets masked.
 func (p Process) Complain(name string, err error) {
 	_, _ = fmt.Fprintln(p.Stderr, name+":", redact.New(p.Environ).Text(err.Error()))
 }
 
-// ExitCode is what a process ends with. Scripts rely on the codes; the help of each program lists its own.
+// ExitCode is the exit code of a process. Scripts rely on the codes. The help of each program lists its codes.
 type ExitCode int
 
 // The exit codes of both programs.
@@ -47,7 +47,7 @@ const (
 	ExitUsage   ExitCode = 2 // the command line, the input or the configuration is wrong; nothing was done
 )
 
-// exitError is an error with an exit code of its own.
+// exitError is an error with its own exit code.
 type exitError struct {
 	code ExitCode
 	err  error
@@ -56,10 +56,10 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// WithCode returns err with the exit code that the program is to end with.
+// WithCode wraps err, so that CodeOf returns code for it.
 func WithCode(code ExitCode, err error) error { return &exitError{code, err} }
 
-// Misuse marks err as the caller's mistake: the program ends with ExitUsage. It returns nil for nil.
+// Misuse marks err as a mistake of the user. The program then ends with ExitUsage. Misuse returns nil for nil.
 func Misuse(err error) error {
 	if err == nil {
 		return nil
@@ -67,7 +67,8 @@ func Misuse(err error) error {
 	return WithCode(ExitUsage, err)
 }
 
-// CodeOf returns the exit code for what a program's work returned.
+// CodeOf returns the exit code for err: ExitOK for nil, the code given to WithCode, ExitUsage for an invalid
+// configuration, and otherwise ExitFailure.
 func CodeOf(err error) ExitCode {
 	var own *exitError
 	var invalid *config.Error

@@ -17,31 +17,31 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// leaseLinger is how long a lease outlasts its activity. In that time the SDK reports the result. After it, Temporal refuses
-// to fail the activity.
+// leaseLinger is how long a lease outlasts its activity. Within this time the SDK reports the result. After the report
+// Temporal refuses to fail the activity.
 const leaseLinger = 5 * time.Second
 
-// leasePattern matches the names of the files, for filepath.Glob and os.CreateTemp.
+// leasePattern is the pattern of the file names, for filepath.Glob and os.CreateTemp.
 const leasePattern = "lease-*"
 
-// Leases are files, one for each activity that runs on a worker with this state directory. The worker's process holds a
-// lock on each. The kernel releases the locks of a process that dies, however it dies. So a worker that starts can tell
-// which activities nobody works on any more, and need not wait for a time-out.
+// Leases manages files, one for each activity that runs on a worker with this state directory. The worker's process
+// holds a lock on each. When a process dies, for whatever reason, the kernel releases its locks. A starting worker can
+// therefore find the activities of dead processes, and need not wait for their timeout.
 type Leases struct {
 	dir    string
 	logger *slog.Logger
 }
 
-// lease names an attempt at an activity.
+// lease identifies one attempt at an activity.
 type lease struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"`
 	ActivityID string `json:"activity_id"`
-	// Token is Temporal's for this attempt and no other.
+	// Token is Temporal's task token, which is valid only for this attempt.
 	Token []byte `json:"token"`
 }
 
-// OpenLeases makes the directory of leases below the state directory.
+// OpenLeases creates the directory for leases in the state directory.
 func OpenLeases(stateDir string, logger *slog.Logger) (*Leases, error) {
 	dir := filepath.Join(stateDir, "running")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -50,8 +50,8 @@ func OpenLeases(stateDir string, logger *slog.Logger) (*Leases, error) {
 	return &Leases{dir: dir, logger: logger}, nil
 }
 
-// hold writes a lease for an attempt, and returns the function that ends it. If the lease cannot be written, on a full disk
-// for instance, the activity runs without one.
+// hold creates a lease for an attempt, and returns the function that ends it. If the lease cannot be written, for
+// example on a full disk, the activity runs without one.
 func (l *Leases) hold(info activity.Info) (release func()) {
 	held, err := l.create(lease{
 		WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID,
@@ -116,7 +116,8 @@ func (l *Leases) takeOrphaned() (orphaned []lease, err error) {
 	return orphaned, err
 }
 
-// takeOrphan removes a lease whose process has ended. It finds none if the process had not written it yet.
+// takeOrphan removes a lease whose process has ended. It returns false if another process holds the lease, or if the
+// process died before it had written it.
 func takeOrphan(name string) (attempt lease, found bool, err error) {
 	lock, err := filelock.Try(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, filelock.ErrHeld) {
@@ -137,7 +138,8 @@ func takeOrphan(name string) (attempt lease, found bool, err error) {
 	return attempt, found, os.Remove(name)
 }
 
-// lock keeps other processes from making and taking leases, so that nobody sees one that is not locked yet.
+// lock prevents other processes from creating and taking leases. Without it a process could see a lease that is not
+// locked yet.
 func (l *Leases) lock() (unlock func(), err error) {
 	held, err := filelock.Wait(context.Background(), l.dir)
 	if err != nil {
@@ -146,7 +148,7 @@ func (l *Leases) lock() (unlock func(), err error) {
 	return func() { _ = held.Close() }, nil
 }
 
-// Interceptor has a worker hold a lease for each activity that it runs.
+// Interceptor returns an interceptor that makes a worker hold a lease for each activity that it runs.
 func (l *Leases) Interceptor() interceptor.WorkerInterceptor { return &leasing{leases: l} }
 
 type leasing struct {
@@ -169,7 +171,7 @@ type leasedActivity struct {
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor.
 func (a *leasedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	info := activity.GetInfo(ctx)
-	if info.IsLocalActivity { // it has no task that could be failed: Temporal repeats the workflow task
+	if info.IsLocalActivity { // Temporal repeats the whole workflow task instead
 		return a.Next.ExecuteActivity(ctx, in)
 	}
 	release := a.leases.hold(info)

@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// testLeases returns leases in a directory of the test, and what they log.
+// testLeases returns leases in a temporary directory, and the buffer of their log.
 func testLeases(t *testing.T) (l *Leases, logged *bytes.Buffer) {
 	t.Helper()
 	logged = &bytes.Buffer{}
@@ -37,7 +37,7 @@ func TestLeasesOfTheLivingAreLeftAlone(t *testing.T) {
 	require.Equal(t, "lives", takeOne(t, l).WorkflowID)
 }
 
-// takeOne takes the one lease of a process that has ended.
+// takeOne takes the leases of ended processes, checks that there is exactly one, and returns it.
 func takeOne(t *testing.T, l *Leases) lease {
 	t.Helper()
 	orphaned, err := l.takeOrphaned()

@@ -16,22 +16,22 @@ import (
 // errorTypeWorkerLost is the type of the application error of an attempt whose worker died.
 const errorTypeWorkerLost = "WorkerLost"
 
-// orphansLimit bounds the time to fail the activities of workers that died.
+// orphansLimit bounds the time for failing the activities of dead workers.
 const orphansLimit = 10 * time.Second
 
-// Describer describes workflows. A Temporal client is one.
+// Describer describes workflows. A Temporal client implements it.
 type Describer interface {
 	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error)
 }
 
-// Completer ends activities by their tokens. A Temporal client is one.
+// Completer ends activities by their task tokens. A Temporal client implements it.
 type Completer interface {
 	Describer
 	CompleteActivity(ctx context.Context, taskToken []byte, result any, err error) error
 }
 
-// FailOrphaned fails the activities whose worker on this host has died, so that Temporal retries them at once. Those that
-// cannot be failed now wait for their time-out.
+// FailOrphaned fails the activities whose worker on this host has died, so that Temporal retries them at once.
+// Activities that cannot be failed now are retried after their timeout.
 func (l *Leases) FailOrphaned(ctx context.Context, c Completer) {
 	ctx, cancel := context.WithTimeout(ctx, orphansLimit)
 	defer cancel()
@@ -47,7 +47,8 @@ func (l *Leases) FailOrphaned(ctx context.Context, c Completer) {
 	}
 }
 
-// fail fails the attempt, and Temporal starts the next one. Temporal refuses that for an attempt that has ended already.
+// fail fails the attempt, so that Temporal starts the next one. It returns nil if the attempt has already ended, or if
+// Temporal would not retry it.
 func (attempt lease) fail(ctx context.Context, c Completer) error {
 	retried, err := attempt.isRetried(ctx, c)
 	if err != nil || !retried {
@@ -62,8 +63,8 @@ func (attempt lease) fail(ctx context.Context, c Completer) error {
 	return err
 }
 
-// isRetried reports whether Temporal would start another attempt. If it would not, the attempt is left to its time-out:
-// only a time-out passes the last heartbeat on to the workflow, with what the session has spent.
+// isRetried reports whether Temporal would start another attempt. Otherwise the attempt must end by its timeout. Only a
+// timeout passes the last heartbeat, which has the session's spending, to the workflow.
 func (attempt lease) isRetried(ctx context.Context, c Describer) (bool, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, attempt.WorkflowID, attempt.RunID)
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/activities"
 )
 
-// fakeTemporal describes one workflow, and remembers how its activity was completed.
+// fakeTemporal describes one workflow, and stores how its activity was completed.
 type fakeTemporal struct {
 	pending     *workflowpb.PendingActivityInfo
 	describeErr error
@@ -45,7 +45,7 @@ func (f *fakeTemporal) CompleteActivity(_ context.Context, token []byte, _ any, 
 	return f.completeErr
 }
 
-// pendingActivity returns the activity 7 of a workflow, at an attempt of five.
+// pendingActivity returns the activity 7 of a workflow, at the given attempt of at most five.
 func pendingActivity(state enumspb.PendingActivityState, attempt int32) *workflowpb.PendingActivityInfo {
 	return &workflowpb.PendingActivityInfo{ActivityId: "7", State: state, Attempt: attempt, MaximumAttempts: 5}
 }
@@ -85,7 +85,8 @@ func TestOrphanedActivities(t *testing.T) {
 	}
 }
 
-// TestFailOrphaned fails the activities of a worker that died, once, and leaves those of one that runs alone.
+// TestFailOrphaned checks that the activities of a dead worker are failed once, and that those of a running worker are
+// not.
 func TestFailOrphaned(t *testing.T) {
 	t.Parallel()
 	l, logged := testLeases(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/activities"
 )
 
-// PendingReader reads from Temporal how far agents have come that have not ended.
+// PendingReader reads from Temporal the last heartbeats of agents that have not ended.
 type PendingReader struct{ Temporal Describer }
 
 var _ activities.PendingReader = PendingReader{}
@@ -25,7 +25,7 @@ func (r PendingReader) PendingAgents(ctx context.Context, workflowID, runID stri
 	return pendingAgents(described.GetPendingActivities()), nil
 }
 
-// pendingAgents returns the activities that run agents. Temporal still lists those of a terminated workflow.
+// pendingAgents returns the pending activities that run agents. Temporal also lists those of a terminated workflow.
 func pendingAgents(pending []*workflowpb.PendingActivityInfo) []activities.PendingAgent {
 	var agents []activities.PendingAgent
 	for _, one := range pending {

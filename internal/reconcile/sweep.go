@@ -17,33 +17,33 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// sweepInterval is the usual time between two sweeps. A chain that was terminated holds its services and its share of the
-// day's budget for about that long.
+// sweepInterval is the default time between two sweeps. A terminated chain keeps its services locked, and its share of
+// the day's budget reserved, for about this long.
 const sweepInterval = time.Minute
 
-// Records are the open sessions and the locked services of all chains.
+// Records reads and closes the open sessions and the service locks of all chains.
 type Records interface {
-	// Running returns the sessions that are open.
+	// Running returns the open sessions.
 	Running(ctx context.Context) ([]escalation.Session, error)
-	// SettleSession closes a session, and reports whether it did: not if the session is closed already.
+	// SettleSession closes a session. It returns false if the session was already closed.
 	SettleSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) (bool, error)
 	// ServiceLocks returns the services that chains have locked.
 	ServiceLocks(ctx context.Context) ([]store.ServiceLock, error)
-	// ReleaseLock releases a service, and reports whether it did: not if it was locked again since it was read.
+	// ReleaseLock releases a service. It returns false if the service was locked again after lock was read.
 	ReleaseLock(ctx context.Context, lock store.ServiceLock) (bool, error)
 }
 
 var _ Records = (*store.Store)(nil)
 
 // Sweeper closes the sessions and releases the services of chains that were terminated, timed out, or are unknown to
-// Temporal: nobody else does. It deletes nothing.
+// Temporal. Such chains cannot do it themselves. Sweeper deletes nothing.
 //
-// The cost of such a session is that of its last heartbeat, as an estimate. Without a heartbeat it is unknown, and the
-// day's budget counts all that was reserved for the session.
+// The cost of such a session is the estimate of its last heartbeat. Without a heartbeat the cost is unknown, and the
+// day's budget counts the session's whole reservation.
 type Sweeper struct {
 	Records  Records
 	Temporal Describer
-	// Interval is the time between two sweeps of Run; 0 is once a minute.
+	// Interval is the time between two sweeps of Run; 0 for one minute.
 	Interval time.Duration
 	Logger   *slog.Logger
 }
@@ -62,7 +62,7 @@ func (s Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// Sweep sweeps once. An error is logged: a worker whose records are away still runs chains.
+// Sweep sweeps once. It only logs an error, because a worker can run chains while the records are unavailable.
 func (s Sweeper) Sweep(ctx context.Context) {
 	if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
 		s.Logger.Warn("cannot settle what ended chains have left behind; trying again", "interval", s.interval(), "error", err)
@@ -71,9 +71,9 @@ func (s Sweeper) Sweep(ctx context.Context) {
 
 func (s Sweeper) interval() time.Duration { return cmp.Or(s.Interval, sweepInterval) }
 
-// sweep reads what chains hold before it looks at the chains, because they continue meanwhile. It settles only what is
-// unchanged since then: a session that was closed in between keeps its report, and a service that a new run of the chain
-// has locked stays locked.
+// sweep reads the open sessions and locks before it looks up their chains, because chains continue meanwhile. It
+// settles only what has not changed since then. A session that was closed meanwhile keeps its report, and a service
+// that a new run of the chain has locked stays locked.
 func (s Sweeper) sweep(ctx context.Context) error {
 	sessions, err := s.Records.Running(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s Sweeper) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(chains.problems) > 0 { // the next sweep looks again; this worker has work to do
+	if len(chains.problems) > 0 { // only log: the next sweep looks them up again
 		s.Logger.Warn("cannot tell whether some chains have ended", "error", errors.Join(chains.problems...))
 	}
 	return nil
@@ -133,23 +133,23 @@ func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock stor
 	return err
 }
 
-// ending is how a chain ended.
+// ending describes how a chain ended.
 type ending struct {
-	// reason says why the chain closes nothing any more; "" if it still runs, or if that is unknown.
+	// reason is why the chain cannot close its records; "" if it still runs, or if its state is unknown.
 	reason string
-	// agents are those that ran then.
+	// agents holds the agents that were running when the chain ended.
 	agents []activities.PendingAgent
 }
 
-// chainStates looks chains up in Temporal, each of them once.
+// chainStates looks up chains in Temporal, each only once.
 type chainStates struct {
 	temporal Describer
-	// endings holds the chains that were looked up, by their IDs.
+	// endings holds the results of earlier lookups, by chain ID.
 	endings  map[string]ending
 	problems []error
 }
 
-// ending returns how a chain ended; zero if it still runs, or may.
+// ending returns how a chain ended; zero if it still runs, or if its state is unknown.
 func (s *chainStates) ending(ctx context.Context, chainID string) ending {
 	end, known := s.endings[chainID]
 	if known {

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// openRecords holds sessions and locks, and remembers what was settled and released.
+// openRecords holds sessions and locks, and stores what was settled and released.
 type openRecords struct {
 	sessions []escalation.Session
 	locks    []store.ServiceLock
@@ -45,7 +45,7 @@ func (r *openRecords) ReleaseLock(_ context.Context, lock store.ServiceLock) (bo
 	return true, nil
 }
 
-// fakeChains describes chains by their IDs. The one called "away" cannot be looked up.
+// fakeChains describes chains by their IDs. The lookup of the chain "away" fails.
 type fakeChains map[string]*workflowservice.DescribeWorkflowExecutionResponse
 
 func (c fakeChains) DescribeWorkflowExecution(
@@ -60,7 +60,7 @@ func (c fakeChains) DescribeWorkflowExecution(
 	return nil, serviceerror.NewNotFound("unknown")
 }
 
-// chainIn returns a chain with that status, whose pending activities are those of the agents.
+// chainIn returns a chain with this status. Its pending activities have the heartbeats of agents.
 func chainIn(
 	t *testing.T, status enumspb.WorkflowExecutionStatus, agents ...activities.TierProgress,
 ) *workflowservice.DescribeWorkflowExecutionResponse {

@@ -13,8 +13,8 @@ const (
 	secretNames   = `(?:secret|(?:api|access|private|auth|secret|encryption)[_.-]?key|key-data|credentials?)` //nolint:gosec // a pattern
 )
 
-// assignment returns a pattern for names that end with names, followed by an assigned value. The value is in
-// one of the groups from groupQuoted on if it is quoted, otherwise in groupPlain.
+// assignment returns a pattern that matches a name ending with one of names, and the value assigned to it. A quoted
+// value is in one of the groups from groupQuoted on. A plain value is in groupPlain.
 func assignment(names string) string {
 	return `(?i)` + names + quotes + `?[ \t]*(=>?|:=?| is )[ \t]*(?:"((?:[^"\\\n]|\\.)+)|\\"([^"\\\n]+)|\\?'([^'\\\n]+)|` +
 		`([^\s"'` + "`" + `,;&<>|)}\]\\][^\s"'` + "`" + `,;&<>|)}\]\\]*)([ \t]+[^\s,;&|#])?)`
@@ -28,8 +28,8 @@ const (
 	groupMore     = 6 // the rest of the line
 )
 
-// minAssigned is the minimum length in bytes of a secret beside its name. It can be short because it is only
-// masked there.
+// minAssigned is the minimum length in bytes of a secret that follows its name. It can be short, because the value is
+// only masked beside the name.
 const minAssigned = 4
 
 // acceptAssignment reports whether the assigned value is a secret. After a colon in prose it must contain a
@@ -49,7 +49,7 @@ func acceptAssignment(match []string) bool {
 	return hasDigit(plain) || match[groupMore] == "" && !strings.ContainsAny(plain, "-./:(") && len(plain) > minAssigned+1
 }
 
-// assignedValue returns the assigned value.
+// assignedValue returns the value in a match of an assignment pattern.
 func assignedValue(match []string) string {
 	for _, group := range match[groupQuoted:groupMore] {
 		if group != "" {
@@ -66,7 +66,7 @@ func isCount(assigned, content string) bool {
 	return digits && len(content) < minDigits && strings.HasPrefix(strings.ToLower(assigned), "token")
 }
 
-// placeholder matches values that only stand for a secret: variables, templates, calls, stars.
+// placeholder matches values that are written instead of a secret: variables, templates, calls, stars.
 var placeholder = regexp.MustCompile(`^(?:\\?\$|<|%[a-z({]|\{\{|\*{3}|\.\.\.|…|x{3,}$|X{3,}$|[-_]+$|os\.|process\.env|env\.|var\.|\w+\()`)
 
 // path matches file paths with several components.
@@ -77,12 +77,13 @@ func isSecretText(text string) bool {
 	return text != "" && !placeholder.MatchString(text) && !path.MatchString(text)
 }
 
-// isSecretName reports whether a name ends like the name of a secret.
+// isSecretName reports whether the end of a name is typical of secrets, as in "db_password".
 func isSecretName(name string) bool { return nameEnd.MatchString(name) }
 
 var nameEnd = regexp.MustCompile(`(?i)(?:` + passwordNames + `|` + tokenNames + `|` + secretNames + `)$`)
 
-// isPortAndPath recognises a port and a path, such as "8080/x", which look like a password in a URL.
+// portAndPath matches a port at the beginning of a text. isPortAndPath reports whether text is a port and a path, such
+// as "8080/x". In a URL they look like a password.
 var portAndPath = regexp.MustCompile(`^\d{1,5}(?:/|$)`)
 
 func isPortAndPath(text string) bool {

@@ -7,12 +7,13 @@ import (
 )
 
 const (
-	// windowBytes limits how far behind its keyword a secret is searched, because patterns are fast on short
-	// texts only. The window is extended to the end of a run without blanks, up to maxWindow.
+	// windowBytes is how many bytes after its keyword a secret is searched. The window is short, because patterns are
+	// fast on short texts only. If it ends in a run without blanks, it is extended to the end of the run, up to
+	// maxWindow.
 	windowBytes = 1 << 10
 	maxWindow   = 64 << 10
-	// overlap is the part of a window that the next one searches again, because the window's end may have cut a
-	// secret.
+	// overlap is the part of a window that the next window searches again, because the end of the first window may have
+	// cut a secret in two.
 	overlap = windowBytes / 4
 	// lookBack limits how far before its keyword a secret can begin.
 	lookBack = 40
@@ -47,7 +48,7 @@ func windowEnd(text string, at int) int {
 	return min(end, len(text))
 }
 
-// appendTo appends the matches in window, which begins at offset.
+// appendTo appends the secrets that m matches in window. offset is the position of window in the text.
 func (m *matcher) appendTo(found []span, window string, offset int) []span {
 	if len(m.with) > 0 && !slices.ContainsFunc(m.with, func(part string) bool { return strings.Contains(window, part) }) {
 		return found
@@ -108,8 +109,8 @@ var pemBegin = regexp.MustCompile(`^-{5}BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK
 // keyBody matches a line of a key.
 var keyBody = regexp.MustCompile(`[A-Za-z0-9+/=]{20}`)
 
-// findPEM returns the keys in PEM in text. If a key has no last line, it extends as far as the text looks like
-// a key.
+// findPEM returns the positions of the keys in PEM in text. If a key has no last line, its position includes all
+// following text that looks like a key.
 func findPEM(text string) []span {
 	var found []span
 	last := 0

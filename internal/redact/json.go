@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// JSON returns document with the secrets in its strings masked. A valid JSON document stays valid and is
-// otherwise unchanged; any other text is masked like Text does. The string value of a field whose name ends
-// like that of a secret, such as "password", is masked completely.
+// JSON returns document with the secrets in its strings masked. A valid JSON document stays valid and is otherwise
+// unchanged. Any other text is masked as by Text. If the name of a field ends like that of a secret, such as
+// "password", its whole string value is masked.
 func (r *Redactor) JSON(document []byte) []byte {
 	if document == nil {
 		return nil

@@ -46,8 +46,8 @@ func (r *Redactor) Text(text string) string {
 	return text
 }
 
-// margin is the number of bytes that Beginning omits at the end of a cut text, because a secret there may not
-// be recognisable without its end.
+// margin is the number of bytes that Beginning omits at the end of a cut text. Without its end, a secret there may not
+// be recognisable.
 const margin = 16 << 10
 
 // Beginning returns a masked beginning of text with at least limit bytes, or all of text if it is shorter. The
@@ -105,7 +105,8 @@ func (r *Redactor) isLabel(label string) bool {
 	return isShapeLabel(label) || r != nil && r.names[label]
 }
 
-// withoutMasks drops spans that are a mask or overlap one partly. It keeps spans that contain a mask and more.
+// withoutMasks removes the spans that are masks or that overlap a mask in part. It keeps spans that contain a mask and
+// other text.
 func withoutMasks(spans, masks []span) []span {
 	if len(masks) == 0 {
 		return spans

@@ -177,13 +177,13 @@ func TestLogLines(t *testing.T) {
 	require.NoError(t, r.Error(nil))
 }
 
-// fuzzed knows values that resemble parts of masks and of JSON.
+// fuzzed is a Redactor of secrets that resemble parts of masks and of JSON.
 var fuzzed = New([]string{
 	"A_KEY=sk-secret-1", "B_TOKEN=]masked: x", `C_SECRET=":"value1`, "D_PASSWORD=aaaaaaaa1", "E_KEY=[masked: A_KEY]", "F_PASSWORD=p@ss w\\rd1\n2",
 })
 
-// FuzzText checks the promises of masking: the result contains none of the values, masking it again changes
-// nothing, and a JSON document stays one with the same number of values.
+// FuzzText checks the promises of masking: the result contains none of the values, masking it again changes nothing,
+// and a JSON document stays valid with the same number of values.
 func FuzzText(f *testing.F) {
 	for _, s := range shapes {
 		f.Add(strings.ReplaceAll(s.example, "→", ""))

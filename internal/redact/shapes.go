@@ -8,14 +8,14 @@ import (
 
 // shape describes a kind of secret.
 type shape struct {
-	// label names the kind in the mask.
+	// label is the name of the kind in the mask.
 	label string
 	// keys lists lower-case literals. Every match contains at least one of them.
 	keys []string
 	// pattern matches the secret, or a text whose first matching group is the secret. A dot does not match a
 	// line break: except for keys in PEM, no secret spans several lines.
 	pattern string
-	// with lists literals. If it is not empty, every match is near at least one of them, in addition to its
+	// with lists literals. If it is not empty, every match is near at least one of these literals, in addition to its
 	// key.
 	with []string
 	// group is the first group that can be the secret; 0 means 1.
@@ -237,7 +237,7 @@ var shapes = []shape{
 	},
 	{ //nolint:gosec // an example
 		label: "password in an address", keys: []string{"//"},
-		with:    []string{"@", "(at)"}, // in text for chat services @ is written differently
+		with:    []string{"@", "(at)"}, // plaintext.ForChat replaces @ by (at)
 		pattern: `[A-Za-z][A-Za-z0-9+.-]*: ?//[^\s/:@"'<>]*:([^\s@"'<>]+?)(?:@|\(at\))[\w.\[-]`,
 		accept:  func(match []string) bool { return isSecretText(match[1]) && !isPortAndPath(match[1]) },
 		example: "postgres://ops:→hunter2/x#?@db.example:5432/x",
@@ -312,7 +312,7 @@ type table struct {
 	scanner *scanner
 }
 
-// matchers compiles the shapes at the first use, because that takes milliseconds.
+// matchers compiles the shapes at the first use and not at the start of the program, because that takes milliseconds.
 var matchers = sync.OnceValue(func() table {
 	var known table
 	var keywords []keyword

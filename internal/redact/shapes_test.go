@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestShapes tries the table's examples: each is masked with its label, and no near miss is changed.
+// TestShapes checks the examples of all shapes: each example is masked with its label, and no text in near is changed.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	for _, s := range shapes {

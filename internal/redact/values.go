@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// minSecret is the minimum length in bytes of a variable's value to be masked anywhere. Shorter values,
+	// minSecret is the minimum length in bytes of a variable's value that is masked wherever it occurs. Shorter values,
 	// such as "1" or "root", also occur in ordinary text.
 	minSecret = 8
-	// minDigits is the minimum for numbers, minWord the minimum for words of letters. Such values are more
-	// often settings than secrets.
+	// minDigits is the minimum length for numbers, and minWord the minimum length for words of letters. Such values are
+	// more often settings than secrets.
 	minDigits = 12
 	minWord   = 16
 )
@@ -29,9 +29,10 @@ var (
 	// settings. Their values are not secret.
 	placeName = regexp.MustCompile(`(?i)_(?:FILE|PATH|DIR|URI|URL|URLS|SOCK|NAME|ID)$|` +
 		`^GOOGLE_APPLICATION_CREDENTIALS$|^CLAUDE_CODE_CLIENT_KEY$|^GIT_CONFIG_KEY_\d+$`)
-	// keyID matches the only such name whose value is part of a secret.
+	// keyID matches the names that end with ACCESS_KEY_ID. placeName matches them as well, but their values are parts
+	// of secrets.
 	keyID = regexp.MustCompile(`(?i)ACCESS_KEY_ID$`)
-	// word matches letters, and several groups of letters joined by a separator.
+	// word matches a word of letters, or several such words joined by separators.
 	word = regexp.MustCompile(`^(?:[A-Za-z]?[a-z]+|[A-Z]+)(?:[-_. ](?:[A-Za-z]?[a-z]+|[A-Z]+))*$`)
 	// addresses matches the URLs in a list.
 	addresses = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s,"']+`)
@@ -41,9 +42,9 @@ var (
 type value struct {
 	// name is the name of its variable.
 	name string
-	// forms are the value's spellings: literal, in JSON, in URLs and in hexadecimal digits.
+	// forms holds the spellings of the value: literal, in JSON, in URLs and in hexadecimal digits.
 	forms []string
-	// encoded are the base64 spellings that do not depend on the bytes before and after the value.
+	// encoded holds base64 spellings without the characters that depend on the bytes before and after the value.
 	encoded []string
 }
 
@@ -64,9 +65,9 @@ func valuesOf(environ []string) []value {
 	return all
 }
 
-// secretsOf returns the secrets in the content of a variable. These are the credentials of all addresses in it
-// and, if the variable's name suggests a secret, the whole content. For a variable with headers, the value of
-// each header is added, with and without the first word.
+// secretsOf returns the secrets in the content of a variable. It returns the credentials in all URLs in the content. If
+// the variable's name suggests a secret, it also returns the whole content. If the variable contains headers, it also
+// returns the value of each header, with and without the first word.
 func secretsOf(name, content string) []string {
 	var secrets []string
 	for _, address := range addresses.FindAllString(content, -1) {
@@ -152,11 +153,12 @@ func quoted(text string) string {
 	return string(whole[1 : len(whole)-1])
 }
 
-// minEncoded is the number of base64 characters that suffice to exclude chance: 48 bits.
+// minEncoded is the minimum number of matching base64 characters. Eight characters are 48 bits, which excludes a match
+// by chance.
 const minEncoded = 8
 
-// encodedForms returns the base64 characters that are determined by the secret alone. There are six spellings:
-// the secret can begin at three offsets in a group of three bytes, in two alphabets.
+// encodedForms returns the base64 characters that depend only on the secret and not on the bytes around it. There are
+// six spellings: the secret can begin at three offsets in a group of three bytes, in two alphabets.
 func encodedForms(secret string) []string {
 	var forms []string
 	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -234,8 +236,8 @@ func (f *form) findEncoded(text string, at int) (start, end int, found bool) {
 	return start, end, before+after >= min(len(f.text), 2*minEncoded)
 }
 
-// matchForward compares text from at with form, ignoring line breaks. It returns the end of the match and its length in
-// form.
+// matchForward compares text from position at with form, ignoring line breaks and blanks. It returns the end of the
+// match in text, and the number of matched bytes of form.
 func matchForward(text string, at int, form string) (end, matched int) {
 	end = at
 	for at < len(text) && matched < len(form) {
@@ -255,7 +257,7 @@ func matchForward(text string, at int, form string) (end, matched int) {
 	return end, matched
 }
 
-// matchBackward does the same as matchForward towards the beginning of text.
+// matchBackward works like matchForward, but from position at towards the beginning of text.
 func matchBackward(text string, at int, form string) (start, matched int) {
 	start = at
 	for at > 0 && matched < len(form) {

@@ -23,7 +23,7 @@ var (
 	_ adapter = services{}
 )
 
-// nullableInt stores 0 as NULL, because a foreign key may refer to nothing only by NULL.
+// nullableInt stores 0 as NULL. A foreign key that refers to no row must be NULL.
 type nullableInt struct{ to *int64 }
 
 // Scan implements sql.Scanner.
@@ -90,8 +90,8 @@ func (j jsonText[T]) Value() (driver.Value, error) {
 	return sql.NullString{String: string(text), Valid: string(text) != "null"}.Value()
 }
 
-// services stores a copy of the verdict's services as a JSON list in a column of their own, so that SQL can select by
-// them. It is not read back; the verdict is.
+// services stores a copy of the verdict's services as a JSON list in a separate column, so that SQL can filter by
+// service. The column is only written. Go code reads the services from the verdict.
 type services struct{ of *escalation.Report }
 
 // Scan implements sql.Scanner. It ignores the value.

@@ -9,20 +9,21 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// OpenSession decides whether session may start. If so, it records the session with its budget, before its process
-// starts, and locks the services that the session repairs for its chain. This is one transaction. So sessions that open
-// at the same time, on any number of hosts, never reserve more than the budgets allow, and no two chains get the same
-// service.
+// OpenSession decides whether session may start. If it may, OpenSession records it with its budget, before its process
+// starts. If the session repairs services, OpenSession also locks them for its chain. All of this is one transaction.
+// So concurrent sessions on any number of hosts never reserve more than the budgets allow, and no two chains lock the
+// same service.
 //
-// The store sets ID, Sequence, BudgetUSD, Forced and DryRun and ignores them in session. An empty Status is
-// SessionRunning. It sets the request's ChainID, Tier, Purpose and At from session. At is session.StartedAt, which comes
-// from Temporal: so hosts whose clocks differ agree on the day and on every window, and a repetition asks for the same as
-// the first call, however late it comes.
+// The store itself sets ID, Sequence, BudgetUSD, Forced and DryRun; their values in session are ignored. An empty
+// Status becomes SessionRunning. The store also sets the request's ChainID, Tier and Purpose from session, and its At
+// from session.StartedAt. StartedAt comes from Temporal. So hosts with different clocks agree on the day and on every
+// time window, and a late retry is judged by the same time as the first call.
 //
-// A refusal is not an error, and nothing is written. If SessionID is recorded already, OpenSession returns that record
-// unchanged, granted with its budget, and locks its services again if they are free. If that record belongs to another
-// chain, the error is ErrConflict. An unknown ParentID is ErrNotFound. ChainID, SessionID, StartedAt and a Tier for which
-// policy has an entry are required.
+// A refusal is not an error; then nothing is written. If SessionID is already recorded, OpenSession grants the session
+// again: it returns the existing record with its budget, unchanged, and locks the session's services again if they are
+// free. If the existing record belongs to another chain, the error is ErrConflict. An unknown ParentID is ErrNotFound.
+// ChainID, SessionID and StartedAt are required, and policy must have an entry for Tier; otherwise the error is
+// ErrInvalid.
 func (s *Store) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (escalation.AdmissionResult, error) {
@@ -33,7 +34,7 @@ func (s *Store) OpenSession(
 	return opening, nil
 }
 
-// Review returns what OpenSession would decide now, and changes nothing.
+// Review returns the admission that OpenSession would decide now. It changes nothing.
 func (s *Store) Review(
 	ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (admission escalation.Admission, err error) {
@@ -179,8 +180,8 @@ func daySpent(ctx context.Context, q querier, at time.Time) (usd float64, err er
 }
 
 const (
-	// The conditions on tier and purpose are those of escalation.AdmissionRequest.Repairs.
-	// MATERIALIZED, because otherwise SQLite would read all chains to count the distinct ones.
+	// The conditions on tier and purpose match escalation.AdmissionRequest.Repairs. Without MATERIALIZED, SQLite would
+	// read all chains to count the distinct ones.
 	escalationsQuery = `
 WITH repairs AS MATERIALIZED (
     SELECT chain_id, first_run_id FROM sessions

@@ -32,7 +32,7 @@ func strict() escalation.Policy {
 	}
 }
 
-// repair is a session of tier 2 that a chain opens at that time.
+// repair returns a session of tier 2 that a chain opens at the given time.
 func repair(chainID, sessionID string, at time.Time) escalation.Session {
 	session := opening(chainID, sessionID, 0)
 	session.Tier, session.StartedAt = escalation.TierSafeRepair, at
@@ -43,7 +43,7 @@ func about(services ...string) escalation.AdmissionRequest {
 	return escalation.AdmissionRequest{Services: services}
 }
 
-// did returns a report of that many restarts of a service.
+// did returns a report with the given number of restarts of a service.
 func did(service string, restarts int) escalation.Report {
 	report := completed(0.5)
 	for range restarts {
@@ -80,7 +80,7 @@ func testAdmitted(t *testing.T, database backend) {
 	ignored := repair("chain", "session", noon)
 	ignored.BudgetUSD, ignored.Forced, ignored.DryRun = 99, true, true
 	request := about("web", "db")
-	request.ChainID, request.Tier, request.At = "another", 3, noon.Add(-99*time.Hour) // the session's count
+	request.ChainID, request.Tier, request.At = "another", 3, noon.Add(-99*time.Hour) // replaced by the session's values
 
 	opened := admit(t, s, ignored, request, strict())
 	require.Nil(t, opened.Refusal)
@@ -91,7 +91,7 @@ func testAdmitted(t *testing.T, database backend) {
 	want := []store.ServiceLock{{"db", "chain", noon}, {"web", "chain", noon}}
 	require.Equal(t, want, locks(t, s))
 
-	// Again, on another host, as a retry of the activity would. By now nothing more would be granted.
+	// Open the session again on another Store, like a retry on another host. By now the policy would grant nothing.
 	never := strict()
 	never.DayBudgetUSD, never.EscalationLimit.Max = 0.01, 0
 	require.Equal(t, opened, admit(t, open(), repair("chain", "session", noon), about("web", "db"), never))
@@ -139,7 +139,7 @@ func testOpenRefusesRequests(t *testing.T, database backend) {
 	require.Empty(t, locks(t, s))
 }
 
-// testDaySpent checks the rest of the day's budget after each change.
+// testDaySpent checks how much of the day's budget remains after each change.
 func testDaySpent(t *testing.T, database backend) {
 	s := database(t)()
 	policy := strict()
@@ -294,7 +294,7 @@ func testForced(t *testing.T, database backend) {
 	require.False(t, unneeded.Session.Forced)
 }
 
-// testReview compares Review with the next decision of OpenSession, over random histories.
+// testReview compares the result of Review with the next decision of OpenSession, for random histories.
 func testReview(t *testing.T, database backend) {
 	s := database(t)()
 	ctx := bounded(t)
@@ -333,8 +333,8 @@ func testReview(t *testing.T, database backend) {
 	})
 }
 
-// testConcurrentAdmission has many chains open sessions at once, on two stores. Their reservations must stay within the day's
-// budget, and each service must go to one chain.
+// testConcurrentAdmission opens sessions of many chains concurrently on two Stores. The reserved budgets must stay
+// within the day's budget, and each service must be locked by one chain.
 func testConcurrentAdmission(t *testing.T, database backend) {
 	open := database(t)
 	stores := []*store.Store{open(), open()}
@@ -365,7 +365,7 @@ func testConcurrentAdmission(t *testing.T, database backend) {
 	require.Len(t, owner, 5, "four budgets of 4, and the rest")
 }
 
-// grab tries to open a session for each of ten services in turn, and returns those that were granted.
+// grab tries to open a session for each of ten services in turn, and returns the granted results.
 func grab(ctx context.Context, s *store.Store, writer int, policy escalation.Policy) (granted []escalation.AdmissionResult, err error) {
 	for i := range sessionsByWriter {
 		service := fmt.Sprint("service ", i)

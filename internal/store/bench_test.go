@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkSession measures what recording one session costs: two transactions, each on disk.
+// BenchmarkSession measures the recording of one session: two transactions, each synced to disk.
 func BenchmarkSession(b *testing.B) {
 	s := sqliteBackend(b)()
 	ctx := b.Context()

@@ -9,20 +9,21 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Limits on the texts of a decision in bytes, because agents choose them.
+// Limits in bytes on the texts of a decision. Agents choose these texts, so the texts can be of any length.
 const (
 	maxCallInput  = 16 << 10
 	maxCallReason = 4 << 10
-	maxCallName   = 500 // of a tool, or of a service
+	maxCallName   = 500 // the name of a tool or of a service
 )
 
 var selectCalls = "SELECT " + columns(callFields(new(escalation.CallDecision))) + " FROM calls"
 
-// AppendDecisions records decisions on calls in their order. If it fails, it records none. If a decision on a call of a
-// session is recorded already, that one stays as it is.
+// AppendDecisions records decisions on tool calls, in the given order. If it fails, it records none. If a decision on
+// the same call of the same session is already recorded, AppendDecisions leaves it unchanged.
 //
-// Long texts are cut and end with a note: inputs at 16 KiB, rules and reasons at 4 KiB, names at 500 bytes. At most 100
-// actions are kept. ChainID, SessionID, Call, Tool and At are required, else the error is ErrInvalid.
+// Long texts are cut, and end with a note of the original length: inputs at 16 KiB, rules and reasons at 4 KiB, names
+// at 500 bytes. At most 100 actions are kept. ChainID, SessionID, Call, Tool and At are required, else the error is
+// ErrInvalid.
 func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error {
 	decisions, err := canonical(decisions)
 	if err == nil && len(decisions) > 0 {
@@ -85,8 +86,8 @@ func bound(decision escalation.CallDecision) escalation.CallDecision {
 	return decision
 }
 
-// cut returns text, or the beginning of a text of more than limit bytes with a note of its length. It does not cut
-// through a character.
+// cut returns text if it has at most limit bytes. Otherwise it returns the beginning of text with a note of its length.
+// It never splits a UTF-8 character.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

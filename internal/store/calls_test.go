@@ -35,7 +35,7 @@ func testDecisions(t *testing.T, database backend) {
 	fill(t, reflect.ValueOf(&whole).Elem(), new(int))
 	whole.ChainID = "chain"
 	earlier := decision("chain", "a", "2")
-	earlier.At = noon.Add(-time.Hour) // decisions are in the order of recording, not of time
+	earlier.At = noon.Add(-time.Hour) // decisions are listed in the order of recording, not of time
 	require.NoError(t, s.AppendDecisions(bounded(t), []escalation.CallDecision{whole, decision("other", "x", "1"), earlier}))
 	changed := decision("chain", "a", "2")
 	changed.Allowed, changed.Reason = false, "told otherwise by a retry"

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// A parent is recorded before its children, and record numbers only grow. So parents come before children in the order of
-// numbers.
+// A parent is recorded before its children, and record numbers only grow. So sorting by number puts parents before
+// their children.
 var (
 	forwardQuery = `
 WITH RECURSIVE line (id) AS (

@@ -26,8 +26,8 @@ func testChain(t *testing.T, database backend) {
 	require.Empty(t, none)
 }
 
-// testLines grows random trees, some with several roots and in several chains, in one database,
-// and compares both queries with a walk over what OpenSession returned.
+// testLines records random trees of sessions in one database. Some trees have several roots or span several chains. It
+// compares Forward and Backward with a walk over the records that OpenSession returned.
 func testLines(t *testing.T, database backend) {
 	s := database(t)()
 	ctx := bounded(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// twiceInFour has the common limits, and two services with limits of their own.
+// twiceInFour returns cooldowns that allow two restarts in four hours and one redeployment a day, with different limits
+// for the services db and cache.
 func twiceInFour() escalation.Cooldowns {
 	const hour = escalation.Duration(time.Hour)
 	once, never, unlimited := escalation.Limit{Max: 1, Window: 12 * hour}, escalation.Limit{Window: 24 * hour}, escalation.Limit{}
@@ -27,7 +28,7 @@ func twiceInFour() escalation.Cooldowns {
 	}
 }
 
-// restart is a call of session a that restarts services.
+// restart returns the charge of a call of session a that restarts services.
 func restart(call string, at time.Time, services ...string) escalation.Charge {
 	charge := escalation.Charge{ChainID: "chain", SessionID: "a", Call: call, At: at, Cooldowns: twiceInFour()}
 	for _, service := range services {
@@ -36,7 +37,7 @@ func restart(call string, at time.Time, services ...string) escalation.Charge {
 	return charge
 }
 
-// of returns charge as a call of another session.
+// of returns charge with this chain and session.
 func of(chainID, sessionID string, charge escalation.Charge) escalation.Charge {
 	charge.ChainID, charge.SessionID = chainID, sessionID
 	return charge
@@ -103,7 +104,7 @@ func testChargeOnce(t *testing.T, database backend) {
 		mustCharge(t, s, restart("1", noon, "web"))
 	}
 	require.Len(t, ledger(t, s, time.Time{}), 1)
-	mustCharge(t, s, of("chain", "b", restart("1", noon, "web"))) // calls are numbered by session
+	mustCharge(t, s, of("chain", "b", restart("1", noon, "web"))) // another session can have the same call id
 	mustCharge(t, open(), restart("1", noon.Add(time.Minute), "web"))
 	require.Len(t, ledger(t, s, time.Time{}), 2, "a repetition is no third")
 }
@@ -195,7 +196,8 @@ func testChargeRefuses(t *testing.T, database backend) {
 	require.Empty(t, ledger(t, s, time.Time{}))
 }
 
-// testChargeAndAdmission covers a session that uses up the limit and never reports.
+// testChargeAndAdmission checks the admission of a second chain after a session has used up the limit and ended without
+// a verdict.
 func testChargeAndAdmission(t *testing.T, database backend) {
 	s := database(t)()
 	mustOpen(t, s, opening("chain", "a", 0))

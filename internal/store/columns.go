@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// field is a column and its place in a record. The value is a pointer, or an adapter around one. database/sql both scans
-// into it and takes arguments from it.
+// field is a column of a table and the matching field of a Go record. value is a pointer to the record's field, or an
+// adapter around that pointer. database/sql scans rows into value, and takes query arguments from it.
 type field struct {
 	column string
 	value  any

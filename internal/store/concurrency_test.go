@@ -38,7 +38,7 @@ func testConcurrentSessions(t *testing.T, database backend) {
 	require.Len(t, events, writers*sessionsByWriter)
 }
 
-// writeChain records sessions in the chain "shared", each with the one before as its parent.
+// writeChain records sessions in the chain "shared". The parent of each session is the previous session of this writer.
 func writeChain(ctx context.Context, s *store.Store, writer int) error {
 	var parent int64
 	for i := range sessionsByWriter {

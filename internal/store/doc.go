@@ -11,8 +11,8 @@
 //   - Recording is idempotent. A retry, or another process, can record the same again, and nothing changes.
 //   - No cost is lost. A commit is on disk before a method returns, no record is deleted, and a replaced report is kept.
 //     The only deletion from the ledger is the charge of a call that never ran.
-//   - Every open session was admitted, by facts that still held when its record was written.
-//   - A call that asks first (Charge) never exceeds the limits on a service, counted over all chains and hosts.
+//   - Every open session was admitted. The transaction that reads the facts for its admission also writes its record.
+//   - Calls that are charged before they run (Charge) never exceed the limits on a service, over all chains and hosts.
 //   - Many goroutines and many processes may use one database at the same time.
 //
 // # Representation

@@ -10,8 +10,8 @@ import (
 
 var selectEvents = "SELECT " + columns(eventFields(new(escalation.Event))) + " FROM events"
 
-// AppendEvents records events in their order. If it fails, it records none. If an event with the same Key is recorded
-// already, that one stays as it is. Key, ChainID and At are required, else the error is ErrInvalid.
+// AppendEvents records events in the given order. If it fails, it records none. If an event with the same Key is
+// already recorded, AppendEvents leaves it unchanged. Key, ChainID and At are required, else the error is ErrInvalid.
 func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) error {
 	events, err := canonical(events)
 	if err == nil && len(events) > 0 {

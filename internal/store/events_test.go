@@ -25,7 +25,7 @@ func testEvents(t *testing.T, database backend) {
 	fill(t, reflect.ValueOf(&whole).Elem(), new(int))
 	whole.ChainID = "chain"
 	earlier := event("chain", "b")
-	earlier.At = noon.Add(-time.Hour) // events are in the order of recording, not of time or key
+	earlier.At = noon.Add(-time.Hour) // events are listed in the order of recording, not of time or key
 	require.NoError(t, s.AppendEvents(bounded(t), []escalation.Event{whole, event("other", "x"), earlier}))
 	changed := event("chain", "b")
 	changed.Message = "told otherwise by a retry"

@@ -12,7 +12,7 @@ func (s *Store) Ledger(ctx context.Context, since time.Time) ([]escalation.Ledge
 	return ledger(ctx, s.db, since)
 }
 
-// ReplacedReports returns the reports of a session that later ones replaced, oldest first.
+// ReplacedReports returns the replaced reports of a session, oldest first.
 func (s *Store) ReplacedReports(ctx context.Context, sessionID string) ([]escalation.Report, error) {
 	replaced, err := replacedReports(ctx, s.db, sessionID)
 	var reports []escalation.Report

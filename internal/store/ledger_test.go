@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// ledger returns the entries after since, of the services named or of all.
+// ledger returns the ledger entries after since for the given services, or for all services if none is given.
 func ledger(t testing.TB, s *store.Store, since time.Time, services ...string) []escalation.LedgerEntry {
 	t.Helper()
 	entries, err := s.Ledger(bounded(t), since)

@@ -8,12 +8,12 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// lockPatience bounds how long Open waits for others who open the same database. A migration of a large one may take
-// seconds.
+// lockPatience limits how long Open waits for other processes that open the same database. The migration of a large
+// database may take seconds.
 const lockPatience = 30 * time.Second
 
-// lockDirectory waits until nobody else has dir locked, and locks it until unlock is called. So no two processes create
-// or migrate one database at the same time. SQLite's own locks cannot prevent that, because they end with each
+// lockDirectory waits until dir is not locked, and then locks it until unlock is called. So no two processes create or
+// migrate one database at the same time. SQLite's own locks cannot prevent that, because they end with each
 // transaction. No lock file is left behind.
 func lockDirectory(ctx context.Context, dir string) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)

@@ -18,7 +18,8 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// writerVariable makes the test binary a writer. Its value is the path of the database.
+// writerVariable is an environment variable that makes the test binary run as a writer. Its value is the path of the
+// database.
 const writerVariable = "STORE_TEST_WRITER"
 
 func TestMain(m *testing.M) {
@@ -78,7 +79,8 @@ func TestKilledWriter(t *testing.T) {
 	requireSound(t, path)
 }
 
-// runAndKill starts a writer, kills it after it has acknowledged some sessions, and returns all that it has acknowledged.
+// runAndKill starts a writer, kills it after it has acknowledged at least atLeast sessions, and returns all
+// acknowledged ids.
 func runAndKill(t *testing.T, path string, atLeast int) (acknowledged []string) {
 	t.Helper()
 	executable, err := os.Executable()
@@ -100,7 +102,7 @@ func runAndKill(t *testing.T, path string, atLeast int) (acknowledged []string) 
 	return acknowledged
 }
 
-// requireSound has SQLite check the whole file.
+// requireSound checks the file with SQLite's integrity check and foreign key check.
 func requireSound(t *testing.T, path string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)

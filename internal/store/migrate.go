@@ -13,8 +13,8 @@ import (
 //go:embed migrations
 var migrationFiles embed.FS
 
-// versionTable is the table with the version of the schema. A database with this table is ours. So it does not have
-// goose's default name, which the database of another program may have.
+// versionTable is the table with the version of the schema. Open recognises a database of this program by this table.
+// Therefore its name differs from goose's default, which the database of another program may use.
 const versionTable = "claudeops_schema_version"
 
 // migrator returns goose's provider that migrates db with the files in the directory dir below migrations.
@@ -46,8 +46,8 @@ func refuseNewer(ctx context.Context, provider *goose.Provider) error {
 	return nil
 }
 
-// migrate applies the missing migrations. Each one and its version are one transaction, so a crash leaves the schema at
-// one version or the next. The caller holds the lock of the database's directory.
+// migrate applies the missing migrations. Each migration and its version number are written in one transaction, so a
+// crash cannot leave a migration half applied. The caller must hold the lock of the database's directory.
 func migrate(ctx context.Context, provider *goose.Provider) error {
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("migrate the schema: %w", err)

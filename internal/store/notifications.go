@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// delivery is a row of notifications, without its number.
+// delivery is a row of the table notifications, without the row number.
 type delivery struct {
 	key, target string
 	at          time.Time
@@ -19,7 +19,7 @@ func deliveryFields(d *delivery) []field {
 
 var deliveredQuery = "SELECT " + columns(deliveryFields(new(delivery))) + " FROM notifications WHERE notification_key = $1 ORDER BY id"
 
-// Delivered returns the targets that the notification with that key was sent to.
+// Delivered returns the targets to which the notification with this key was sent.
 func (s *Store) Delivered(ctx context.Context, key string) ([]string, error) {
 	deliveries, err := collect(ctx, s.db, deliveryFields, deliveredQuery, key)
 	if err != nil {
@@ -32,8 +32,8 @@ func (s *Store) Delivered(ctx context.Context, key string) ([]string, error) {
 	return targets, nil
 }
 
-// RecordDelivery records that the notification with that key was sent to target. A delivery that is recorded already stays
-// as it is.
+// RecordDelivery records that the notification with this key was sent to target. If the delivery is already recorded,
+// RecordDelivery leaves it unchanged.
 func (s *Store) RecordDelivery(ctx context.Context, key, target string, at time.Time) error {
 	if key == "" || target == "" || at.IsZero() {
 		return fmt.Errorf("record a notification: %w: it lacks its key, its target or its time", ErrInvalid)

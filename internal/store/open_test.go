@@ -151,7 +151,7 @@ func ownDatabase(t *testing.T, dir string) string {
 	return path
 }
 
-// newerSchema is a database that this program made and that a later release has migrated.
+// newerSchema creates a database of this program whose schema version is that of a later release.
 func newerSchema(t *testing.T, dir string) string {
 	ownDatabase(t, dir)
 	return databaseOf("INSERT INTO claudeops_schema_version (version_id, is_applied) VALUES (9000, 1)")(t, dir)

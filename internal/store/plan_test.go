@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestQueriesUseIndexes has SQLite explain the queries. None may read a whole table or build a temporary index, because then
-// reading a chain would take longer with every chain that ever ran.
+// TestQueriesUseIndexes checks SQLite's plans of the queries. No query may read a whole table or build a temporary
+// index. Otherwise reading one chain would take longer with every chain that ever ran.
 func TestQueriesUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := single(t, filepath.Join(t.TempDir(), "ops.db"))

@@ -45,8 +45,8 @@ func (s *Store) ReleaseServices(ctx context.Context, chainID string) error {
 	return nil
 }
 
-// ReleaseLock releases lock and reports whether it did. It does not if the lock is gone, or was taken again since it was
-// read. So a new run of the chain keeps the locks that it has taken.
+// ReleaseLock releases lock and reports whether it did. It does nothing if the lock is gone, or was taken again after
+// the caller read it. So a new run of the chain keeps the locks that it has taken.
 func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released bool, err error) {
 	var rows int64
 	err = s.write(ctx, func(tx *sql.Tx) error {

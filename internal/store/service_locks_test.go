@@ -47,7 +47,8 @@ func testReleaseLock(t *testing.T, database backend) {
 	require.Empty(t, locks(t, s))
 }
 
-// testRepetitionClaims repeats an opening after the chain's locks were released, because the chain seemed dead.
+// testRepetitionClaims opens a session again after the locks of its chain were released. That happens if the chain
+// seemed to be dead.
 func testRepetitionClaims(t *testing.T, database backend) {
 	s := database(t)()
 	admit(t, s, repair("one", "one/1", noon), about("web", "db"), lenient())

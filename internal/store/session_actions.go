@@ -10,26 +10,28 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// sessionActions holds a session's entries of the ledger within a transaction.
+// sessionActions holds the ledger entries of one session within a transaction.
 type sessionActions struct {
 	tx      *sql.Tx
 	session escalation.Session
 	rows    []ledgerRow
 }
 
-// ledgerRow is an entry with its position among the same actions of its session. Positions of returned charges stay free.
+// ledgerRow is a ledger entry with its position among the session's entries of the same target. Returned charges can
+// leave gaps in the positions.
 type ledgerRow struct {
 	escalation.LedgerEntry
 	position int
 }
 
-// target identifies actions of one session that may be the same: their kind and service.
+// target is the service and kind of an action. Two reports of the same action of a session have the same target.
 type target struct {
 	service string
 	kind    escalation.ActionKind
 }
 
-// targetOf ignores case and blanks around the service's name, because a verdict may spell it in another way than the call.
+// targetOf returns the target of an action. It ignores case and blanks around the service's name, because a verdict may
+// spell the name differently from the call.
 func targetOf(service string, kind escalation.ActionKind) target {
 	return target{strings.ToLower(strings.TrimSpace(service)), kind}
 }
@@ -50,7 +52,7 @@ func actionsOf(ctx context.Context, tx *sql.Tx, session escalation.Session) (*se
 	return &sessionActions{tx: tx, session: session, rows: rows}, nil
 }
 
-// charged reports whether the call has entries.
+// charged reports whether the call has entries in the ledger.
 func (a *sessionActions) charged(call string) bool {
 	for i := range a.rows {
 		if a.rows[i].Call == call {
@@ -60,7 +62,7 @@ func (a *sessionActions) charged(call string) bool {
 	return false
 }
 
-// same returns the entries with that target, oldest first.
+// same returns the entries whose target is as, oldest first.
 func (a *sessionActions) same(as target) []*ledgerRow {
 	var found []*ledgerRow
 	for i := range a.rows {
@@ -86,7 +88,8 @@ func (a *sessionActions) enter(ctx context.Context, entry escalation.LedgerEntry
 	return nil
 }
 
-// succeed records whether the action of a charged entry succeeded. When it was charged, that was unknown.
+// succeed records on a charged entry whether the action succeeded, which was unknown at the time of the charge. It
+// leaves entries from verdicts unchanged.
 func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded bool) error {
 	if row.Call == "" || row.Succeeded == succeeded {
 		return nil

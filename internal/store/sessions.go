@@ -13,21 +13,21 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// CloseSession records the report of a session and when it ended.
+// CloseSession records the report of a session and its end time.
 //
-// A report that was recorded before changes nothing, not even the time of the end. A new report for a closed session
-// replaces the one before, because a later report knows more. The replaced one is kept, because its cost was paid too.
-// This happens, for instance, when a chain is reset and a tier runs again under the same id.
+// Recording the same report again changes nothing, not even the end time. A different report for a closed session
+// replaces the current one, because a later report knows more. The replaced report is kept, because its cost was paid
+// too. This happens, for instance, when a chain is reset and a tier runs again under the same session id.
 //
-// The restarts and redeployments in the report's verdict are added to the ledger, unless they are there already. An
-// unknown session is ErrNotFound; a report without a final status, or no endedAt, is ErrInvalid.
+// The restarts and redeployments in the report's verdict are added to the ledger, unless they are already there. An
+// unknown session is ErrNotFound. A report without a final status is ErrInvalid, and so is a zero endedAt.
 func (s *Store) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
 	_, err := s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt})
 	return err
 }
 
-// SettleSession closes a session like CloseSession, unless it is closed already; then nothing changes. It reports whether
-// it closed the session. Use it to close a session that another process has left open, and may have closed meanwhile.
+// SettleSession closes an open session like CloseSession, and leaves a closed session unchanged. It reports whether it
+// closed the session. Use it for a session that another process has left open, and may have closed meanwhile.
 func (s *Store) SettleSession(
 	ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time,
 ) (settled bool, err error) {
@@ -92,7 +92,7 @@ func checkClosing(end closing) error {
 	}
 }
 
-// recorded returns the record with the SessionID of session, or nil.
+// recorded returns the record with the SessionID of session, or nil. A record of another chain is ErrConflict.
 func recorded(ctx context.Context, tx *sql.Tx, session escalation.Session) (*escalation.Session, error) {
 	existing, err := bySessionID(ctx, tx, session.SessionID)
 	switch {
@@ -124,7 +124,7 @@ func nextSequence(ctx context.Context, tx *sql.Tx, chainID string) (next int, er
 	return next, nil
 }
 
-// insertSession inserts session and returns the record as it is stored.
+// insertSession inserts session and returns the stored record.
 func insertSession(ctx context.Context, tx *sql.Tx, session escalation.Session) (escalation.Session, error) {
 	fields := slices.DeleteFunc(sessionFields(&session), func(f field) bool { return f.column == "id" })
 	query, args := insertInto("sessions", fields)
@@ -139,7 +139,7 @@ func insertSession(ctx context.Context, tx *sql.Tx, session escalation.Session) 
 	return oneSession(ctx, tx, selectSessions+" WHERE id = $1", id)
 }
 
-// closeOnce records a session's report, unless it was recorded before. It reports whether it did.
+// closeOnce records the report of a session, unless it is already recorded. It reports whether it recorded the report.
 func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err error) {
 	current, err := bySessionID(ctx, tx, end.sessionID)
 	if err != nil {
@@ -167,8 +167,8 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 	return true, recordActions(ctx, tx, current, end.endedAt)
 }
 
-// keepReport prepares a closed session for another report. It reports whether next is known already, as the current report
-// or a replaced one. If not, it adds the current report to the replaced ones.
+// keepReport prepares a closed session for the report next. It reports whether next is already recorded, as the current
+// report or as a replaced one. If not, it adds the current report to the replaced ones.
 func keepReport(ctx context.Context, tx *sql.Tx, current escalation.Session, next escalation.Report) (known bool, err error) {
 	if reflect.DeepEqual(current.Report, next) {
 		return true, nil

@@ -20,13 +20,13 @@ func testEveryField(t *testing.T, database backend) {
 
 	var want escalation.Session
 	fill(t, reflect.ValueOf(&want).Elem(), new(int))
-	want.ParentID, want.Tier = parent.ID, escalation.TierFullRepair // they refer to something
+	want.ParentID, want.Tier = parent.ID, escalation.TierFullRepair // the parent must exist, and the policy must have the tier
 	policy := lenient()
 	policy.Tiers[want.Tier-1].BudgetUSD, policy.DryRun = want.BudgetUSD, want.DryRun
 	opened, err := first.OpenSession(bounded(t), want, escalation.AdmissionRequest{}, policy)
 	require.NoError(t, err)
 	got := opened.Session
-	want.ID, want.Sequence, want.Forced = got.ID, 1, false // set by the store, too
+	want.ID, want.Sequence, want.Forced = got.ID, 1, false // the store sets these
 	require.Equal(t, want, got)
 
 	reread, err := open().BySessionID(bounded(t), got.SessionID)
@@ -38,7 +38,7 @@ func testEveryReportField(t *testing.T, database backend) {
 	s := database(t)()
 	want := mustOpen(t, s, opening("chain", "session", 0))
 	fill(t, reflect.ValueOf(&want.Report).Elem(), new(int))
-	want.Continuity, want.ContinuityReason = escalation.ContinuityResume, escalation.ReasonInterrupted // as the report says
+	want.Continuity, want.ContinuityReason = escalation.ContinuityResume, escalation.ReasonInterrupted // derived from the report
 	want.EndedAt = noon.Add(time.Minute + 7*time.Millisecond)
 	require.NoError(t, s.CloseSession(bounded(t), "session", want.Report, want.EndedAt))
 
@@ -47,8 +47,8 @@ func testEveryReportField(t *testing.T, database backend) {
 	require.Equal(t, want, got)
 }
 
-// fill sets every field of v to a different value, so that a field which is not stored, or stored in another column, comes
-// back different.
+// fill sets every field of v to a different value. So a field that is not stored, or is stored in another column, has a
+// different value when it is read back.
 func fill(t testing.TB, v reflect.Value, n *int) {
 	t.Helper()
 	*n++

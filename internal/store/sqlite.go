@@ -16,10 +16,12 @@ import (
 )
 
 const (
-	// busyTimeout limits the wait for writers of other processes, whose transactions take milliseconds. After that the
-	// call fails with a transient error. SQLite ignores the context while it waits, so a cancellation is noticed this late.
+	// busyTimeout limits the wait for writers in other processes. Their transactions take milliseconds. After the
+	// timeout the call fails with a transient error. SQLite ignores the context while it waits, so a cancelled call can
+	// return this late.
 	busyTimeout = 10 * time.Second
-	// maxConns limits the connections of one Store: one for the only writer that SQLite allows, the others for reads.
+	// maxConns limits the connections of one Store: one for the only writer that SQLite allows, and the others for
+	// readers.
 	maxConns = 4
 )
 
@@ -58,8 +60,9 @@ func openLocked(ctx context.Context, path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// createFile creates an empty file that only its owner may use, unless it exists. SQLite creates its other files with the
-// same mode. An existing file is not opened: closing it would drop the locks that SQLite holds on it for this process.
+// createFile creates an empty file with mode 0600, unless the file exists. SQLite creates its other files with the same
+// mode. createFile does not open an existing file, because closing it would drop the locks that SQLite holds on it for
+// this process.
 func createFile(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the operator chooses the path
 	if errors.Is(err, os.ErrExist) {
@@ -71,9 +74,9 @@ func createFile(path string) error {
 	return file.Close()
 }
 
-// sqliteDSN returns the data source name of the file. It sets for every connection: foreign keys are enforced, each commit
-// is on disk, and a write transaction takes the write lock at its beginning, so that another writer cannot make it fail
-// half-way.
+// sqliteDSN returns the data source name of the file at path. Its settings apply to every connection: SQLite enforces
+// foreign keys, and syncs each commit to disk. A write transaction takes the write lock when it begins, so that another
+// writer cannot make it fail half-way.
 func sqliteDSN(path string) string {
 	query := url.Values{
 		"_pragma": {
@@ -101,14 +104,14 @@ func prepareSQLite(ctx context.Context, db *sql.DB) error {
 	if err := refuseNewer(ctx, provider); err != nil {
 		return err
 	}
-	// In this mode readers and a writer do not wait for each other. The file keeps the mode.
+	// In WAL mode readers and a writer do not wait for each other. SQLite stores the mode in the file.
 	if _, err := db.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil {
 		return fmt.Errorf("switch to a write-ahead log: %w", err)
 	}
 	return migrate(ctx, provider)
 }
 
-// refuseForeign fails if the database has tables of another program only.
+// refuseForeign fails if the database has tables, but none is versionTable. Such a database belongs to another program.
 func refuseForeign(ctx context.Context, db *sql.DB) error {
 	const query = "SELECT COUNT(*), COUNT(CASE WHEN name = $1 THEN 1 END) FROM sqlite_master WHERE type = 'table'"
 	var tables, ours int
@@ -121,7 +124,8 @@ func refuseForeign(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// probeWrite writes and rolls back. SQLite opens a read-only file without an error, and would fail only at the first record.
+// probeWrite checks that the database is writable: it creates a table and rolls back. SQLite opens a read-only file
+// without an error, so that without this check only the first record would fail.
 func probeWrite(ctx context.Context, db *sql.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -134,7 +138,7 @@ func probeWrite(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// explainSQLite adds advice for the operator to an error of opening.
+// explainSQLite adds advice for the operator to an error from opening a database.
 func explainSQLite(err error) error {
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
@@ -155,8 +159,8 @@ func sqliteCode(err error) int {
 	return sqlite3.SQLITE_OK
 }
 
-// sqlitePermanent reports whether SQLite would return the same error again. All other codes depend on conditions that can
-// change: locks, disk, memory, permissions.
+// sqlitePermanent reports whether a retry would get the same error from SQLite. The other error codes depend on
+// conditions that can change: locks, disk, memory, permissions.
 func sqlitePermanent(err error) bool {
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_INTERNAL, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,

@@ -10,8 +10,8 @@ import (
 // Store is an open database of records. It is safe for concurrent use.
 type Store struct {
 	db *sql.DB
-	// writing is full while this Store writes. Writers queue here, and notice the end of their context at once. In SQLite
-	// they would poll for its lock, and one could starve.
+	// writing holds one element while this Store writes. Other writers wait here, and notice the end of their context
+	// at once. If they waited for SQLite's lock instead, they would poll, and one could starve.
 	writing chan struct{}
 }
 
@@ -41,8 +41,8 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// write runs fn in a transaction and commits it if fn succeeds. No transactions of writers overlap, so the values that fn
-// reads are still true when it writes.
+// write runs fn in a transaction, and commits it if fn succeeds. Write transactions never overlap, so the values that
+// fn reads are still true when it writes.
 func (s *Store) write(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	select {
 	case s.writing <- struct{}{}:

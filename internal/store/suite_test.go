@@ -105,7 +105,7 @@ func bounded(t testing.TB) context.Context {
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// opening returns a session as a chain opens it.
+// opening returns a session with the fields that a chain sets to open it.
 func opening(chainID, sessionID string, parent int64) escalation.Session {
 	return escalation.Session{
 		ParentID:         parent,

@@ -35,7 +35,8 @@ func TestIsTransient(t *testing.T) {
 	}
 }
 
-// TestSQLiteFailures provokes failures in SQLite itself. The Store has one connection, so that settings on it stay in force.
+// TestSQLiteFailures provokes failures in SQLite itself. The Store has only one connection, so that a connection's
+// settings stay in force.
 func TestSQLiteFailures(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -121,7 +122,7 @@ func must(t *testing.T, s *Store, sql string) {
 	require.NoError(t, err)
 }
 
-// TestConnectionSettings checks the settings that SQLite has for each connection.
+// TestConnectionSettings checks the settings that SQLite keeps for each connection.
 func TestConnectionSettings(t *testing.T) {
 	t.Parallel()
 	s := single(t, filepath.Join(t.TempDir(), "ops.db"))

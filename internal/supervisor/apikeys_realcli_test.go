@@ -26,14 +26,14 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// The worker's credentials in these tests, recognisable wherever they turn up.
+// realKey and realHeader are the worker's credentials in these tests. Their values occur nowhere else.
 const (
 	realKey    = "sk-real-7c1e9f2ab4d05e63"
 	realHeader = "gateway-90b3f6d2c8a1"
 )
 
-// checkpoint stands before the API. It counts the calls that come with the worker's credentials, and those that come
-// without.
+// checkpoint is a proxy in front of the API. It counts the calls with exactly the worker's credentials (proper) and
+// all other calls (improper).
 type checkpoint struct {
 	url              string
 	proper, improper atomic.Int32
@@ -58,7 +58,9 @@ func startCheckpoint(t *testing.T, api *claudesim.API) *checkpoint {
 	return c
 }
 
-// snoop prints what an agent could find a credential in, from its command up to the CLI, and asks the API itself.
+// snoop prints the environment and the arguments of each process from the agent's command up to the CLI. Then it
+// calls the API with the key from its environment: for the session's model, for a more expensive model, and at
+// another path.
 const snoop = `#!/bin/sh
 p=$$
 while [ "$p" -gt 1 ] && grep -qa "CLAUDEOPS_SESSION_ID=$CLAUDEOPS_SESSION_ID" "/proc/$p/environ"; do
@@ -74,8 +76,9 @@ ask dearer /v1/messages '{"model":"claude-opus-5-5","max_tokens":1,"messages":[{
 ask elsewhere /v1/files '{"model":"claude-haiku-5-5"}'
 `
 
-// TestRealCLICredentialsStayWithTheWorker has the agent look wherever its commands can find a credential: in
-// environments, arguments and files of its tree. Then its session ends.
+// TestRealCLICredentialsStayWithTheWorker has the agent look for credentials in the environments, arguments and files
+// of its process tree. The worker's credentials must not be there, and not in logs, histories or files either. After
+// the session its key must be invalid.
 func TestRealCLICredentialsStayWithTheWorker(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
 		api := simtest.StartAPI(t, claudesim.Play(claudesim.Always(
@@ -108,7 +111,7 @@ func TestRealCLICredentialsStayWithTheWorker(t *testing.T) {
 
 		for _, place := range append([]string{
 			book.last(1 << 20), historyText(t, s, run.GetID(), run.GetRunID()), filesBelow(t, workDir),
-			filesBelow(t, s.cfg.State.Dir), filesBelow(t, filepath.Dir(s.cfg.State.Dir)), // the home, with all that is in it
+			filesBelow(t, s.cfg.State.Dir), filesBelow(t, filepath.Dir(s.cfg.State.Dir)), // the home directory with everything below it
 		}, seen...) {
 			require.NotEmpty(t, place)
 			require.NotContains(t, place, realKey)
@@ -120,7 +123,8 @@ func TestRealCLICredentialsStayWithTheWorker(t *testing.T) {
 	})
 }
 
-// requireNoLongerValid sends the key of a session that has ended to the proxy that it was for.
+// requireNoLongerValid checks that the proxy refuses the key of a session that has ended. environ is the environment
+// that the agent printed.
 func requireNoLongerValid(t *testing.T, environ string) {
 	t.Helper()
 	valueOf := func(name string) string {

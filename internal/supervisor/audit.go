@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// auditBacklog is how many refused answers may wait to be recorded. Whoever sends more of them than
-	// a database takes gets each of them refused all the same; only the record is then incomplete.
+	// auditBacklog is the number of refused answers that can wait to be recorded. If more arrive than the database
+	// can store, each of them is still refused, but some are not recorded.
 	auditBacklog = 1_000
-	// auditPause is the time between two tries at a database that is away.
+	// auditPause is the time between two attempts to write to a database that is unavailable.
 	auditPause = time.Second
-	// auditDrain is how long a worker that stops tries to record what is left.
+	// auditDrain limits how long a stopping worker tries to record the remaining events.
 	auditDrain = 5 * time.Second
 )
 
-// audit records the answers at gates that were refused. Temporal keeps nothing of an update that its
-// validator refuses, and a validator may do nothing itself, so a worker records it beside the chain.
+// audit records gate answers that were refused. Temporal does not store an update that its validator refuses, and a
+// validator must not have side effects. Therefore the worker records the refusal outside of the workflow.
 type audit struct {
 	append func(ctx context.Context, events []escalation.Event) error
 	logger *slog.Logger
@@ -37,7 +37,7 @@ func newAudit(write func(context.Context, []escalation.Event) error, logger *slo
 	return &audit{append: write, logger: logger, queue: make(chan escalation.Event, auditBacklog)}
 }
 
-// add hands over an event. It does not wait.
+// add queues an event without waiting. If the queue is full, it logs the event instead.
 func (a *audit) add(event escalation.Event) {
 	select {
 	case a.queue <- event:
@@ -47,7 +47,7 @@ func (a *audit) add(event escalation.Event) {
 	}
 }
 
-// run records what is handed over until ctx ends, and then, for a limited time, what is left.
+// run records queued events until ctx ends. Then it records the remaining ones, for at most auditDrain.
 func (a *audit) run(ctx context.Context) {
 	for {
 		select {
@@ -73,8 +73,8 @@ func (a *audit) drain(ctx context.Context) {
 	}
 }
 
-// write records an event, and tries again for as long as the database may come back. An event whose
-// turn the end of ctx has cut short goes back to the queue.
+// write records an event, and retries as long as the error is temporary. If ctx ends meanwhile, it puts the event
+// back into the queue. If that happens while draining, it logs the event as not recorded.
 func (a *audit) write(ctx context.Context, event escalation.Event) {
 	for {
 		err := a.append(context.WithoutCancel(ctx), []escalation.Event{event})
@@ -98,7 +98,7 @@ func (a *audit) write(ctx context.Context, event escalation.Event) {
 	}
 }
 
-// auditing has a worker record the answers that its chains refuse.
+// auditing is an interceptor that records the gate answers refused by a worker's chains.
 type auditing struct {
 	interceptor.WorkerInterceptorBase
 	audit *audit
@@ -116,7 +116,7 @@ type auditedWorkflow struct {
 	audit *audit
 }
 
-// ValidateUpdate implements interceptor.WorkflowInboundInterceptor. Nothing is validated in a replay.
+// ValidateUpdate implements interceptor.WorkflowInboundInterceptor. The SDK does not call it during a replay.
 func (w *auditedWorkflow) ValidateUpdate(ctx workflow.Context, in *interceptor.UpdateInput) error {
 	refusal := w.Next.ValidateUpdate(ctx, in)
 	if refusal == nil || in.Name != workflows.ResolveGate || len(in.Args) != 1 {
@@ -127,7 +127,7 @@ func (w *auditedWorkflow) ValidateUpdate(ctx workflow.Context, in *interceptor.U
 		return refusal
 	}
 	chain, message := workflow.GetInfo(ctx).WorkflowExecution, "update "+workflows.DescribeRefusedReply(reply, refusal)
-	// A step that Temporal repeats refuses the same update again, under the same key.
+	// If Temporal repeats a workflow task, the same update is refused again. The key must be the same then.
 	digest := sha256.Sum256([]byte(workflow.GetCurrentUpdateInfo(ctx).ID + "\x00" + message))
 	w.audit.add(escalation.Event{
 		Key: fmt.Sprintf("%s/refused/%s", chain.RunID, hex.EncodeToString(digest[:12])), ChainID: chain.ID,

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// ledgerOfRefusals is a database that may be away, or slow.
+// ledgerOfRefusals is a fake database. While fail is set, every write returns that error.
 type ledgerOfRefusals struct {
 	mu   sync.Mutex
 	fail error
@@ -56,7 +56,7 @@ func TestAuditRecordsWhatIsHandedOver(t *testing.T) {
 		audit := newAudit(database.append, slog.New(slog.DiscardHandler))
 		stop := inBackground(t.Context(), audit.run)
 		for i := range auditBacklog + 10 {
-			audit.add(escalation.Event{Key: fmt.Sprint(i)}) // it does not wait, whatever the database does
+			audit.add(escalation.Event{Key: fmt.Sprint(i)}) // must not wait, whatever the database does
 		}
 		time.Sleep(time.Minute)
 		require.Zero(t, database.recorded())
@@ -96,7 +96,7 @@ func TestAuditGivesUp(t *testing.T) {
 		stop()
 		require.LessOrEqual(t, time.Since(began), auditDrain+auditPause, "a database that stays away holds up no worker")
 
-		database.away(fmt.Errorf("no such event: %w", store.ErrInvalid)) // and what is broken for good is not tried again
+		database.away(fmt.Errorf("no such event: %w", store.ErrInvalid)) // a permanent error must not be retried
 		audit.add(escalation.Event{Key: "b"})
 		audit.add(escalation.Event{Key: "c"})
 		stop = inBackground(t.Context(), audit.run)

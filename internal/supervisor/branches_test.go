@@ -18,17 +18,19 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// These tests take the branches of a chain that others do not, one short chain for each, so that a
-// history of each is replayed. Several chains share a worker.
+// These tests cover branches of a chain that no other test takes. Each branch has a short chain of its own, so that
+// its history can be replayed. Several chains share a worker.
 
-// writing is what a tier does that is asked for its handoff by a chain: it writes that.
+// writing returns the turn of a tier that the chain asks for its handoff. The tier writes content to the handoff
+// file.
 func writing(chainID, content string) claudesim.Turn {
 	file := activities.ChainsDir + "/" + activities.ChainDirName(chainID) + "/" + activities.HandoffFile
 	return claudesim.On(claudesim.Match{Prompt: file},
 		claudesim.Call("Write", map[string]any{"file_path": file, "content": content}), claudesim.Say("done")).Named(chainID)
 }
 
-// requireEnded waits for a chain, holds the records to it and keeps its history.
+// requireEnded waits for the end of a chain. It checks the outcome, the records and the texts in the Web UI, and
+// records the history if that is requested.
 func requireEnded(t *testing.T, s *site, run client.WorkflowRun, outcome escalation.Outcome) escalation.Chain {
 	t.Helper()
 	chain, err := s.finish(run)
@@ -40,7 +42,7 @@ func requireEnded(t *testing.T, s *site, run client.WorkflowRun, outcome escalat
 	return chain
 }
 
-// requireRule checks which rule the last decision of a chain rests on.
+// requireRule checks that the chain's last decision names the rule.
 func requireRule(t *testing.T, chain escalation.Chain, rule escalation.Rule) {
 	t.Helper()
 	var message string
@@ -52,7 +54,8 @@ func requireRule(t *testing.T, chain escalation.Chain, rule escalation.Rule) {
 	require.Contains(t, message, "by rule "+string(rule))
 }
 
-// TestChainBranchesOfHandoffs asks Tier 1 for what its verdict does not give.
+// TestChainBranchesOfHandoffs has Tier 1 write a handoff, because its verdict lacks required fields. One handoff is
+// valid and one is invalid.
 func TestChainBranchesOfHandoffs(t *testing.T) {
 	t.Parallel()
 	const complete = `{"schema_version": 1, "recommended_tier": 2, "summary": "the upstream is gone", "services_affected": ["jellyfin"],
@@ -77,11 +80,13 @@ func TestChainBranchesOfHandoffs(t *testing.T) {
 	requireRule(t, chain, escalation.RuleHandoffInvalid)
 }
 
-// TestChainBranchesOfLimits has chains that may not go on, and one whose conversation does not fit.
+// TestChainBranchesOfLimits runs a chain that the escalation limit stops, a chain that its budget stops, and a chain
+// whose conversation no longer fits the model's window.
 func TestChainBranchesOfLimits(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
-	// At ten cents for a million tokens, it leaves less of a cent than any call costs.
+	// At ten cents per million tokens this call costs 0.95 cents. What remains of a budget of one cent is less than
+	// any call costs.
 	costly := claudesim.Conclude(asksFor(2)).Using(claudesim.Usage{Input: 95_000})
 	claude := simtest.Install(t, claudesim.Play(
 		claudesim.On(claudesim.Match{First: "at great cost"}, costly),
@@ -107,8 +112,9 @@ func TestChainBranchesOfLimits(t *testing.T) {
 	require.Equal(t, escalation.ReasonResumeFailed, chain.Sessions[2].ContinuityReason)
 }
 
-// TestChainBranchesOfWaits has a chain that repairs two services, one that waits for it, one that waits
-// for the cooldown and finds all well after it, and one that is cancelled there.
+// TestChainBranchesOfWaits runs four chains. One repairs two services. One waits until the first has released a
+// service. One waits for the cooldown and then finds everything healthy. One is cancelled while it waits for the
+// cooldown.
 func TestChainBranchesOfWaits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -24,7 +24,7 @@ import (
 
 // These tests run whole chains on a real Temporal server, with the stand-in for claude.
 
-// concluding is a turn in which model only gives its verdict.
+// concluding returns a turn in which the model gives its verdict and does nothing else.
 func concluding(model string, verdict escalation.Verdict) claudesim.Turn {
 	return claudesim.On(claudesim.Match{Model: model}, claudesim.Conclude(verdict)).Named(model)
 }
@@ -35,7 +35,7 @@ func asksFor(tier escalation.Tier) escalation.Verdict {
 	}
 }
 
-// whole is verdict with all that a handoff needs.
+// whole returns verdict with all fields that a handoff requires.
 func whole(verdict escalation.Verdict) escalation.Verdict {
 	verdict.Checks = []escalation.CheckResult{{Service: "jellyfin", CheckType: "http", Status: escalation.CheckDown}}
 	verdict.Findings, verdict.Remediation = "the upstream is gone", "one restart, to no avail"
@@ -46,7 +46,8 @@ func allWell() escalation.Verdict {
 	return escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}
 }
 
-// excess is a verdict at its limits, with what grows most when it is encoded.
+// excess returns a verdict with as many services, and as long names, as allowed. The names consist of the character
+// that grows most when it is encoded as JSON.
 func excess() escalation.Verdict {
 	verdict := escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: "so many"}
 	for range escalation.MaxServices {
@@ -142,7 +143,7 @@ func TestChains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			claude := simtest.Install(t, claudesim.Play(tt.turns...))
-			// A task queue of its own keeps one test's chain from another's worker.
+			// Each test has its own task queue, so that no other test's worker runs its chain.
 			s := startSite(t, temporalServer, environment(t, claude, append(tt.env, "CLAUDEOPS_TASK_QUEUE=chains_"+name)...))
 			run := s.start(tt.input)
 			chain, err := s.finish(run)
@@ -159,7 +160,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// TestWorkersTellTheirVersion looks at the identities of both workers of a process.
+// TestWorkersTellTheirVersion checks the identities that both workers of a process report to Temporal.
 func TestWorkersTellTheirVersion(t *testing.T) {
 	t.Parallel()
 	c := startTemporal(t)
@@ -176,7 +177,7 @@ func TestWorkersTellTheirVersion(t *testing.T) {
 	}
 }
 
-// requireRecorded holds the store to the chain as Temporal knows it.
+// requireRecorded checks that the store holds the same sessions, cost and events as the chain.
 func requireRecorded(t *testing.T, s *site, chain escalation.Chain) {
 	t.Helper()
 	records := s.records()
@@ -189,7 +190,7 @@ func requireRecorded(t *testing.T, s *site, chain escalation.Chain) {
 	require.Equal(t, asJSON(t, chain.Events), asJSON(t, asShown(events, chain.Events)))
 }
 
-// asShown returns what is recorded with the messages of gates as the chain shows them: cut.
+// asShown returns the recorded events. It cuts the messages of gate events where the chain has cut them.
 func asShown(recorded, shown []escalation.Event) []escalation.Event {
 	recorded = slices.Clone(recorded)
 	for i := range min(len(recorded), len(shown)) {
@@ -201,8 +202,7 @@ func asShown(recorded, shown []escalation.Event) []escalation.Event {
 	return recorded
 }
 
-// requireExplained checks what the Web UI shows: the chain as a table, and a summary on
-// every activity.
+// requireExplained checks the texts in the Web UI: a table of the chain's sessions, and a summary on every activity.
 func requireExplained(t *testing.T, s *site, run client.WorkflowRun, chain escalation.Chain) {
 	t.Helper()
 	var metadata sdkpb.WorkflowMetadata
@@ -221,10 +221,10 @@ func requireExplained(t *testing.T, s *site, run client.WorkflowRun, chain escal
 	}
 }
 
-// asJSON compares what people see: times to the millisecond, which is what records keep.
+// asJSON encodes items for comparison. It truncates times to milliseconds, the precision of the records.
 func asJSON[T escalation.Session | escalation.Event](t *testing.T, items []T) string {
 	t.Helper()
-	items = append([]T{}, items...) // no items are an empty list, too
+	items = append([]T{}, items...) // encode nil as an empty list
 	for i := range items {
 		switch item := any(&items[i]).(type) {
 		case *escalation.Session:
@@ -295,7 +295,7 @@ func TestDrainInterruptsAndAnotherWorkerGoesOn(t *testing.T) {
 	temporalServer := startTemporal(t)
 	marker := filepath.Join(t.TempDir(), "started")
 	claude := simtest.Install(t, claudesim.Play(
-		// The prompt after an interruption is another one, so it gets another answer.
+		// After an interruption the prompt is different, so it can get a different reply.
 		claudesim.On(claudesim.Match{Prompt: "ended before its work was done"}, claudesim.Conclude(resolved())),
 		claudesim.Always(claudesim.Bash("touch "+marker+"; sleep 300"))))
 	environ := environment(t, claude, "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")

@@ -20,16 +20,16 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// connectTimeout is how long a Temporal frontend may take to answer.
+// connectTimeout limits how long Connect waits for the Temporal frontend.
 const connectTimeout = 10 * time.Second
 
-// ErrConnectionSettings is returned for settings of Temporal's own that cannot be used.
+// ErrConnectionSettings is returned if the connection settings of Temporal itself are invalid: see ConnectionOptions.
+// lists.
 var ErrConnectionSettings = errors.New("the connection settings of Temporal")
 
-// ConnectionOptions reads Temporal's own settings from environ ("NAME=value"):
-// TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TLS and the profiles of
-// temporal.toml. Where they lead to the server of the `starter up` that runs on the state
-// directory, or name no address, they become those of that server, with its token.
+// ConnectionOptions reads Temporal's own settings from environ ("NAME=value"): TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE,
+// TEMPORAL_API_KEY, TLS and the profiles of temporal.toml. If a `starter up` runs on the state directory, and the
+// settings name its server or no address, the options connect to that server with its token.
 func ConnectionOptions(environ []string, stateDir string, logger *slog.Logger) (client.Options, error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: variables(environ)})
 	if err != nil {
@@ -49,7 +49,8 @@ func ConnectionOptions(environ []string, stateDir string, logger *slog.Logger) (
 	return withLocal(options, stateDir)
 }
 
-// withLocal returns options for the server of the `starter up` on the state directory, if they are meant for that one.
+// withLocal changes options to use the server and the token of the `starter up` on the state directory. It does so
+// only if options name that server or no address. Otherwise it only fills in the default address.
 func withLocal(options client.Options, stateDir string) (client.Options, error) {
 	address := options.HostPort
 	if options.HostPort == "" {
@@ -58,7 +59,7 @@ func withLocal(options client.Options, stateDir string) (client.Options, error) 
 	server, err := FindLocal(stateDir)
 	switch {
 	case errors.Is(err, ErrNoLocal), errors.Is(err, fs.ErrPermission):
-		return options, nil // another Temporal, or another user's
+		return options, nil // another Temporal, or another user's state directory
 	case err != nil:
 		return client.Options{}, err
 	case address == "" || server.isAt(address):
@@ -67,7 +68,7 @@ func withLocal(options client.Options, stateDir string) (client.Options, error) 
 	return options, nil
 }
 
-// Connect connects to Temporal and returns only once it has answered.
+// Connect connects to Temporal and returns after the server has answered. It waits for at most connectTimeout.
 func Connect(ctx context.Context, options client.Options) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -85,8 +86,8 @@ func Connect(ctx context.Context, options client.Options) (client.Client, error)
 	return connected, nil
 }
 
-// isUnknownHost reports whether the host of an address has no name that is known: the client's own error does
-// not tell.
+// isUnknownHost reports whether the host name of an address cannot be resolved. The client's own error does not say
+// that.
 func isUnknownHost(ctx context.Context, address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err == nil {
@@ -96,14 +97,13 @@ func isUnknownHost(ctx context.Context, address string) bool {
 	return ok && failure.IsNotFound
 }
 
-// variables is an environment as envconfig looks into it.
+// variables is an environment ("NAME=value") in the form that envconfig requires.
 type variables []string
 
 // Environ implements envconfig.EnvLookup.
 func (v variables) Environ() []string { return v }
 
-// LookupEnv implements envconfig.EnvLookup. Of a name that is there twice, the last
-// counts, as in package os/exec.
+// LookupEnv implements envconfig.EnvLookup. If a name occurs twice, the last value counts, as in package os/exec.
 func (v variables) LookupEnv(name string) (string, bool) {
 	for _, entry := range slices.Backward(v) {
 		if key, value, _ := strings.Cut(entry, "="); key == name {

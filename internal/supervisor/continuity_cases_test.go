@@ -10,34 +10,34 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// continuityCase is what happens to the conversation of one chain before another one, which begins
-// with Tier 2, is to go on from it.
+// continuityCase describes two chains. The second chain begins with Tier 2 and is told to continue the conversation
+// of the first. The fields say what happens to the conversation in between.
 type continuityCase struct {
 	archived bool
 	// foreign says that the first chain works in another directory.
 	foreign bool
-	// unknown names a conversation that nobody ever had instead of the first chain's.
+	// unknown makes the second chain name a conversation that never existed, instead of the first chain's.
 	unknown bool
-	// harm is done to the transcript in between; nil is none.
+	// harm damages the transcript between the two chains. Nil leaves it alone.
 	harm func(t *testing.T, transcript string)
-	// refused counts the sessions of the second chain whose prompt is too long for the model.
+	// refused is the number of sessions of the second chain whose prompt is too long for the model.
 	refused int
-	// compacts says that the model sums the conversation up when the CLI asks for that by itself,
-	// which it does before it gives up. The stand-in never does.
+	// compacts says that the model summarizes the conversation when the CLI asks for a summary. The CLI asks for it
+	// before it gives up. The stand-in never asks.
 	compacts bool
 	want     func(version claudesim.Version) continued
 }
 
-// continued is what a chain came to that was to go on from a conversation.
+// continued is the result of the second chain.
 type continued struct {
 	Outcome  escalation.Outcome
 	Sessions []continuedSession
-	// Prompts are how many prompts the model saw with each of its calls, those left out in which the
-	// CLI asked it to sum the conversation up.
+	// Prompts counts the prompts in each call to the model. It omits the calls in which the CLI asked for a summary
+	// of the conversation.
 	Prompts []int
 }
 
-// continuedSession is a session of it. IDs are left out of its error.
+// continuedSession is a session of the second chain. In its error, IDs are replaced.
 type continuedSession struct {
 	Tier       escalation.Tier
 	Continuity escalation.Continuity
@@ -49,7 +49,7 @@ type continuedSession struct {
 const (
 	notFound = "No conversation found with session ID: ID"
 	lost     = "; it is neither on this host nor in the archive"
-	// summingUp is in the prompt by which the CLI asks for a summary of the conversation.
+	// summingUp is a part of the prompt with which the CLI asks for a summary of the conversation.
 	summingUp = "Respond with TEXT ONLY"
 	tooLong   = "the conversation no longer fits the model's window: Prompt is too long"
 )
@@ -58,7 +58,7 @@ func continuityCases() map[string]continuityCase {
 	always := func(want continued) func(claudesim.Version) continued {
 		return func(claudesim.Version) continued { return want }
 	}
-	foreign := func(version claudesim.Version) continued { // the new release looks in all directories
+	foreign := func(version claudesim.Version) continued { // the new release searches all directories for the transcript
 		if version == claudesim.VersionOld {
 			return fellBack(escalation.SessionTranscriptLost, notFound+lost)
 		}
@@ -66,7 +66,7 @@ func continuityCases() map[string]continuityCase {
 	}
 	remove := func(t *testing.T, transcript string) { require.NoError(t, os.Remove(transcript)) }
 	empty := func(t *testing.T, transcript string) { require.NoError(t, os.Truncate(transcript, 0)) }
-	silence := func(t *testing.T, transcript string) { // nobody says anything in it
+	silence := func(t *testing.T, transcript string) { // no line of it is a message
 		require.NoError(t, os.WriteFile(transcript, []byte("garbage\n{\"type\":\"mode\"}\n"), 0o600))
 	}
 	return map[string]continuityCase{
@@ -85,16 +85,16 @@ func continuityCases() map[string]continuityCase {
 	}
 }
 
-// wentOn is a chain whose first session had the conversation. asked are the prompts of the calls
-// that the model refused before.
+// wentOn returns the result of a chain whose first session continued the conversation. asked lists the numbers of
+// prompts in the calls that the model refused before.
 func wentOn(asked ...int) continued {
 	return continued{Outcome: escalation.OutcomeResolved, Sessions: []continuedSession{{
 		Tier: 2, Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession, Status: escalation.SessionCompleted,
 	}}, Prompts: append(asked, 2)}
 }
 
-// fellBack is a chain that fell to a handoff once, for the same tier. asked are the prompts of the
-// calls that the model got before.
+// fellBack returns the result of a chain whose first session failed with status and problem, and whose second session
+// repeated the tier from a handoff. asked lists the numbers of prompts in the calls before the handoff.
 func fellBack(status escalation.SessionStatus, problem string, asked ...int) continued {
 	reasons := map[escalation.SessionStatus]escalation.ContinuityReason{
 		escalation.SessionTranscriptLost: escalation.ReasonTranscriptLost, escalation.SessionResumeFailed: escalation.ReasonResumeFailed,
@@ -105,7 +105,7 @@ func fellBack(status escalation.SessionStatus, problem string, asked ...int) con
 	return continued{Outcome: escalation.OutcomeResolved, Sessions: []continuedSession{first, second}, Prompts: append(asked, 1)}
 }
 
-// fellBackInVain is a chain whose handoff fared no better: there is no second one.
+// fellBackInVain returns the result of a chain whose handoff failed, too. There is no second handoff.
 func fellBackInVain() continued {
 	chain := fellBack(escalation.SessionResumeFailed, tooLong, 2)
 	chain.Outcome = escalation.OutcomeFailed
@@ -113,8 +113,8 @@ func fellBackInVain() continued {
 	return chain
 }
 
-// gaveUp is a chain that was to go on from a conversation of which nothing is recorded: there is
-// no verdict that a handoff could be made of.
+// gaveUp returns the result of a chain that was told to continue a conversation without a record. It fails, because
+// there is no verdict to build a handoff from.
 func gaveUp() continued {
 	chain := fellBack(escalation.SessionTranscriptLost, notFound+lost)
 	return continued{Outcome: escalation.OutcomeFailed, Sessions: chain.Sessions[:1]}

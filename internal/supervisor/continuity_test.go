@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TestContractContinuity runs every case as whole chains, on the stand-in and on the real CLI, and demands that a chain
-// could not tell them apart. Like forRealCLIs, it runs on the newest release, and in `make soak` on all.
+// TestContractContinuity runs the chains of every case on the stand-in and on the real CLI, and requires the same
+// results. Like forRealCLIs, it uses the newest release. In `make soak` it uses all releases.
 func TestContractContinuity(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -35,7 +35,7 @@ func TestContractContinuity(t *testing.T) {
 	}
 }
 
-// backend is a claude that plays a scenario.
+// backend is a claude that plays a scenario: the stand-in, or the real CLI with a scripted API.
 type backend struct {
 	name    string
 	environ []string
@@ -91,7 +91,7 @@ func (c continuityCase) environ(t *testing.T, backend backend, queue string) []s
 		"CLAUDEOPS_REPOSITORIES="+t.TempDir(), "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash(echo:*)")...)
 }
 
-// run runs both chains and tells what the second one came to.
+// run runs both chains and returns the result of the second one.
 func (c continuityCase) run(t *testing.T, s *site, backend backend) continued {
 	t.Helper()
 	queue := s.cfg.Worker.TaskQueue
@@ -121,8 +121,8 @@ func (c continuityCase) run(t *testing.T, s *site, backend backend) continued {
 	return continuedBy(chain, backend.asked()[asked:])
 }
 
-// requireFallback checks that sessions after the first are a handoff that says why, in a record of
-// its own.
+// requireFallback checks every session after the first. It must start from a handoff and have a record of its own,
+// and a decision must give the reason.
 func requireFallback(t *testing.T, chain escalation.Chain, parent escalation.Session) {
 	t.Helper()
 	var told []string
@@ -161,8 +161,8 @@ func continuedBy(chain escalation.Chain, asked []claudesim.Request) continued {
 	return got
 }
 
-// gistOf leaves out of an error what differs from run to run: ids, and the figures that the CLI adds
-// about a prompt that was too long from the start.
+// gistOf removes from an error the parts that differ between runs. It replaces IDs, and cuts off the figures that the
+// CLI adds if a prompt was too long from the start.
 func gistOf(problem string) string {
 	gist, _, _ := strings.Cut(uuidShape.ReplaceAllString(problem, "ID"), " · ")
 	return gist

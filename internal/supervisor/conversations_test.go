@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// host is a machine: a home and a state directory of its own, and the records and the archive
-// that it shares with others.
+// host is a machine with a home and a state directory of its own. It shares the database and the archive with other
+// hosts.
 type host struct{ home, database, archive, claude string }
 
 func (h host) environ(t *testing.T, more ...string) []string {
@@ -28,7 +28,7 @@ func (h host) environ(t *testing.T, more ...string) []string {
 	}, more...)
 }
 
-// another is a host that shares records and claude with h, and nothing else.
+// another returns a second host with a new home. It shares the database, the archive and claude with h.
 func (h host) another(t *testing.T) host {
 	t.Helper()
 	h.home = t.TempDir()
@@ -44,16 +44,16 @@ func exists(path string) func() bool {
 	return func() bool { _, err := os.Stat(path); return err == nil }
 }
 
-// beforeTier2 is where a host is lost between the tiers.
+// beforeTier2 is the point between the tiers at which a host is lost.
 var beforeTier2 = point{"OpenSession", false, 2}
 
-// TestHostLostBetweenTiers runs Tier 1 at a host that is gone before Tier 2 begins.
+// TestHostLostBetweenTiers runs Tier 1 on a host that is lost before Tier 2 begins.
 func TestHostLostBetweenTiers(t *testing.T) {
 	t.Parallel()
 	temporalServer, address := startTemporalAt(t)
 	for name, tt := range map[string]struct {
 		archive func(t *testing.T) string
-		// history is the name under which the chain's history is kept; "" for none.
+		// history is the name under which the chain's history is recorded; empty if it is not recorded.
 		history string
 		check   func(t *testing.T, chain escalation.Chain, requests []claudesim.Request)
 	}{
@@ -113,8 +113,8 @@ func TestHostLostBetweenTiers(t *testing.T) {
 	}
 }
 
-// TestHostLostInATier loses a host in the middle of a tool call, with nothing of it left but
-// what was archived while the tier ran.
+// TestHostLostInATier loses a host in the middle of a tool call. Only the data that was archived while the tier ran
+// remains.
 func TestHostLostInATier(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -131,7 +131,7 @@ func TestHostLostInATier(t *testing.T) {
 	require.Eventually(t, func() bool { return len(objects(archive)) > 0 }, testTimeout, 50*time.Millisecond)
 	t.Logf("archived %.1f s after the tool call began", time.Since(began).Seconds())
 
-	// From here on the host reaches the archive no more, not even when it ends.
+	// From now on the host cannot reach the archive, not even when it stops.
 	kept := archive + "-kept"
 	require.NoError(t, os.Rename(archive, kept))
 	require.NoError(t, first.stop())
@@ -157,8 +157,8 @@ func TestHostLostInATier(t *testing.T) {
 	requireRecorded(t, second, chain)
 }
 
-// TestArchiveAwayForAWhile starts a tier that has to know what is archived while that cannot be
-// told. It must wait, and not begin anew.
+// TestArchiveAwayForAWhile starts a tier while the archive is unavailable, so that nobody knows whether it has a copy
+// of the conversation. The tier must wait instead of starting a new conversation.
 func TestArchiveAwayForAWhile(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -191,7 +191,7 @@ func objects(archive string) []string {
 		if err == nil && !entry.IsDir() && strings.HasSuffix(path, ".zst") {
 			found = append(found, path)
 		}
-		return nil // a temporary file may vanish, and an archive that is not there has none
+		return nil // ignore errors: a temporary file may vanish, and the archive may be missing
 	})
 	return found
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// cycle has a schedule start a cycle now, and returns its run.
+// cycle creates a schedule that starts a cycle now, and returns the run of the cycle.
 func (s *site) cycle(schedule string, input any) client.WorkflowRun {
 	s.t.Helper()
 	soon := time.Duration(time.Now().Unix()) * time.Second % (24 * time.Hour)
-	interval := client.ScheduleIntervalSpec{Every: 24 * time.Hour, Offset: (soon + 12*time.Hour) % (24 * time.Hour)} // due when this is over
+	interval := client.ScheduleIntervalSpec{Every: 24 * time.Hour, Offset: (soon + 12*time.Hour) % (24 * time.Hour)} // due in 12 hours
 	handle, err := s.client.ScheduleClient().Create(s.t.Context(), client.ScheduleOptions{
 		ID: schedule, Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{interval}}, TriggerImmediately: true,
 		Action: &client.ScheduleWorkflowAction{
@@ -38,13 +38,13 @@ func (s *site) cycle(schedule string, input any) client.WorkflowRun {
 	return s.client.GetWorkflow(s.t.Context(), id, "")
 }
 
-// chainOf is the run of a cycle's chain.
+// chainOf returns the run of a cycle's chain.
 func (s *site) chainOf(cycle client.WorkflowRun) client.WorkflowRun {
 	return s.client.GetWorkflow(s.t.Context(), "chain-"+cycle.GetID()[len("cycle-"):], "")
 }
 
-// TestChainsOfCycles runs cycles of schedules on the real server: one that ends with its chain,
-// one that lets go of a chain that waits, and one whose chain works in a repository.
+// TestChainsOfCycles runs three cycles of schedules on the real server. One ends with its chain, which works in a
+// repository. One ends while its chain waits and continues. One fails because its chain refuses the input.
 func TestChainsOfCycles(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)

@@ -18,25 +18,26 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// misbehaviour is a claude that does not behave, and what the chain must come to.
+// misbehaviour describes a fault of claude and the result that the chain must have.
 type misbehaviour struct {
-	// script is what it does. It makes the file marker once it is at it, and token is in the command
-	// line of what it starts without its environment.
+	// script returns the turns of the faulty claude. The script creates the file marker while it runs. token is in
+	// the command line of the processes that it starts without its environment.
 	script func(marker, token string) []claudesim.Turn
 	env    []string
-	// cancel has the chain cancelled once the marker is there.
+	// cancel says that the chain is cancelled as soon as the marker exists.
 	cancel bool
 
 	outcome escalation.Outcome
 	status  escalation.SessionStatus
-	// problem is in the record's error.
+	// problem is a part of the session's recorded error.
 	problem string
-	// retried is in the failure of the first attempt, after which a second one does the work.
+	// retried is a part of the first attempt's failure. A second attempt then does the work. Empty means that no
+	// attempt fails.
 	retried string
 }
 
-// goesWrongOnce is a Tier 1 whose first process fails, and whose second one, which finds the
-// conversation, concludes.
+// goesWrongOnce returns the script of a Tier 1 whose first process fails. The second process finds the conversation
+// and concludes.
 func goesWrongOnce(fault claudesim.Fault) func(marker, token string) []claudesim.Turn {
 	return func(marker, _ string) []claudesim.Turn {
 		return []claudesim.Turn{
@@ -98,8 +99,8 @@ func misbehaviours() map[string]misbehaviour {
 	}
 }
 
-// TestFaultClaude runs a chain with each claude that misbehaves. Whatever it does, the chain ends,
-// the record says why, and nothing of it is left.
+// TestFaultClaude runs a chain with each misbehaviour. The chain must end, the record must give the reason, and no
+// process may be left.
 func TestFaultClaude(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)

@@ -25,12 +25,12 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// absence takes the database of a site away and returns what brings it back.
+// absence makes the database of a site unavailable. The function that it returns makes the database available again.
 type absence func(t *testing.T, s *site) (back func())
 
-// unreachable makes every read and write fail, by holding the locks of SQLite's shared memory:
-// https://www.sqlite.org/walformat.html#locks. They belong to the open file, not to this process,
-// which has the records open, too.
+// unreachable makes every read and write fail. It holds the locks of SQLite's shared memory:
+// https://www.sqlite.org/walformat.html#locks. The locks belong to the open file and not to the process, because this
+// process has the database open, too.
 func unreachable(t *testing.T, s *site) (back func()) {
 	t.Helper()
 	shared, err := os.OpenFile(s.cfg.State.DatabaseFile()+"-shm", os.O_RDWR, 0)
@@ -41,7 +41,7 @@ func unreachable(t *testing.T, s *site) (back func()) {
 	return func() { require.NoError(t, shared.Close()) }
 }
 
-// unwritable lets only reads through, by holding SQLite's one lock for writing.
+// unwritable makes every write fail by holding SQLite's write lock. Reads still work.
 func unwritable(t *testing.T, s *site) (back func()) {
 	t.Helper()
 	database := openDatabase(t, s)
@@ -50,7 +50,7 @@ func unwritable(t *testing.T, s *site) (back func()) {
 	return func() { require.NoError(t, transaction.Rollback()) }
 }
 
-// openDatabase opens the records as another program would.
+// openDatabase opens the database like another program would.
 func openDatabase(t *testing.T, s *site) *sql.DB {
 	t.Helper()
 	database, err := sql.Open("sqlite", "file://"+s.cfg.State.DatabaseFile()+"?_txlock=exclusive&_pragma=busy_timeout(60000)")
@@ -59,14 +59,14 @@ func openDatabase(t *testing.T, s *site) *sql.DB {
 	return database
 }
 
-// awayStep is a moment of a chain at which the database goes away.
+// awayStep is a moment of a chain at which the database becomes unavailable.
 type awayStep struct {
 	take absence
-	// reached reports whether the chain is there; nil is before it starts.
+	// reached reports whether the chain has reached the moment. Nil means before the chain starts.
 	reached func(records *store.Store, dir string) bool
-	// holds is the model whose tier does not end before the database is away.
+	// holds is the model whose tier must not end before the database is unavailable.
 	holds string
-	// waitsFor are the activities of which one has to wait then.
+	// waitsFor lists activities. One of them must then wait for the database.
 	waitsFor []string
 }
 
@@ -84,7 +84,7 @@ func awaySteps() map[string]awayStep {
 	}
 }
 
-// takeAwayAt starts a chain and takes the database away at the step.
+// takeAwayAt starts a chain and makes the database unavailable at the step. back makes it available again.
 func takeAwayAt(t *testing.T, s *site, step awayStep, dir string) (run client.WorkflowRun, back func()) {
 	t.Helper()
 	if step.reached == nil {
@@ -103,17 +103,18 @@ func takeAwayAt(t *testing.T, s *site, step awayStep, dir string) (run client.Wo
 	return run, back
 }
 
-// heldBy is the file that holds up a model's tier as long as it is there.
+// heldBy returns the path of a file. While the file exists, the model's tier does not end.
 func heldBy(dir, model string) string { return filepath.Join(dir, "hold-"+model) }
 
-// TestFaultDatabaseAway has the database away at each step of a chain, until an activity has failed for it.
+// TestFaultDatabaseAway makes the database unavailable at each step of a chain, until an activity has failed because
+// of that.
 func TestFaultDatabaseAway(t *testing.T) {
 	t.Parallel()
 	requireDatabaseAwayDelays(t, 0)
 }
 
-// requireDatabaseAwayDelays has the database away at each step of a chain for at least that long. The chain
-// waits: each tier runs once, and the records have it all.
+// requireDatabaseAwayDelays makes the database unavailable at each step of a chain for at least the given time. The
+// chain must wait, run each tier once, and be recorded completely.
 func requireDatabaseAwayDelays(t *testing.T, atLeast time.Duration) {
 	t.Helper()
 	temporalServer := startTemporal(t)
@@ -156,8 +157,8 @@ func requireDatabaseAwayDelays(t *testing.T, atLeast time.Duration) {
 	}
 }
 
-// TestFaultDatabaseAwayAtTheStart has a worker begin while the database is away: it goes to work when
-// that is back, and need not be started again.
+// TestFaultDatabaseAwayAtTheStart starts a worker while the database is unavailable. When the database is back, the
+// worker must work without a restart.
 func TestFaultDatabaseAwayAtTheStart(t *testing.T) {
 	t.Parallel()
 	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(allWell()))))
@@ -173,8 +174,7 @@ func TestFaultDatabaseAwayAtTheStart(t *testing.T) {
 	require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, chain.Reason)
 }
 
-// requireWaiting waits until one of the activities is tried again after it failed without the database,
-// and returns which.
+// requireWaiting waits until one of the activities has failed and is pending again, and returns its name.
 func requireWaiting(t *testing.T, s *site, run client.WorkflowRun, activities ...string) (found string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -192,8 +192,8 @@ func requireWaiting(t *testing.T, s *site, run client.WorkflowRun, activities ..
 	return found
 }
 
-// TestFaultDatabaseAwayCancelled cancels chains that wait for the database before anything has run.
-// They end while it is away, and no record of theirs stays open.
+// TestFaultDatabaseAwayCancelled cancels chains that wait for the database before any agent has run. They must end
+// while the database is unavailable, and leave no open record.
 func TestFaultDatabaseAwayCancelled(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -220,8 +220,8 @@ func TestFaultDatabaseAwayCancelled(t *testing.T) {
 	}
 }
 
-// TestFaultCancelledWhileOpening cancels a chain while the activity that opens its first record is at work. That
-// record is closed.
+// TestFaultCancelledWhileOpening cancels a chain while an activity opens the chain's first record. The record must be
+// closed.
 func TestFaultCancelledWhileOpening(t *testing.T) {
 	t.Parallel()
 	_, address := startTemporalAt(t)
@@ -244,8 +244,8 @@ func TestFaultCancelledWhileOpening(t *testing.T) {
 	recordHistory(t, s, run, "cancelled_while_it_is_back")
 }
 
-// requireCancelledBeforeItRan waits for a cancelled chain, brings the database back and returns the chain's
-// records, all of which must be closed.
+// requireCancelledBeforeItRan waits for the end of a cancelled chain and makes the database available again. It
+// returns the chain's records, which must all be closed.
 func requireCancelledBeforeItRan(t *testing.T, s *site, run client.WorkflowRun, back func()) []escalation.Session {
 	t.Helper()
 	_, err := s.finish(run)

@@ -22,12 +22,11 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// disk is a file system of a few megabytes, and how it was made.
+// disk is a file system of a few megabytes. how says how it was mounted.
 type disk struct{ dir, how string }
 
-// smallDisk mounts one, which takes a superuser, or sudo without a password. Where there is neither
-// the test fails if CI is "true" in the environment, and is skipped otherwise: no other limit gives the
-// error of a full disk.
+// smallDisk mounts a small file system, which requires root, or sudo without a password. Otherwise it skips the test,
+// or fails it if CI is "true" in the environment. No other limit produces the error of a full disk.
 func smallDisk(t *testing.T) disk {
 	t.Helper()
 	dir, options := t.TempDir(), fmt.Sprintf("size=4m,mode=0700,uid=%d,gid=%d", os.Getuid(), os.Getgid())
@@ -51,12 +50,12 @@ func smallDisk(t *testing.T) disk {
 	return disk{}
 }
 
-// sudo runs a program as the superuser, and asks nobody for a password.
+// sudo runs a program as root. It never asks for a password.
 func sudo(arguments ...string) (said []byte, err error) {
 	return exec.CommandContext(context.Background(), "sudo", append([]string{"-n"}, arguments...)...).CombinedOutput()
 }
 
-// fill leaves no room on the disk.
+// fill writes a file that leaves no room on the disk.
 func (d disk) fill(t *testing.T) {
 	t.Helper()
 	filler, err := os.OpenFile(d.filler(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -72,7 +71,7 @@ func (d disk) fill(t *testing.T) {
 	}
 }
 
-// makeRoom undoes fill.
+// makeRoom removes the file that fill has written.
 func (d disk) makeRoom(t *testing.T) {
 	t.Helper()
 	require.NoError(t, os.Remove(d.filler()))
@@ -80,7 +79,8 @@ func (d disk) makeRoom(t *testing.T) {
 
 func (d disk) filler() string { return filepath.Join(d.dir, "filler") }
 
-// climbing is a chain of two tiers whose first one waits, in a tool call, until the file goOn is there.
+// climbing returns a scenario of two tiers. The first tier creates the file atIt in a tool call, and then waits until
+// the file goOn exists.
 func climbing(atIt, goOn string) claudesim.Scenario {
 	return claudesim.Play(
 		claudesim.On(claudesim.Match{Model: "haiku"},
@@ -88,8 +88,8 @@ func climbing(atIt, goOn string) claudesim.Scenario {
 		concluding("sonnet", resolved()))
 }
 
-// TestFaultDiskFullForTheArchive fills the disk of the archive while Tier 1 is at work. The chain
-// goes on without the archive, says so in the log, and uses it again once there is room.
+// TestFaultDiskFullForTheArchive fills the disk of the archive while Tier 1 runs. The chain must continue without the
+// archive and log that. Once there is room, the next chain must use the archive again.
 func TestFaultDiskFullForTheArchive(t *testing.T) {
 	t.Parallel()
 	d, dir := smallDisk(t), t.TempDir()
@@ -122,8 +122,8 @@ func TestFaultDiskFullForTheArchive(t *testing.T) {
 		d.how, chain.Outcome, lost, warnings)
 }
 
-// TestFaultDiskFullForTheCLI fills the disk of the CLI's own directory, where its transcripts are. The
-// tier cannot go on there, and a process more would not help: the chain ends with what to do, at once.
+// TestFaultDiskFullForTheCLI fills the disk of the CLI's own directory, which holds its transcripts. The tier cannot
+// continue there, and another process would fail, too. The chain must end at once with an error that says what to do.
 func TestFaultDiskFullForTheCLI(t *testing.T) {
 	t.Parallel()
 	d, dir := smallDisk(t), t.TempDir()
@@ -154,8 +154,8 @@ func TestFaultDiskFullForTheCLI(t *testing.T) {
 	t.Logf("faults: disk full (%s) for the CLI: chain %s after 1 attempt, told to make room; with room again %s", d.how, chain.Outcome, again.Outcome)
 }
 
-// TestFaultDiskFullForTheRecords fills the disk of the database while Tier 1 is at work. Its end waits
-// until there is room.
+// TestFaultDiskFullForTheRecords fills the disk of the database while Tier 1 runs. Recording the end of Tier 1 must
+// wait until there is room.
 func TestFaultDiskFullForTheRecords(t *testing.T) {
 	t.Parallel()
 	d, dir := smallDisk(t), t.TempDir()
@@ -165,12 +165,12 @@ func TestFaultDiskFullForTheRecords(t *testing.T) {
 	s, _ := startWorkingSite(t, startTemporal(t), environ)
 	run := s.start(nil)
 	require.Eventually(t, exists(atIt), testTimeout, 20*time.Millisecond)
-	// What the log of the database has grown to it could use without more room.
+	// Truncate the write-ahead log. Otherwise the database could write to the space that the log already has.
 	_, err := openDatabase(t, s).ExecContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)")
 	require.NoError(t, err)
 	d.fill(t)
 	require.NoError(t, os.WriteFile(goOn, nil, 0o600))
-	requireWaiting(t, s, run, "OpenSession") // which closes the record of Tier 1
+	requireWaiting(t, s, run, "OpenSession") // this activity also closes the record of Tier 1
 	said := lastFailure(t, s, run)
 	require.Contains(t, said, "full")
 	full := time.Now()
@@ -187,7 +187,7 @@ func TestFaultDiskFullForTheRecords(t *testing.T) {
 		d.how, waited.Seconds(), said, chain.Outcome)
 }
 
-// lastFailure returns why the pending activity of a run failed last.
+// lastFailure returns the last failure of a run's pending activity.
 func lastFailure(t *testing.T, s *site, run client.WorkflowRun) string {
 	t.Helper()
 	described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())

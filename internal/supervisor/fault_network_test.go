@@ -12,16 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lineState is what a line does to those who use it.
+// lineState says what a line does with its connections.
 type lineState int
 
 const (
 	lineOpen lineState = iota
 	lineClosed
-	lineSwallows // connections stay, and nothing comes through
+	lineSwallows // connections stay open, and all their bytes are dropped
 )
 
-// line is a TCP connection to a server that a test can cut.
+// line is a TCP proxy in front of a server. A test can cut it.
 type line struct {
 	net.Listener
 	target string
@@ -31,7 +31,7 @@ type line struct {
 	ends  map[net.Conn]bool
 }
 
-// startLine listens for those who want to talk to target.
+// startLine starts a line to target.
 func startLine(t *testing.T, target string) *line {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -63,7 +63,7 @@ func (l *line) serve() {
 	}
 }
 
-// add takes in the two ends of a connection, unless the line is closed.
+// add registers the two ends of a connection. If the line is closed, it closes them and returns false.
 func (l *line) add(ends ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +77,7 @@ func (l *line) add(ends ...net.Conn) bool {
 	return l.state != lineClosed
 }
 
-// pass carries bytes from one end to the other, or drops them.
+// pass copies bytes from one end to the other. While the line swallows, it drops them.
 func (l *line) pass(from, to net.Conn) {
 	defer l.drop(from, to)
 	for buffer := make([]byte, 32<<10); ; {
@@ -109,7 +109,8 @@ func (l *line) swallows() bool {
 	return l.state == lineSwallows
 }
 
-// set changes what the line does. Connections that have lost bytes do not outlive that.
+// set changes the state of the line. It closes all connections if the new state is lineClosed. It also closes them if
+// the old state was lineSwallows, because they may have lost bytes.
 func (l *line) set(state lineState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,8 +123,8 @@ func (l *line) set(state lineState) {
 	l.state = state
 }
 
-// TestFaultNetworkCut cuts the line between Temporal and a worker whose agent has acted and is in a tool call,
-// until the worker has ended that agent by itself. With the line back, the chain goes on.
+// TestFaultNetworkCut cuts the line between Temporal and a worker whose agent has acted and is in a tool call. The
+// worker must end the agent on its own. When the line is back, the chain must continue.
 func TestFaultNetworkCut(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)

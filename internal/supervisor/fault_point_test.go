@@ -19,8 +19,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// point is a place in the life of a chain's activities at which a fault is injected: before or after the
-// nth activity of a type. After means that its work is done and Temporal has not been told.
+// point is a place in a chain at which a fault is injected: before or after the nth activity of a type. After means
+// that the activity's work is done, but Temporal has not received the result.
 type point struct {
 	activity string
 	after    bool
@@ -41,15 +41,15 @@ func parsePoint(text string) (point, error) {
 	return point{fields[0], after, nth}, errors.Join(afterErr, nthErr)
 }
 
-// faultAt injects a fault into a worker at a point: from then on, strike is called there, and its error is
-// what the activity returns.
+// faultAt is an interceptor that injects a fault into a worker. At the point it calls strike. If strike returns an
+// error, the activity returns that error.
 type faultAt struct {
 	interceptor.InterceptorBase
 	point  point
 	strike func() error
 
 	mu   sync.Mutex
-	seen map[string]int // activity id -> which of its type it is
+	seen map[string]int // activity ID -> position among the activities of the type
 }
 
 func newFaultAt(p point, strike func() error) *faultAt {
@@ -85,7 +85,8 @@ func (a *faultyActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	return result, err
 }
 
-// strikesAt reports whether an activity is the one of the point. A repeated attempt is the same activity.
+// strikesAt reports whether the fault point names this activity: its type, and its position among the activities of
+// the type. Retries of an activity do not advance the position.
 func (f *faultAt) strikesAt(info activity.Info) bool {
 	if info.ActivityType.Name != f.point.activity {
 		return false
@@ -98,13 +99,15 @@ func (f *faultAt) strikesAt(info activity.Info) bool {
 	return f.seen[info.ActivityID] == f.point.nth
 }
 
-// pointVariable is the point at which a worker role dies, once: a file of that path is there until then.
+// These variables make a worker role kill itself once. pointVariable is the fault point. onceVariable is the path of
+// a file that exists until then.
 const (
 	pointVariable = "FAULTS_POINT"
 	onceVariable  = "FAULTS_ONCE"
 )
 
-// dieOnce kills this process, unless another one has died for it before.
+// dieOnce kills this process if it can remove the file named by onceVariable. Otherwise an earlier process has
+// already done so, and dieOnce does nothing.
 func dieOnce() error {
 	if removed := os.Remove(os.Getenv(onceVariable)) == nil; !removed {
 		return nil
@@ -113,8 +116,8 @@ func dieOnce() error {
 	select {}
 }
 
-// leaving refuses to begin a point's activity on this host, and makes the file when it was asked to. Another
-// host gets it with the next attempt.
+// leaving returns a fault for a host that is about to be lost. The host refuses to begin the activity at p, and
+// creates file. Another host runs the activity with a later attempt.
 func leaving(p point, file string) *faultAt {
 	return newFaultAt(p, func() error {
 		refused := temporal.NewApplicationErrorWithOptions("this host is about to be lost", "HostLost",
@@ -123,17 +126,18 @@ func leaving(p point, file string) *faultAt {
 	})
 }
 
-// TestFaultWorkerKilledAt kills the worker of a chain at each point at which something is done and not yet
-// known to Temporal, or known and not yet done. The next worker goes on, and nothing is done twice.
+// TestFaultWorkerKilledAt kills the worker of a chain at several points. At some of them work is done that Temporal does
+// not know of yet. At the others Temporal expects work that has not begun yet. The next worker must continue, and do
+// nothing twice.
 func TestFaultWorkerKilledAt(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
 	for name, p := range map[string]point{
 		"before_the_policy":            {"LoadPolicy", false, 1},
 		"with_a_record_nobody_knows":   {"OpenSession", true, 2},
-		"after_the_record":             {"RunTier", false, 2}, // and before the process
+		"after_the_record":             {"RunTier", false, 2}, // before the process starts
 		"between_heartbeat_and_answer": {"RunTier", true, 2},
-		"with_an_end_nobody_knows":     {"CloseSession", true, 1}, // that of Tier 2: Tier 1's is recorded with the record of Tier 2
+		"with_an_end_nobody_knows":     {"CloseSession", true, 1}, // Tier 2's end; OpenSession of Tier 2 has recorded Tier 1's
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

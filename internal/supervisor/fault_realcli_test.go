@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// These tests kill workers of the real CLI and take their hosts away. Only the model is scripted.
+// These tests kill workers that run the real CLI, or remove their hosts. Only the model is scripted.
 
 // TestFaultRealCLIWorkerKilled kills a worker in the middle of a tool call.
 func TestFaultRealCLIWorkerKilled(t *testing.T) {
@@ -37,7 +37,7 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 		require.GreaterOrEqual(t, len(processesOf(t, session)), 2, "the CLI and its command")
 		require.Eventually(t, func() bool { return len(s.heartbeat(run.GetID()).InFlight) > 0 },
 			testTimeout, 20*time.Millisecond, "no heartbeat tells of the call")
-		require.Eventually(t, func() bool { // the CLI writes it a moment later
+		require.Eventually(t, func() bool { // the CLI writes the transcript a moment later
 			files, _ := filepath.Glob(filepath.Join(s.cfg.Claude.ConfigDir, "projects", "*", session+".jsonl"))
 			if len(files) != 1 {
 				return false
@@ -69,7 +69,7 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 	})
 }
 
-// TestFaultRealCLIHostLostBetweenTiers takes the host away that has run Tier 1.
+// TestFaultRealCLIHostLostBetweenTiers removes the host that has run Tier 1 before Tier 2 begins.
 func TestFaultRealCLIHostLostBetweenTiers(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, version claudesim.Version, cli string) {
 		leaves := filepath.Join(t.TempDir(), "leaves")
@@ -109,7 +109,7 @@ func TestFaultRealCLIHostLostBetweenTiers(t *testing.T) {
 	})
 }
 
-// requireWholeConversationOf checks that a later request goes on with the conversation of the first.
+// requireWholeConversationOf checks that a later request contains the conversation that the first request began.
 func requireWholeConversationOf(t *testing.T, later *claudesim.Request, first claudesim.Request) {
 	t.Helper()
 	require.NotNil(t, later, "Tier 2 never asked its model")
@@ -117,7 +117,8 @@ func requireWholeConversationOf(t *testing.T, later *claudesim.Request, first cl
 	require.Contains(t, strings.Join(later.ToolResults(), "\n"), "seen by tier 1")
 }
 
-// TestFaultRealCLIContinuedAtAGate lets Tier 2 use up its turns, kills the worker, and continues the session.
+// TestFaultRealCLIContinuedAtAGate lets Tier 2 reach its limit of turns and kills the worker. Then it continues the
+// session at the gate.
 func TestFaultRealCLIContinuedAtAGate(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
 		next := requireContinuedAtAGate(t, cli, interruption{
@@ -128,15 +129,15 @@ func TestFaultRealCLIContinuedAtAGate(t *testing.T) {
 	})
 }
 
-// interruption ends Tier 2 before it has concluded: the limit does, while it works.
+// interruption describes how a limit ends Tier 2 while it works, before it has concluded.
 type interruption struct {
 	source escalation.GateSource
 	limit  string
 	work   []claudesim.Reply
 }
 
-// requireContinuedAtAGate has Tier 2 interrupted, kills the worker, and continues the session at the gate. That
-// fails, and is not offered again. It returns the first request of the continuation.
+// requireContinuedAtAGate interrupts Tier 2, kills the worker, and continues the session at the gate. The
+// continuation fails, so the next gate must not offer another one. It returns the first request of the continuation.
 func requireContinuedAtAGate(t *testing.T, cli string, by interruption) claudesim.Request {
 	t.Helper()
 	failed := escalation.Verdict{Status: escalation.VerdictFailed, Summary: "it does not answer", Services: []string{"jellyfin"}}

@@ -18,15 +18,15 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TestFaultReset resets a chain that has ended to a moment before its Tier 2 ran, once before that
-// had a record and once when it had. Tier 2 runs again, and what the first run has left is kept.
+// TestFaultReset resets a chain that has ended to a moment before its Tier 2 ran: once before Tier 2 had a record,
+// and once after. Tier 2 must run again, and the results of the first run must be kept.
 func TestFaultReset(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
 	for name, tt := range map[string]struct {
-		// beforeThe is the activity of Tier 2 before which the chain is reset.
+		// beforeThe is an activity of Tier 2. The chain is reset to the moment before it.
 		beforeThe string
-		// records are the sessions in the records afterwards, and replaced how many reports of the last were replaced.
+		// records counts the session records afterwards. replaced counts the replaced reports of the last session.
 		records, replaced int
 	}{
 		"before_its_record": {"OpenSession", 3, 0},
@@ -72,8 +72,8 @@ func TestFaultReset(t *testing.T) {
 	}
 }
 
-// resetBefore resets a run to before the last start of an activity of that type, and returns the
-// chain as it ends the second time.
+// resetBefore resets a run to the moment before an activity of that type was last scheduled. It waits for the new run
+// and returns its chain.
 func resetBefore(t *testing.T, s *site, run client.WorkflowRun, activity string) (escalation.Chain, client.WorkflowRun) {
 	t.Helper()
 	var decided int64
@@ -98,7 +98,7 @@ func resetBefore(t *testing.T, s *site, run client.WorkflowRun, activity string)
 	return chain, again
 }
 
-// requireBothRuns checks that the records hold what both runs of a chain came to.
+// requireBothRuns checks that the records hold the results of both runs of a chain.
 func requireBothRuns(t *testing.T, s *site, first, second escalation.Chain, records, replaced int) {
 	t.Helper()
 	kept := s.records()
@@ -116,7 +116,7 @@ func requireBothRuns(t *testing.T, s *site, first, second escalation.Chain, reco
 	}
 	events, err := kept.Events(t.Context(), first.ID)
 	require.NoError(t, err)
-	// What the second run decided anew: the end of Tier 2, what follows, and the end of the chain.
+	// The second run added three events: the end of Tier 2, the decision that follows, and the end of the chain.
 	require.Subset(t, keys(events), append(keys(first.Events), keys(second.Events[len(second.Events)-3:])...))
 }
 

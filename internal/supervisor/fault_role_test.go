@@ -22,14 +22,14 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// roleVariable makes the test binary one of roles. It is none of the product's names, which a
-// worker would complain of.
+// roleVariable makes the test binary play one of the roles. It lacks the product's prefix, because a worker complains
+// about unknown variables with that prefix.
 const roleVariable = "FAULTS_ROLE"
 
-// roles are the processes that fault tests start and kill.
+// roles lists the main functions of the processes that fault tests start and kill.
 var roles = map[string]func() error{"worker": workerRole, "temporal": temporalRole, "watcher": watcherRole}
 
-// playRole is the main of a role. It does not return.
+// playRole runs a role and then ends the process. It does not return.
 func playRole(name string) {
 	role, known := roles[name]
 	if !known {
@@ -43,14 +43,15 @@ func playRole(name string) {
 	syscall.Exit(0) // not os.Exit, which takes a second under the race detector
 }
 
-// roleProcess is a role at work. Its standard input ends with the test's process, and then so does it.
+// roleProcess is a running role. It ends when its standard input ends, and therefore also when the test's process
+// ends.
 type roleProcess struct {
 	*exec.Cmd
 	input io.WriteCloser
 	said  *said
 }
 
-// startRole starts a role in an environment of its own.
+// startRole starts a role. Its environment consists of environ and the role's name.
 func startRole(t *testing.T, name string, stdout io.Writer, environ ...string) *roleProcess {
 	t.Helper()
 	self, err := os.Executable()
@@ -63,7 +64,7 @@ func startRole(t *testing.T, name string, stdout io.Writer, environ ...string) *
 	require.NoError(t, err)
 	require.NoError(t, p.Start())
 	t.Cleanup(func() {
-		_ = p.Process.Kill() // it may be gone already
+		_ = p.Process.Kill() // it may have ended already
 		_ = p.Wait()
 		if t.Failed() {
 			t.Logf("%s, process %d, said last:\n%s", name, p.Process.Pid, p.said.last())
@@ -72,13 +73,13 @@ func startRole(t *testing.T, name string, stdout io.Writer, environ ...string) *
 	return p
 }
 
-// startWorker starts a worker of the Temporal server at address. It is configured by environ alone.
+// startWorker starts a worker that uses the Temporal server at address. All its other settings come from environ.
 func startWorker(t *testing.T, environ []string, address string) *roleProcess {
 	t.Helper()
 	return startRole(t, "worker", nil, append(slices.Clip(environ), "TEMPORAL_ADDRESS="+address)...)
 }
 
-// kill ends the process as nothing else can, and returns when it has ended.
+// kill ends the process with SIGKILL and waits for its end. It fails the test if the process has ended by itself.
 func (p *roleProcess) kill(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.Process.Kill(), "it must not have ended by itself: %s", p.said.last())
@@ -88,7 +89,7 @@ func (p *roleProcess) kill(t *testing.T) {
 	require.Equal(t, -1, exit.ExitCode(), "it must not have ended by itself: %s", p.said.last())
 }
 
-// awaitReady returns when a worker works.
+// awaitReady waits until the worker logs that it is working.
 func (p *roleProcess) awaitReady(t *testing.T) {
 	t.Helper()
 	select {
@@ -98,7 +99,7 @@ func (p *roleProcess) awaitReady(t *testing.T) {
 	}
 }
 
-// drain ends a worker as an operator does.
+// drain stops a worker with SIGTERM, like an operator, and waits for its end.
 func (p *roleProcess) drain(t *testing.T) {
 	t.Helper()
 	p.awaitReady(t)
@@ -106,11 +107,11 @@ func (p *roleProcess) drain(t *testing.T) {
 	require.NoError(t, p.Wait(), p.said.last())
 }
 
-// said is what a process has printed. It notices when the process says that it works.
+// said collects the output of a process. It detects the log line that says that the worker is working.
 type said struct {
 	mu    sync.Mutex
 	all   bytes.Buffer
-	ready chan struct{} // closed when it works
+	ready chan struct{} // closed when the worker is working
 	works bool
 }
 
@@ -128,20 +129,20 @@ func (s *said) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// text is all of it.
+// text returns the whole output.
 func (s *said) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all.String()
 }
 
-// last is the end of it.
+// last returns the last 8 KiB of the output.
 func (s *said) last() string {
 	text := s.text()
 	return text[max(0, len(text)-8<<10):]
 }
 
-// workerRole is a production worker, configured by its environment alone, until SIGTERM.
+// workerRole runs a production worker until SIGTERM. All its settings come from its environment.
 func workerRole() (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

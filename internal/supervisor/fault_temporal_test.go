@@ -23,13 +23,13 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// What temporalRole serves: a file, and a port.
+// databaseVariable and portVariable tell temporalRole its database file and its port.
 const (
 	databaseVariable = "FAULTS_DATABASE"
 	portVariable     = "FAULTS_PORT"
 )
 
-// temporalRole is a Temporal server. It prints its address.
+// temporalRole runs a Temporal server and prints its address. It ends when its standard input ends.
 func temporalRole() error {
 	port, err := strconv.Atoi(os.Getenv(portVariable))
 	if err != nil {
@@ -46,8 +46,8 @@ func temporalRole() error {
 	return errors.Join(err, server.Stop())
 }
 
-// temporalProcess is a Temporal server in a process of its own, which keeps its file and its
-// port from one life to the next.
+// temporalProcess is a Temporal server in a process of its own. It keeps its database file and its port when it is
+// restarted.
 type temporalProcess struct {
 	*roleProcess
 	file    string
@@ -55,8 +55,8 @@ type temporalProcess struct {
 	address string
 }
 
-// newTemporalProcess has no server yet. Its port is none that a system gives to who asks for a free one:
-// it shall be free when the server comes back.
+// newTemporalProcess chooses a file and a port, and starts no server. The port is below the range from which systems
+// assign free ports, so that it is still free at a restart.
 func newTemporalProcess(t *testing.T) *temporalProcess {
 	t.Helper()
 	p := &temporalProcess{file: filepath.Join(t.TempDir(), "temporal.db")}
@@ -68,7 +68,7 @@ func newTemporalProcess(t *testing.T) *temporalProcess {
 	return p
 }
 
-// start starts the server and returns when it answers.
+// start starts the server and waits until it answers.
 func (p *temporalProcess) start(t *testing.T) {
 	t.Helper()
 	reader, writer := io.Pipe()
@@ -82,15 +82,15 @@ func (p *temporalProcess) start(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
 }
 
-// TestFaultTemporalKilled kills the Temporal server while Tier 2 is in a tool call, and starts it again on its
-// file: once before the agent has ended, and once when the worker has had to end it.
+// TestFaultTemporalKilled kills the Temporal server while Tier 2 is in a tool call, and restarts it on its file. It
+// does so once before the agent has ended, and once after the worker had to end the agent.
 func TestFaultTemporalKilled(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a Temporal server; not with -short")
 	}
 	for name, tt := range map[string]struct {
-		// pastDeadline keeps the server away until the worker has ended its agent.
+		// pastDeadline keeps the server down until the worker has ended its agent.
 		pastDeadline bool
 		starts       int
 	}{
@@ -107,7 +107,7 @@ func TestFaultTemporalKilled(t *testing.T) {
 			startWorker(t, f.environ, server.address)
 			id := "killed-" + name
 			if tt.pastDeadline {
-				id = lingeringChain + id // it has acted, and must not do so again
+				id = lingeringChain + id // the agent has acted already, and must not act again
 			}
 			end := f.begin(t, id)
 			require.Eventually(t, exists(filepath.Join(f.effects, id)), testTimeout, 5*time.Millisecond)

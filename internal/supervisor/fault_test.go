@@ -23,38 +23,38 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// The fault tests break what a chain depends on, each at a chosen point, and hold the supervisor to its
-// promise: no crash loses a conversation or runs a repair twice. They wait for states, never for times.
-// The soak tests (build tag soak, `make soak`) break the same things at random moments, many times.
+// The fault tests break a dependency of a chain at a chosen point. They check the supervisor's promise: no crash
+// loses a conversation or runs a repair twice. They wait for states, never for fixed times. The soak tests (build tag
+// soak, `make soak`) break the same dependencies many times at random moments.
 
-// startedAgain is in every prompt of a session that had a process before.
+// startedAgain is a part of every prompt of a session that had an earlier process.
 const startedAgain = "ended before its work was done"
 
-// Prefixes of chain ids whose repair takes long: 3 s before it acts (longer than a worker needs to start
-// again), 20 s before it acts (longer than a worker may be without Temporal), and, after it has acted, longer
-// than any test waits.
+// These prefixes of chain IDs make the repair take long. With longChain it waits 3 s before it acts, longer than a
+// worker needs to restart. With slowChain it waits 20 s before it acts, longer than a worker may be without Temporal.
+// With lingeringChain it acts and then waits longer than any test.
 const (
 	longChain      = "long-"
 	slowChain      = "slow-"
 	lingeringChain = "lingering-"
 )
 
-// faultSite is an installation whose repairs leave a trace.
+// faultSite is an installation whose repairs write to files, so that a test can count them.
 type faultSite struct {
 	*site
 	environ []string
 	claude  string
-	// effects is a directory with a file for each chain, to which its repair adds a line.
+	// effects is a directory with one file for each chain. Each repair adds a line to the file of its chain.
 	effects string
-	// mark is in the environment of the workers and of all that they start.
+	// mark is a variable in the environment of the workers and of all processes that they start.
 	mark string
 }
 
-// agentsAtOnce limits the agents of a fault site that work at a time.
+// agentsAtOnce is the maximum number of agents that a fault site runs at the same time.
 const agentsAtOnce = 4
 
-// newFaultSite makes an installation without a worker. Its chains, of services 0 to services-1, need
-// Tier 2, which repairs once.
+// newFaultSite returns an installation without a worker. It has the given number of services. Each chain of a service
+// needs Tier 2, which repairs once.
 func newFaultSite(t *testing.T, c client.Client, services int, more ...string) *faultSite {
 	t.Helper()
 	f := &faultSite{effects: t.TempDir()}
@@ -72,9 +72,9 @@ func newFaultSite(t *testing.T, c client.Client, services int, more ...string) *
 	return f
 }
 
-// repairingOnce is a Tier 2 that must not act twice, and that goes by its prompt: only where it is told
-// of an earlier process does it look first whether that one has acted. While it acts it holds a lock, which
-// the kernel releases when the process dies; an agent that finds it held says so in the file overlaps.
+// repairingOnce returns the script of a Tier 2 that must not act twice. Only if its prompt mentions an earlier
+// process does it check whether that process has acted. While it works it holds a file lock, which the kernel
+// releases when the process dies. An agent that finds the lock held adds the chain's ID to the file overlaps.
 func repairingOnce(effects string, services int) []claudesim.Turn {
 	file := `"` + effects + `/$CLAUDEOPS_CHAIN_ID"`
 	long := `case "$CLAUDEOPS_CHAIN_ID" in ` + longChain + `*) sleep 3;; ` + slowChain + `*) sleep 20;; esac`
@@ -86,7 +86,7 @@ func repairingOnce(effects string, services int) []claudesim.Turn {
 			claudesim.Bash(alone+"; test -s "+file+" || { "+act+"; }"), claudesim.Conclude(resolved())),
 		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash(alone+"; "+act), claudesim.Conclude(resolved())),
 	}
-	// Each chain has a service of its own, or one would wait for the other.
+	// Each chain has its own service. Otherwise one chain would wait for another.
 	for i := range services {
 		own := asksFor(2)
 		own.Services = []string{serviceOf(i)}
@@ -96,14 +96,13 @@ func repairingOnce(effects string, services int) []claudesim.Turn {
 	return turns
 }
 
-// overlaps is the file of the chains that had two agents at once.
+// overlaps is the name of the file that lists the chains that had two agents at the same time.
 const overlaps = "overlaps"
 
-// serviceOf is the service of the chains that run one after the other as the i-th.
+// serviceOf returns the service of the i-th sequence of chains. The chains of a sequence run one after another.
 func serviceOf(i int) string { return fmt.Sprintf("service-%d", i) }
 
-// run starts a chain, or finds it started, and returns how it ended. It outlasts a Temporal
-// server that is away.
+// run starts a chain, or finds it started, and waits for its result. It retries while the Temporal server is away.
 func (f *faultSite) run(ctx context.Context, id, service string) (chain escalation.Chain, err error) {
 	options := client.StartWorkflowOptions{
 		ID: id, TaskQueue: f.cfg.Worker.TaskQueue, WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
@@ -127,8 +126,8 @@ func (f *faultSite) run(ctx context.Context, id, service string) (chain escalati
 	}
 }
 
-// begin starts a chain of service 0. The function that it returns waits for the chain's end, holds it to the
-// promise and returns it.
+// begin starts a chain of service 0. The function that it returns waits for the chain's end, checks the chain with
+// requireUnharmed and returns it.
 func (f *faultSite) begin(t *testing.T, id string) (end func() escalation.Chain) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -151,8 +150,8 @@ func (f *faultSite) begin(t *testing.T, id string) (end func() escalation.Chain)
 	}
 }
 
-// requireUnharmed holds a chain that has ended to the promise: it is resolved, has acted once, never with two
-// agents at once, and has one closed record for each session.
+// requireUnharmed checks the supervisor's promise for a chain that has ended. The chain must be resolved, have acted
+// once, never have had two agents at the same time, and have one closed record for each session.
 func (f *faultSite) requireUnharmed(t *testing.T, chain escalation.Chain) {
 	t.Helper()
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s: %s", chain.ID, chain.Reason)
@@ -163,7 +162,7 @@ func (f *faultSite) requireUnharmed(t *testing.T, chain escalation.Chain) {
 	requireRecordedOnce(t, f.records(), chain)
 }
 
-// requireRecordedOnce wants one closed record for each session of the chain, and no other.
+// requireRecordedOnce checks that there is exactly one closed record for each session of the chain.
 func requireRecordedOnce(t *testing.T, records *store.Store, chain escalation.Chain) {
 	t.Helper()
 	recorded, err := records.Chain(t.Context(), chain.ID)

@@ -18,24 +18,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// watchedVariable names the program whose processes a watcher looks for.
+// watchedVariable is the variable with the path of the program that a watcher looks for.
 const watchedVariable = "FAULTS_WATCHED"
 
-// watchPause is how long a watcher waits between two looks. An agent lives for hundreds of
-// milliseconds, so none gets past it.
+// watchPause is the time between two looks of a watcher. An agent lives for hundreds of milliseconds, so the watcher
+// sees each one.
 const watchPause = 5 * time.Millisecond
 
-// sighting is one agent process as it was seen from outside, in /proc.
+// sighting is an agent process as seen in /proc.
 type sighting struct {
 	Session string
 	PID     int
-	// Init is the process that started it, and InitStarted the kernel's time of that one's start.
+	// Init is the PID of the process that started the agent. InitStarted is the kernel's start time of that process.
 	Init        int
 	InitStarted string
 	First, Last time.Time
 }
 
-// watched is what a watcher has to tell.
+// watched is the report of a watcher.
 type watched struct {
 	Looks int
 	// Blind is the longest time between two looks.
@@ -43,13 +43,13 @@ type watched struct {
 	Sightings []sighting
 }
 
-// watch looks for agents in a process of its own until stop.
+// watch is a watcher: a separate process that looks for agents until stop.
 type watch struct {
 	process *roleProcess
 	told    *bytes.Buffer
 }
 
-// startWatch starts to look for agents of the claude at that path.
+// startWatch starts a watcher for agents of the claude at that path.
 func startWatch(t *testing.T, claude string) *watch {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -60,7 +60,7 @@ func startWatch(t *testing.T, claude string) *watch {
 	return w
 }
 
-// stop ends the watcher and returns what it saw.
+// stop ends the watcher and returns its report.
 func (w *watch) stop(t *testing.T) *watched {
 	t.Helper()
 	require.NoError(t, w.process.input.Close())
@@ -70,7 +70,7 @@ func (w *watch) stop(t *testing.T) *watched {
 	return &seen
 }
 
-// of returns the agents of one session, first to last.
+// of returns the sightings of a session's agents, first to last.
 func (w *watched) of(session string) []sighting {
 	var found []sighting
 	for _, agent := range w.Sightings {
@@ -104,7 +104,7 @@ func (w *watched) requireAlone(t *testing.T) {
 	}
 }
 
-// watcherRole looks for agents until its standard input ends, and prints what it has seen.
+// watcherRole looks for agents until its standard input ends, and then prints its report.
 func watcherRole() error {
 	over := make(chan struct{})
 	go func() {
@@ -130,8 +130,8 @@ func watcherRole() error {
 	}
 }
 
-// goFirst gives the threads of this process, and those to come, precedence on a busy machine, where this
-// user may do that.
+// goFirst raises the priority of this process's threads, so that a busy machine does not delay them. Later threads
+// inherit the priority. If this user may not raise it, goFirst does nothing.
 func goFirst() {
 	threads, _ := os.ReadDir("/proc/self/task")
 	for _, thread := range threads {
@@ -141,7 +141,7 @@ func goFirst() {
 	}
 }
 
-// look takes in the agents that live now.
+// look records the agents that are alive now.
 func (w *watched) look(program string, living map[string]int) error {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
@@ -157,13 +157,13 @@ func (w *watched) look(program string, living map[string]int) error {
 		if session == "" {
 			continue
 		}
-		now := time.Now() // a look takes its time, in which one agent may follow another
+		now := time.Now() // read for each process: during a look, one agent may follow another
 		key := fmt.Sprint(pid, session)
 		at, known := living[key]
 		if !known {
 			_, parent := processStat(pid)
 			if sessionOf(parent, program) == session {
-				continue // a tool of the agent, forked and not executed yet
+				continue // a child of the agent that has not executed its own program yet
 			}
 			started, _ := processStat(parent)
 			at, living[key] = len(w.Sightings), len(w.Sightings)
@@ -179,8 +179,8 @@ func (w *watched) look(program string, living map[string]int) error {
 	return nil
 }
 
-// sessionOf returns the session of an agent process; "" if the process is none. What was killed
-// and only waits to be collected has no command line any more.
+// sessionOf returns the session of an agent process. It returns "" for other processes, and for a killed process that
+// has not been reaped, because it has no command line.
 func sessionOf(pid int, program string) string {
 	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	if err != nil || !bytes.HasPrefix(line, append([]byte(program), 0)) {
@@ -195,14 +195,14 @@ func sessionOf(pid int, program string) string {
 	return ""
 }
 
-// processStat returns when a process started, as the kernel counts, and its parent; "" if it is gone
-// or only waits to be collected.
+// processStat returns a process's start time as the kernel counts it, and its parent. The start time is "" if the
+// process has ended, even if it has not been reaped.
 func processStat(pid int) (started string, parent int) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return "", 0
 	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the state on
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the fields from the state on
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return "", 0
 	}
@@ -210,8 +210,7 @@ func processStat(pid int) (started string, parent int) {
 	return fields[19], parent
 }
 
-// leftOver lists the processes that live and have the entry in their environment, and the inits that
-// outlived their agents.
+// leftOver lists the living processes that have mark in their environment, and the inits that outlived their agents.
 func (w *watched) leftOver(t *testing.T, mark string) []string {
 	t.Helper()
 	var left []string

@@ -12,9 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TestFaultWindowIsFullAfterAnInterruption kills Tier 2 in its work, and the conversation that it was
-// to go on with does not fit the window any more. The tier begins again from what Tier 1 concluded, and
-// is told that somebody was at work before.
+// TestFaultWindowIsFullAfterAnInterruption kills Tier 2 while it works. After that, Tier 2's conversation no longer
+// fits the model's window. The tier must start again from Tier 1's verdict, and its prompt must mention the earlier
+// session.
 func TestFaultWindowIsFullAfterAnInterruption(t *testing.T) {
 	t.Parallel()
 	marker := filepath.Join(t.TempDir(), "repaired")

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// TestFaultWorkerRestarted kills a worker in a tool call that has taken effect. The next one must not leave
-// it to Temporal's time-out to find out.
+// TestFaultWorkerRestarted kills a worker in a tool call that has taken effect. The next worker must report the lost
+// activity to Temporal. Otherwise Temporal would notice it only at the time-out.
 func TestFaultWorkerRestarted(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)

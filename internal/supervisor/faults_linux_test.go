@@ -14,8 +14,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// These helpers look at what a fault has left behind with /proc and Temporal's history alone, not
-// with what they are to judge.
+// These helpers examine the effects of a fault through /proc and Temporal's history only. They do not use the code
+// under test.
 
 // toolsAllowed lets Tier 1 run commands.
 func toolsAllowed() []string {
@@ -34,7 +34,7 @@ func processesOf(t *testing.T, text string) []string {
 			continue
 		}
 		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty when it has ended
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty if the process has ended
 		if len(command) > 0 && (bytes.Contains(environ, []byte(text)) || bytes.Contains(command, []byte(text))) {
 			found = append(found, fmt.Sprintf("%d %q", pid, command))
 		}
@@ -42,7 +42,7 @@ func processesOf(t *testing.T, text string) []string {
 	return found
 }
 
-// requireGone waits until no process has text any more, and returns how long that took.
+// requireGone waits until no process has text in its environment or command line. It returns how long that took.
 func requireGone(t *testing.T, text string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -53,7 +53,7 @@ func requireGone(t *testing.T, text string) time.Duration {
 	return time.Since(began)
 }
 
-// peakMemory returns the most memory that a process had so far, in megabytes.
+// peakMemory returns the peak memory of a process so far, in megabytes.
 func peakMemory(t *testing.T, pid int) float64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -69,7 +69,7 @@ func peakMemory(t *testing.T, pid int) float64 {
 	return 0
 }
 
-// failedAttempts lists why attempts of a run's activities failed that were followed by another one.
+// failedAttempts lists the failures of those activity attempts of a run that were followed by another attempt.
 func failedAttempts(t *testing.T, s *site, run client.WorkflowRun) []string {
 	t.Helper()
 	var failures []string

@@ -26,7 +26,7 @@ func needsPerson() escalation.Verdict {
 	return escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: "a disk is dying", Services: []string{"nas"}}
 }
 
-// awaitGate waits until a chain is at that gate, and returns the gate.
+// awaitGate waits until gateID is the chain's open gate, and returns the gate.
 func (s *site) awaitGate(chainID, gateID string) escalation.Gate {
 	s.t.Helper()
 	var gate *escalation.Gate
@@ -37,7 +37,7 @@ func (s *site) awaitGate(chainID, gateID string) escalation.Gate {
 	return *gate
 }
 
-// resolve answers at a gate by the update.
+// resolve answers at a gate with an update, and waits for the result.
 func (s *site) resolve(chainID string, answer escalation.GateAnswer) (resolution escalation.GateResolution, err error) {
 	handle, err := s.client.UpdateWorkflow(s.t.Context(), client.UpdateWorkflowOptions{
 		WorkflowID: chainID, UpdateName: workflows.ResolveGate, Args: []any{answer}, WaitForStage: client.WorkflowUpdateStageCompleted,
@@ -48,7 +48,7 @@ func (s *site) resolve(chainID string, answer escalation.GateAnswer) (resolution
 	return resolution, err
 }
 
-// historyOf counts the events of a run of a chain by their type.
+// historyOf counts the events of a chain's run by their type.
 func (s *site) historyOf(chainID, runID string) map[enumspb.EventType]int {
 	s.t.Helper()
 	counts := map[enumspb.EventType]int{}
@@ -61,8 +61,8 @@ func (s *site) historyOf(chainID, runID string) map[enumspb.EventType]int {
 	return counts
 }
 
-// TestChainAtAGateAcrossARestart parks a chain, refuses answers, starts another worker, and continues
-// the session.
+// TestChainAtAGateAcrossARestart parks a chain at a gate and sends answers that must be refused. Then it starts
+// another worker and continues the session.
 func TestChainAtAGateAcrossARestart(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -76,7 +76,7 @@ func TestChainAtAGateAcrossARestart(t *testing.T) {
 	require.Equal(t, escalation.GateNeedsHuman, gate.Source)
 	require.NotNil(t, gate.Continuation, gate.NoContinuation)
 	var before map[enumspb.EventType]int
-	for before[enumspb.EVENT_TYPE_TIMER_STARTED] == 0 { // then it waits, and nothing happens any more
+	for before[enumspb.EVENT_TYPE_TIMER_STARTED] == 0 { // then the chain waits, and its history stays the same
 		time.Sleep(50 * time.Millisecond)
 		before = first.historyOf("parked", "")
 	}
@@ -91,7 +91,7 @@ func TestChainAtAGateAcrossARestart(t *testing.T) {
 	}
 	after := first.historyOf("parked", "")
 	for _, events := range []map[enumspb.EventType]int{before, after} {
-		for _, step := range []enumspb.EventType{ // of the workflow itself, which a slow worker makes Temporal repeat
+		for _, step := range []enumspb.EventType{ // workflow tasks, which Temporal repeats if a worker is slow
 			enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED,
 			enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT,
 		} {
@@ -134,7 +134,7 @@ func TestChainAtAGateAcrossARestart(t *testing.T) {
 	recordHistory(t, second, run, "gate_continued")
 }
 
-// details are what the Web UI shows of the chain's latest run.
+// details returns the text that the Web UI shows for the chain's latest run.
 func (s *site) details(chainID string) string {
 	s.t.Helper()
 	answer, err := s.client.QueryWorkflow(s.t.Context(), chainID, "", "__temporal_workflow_metadata")
@@ -144,7 +144,7 @@ func (s *site) details(chainID string) string {
 	return metadata.GetCurrentDetails()
 }
 
-// requireGateShown checks what lists and the Web UI show of a chain at a gate.
+// requireGateShown checks that lists and the Web UI show the chain's open gate.
 func requireGateShown(t *testing.T, s *site, run client.WorkflowRun) {
 	t.Helper()
 	shown := s.details(run.GetID())
@@ -165,7 +165,8 @@ func requireGateShown(t *testing.T, s *site, run client.WorkflowRun) {
 	}, testTimeout, 100*time.Millisecond, "the chain is not listed as one at a gate")
 }
 
-// TestChainAtAGateAnsweredBySignal sends what does not count, before the gate is open and at it, and then a fix.
+// TestChainAtAGateAnsweredBySignal sends an invalid answer before the gate is open, another one while it is open, and
+// then a valid one.
 func TestChainAtAGateAnsweredBySignal(t *testing.T) {
 	t.Parallel()
 	claude := simtest.Install(t, claudesim.Play(
@@ -201,7 +202,8 @@ func TestChainAtAGateAnsweredBySignal(t *testing.T) {
 	recordHistory(t, s, run, "gate_fixed")
 }
 
-// TestChainAtAGateWithoutItsTranscript loses the conversation as soon as its CLI has ended.
+// TestChainAtAGateWithoutItsTranscript deletes the transcript as soon as the CLI has ended. The gate must not offer
+// to continue the session.
 func TestChainAtAGateWithoutItsTranscript(t *testing.T) {
 	t.Parallel()
 	standIn := simtest.Install(t, claudesim.Play(concluding("haiku", needsPerson())))
@@ -222,7 +224,7 @@ func TestChainAtAGateWithoutItsTranscript(t *testing.T) {
 	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
 }
 
-// TestChainAtAGateThatExpires lets nobody answer.
+// TestChainAtAGateThatExpires sends no answer, so that each gate times out.
 func TestChainAtAGateThatExpires(t *testing.T) {
 	t.Parallel()
 	claude := simtest.Install(t, claudesim.Play(concluding("haiku", needsPerson())))
@@ -238,8 +240,8 @@ func TestChainAtAGateThatExpires(t *testing.T) {
 	recordHistory(t, s, run, "gate_expired")
 }
 
-// TestChainGoesOnInANewRunAtAGate floods a chain with signals, until its history is so long that it
-// goes on in a new run, and answers there.
+// TestChainGoesOnInANewRunAtAGate floods a chain with signals until its long history makes it continue as new. Then
+// it answers at the gate of the new run.
 func TestChainGoesOnInANewRunAtAGate(t *testing.T) {
 	t.Parallel()
 	claude := simtest.Install(t, claudesim.Play(
@@ -278,8 +280,8 @@ func TestChainGoesOnInANewRunAtAGate(t *testing.T) {
 	recordHistory(t, s, last, "gate_anew")
 }
 
-// floodUntilAnew sends bursts of signals that do not count until the chain has another run, and returns
-// how many. It pauses between them: Temporal ends no run while signals for it keep coming.
+// floodUntilAnew sends bursts of invalid signals until the chain has another run, and returns the number of signals.
+// It pauses after each burst, because Temporal ends no run while signals for it keep coming.
 func (s *site) floodUntilAnew(chainID, runID string) (sent int) {
 	s.t.Helper()
 	const burst = 300
@@ -293,7 +295,7 @@ func (s *site) floodUntilAnew(chainID, runID string) (sent int) {
 		}
 		require.NoError(s.t, senders.Wait())
 		sent += burst
-		time.Sleep(max(time.Second, time.Duration(sent/burst)*250*time.Millisecond)) // the more there are, the longer they take to digest
+		time.Sleep(max(time.Second, time.Duration(sent/burst)*250*time.Millisecond)) // more signals take longer to process
 		described, err := s.client.DescribeWorkflowExecution(s.t.Context(), chainID, "")
 		require.NoError(s.t, err)
 		if described.GetWorkflowExecutionInfo().GetExecution().GetRunId() != runID {

@@ -21,21 +21,22 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TestGates parks a chain for each of the four answers, kills the worker, and has them answered beside another.
+// TestGates parks one chain for each of the four answers and kills the worker. Another worker must then handle the
+// answers.
 func TestGates(t *testing.T) {
 	t.Parallel()
 	parkAndAnswer(t, len(gatedAnswers))
 }
 
-// parking holds the times and the memory that it took to park chains and to answer at their gates.
+// parking holds the measurements of parkAndAnswer.
 type parking struct {
 	parked, answered, ended time.Duration
-	// empty and full are the worker's memory before and after, in megabytes.
+	// empty and full are the worker's memory before and after the chains are parked, in megabytes.
 	empty, full float64
 }
 
-// parkAndAnswer parks chains at gates, kills the worker, starts another one, and has all of them answered, in
-// each of the four ways.
+// parkAndAnswer parks chains at gates, kills the worker and starts another one. Then it answers at all gates, with
+// each of the four answers in turn.
 func parkAndAnswer(t *testing.T, chains int) parking {
 	t.Helper()
 	claude := simtest.Install(t, claudesim.Play(
@@ -72,7 +73,8 @@ func parkAndAnswer(t *testing.T, chains int) parking {
 
 func gatedChain(i int) string { return fmt.Sprintf("gated-%04d", i) }
 
-// gatedAnswers are what chains are answered, in turn, and gatedOutcomes how they end by that.
+// gatedAnswers are the answers that chains get in turn. gatedOutcomes are the outcomes that the chains must have
+// then.
 var (
 	gatedAnswers = []escalation.GateAnswer{
 		{GateID: "gate-1", Actor: "anna", Action: escalation.GateOverride},
@@ -85,7 +87,7 @@ var (
 	}
 )
 
-// answerAll answers at the gates of all chains, some at a time.
+// answerAll answers at the gates of all chains, up to 16 at a time.
 func (s *site) answerAll(chains int) {
 	s.t.Helper()
 	var next atomic.Int64
@@ -104,7 +106,8 @@ func (s *site) answerAll(chains int) {
 	all.Wait()
 }
 
-// requireAnswered checks that a chain ended as it was answered, and that it is recorded so.
+// requireAnswered checks that the i-th chain has the outcome of its answer. For the first chains it also checks the
+// records.
 func (s *site) requireAnswered(i int) {
 	s.t.Helper()
 	chain, err := s.finish(s.client.GetWorkflow(s.t.Context(), gatedChain(i), ""))
@@ -112,12 +115,12 @@ func (s *site) requireAnswered(i int) {
 	require.Equal(s.t, gatedOutcomes[i%len(gatedOutcomes)], chain.Outcome, "chain %d: %s %+v", i, chain.Reason, chain.Last())
 	require.Len(s.t, chain.Gates, 1)
 	require.Equal(s.t, "anna", chain.Gates[0].Answer.Actor)
-	if i < 8 { // the records of each are opened anew, and 1,000 of them tell no more
+	if i < 8 { // requireRecorded opens the records each time, and 1,000 chains would show no more
 		requireRecorded(s.t, s, chain)
 	}
 }
 
-// residentMemory is what a process has in memory, in megabytes.
+// residentMemory returns the resident memory of a process, in megabytes.
 func residentMemory(t *testing.T, pid int) float64 {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
@@ -133,12 +136,12 @@ func residentMemory(t *testing.T, pid int) float64 {
 	return 0
 }
 
-// requireRecordedBut is requireRecorded where the records hold events of a kind that the chain does not know.
+// requireRecordedBut checks that the records hold the chain's events and, in addition, events of the given kind.
 func requireRecordedBut(t *testing.T, s *site, chain escalation.Chain, kind escalation.EventKind) {
 	t.Helper()
 	records := s.records()
 	var known []escalation.Event
-	require.Eventually(t, func() bool { // by the worker, a moment later
+	require.Eventually(t, func() bool { // the worker records them a moment later
 		events, err := records.Events(t.Context(), chain.ID)
 		known = slices.DeleteFunc(slices.Clone(events), func(event escalation.Event) bool { return event.Kind == kind })
 		return err == nil && len(known) < len(events)

@@ -19,15 +19,16 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// acceptingHeartbeats is a Temporal that is content.
+// acceptingHeartbeats is a Temporal client that accepts every heartbeat.
 type acceptingHeartbeats struct{}
 
 func (acceptingHeartbeats) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return nil }
 
-// backend is a claude that says what a scenario says.
+// backend sets up a claude that plays a scenario. It returns the settings for it, and a function that returns its
+// model calls.
 type backend func(t *testing.T, scenario claudesim.Scenario) (environ []string, asked func() []claudesim.Request)
 
-// backendsOf returns the stand-in and the real CLI of a release.
+// backendsOf returns the stand-in of a release, and the real CLI of that release with a scripted API.
 func backendsOf(version claudesim.Version) map[string]backend {
 	return map[string]backend{
 		"stand-in": func(t *testing.T, scenario claudesim.Scenario) ([]string, func() []claudesim.Request) {
@@ -43,8 +44,8 @@ func backendsOf(version claudesim.Version) map[string]backend {
 	}
 }
 
-// tiersAt returns the activities of a worker that is configured by environ, and an environment to
-// run them in.
+// tiersAt returns the activities of a worker whose settings come from environ, its configuration, and an environment
+// in which to run the activities.
 func tiersAt(t *testing.T, environ []string) (*activities.Tiers, config.Config, *testsuite.TestActivityEnvironment) {
 	t.Helper()
 	home := t.TempDir()
@@ -64,8 +65,8 @@ func tiersAt(t *testing.T, environ []string) (*activities.Tiers, config.Config, 
 	return &s.tiers, cfg, env
 }
 
-// TestContractHandoff lets a tier conclude without what a handoff needs, and then write it: under
-// the built-in policy the agent reads its cooldowns, and may write its handoff and nothing else.
+// TestContractHandoff lets a tier conclude without a field that a handoff requires, and then write its handoff. Under
+// the built-in policy the agent can read its cooldowns, and can write its handoff and nothing else.
 func TestContractHandoff(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.NewestVersions(t) {
@@ -145,7 +146,7 @@ const written = `{"schema_version": 1, "recommended_tier": 3, "summary": "it ans
 
 func lastOf(requests []claudesim.Request) claudesim.Request { return requests[len(requests)-1] }
 
-// leftIn lists what is in the directory of the chains' own, but for its ignore file.
+// leftIn lists the entries of the directory for the chains' own directories, without .gitignore.
 func leftIn(t *testing.T, cfg config.Config) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(cfg.Claude.WorkDir, activities.ChainsDir))

@@ -24,10 +24,10 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// testTimeout bounds a test on the real server.
+// testTimeout limits every wait of a test on the real server.
 const testTimeout = 5 * time.Minute
 
-// sweepInterval is short, so that every test shows that a sweep leaves alone what is in use.
+// sweepInterval is short, so that a sweep runs during every test. A sweep must leave sessions in use alone.
 const sweepInterval = 500 * time.Millisecond
 
 // site is an installation under test: a state directory and a worker on a real Temporal server.
@@ -35,25 +35,25 @@ type site struct {
 	t      *testing.T
 	cfg    config.Config
 	client client.Client
-	// begin lets the worker work.
+	// begin starts the worker.
 	begin func()
-	// stop drains the worker and returns how it ended.
+	// stop drains the worker and returns the error of its Run.
 	stop func() error
 }
 
-// quiet drops logs: a failing test is explained by its assertions.
+// quiet returns a logger that discards everything. The assertions explain a failing test.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// sharedTemporal is the server of all tests that leave it as it is: starting one takes most of a second of a processor,
-// and twelve of them that do nothing take a good part of one all the time.
+// sharedTemporal is the server of all tests that do not change it. Starting a server takes most of a second of CPU
+// time, and twelve idle servers use a good part of one CPU all the time.
 var sharedTemporal struct {
 	start  sync.Once
 	server *embedded.Server
 	err    error
 }
 
-// startTemporal returns a connection to a real Temporal server in this process, which it shares with other tests: each
-// has its own task queue and IDs of chains.
+// startTemporal returns a connection to a real Temporal server in this process. Tests share the server. Each test has
+// its own task queue and its own chain IDs.
 func startTemporal(t *testing.T) client.Client {
 	t.Helper()
 	if testing.Short() {
@@ -61,7 +61,7 @@ func startTemporal(t *testing.T) client.Client {
 	}
 	shared := &sharedTemporal
 	shared.start.Do(func() {
-		ctx := context.WithoutCancel(t.Context()) // it outlives the test
+		ctx := context.WithoutCancel(t.Context()) // the server outlives the test
 		if shared.server, shared.err = embedded.Start(ctx, embedded.Options{NoUI: true, Logger: quiet()}); shared.err != nil {
 			return
 		}
@@ -71,7 +71,7 @@ func startTemporal(t *testing.T) client.Client {
 	return connect(t, shared.server.Address())
 }
 
-// stopSharedTemporal stops the server that tests share, if one has started it.
+// stopSharedTemporal stops the shared server if a test has started it.
 func stopSharedTemporal() error {
 	if sharedTemporal.server == nil {
 		return nil
@@ -79,7 +79,7 @@ func stopSharedTemporal() error {
 	return sharedTemporal.server.Stop()
 }
 
-// startTemporalAt starts a Temporal server for one test, and returns its address, too.
+// startTemporalAt starts a Temporal server for one test alone. It also returns the server's address.
 func startTemporalAt(t *testing.T) (c client.Client, address string) {
 	t.Helper()
 	if testing.Short() {
@@ -93,8 +93,8 @@ func startTemporalAt(t *testing.T) (c client.Client, address string) {
 	return c, server.Address()
 }
 
-// connect connects to the Temporal server at address until the test's end. Workers of that connection have the
-// faults.
+// connect connects to the Temporal server at address until the end of the test. Workers with this connection inject
+// the faults.
 func connect(t *testing.T, address string, faults ...*faultAt) client.Client {
 	t.Helper()
 	options := client.Options{HostPort: address, Identity: "test", Logger: log.NewStructuredLogger(quiet())}
@@ -107,7 +107,7 @@ func connect(t *testing.T, address string, faults ...*faultAt) client.Client {
 	return c
 }
 
-// environment is a configuration with its own state directory and the given claude.
+// environment returns settings with a state directory of their own and the given claude.
 func environment(t *testing.T, claude string, more ...string) []string {
 	t.Helper()
 	home := t.TempDir()
@@ -115,20 +115,20 @@ func environment(t *testing.T, claude string, more ...string) []string {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home,
 		"CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_CLAUDE=" + claude,
 		"CLAUDEOPS_TASK_QUEUE=" + nameOf(t),
-		"CLAUDEOPS_GATE_TIMEOUT=0s", // a test whose subject are gates sets its own
-		"CLAUDEOPS_SANDBOX=off",     // the stand-in leaves marks beside the tests' own files
+		"CLAUDEOPS_GATE_TIMEOUT=0s", // tests of gates set their own value
+		"CLAUDEOPS_SANDBOX=off",     // the stand-in writes to temporary directories of the test
 		"CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
 	}, more...)
 }
 
-// startSite starts a worker that is configured by environ alone.
+// startSite starts a worker. All its settings come from environ.
 func startSite(t *testing.T, c client.Client, environ []string) *site {
 	t.Helper()
 	s, _ := startLoggedSite(t, c, environ)
 	return s
 }
 
-// startLoggedSite is startSite with what the worker logs.
+// startLoggedSite starts a worker like startSite, and also returns its log.
 func startLoggedSite(t *testing.T, c client.Client, environ []string) (*site, *logBook) {
 	t.Helper()
 	s, book := newSite(t, c, environ)
@@ -136,8 +136,8 @@ func startLoggedSite(t *testing.T, c client.Client, environ []string) (*site, *l
 	return s, book
 }
 
-// newSite is startLoggedSite with a worker that has not begun yet. One that ends by itself fails the test. CLIs ask the
-// guard through the executable, if one is given.
+// newSite creates a worker like startLoggedSite, but begin starts it. A worker that ends before stop fails the test.
+// If an executable is given, CLIs run it to ask the guard.
 func newSite(t *testing.T, c client.Client, environ []string, executable ...string) (*site, *logBook) {
 	t.Helper()
 	book := openLogBook(t)
@@ -176,7 +176,7 @@ func newSite(t *testing.T, c client.Client, environ []string, executable ...stri
 	return &site{t: t, cfg: cfg, client: c, begin: begin, stop: stop}, book
 }
 
-// siteOf is an installation whose workers are processes of their own.
+// siteOf returns an installation without a worker. Its workers are separate processes.
 func siteOf(t *testing.T, c client.Client, environ []string) *site {
 	t.Helper()
 	cfg, err := config.Load(environ)
@@ -184,13 +184,13 @@ func siteOf(t *testing.T, c client.Client, environ []string) *site {
 	return &site{t: t, cfg: cfg, client: c}
 }
 
-// start starts a chain with input, which is anything that encodes to JSON.
+// start starts a chain. The input is any value that can be encoded as JSON.
 func (s *site) start(input any) client.WorkflowRun {
 	s.t.Helper()
 	return s.startAs("chain-"+nameOf(s.t), input)
 }
 
-// nameOf is the name of a test, as a part of IDs.
+// nameOf returns the name of a test in a form that fits into an ID.
 func nameOf(t *testing.T) string { return strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()) }
 
 // startAs starts a chain under an ID.
@@ -214,7 +214,7 @@ func (s *site) finish(run client.WorkflowRun) (escalation.Chain, error) {
 	return chain, err
 }
 
-// records opens the site's records a second time, beside the worker.
+// records opens the site's records again, in addition to the worker.
 func (s *site) records() *store.Store {
 	s.t.Helper()
 	records, err := supervisor.OpenStore(s.t.Context(), s.cfg)
@@ -223,7 +223,7 @@ func (s *site) records() *store.Store {
 	return records
 }
 
-// query asks a running or ended chain for itself.
+// query returns the state of a running or ended chain.
 func (s *site) query(run client.WorkflowRun) escalation.Chain {
 	s.t.Helper()
 	var chain escalation.Chain
@@ -231,8 +231,8 @@ func (s *site) query(run client.WorkflowRun) escalation.Chain {
 	return chain
 }
 
-// ask gets the answer to a query. It asks again where there is none: on a busy machine a worker may
-// be late, or the chain may go on in the middle of one.
+// ask sends a query and decodes the answer. It repeats a failed query for up to testTimeout: on a busy machine a
+// worker may be late, or the chain may continue as new during the query.
 func (s *site) ask(run client.WorkflowRun, query string, result any) {
 	s.t.Helper()
 	for asked := time.Now(); ; {
@@ -248,7 +248,7 @@ func (s *site) ask(run client.WorkflowRun, query string, result any) {
 	}
 }
 
-// tryQuery is query for a chain that may not answer yet.
+// tryQuery queries a chain once. It returns false if the chain does not answer.
 func (s *site) tryQuery(run client.WorkflowRun) (chain escalation.Chain, ok bool) {
 	answer, err := s.client.QueryWorkflow(s.t.Context(), run.GetID(), run.GetRunID(), workflows.ChainQuery)
 	if err != nil || answer.Get(&chain) != nil {
@@ -257,10 +257,11 @@ func (s *site) tryQuery(run client.WorkflowRun) (chain escalation.Chain, ok bool
 	return chain, true
 }
 
-// landlock is how the record of a session in a sandbox begins.
+// landlock is the beginning of Session.Sandbox for a session in a sandbox.
 const landlock = "landlock (ABI "
 
-// requireSandbox checks what the kernel kept sessions from, or skips on a kernel that has no Landlock.
+// requireSandbox checks that the sessions ran in a Landlock sandbox. If the kernel has no Landlock, it skips the
+// test.
 func requireSandbox(t *testing.T, sessions ...escalation.Session) {
 	t.Helper()
 	for _, session := range sessions {
@@ -271,7 +272,7 @@ func requireSandbox(t *testing.T, sessions ...escalation.Session) {
 	}
 }
 
-// forRealCLIs runs a test on the newest real CLI. `make soak` runs it on all.
+// forRealCLIs runs a test on the newest release of the real CLI. In `make soak` it runs the test on all releases.
 func forRealCLIs(t *testing.T, test func(t *testing.T, version claudesim.Version, cli string)) {
 	t.Parallel()
 	for _, version := range simtest.NewestVersions(t) {

@@ -15,10 +15,10 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
-// update records the histories that package workflows replays: see `make histories`.
+// update makes the tests record the histories that package workflows replays: see `make histories`.
 var update = flag.Bool("update", false, "record histories into workflows/testdata")
 
-// recordHistory stores the history of a run under the name of a branch of the chain, when asked to.
+// recordHistory stores the history of a run under the name of a branch of the chain, if -update is set.
 func recordHistory(t *testing.T, s *site, run client.WorkflowRun, branch string) {
 	t.Helper()
 	if !*update {

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TestLaunchCarriesTheConfiguration follows settings all the way to the CLI's arguments
-// and environment, for a tier that resumes.
+// TestLaunchCarriesTheConfiguration checks that settings reach the arguments and the environment of a CLI that
+// resumes a conversation.
 func TestLaunchCarriesTheConfiguration(t *testing.T) {
 	t.Parallel()
 	claude := simtest.Install(t, claudesim.Play(concluding("haiku", asksFor(2)), concluding("special-sonnet", resolved())))

@@ -19,44 +19,45 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// The directory of a `starter up` below its state directory, and what is in it. Agents must not read it.
+// localDir is the directory of a `starter up` below its state directory. The other names are files in it. Agents must
+// not read them.
 const (
 	localDir = "up"
-	// tokenName is the file with the token. It stays when the server ends.
+	// tokenName is the file with the token. It remains when the server ends.
 	tokenName = "token"
-	// serverName is the file that says where the server listens. The server's process holds its lock.
+	// serverName is the file with the server's address. The server's process holds a lock on it.
 	serverName = "server.json"
 )
 
-// tokenBytes is the length of a token before it is written as text.
+// tokenBytes is the length of a token before it is encoded as hexadecimal text.
 const tokenBytes = 32
 
 var (
-	// ErrLocalInUse is returned to a second `starter up` on one state directory.
+	// ErrLocalInUse is returned to a second `starter up` on the same state directory.
 	ErrLocalInUse = errors.New("another `starter up` runs on this state directory")
-	// ErrNoLocal is returned where no `starter up` serves.
+	// ErrNoLocal is returned if no `starter up` serves on a state directory.
 	ErrNoLocal = errors.New("no `starter up` serves on this state directory")
 )
 
-// LocalServer is the Temporal of a `starter up`, as other programs of the same user find it.
+// LocalServer is the Temporal server of a `starter up`. Other programs of the same user connect to it.
 type LocalServer struct {
 	Address string `json:"temporal_address"`
-	// WebUI is the root of the Web UI; empty without one.
+	// WebUI is the root URL of the Web UI; empty if there is none.
 	WebUI string `json:"web_ui,omitempty"`
-	// Token is what the server wants of every client. Whoever has it may do everything.
+	// Token is required from every client. It gives full access.
 	Token string `json:"-"`
 }
 
-// ClientOptions returns o for this server.
+// ClientOptions returns o with the address and the token of this server.
 func (s LocalServer) ClientOptions(o client.Options) client.Options {
 	o.HostPort = s.Address
 	o.Credentials = client.NewAPIKeyStaticCredentials(s.Token)
 	o.ConnectionOptions.TLS = nil
-	o.ConnectionOptions.TLSDisabled = true // credentials alone would switch it on
+	o.ConnectionOptions.TLSDisabled = true // the credentials would enable TLS
 	return o
 }
 
-// isAt reports whether address leads to this server, however it spells the loopback address.
+// isAt reports whether address is the address of this server. All names of the loopback address are equivalent.
 func (s LocalServer) isAt(address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -66,10 +67,11 @@ func (s LocalServer) isAt(address string) bool {
 	return err == nil && port == ownPort && (strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback())
 }
 
-// FindLocal returns the server of the `starter up` that serves on a state directory now, or an error that wraps ErrNoLocal.
+// FindLocal returns the server of the `starter up` that runs on a state directory. If none runs, the error wraps
+// ErrNoLocal.
 //
-// What a server that has ended left behind does not count: any program could listen at its address by now, and would be
-// given the token.
+// It ignores the files of a server that has ended. Any other program could listen at that address now, and would
+// receive the token.
 func FindLocal(stateDir string) (LocalServer, error) {
 	dir := filepath.Join(stateDir, localDir)
 	turn, err := filelock.Wait(context.Background(), dir)
@@ -95,7 +97,8 @@ func FindLocal(stateDir string) (LocalServer, error) {
 
 func noLocal(stateDir string) error { return fmt.Errorf("%w: %s", ErrNoLocal, stateDir) }
 
-// readServer reads what a process has announced that still runs.
+// readServer returns the server in a file if the process that announced it still runs. Otherwise the error is
+// ErrNoLocal.
 func readServer(name string) (server LocalServer, err error) {
 	held, err := filelock.IsHeld(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,21 +115,22 @@ func readServer(name string) (server LocalServer, err error) {
 		return server, err
 	}
 	if json.Unmarshal(content, &server) != nil {
-		return LocalServer{}, ErrNoLocal // it is about to start
+		return LocalServer{}, ErrNoLocal // the process has not announced its server yet
 	}
 	return server, nil
 }
 
-// LocalLock is the lock of one `starter up` on its state directory. The kernel releases it with the process.
+// LocalLock is the lock of a `starter up` on its state directory. The kernel releases it when the process ends.
 type LocalLock struct {
-	// Token is what the server must ask for. It was made at the first start on the state directory.
+	// Token is the token that the server must require. The first start on the state directory creates it.
 	Token string
 
 	dir  string
 	lock *filelock.Lock
 }
 
-// LockLocal takes a state directory, which must exist, for this process. The error is ErrLocalInUse if another has it.
+// LockLocal locks a state directory for this process, and creates it if it is missing. If another process has locked
+// it, the error is ErrLocalInUse.
 func LockLocal(stateDir string) (_ *LocalLock, err error) {
 	dir := filepath.Join(stateDir, localDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -154,7 +158,7 @@ func LockLocal(stateDir string) (_ *LocalLock, err error) {
 	return c, nil
 }
 
-// Announce lets FindLocal find the server, which must listen by now and want the token of the lock.
+// Announce makes the server known to FindLocal. The server must already listen and require the token of the lock.
 func (c *LocalLock) Announce(server LocalServer) error {
 	turn, err := filelock.Wait(context.Background(), c.dir)
 	if err != nil {
@@ -171,10 +175,11 @@ func (c *LocalLock) Announce(server LocalServer) error {
 	return nil
 }
 
-// Close releases the state directory.
+// Close releases the lock on the state directory.
 func (c *LocalLock) Close() error { return c.lock.Close() }
 
-// keptToken returns the token in the file of that name. It makes one if there is none, or if other users could read it.
+// keptToken returns the token in the file of that name. It creates a new token if the file is missing or other users
+// have access to it.
 func keptToken(name string) (string, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -202,7 +207,7 @@ func readToken(name string) (string, error) {
 	return token, nil
 }
 
-// writePrivate writes a file for its owner only, the whole of it or nothing.
+// writePrivate writes a file that only its owner can read. It writes the whole file or nothing.
 func writePrivate(name, content string) error {
 	file, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// TestLocalServer locks a state directory, finds what is announced there, and locks it again.
+// TestLocalServer locks a state directory, finds the announced server, releases the lock, and locks the directory
+// again.
 func TestLocalServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -27,7 +28,7 @@ func TestLocalServer(t *testing.T) {
 	requireNone()
 	lock, err := supervisor.LockLocal(dir)
 	require.NoError(t, err)
-	requireNone() // it does not serve yet
+	requireNone() // the server is not announced yet
 	_, err = supervisor.LockLocal(dir)
 	require.ErrorIs(t, err, supervisor.ErrLocalInUse)
 
@@ -47,11 +48,11 @@ func TestLocalServer(t *testing.T) {
 	require.NotContains(t, string(announced), lock.Token)
 	require.NoError(t, lock.Close())
 
-	requireNone() // whoever listens there now is not to be told the token
+	requireNone() // another program that listens there now must not get the token
 	again, err := supervisor.LockLocal(dir)
 	require.NoError(t, err)
 	require.Equal(t, lock.Token, again.Token, "it stays")
-	requireNone() // what the last one announced is gone
+	requireNone() // the earlier announcement is gone
 	require.NoError(t, again.Close())
 
 	other, err := supervisor.LockLocal(t.TempDir())
@@ -61,7 +62,8 @@ func TestLocalServer(t *testing.T) {
 	require.NoError(t, other.Close())
 }
 
-// TestLocalTokenOthersCouldRead makes a new token in place of one that is none, and of none that cannot be read.
+// TestLocalTokenOthersCouldRead checks that a token that other users could read is replaced, and that a file without
+// a valid token is an error.
 func TestLocalTokenOthersCouldRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -84,7 +86,8 @@ func TestLocalTokenOthersCouldRead(t *testing.T) {
 	require.ErrorContains(t, err, name+" holds no token; remove it")
 }
 
-// TestConnectionIsLocal says when the server of a `starter up` is meant, and that nobody else is sent its token.
+// TestConnectionIsLocal checks which settings lead to the server of a `starter up`, and that no other server is sent
+// its token.
 func TestConnectionIsLocal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -119,7 +122,8 @@ func TestConnectionIsLocal(t *testing.T) {
 	}
 }
 
-// TestConnectSaysThatATokenIsWanted connects to the server of another state directory.
+// TestConnectSaysThatATokenIsWanted connects to the server of another state directory. The error must say how to get
+// its token.
 func TestConnectSaysThatATokenIsWanted(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

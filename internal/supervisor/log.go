@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// NewLogger returns the logger that the settings ask for. Secrets in what it logs are masked.
+// NewLogger returns a logger with the configured level and format. It masks secrets in its output.
 func NewLogger(w io.Writer, settings config.Log, mask *redact.Redactor) *slog.Logger {
 	options := &slog.HandlerOptions{Level: settings.Level.Slog(), ReplaceAttr: mask.Attr}
 	if settings.Format == config.LogJSON {

@@ -11,13 +11,13 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// logBook is what a worker has logged.
+// logBook collects the log of a worker.
 type logBook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// openLogBook opens a book that is printed if the test fails.
+// openLogBook returns an empty log book. It prints the end of the log if the test fails.
 func openLogBook(t *testing.T) *logBook {
 	t.Helper()
 	book := &logBook{}
@@ -29,7 +29,7 @@ func openLogBook(t *testing.T) *logBook {
 	return book
 }
 
-// last returns the last bytes of it, at most n.
+// last returns the end of the log, at most n bytes.
 func (b *logBook) last(n int) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,14 +44,14 @@ func (b *logBook) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// count returns how many lines say that.
+// count returns how often the log contains what.
 func (b *logBook) count(what string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Count(b.text.String(), what)
 }
 
-// startWorkingSite is startSite with a worker that is at work when it returns, and its log.
+// startWorkingSite starts a worker like startLoggedSite, and waits until it is working.
 func startWorkingSite(t *testing.T, c client.Client, environ []string) (*site, *logBook) {
 	t.Helper()
 	s, book := startLoggedSite(t, c, environ)

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary be the stand-in for claude, the service that breaks, and whatever
-// else the fault tests run as a process of its own.
+// TestMain lets the test binary also run as the service that breaks, and as the roles of the fault tests.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(serviceVariable); dir != "" {
 		runService(dir)
@@ -17,7 +16,8 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(roleVariable); name != "" {
 		playRole(name)
 	}
-	// Most of these tests wait: for Temporal's timers, for a database that is away. The command line wins.
+	// Run more tests in parallel than there are CPUs, because most of them wait for timers or for a database. A value
+	// on the command line takes precedence.
 	if err := flag.Set("test.parallel", strconv.Itoa(max(12, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}

@@ -15,18 +15,20 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// Secrets in the words of agents are masked where they come in: by package claude, and by package agent in the files that
-// agents leave. This file masks the words of people, who may start chains and answer gates with other programs than ours,
-// and masks the words of agents once more. IDs, times and our own words stay as they are.
+// Secrets in the texts of agents are masked where the texts are received: package claude masks the CLI's output, and
+// package agent masks the files that agents leave. This file masks the texts of people, who can start chains and
+// answer gates with other programs. It also masks the texts of agents once more. IDs, times and the supervisor's own
+// texts stay unchanged.
 
-// maskedVerdict returns a verdict with masked words.
+// maskedVerdict returns verdict with the secrets in its texts masked. A verdict that cannot be encoded as JSON stays
+// unchanged.
 func maskedVerdict(mask *redact.Redactor, verdict *escalation.Verdict) *escalation.Verdict {
 	if verdict == nil {
 		return nil
 	}
 	document, err := json.Marshal(verdict)
 	if err != nil {
-		return verdict // the store refuses it, too
+		return verdict // the store refuses such a verdict, too
 	}
 	var masked escalation.Verdict
 	if json.Unmarshal(mask.JSON(document), &masked) != nil {
@@ -35,13 +37,13 @@ func maskedVerdict(mask *redact.Redactor, verdict *escalation.Verdict) *escalati
 	return &masked
 }
 
-// maskedReport returns a report with masked words.
+// maskedReport returns report with the secrets in its verdict and its error masked.
 func maskedReport(mask *redact.Redactor, report escalation.Report) escalation.Report {
 	report.Verdict, report.Error = maskedVerdict(mask, report.Verdict), mask.Text(report.Error)
 	return report
 }
 
-// maskedEvents returns events with masked messages.
+// maskedEvents returns events with the secrets in their messages masked.
 func maskedEvents(mask *redact.Redactor, events []escalation.Event) []escalation.Event {
 	masked := make([]escalation.Event, len(events))
 	for i, event := range events {
@@ -69,13 +71,13 @@ func (r recorder) AppendEvents(ctx context.Context, events []escalation.Event) e
 	return r.Store.AppendEvents(ctx, maskedEvents(r.mask, events))
 }
 
-// maskedTarget is a place where people are notified of masked words.
+// maskedTarget is a notification target that gets only masked texts. Its errors are masked, too.
 type maskedTarget struct {
 	activities.NotifyTarget
 	mask *redact.Redactor
 }
 
-// maskTargets returns targets that are notified of masked words.
+// maskTargets wraps targets so that they get only masked texts.
 func maskTargets(mask *redact.Redactor, targets []activities.NotifyTarget) []activities.NotifyTarget {
 	masked := make([]activities.NotifyTarget, len(targets))
 	for i, target := range targets {
@@ -90,13 +92,13 @@ func (t maskedTarget) Send(ctx context.Context, notification escalation.Notifica
 	return t.mask.Error(t.NotifyTarget.Send(ctx, notification))
 }
 
-// failureMask converts errors to masked failures, which histories hold.
+// failureMask converts errors to failures, which histories store. It masks secrets in them.
 type failureMask struct {
 	converter.FailureConverter
 	mask *redact.Redactor
 }
 
-// MaskFailures returns the failure converter of a client whose errors hold no secret.
+// MaskFailures returns a failure converter for a client that masks the secrets in errors.
 func MaskFailures(mask *redact.Redactor) converter.FailureConverter {
 	return failureMask{temporal.GetDefaultFailureConverter(), mask}
 }
@@ -107,7 +109,7 @@ func (f failureMask) ErrorToFailure(err error) *failurepb.Failure {
 	if failure == nil {
 		return nil
 	}
-	masked := proto.CloneOf(failure) // an error that was a failure before gives just that one
+	masked := proto.CloneOf(failure) // an error that was decoded from a failure returns that same failure
 	for part := masked; part != nil; part = part.GetCause() {
 		part.Message, part.StackTrace = f.mask.Text(part.GetMessage()), f.mask.Text(part.GetStackTrace())
 	}

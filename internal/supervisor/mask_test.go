@@ -36,14 +36,14 @@ import (
 const (
 	maskedAPIKey = "not-a-key-of-any-shape-4711"
 	maskedFleet  = `fl33t "quoted" <value>`
-	// toldSecret is what a person gives away.
+	// toldSecret is the secret in the texts of a person.
 	toldSecret = "ghp_" + "q9W8e7R6t5Y4u3I2o1P0a9S8d7F6g5H4j3K2"
 )
 
-// secret is what an agent gives away, and the part of it that must be nowhere.
+// secret is a text that an agent reveals. part is the part of it that must not occur anywhere.
 type secret struct{ text, part string }
 
-// secrets are what the agent gives away wherever it can.
+// secrets returns the secrets that the agent reveals.
 func secrets() []secret {
 	token := strings.Repeat("x9Y8z7W6v5U4t3S2", 8)
 	return []secret{
@@ -67,7 +67,8 @@ func secrets() []secret {
 	}
 }
 
-// leaky is an agent that gives everything away.
+// leaky returns the scenario of an agent that puts secrets into everything that it writes. A tool call waits until
+// the file seen exists.
 func leaky(all string, each []string, seen string) claudesim.Scenario {
 	var checks []escalation.CheckResult
 	var actions []escalation.Action
@@ -103,7 +104,7 @@ func leaky(all string, each []string, seen string) claudesim.Scenario {
 	)
 }
 
-// overhearing keeps all that a worker sends to Temporal, its heartbeats among it.
+// overhearing is a payload codec that records everything that a worker sends to Temporal, including heartbeats.
 type overhearing struct{ heard *lockedBuffer }
 
 func (o overhearing) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
@@ -119,17 +120,17 @@ func (o overhearing) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, 
 	return payloads, nil
 }
 
-// TestSecretsAreMasked has an agent print and write secrets wherever it can, and looks for each of them in all that the
-// supervisor keeps and says.
+// TestSecretsAreMasked has an agent print and write secrets wherever it can. None of them may occur in the data that
+// the supervisor stores, logs or sends.
 func TestSecretsAreMasked(t *testing.T) {
 	t.Parallel()
-	temporalServer, _ := startTemporalAt(t) // it lists all chains
+	temporalServer, _ := startTemporalAt(t) // its own server, because the test lists all chains
 	var each, parts []string
 	for _, s := range secrets() {
 		each, parts = append(each, s.text), append(parts, s.part)
 	}
 	names := append([]string(nil), each...)
-	for i, name := range names { // a name has no line breaks, and is short
+	for i, name := range names { // names of services are short and have no line breaks
 		if strings.Contains(name, "\n") {
 			names[i] = "jellyfin"
 		}
@@ -178,13 +179,13 @@ func TestSecretsAreMasked(t *testing.T) {
 			require.NotContains(t, text, part, where)
 			require.NotContains(t, text, base64.RawStdEncoding.EncodeToString([]byte(part)), where)
 		}
-		if where != "history" && where != "sent to Temporal" && where != "query" { // which hold what a person has sent
+		if where != "history" && where != "sent to Temporal" && where != "query" { // these contain the texts that a person has sent
 			require.NotContains(t, text, toldSecret, where)
 		}
 	}
 }
 
-// startMaskedSite starts a worker as main does, with a log and heartbeats that can be read.
+// startMaskedSite starts a worker like main does. The test can read the worker's log and heartbeats.
 func startMaskedSite(t *testing.T, c client.Client, environ []string, logged, heard *lockedBuffer) *site {
 	t.Helper()
 	cfg, err := config.Load(environ)
@@ -217,7 +218,7 @@ func startMaskedSite(t *testing.T, c client.Client, environ []string, logged, he
 	return &site{t: t, cfg: cfg, client: c, stop: stop}
 }
 
-// decodedHistory is all that Temporal keeps of a run, its payloads decoded.
+// decodedHistory returns the history of a run as JSON, followed by its decoded payloads.
 func decodedHistory(t *testing.T, s *site, run client.WorkflowRun) string {
 	t.Helper()
 	var all strings.Builder
@@ -230,7 +231,7 @@ func decodedHistory(t *testing.T, s *site, run client.WorkflowRun) string {
 	return all.String()
 }
 
-// decoded is a message as JSON, with the payloads in it as what they hold.
+// decoded returns a message as JSON, followed by the content of its payloads.
 func decoded(t *testing.T, message proto.Message) string {
 	t.Helper()
 	text, err := protojson.Marshal(message)
@@ -264,7 +265,7 @@ func walkPayloads(tree any, found func(data string)) {
 	}
 }
 
-// visible is what Temporal lists of all chains.
+// visible returns everything that Temporal lists about chains. It waits until both chains are listed.
 func visible(t *testing.T, c client.Client) string {
 	t.Helper()
 	var all strings.Builder
@@ -280,7 +281,7 @@ func visible(t *testing.T, c client.Client) string {
 	return all.String()
 }
 
-// rowsOf is every row of the records.
+// rowsOf returns every row of the database as text.
 func rowsOf(t *testing.T, cfg config.Config) string {
 	t.Helper()
 	db, err := sql.Open("sqlite", cfg.State.DatabaseFile())

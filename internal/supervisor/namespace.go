@@ -17,22 +17,21 @@ import (
 )
 
 const (
-	// attributePoll is how often a namespace is asked for attributes that were just added.
+	// attributePoll is the interval at which the namespace is checked for attributes that were just added.
 	attributePoll = 100 * time.Millisecond
-	// attributeWait is how long they may take to appear: servers cache them.
+	// attributeWait limits how long added attributes may take to appear, because servers cache them.
 	attributeWait = 30 * time.Second
 )
 
-// MissingAttributesError says which search attributes a namespace lacks, and how an
-// operator adds them.
+// MissingAttributesError lists the search attributes that a namespace lacks, and tells an operator how to add them.
 type MissingAttributesError struct {
 	Namespace string
 	Missing   []temporal.SearchAttributeKey
-	// Err is why they could not be added.
+	// Err is the reason why the attributes could not be added.
 	Err error
 }
 
-// Error gives the commands to run, one a line.
+// Error returns a message with the commands to run, one on each line.
 func (e *MissingAttributesError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "namespace %q lacks search attributes; add them with:", e.Namespace)
@@ -46,11 +45,11 @@ func (e *MissingAttributesError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns why the attributes could not be added.
+// Unwrap returns Err.
 func (e *MissingAttributesError) Unwrap() error { return e.Err }
 
-// SetUpNamespace makes sure that the namespace knows every search attribute of ours. If
-// it may not add them, the error is a *MissingAttributesError.
+// SetUpNamespace adds the project's search attributes that the namespace lacks, and waits until they appear. If it
+// cannot add them, the error is a *MissingAttributesError.
 func SetUpNamespace(ctx context.Context, c client.Client, namespace string) error {
 	missing, err := MissingAttributes(ctx, c, namespace)
 	if err != nil || len(missing) == 0 {
@@ -63,15 +62,15 @@ func SetUpNamespace(ctx context.Context, c client.Client, namespace string) erro
 	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
 		Namespace: namespace, SearchAttributes: types,
 	})
-	var exists *serviceerror.AlreadyExists // another worker was faster
+	var exists *serviceerror.AlreadyExists // another worker has added them meanwhile
 	if err != nil && !errors.As(err, &exists) {
 		return &MissingAttributesError{Namespace: namespace, Missing: missing, Err: err}
 	}
 	return awaitAttributes(ctx, c, namespace)
 }
 
-// MissingAttributes returns the search attributes of ours that the namespace does not
-// know. An attribute of another type than ours is an error.
+// MissingAttributes returns the project's search attributes that the namespace lacks. It returns an error if an
+// attribute exists with another type.
 func MissingAttributes(ctx context.Context, c client.Client, namespace string) ([]temporal.SearchAttributeKey, error) {
 	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err != nil {

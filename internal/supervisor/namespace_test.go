@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// TestSetUpNamespaceWithoutPermission is a server that lets us look but not change: the
-// error must hold the commands for someone who may.
+// TestSetUpNamespaceWithoutPermission uses a server that permits listing attributes and denies adding them. The error
+// must contain the commands for an operator with permission.
 func TestSetUpNamespaceWithoutPermission(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -9,12 +9,12 @@ import (
 	"github.com/claudeops/claudeops/internal/notify"
 )
 
-// notifyTarget is a target of package notify as activities know it.
+// notifyTarget adapts a target of package notify to the interface of the activities.
 type notifyTarget struct{ notify.Target }
 
 var _ activities.NotifyTarget = notifyTarget{}
 
-// NotifyTargets returns the configured places where people are notified.
+// NotifyTargets returns the configured notification targets.
 func NotifyTargets(settings config.Notify) ([]activities.NotifyTarget, error) {
 	parsed, err := settings.Targets()
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/claudeops/claudeops/internal/notify/notifytest"
 )
 
-// blockedCase is a chain that the policy ends, and what people are told of it.
+// blockedCase is a chain that the policy ends, and the notification about it.
 type blockedCase struct {
 	env []string
-	// before runs a chain that uses something up first.
+	// before runs another chain first, which spends the budget.
 	before         bool
 	title, because string
 	rule           escalation.Rule
@@ -47,8 +47,8 @@ func blockedCases() map[string]blockedCase {
 	}
 }
 
-// TestBlockedChainNotifies ends chains by a rule of the policy while one of the two places is
-// away, and kills the worker before it is back. Each place gets the message once.
+// TestBlockedChainNotifies ends chains by a rule of the policy while one of two notification targets is down. It
+// kills the worker before that target is back. Each target must get the message once.
 func TestBlockedChainNotifies(t *testing.T) {
 	t.Parallel()
 	temporalServer, address := startTemporalAt(t)
@@ -62,7 +62,7 @@ func TestBlockedChainNotifies(t *testing.T) {
 
 func (tt blockedCase) run(t *testing.T, temporalServer client.Client, address, queue string) {
 	away, well := notifytest.Start(t), notifytest.Start(t)
-	// What Tier 1 costs, $0.001, leaves of the budgets less than any call costs.
+	// Tier 1 costs $0.001. What remains of each budget is less than any call costs.
 	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(asksFor(2)).Using(claudesim.Usage{Input: 10_000}))))
 	environ := environment(t, claude, append(tt.env, "CLAUDEOPS_TASK_QUEUE="+queue, "CLAUDEOPS_LOG_LEVEL=debug", "CLAUDEOPS_NOTIFY_URLS="+away.Generic()+","+well.Apprise())...)
 	s := siteOf(t, temporalServer, environ)

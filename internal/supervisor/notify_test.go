@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/notify/notifytest"
 )
 
-// lockedBuffer is a buffer for several writers.
+// lockedBuffer is a buffer that several goroutines may write to.
 type lockedBuffer struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -38,8 +38,8 @@ func (b *lockedBuffer) text() string {
 	return b.String()
 }
 
-// TestChainNotifies: of two services one is away for a while and one is well. Both
-// get the message once, and no secret of theirs gets anywhere.
+// TestChainNotifies notifies two targets, one of which refuses the first two attempts. Both must get the message
+// once. The secrets in their URLs must not occur in the log, the history, the records or the message.
 func TestChainNotifies(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -89,7 +89,7 @@ func TestChainNotifies(t *testing.T) {
 	recordHistory(t, s, run, "notified")
 }
 
-// historyOf is all that Temporal keeps of a run, as text.
+// historyOf returns everything that Temporal stores about a run, as text.
 func historyOf(t *testing.T, s *site, run client.WorkflowRun) string {
 	t.Helper()
 	var all strings.Builder

@@ -16,33 +16,34 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// AgentPlace is what the guard must know of one session, beyond the configuration.
+// AgentPlace holds the facts about one session that the guard needs in addition to the configuration.
 type AgentPlace struct {
-	// Directory is where the agent works; empty is the configured one.
+	// Directory is the directory in which the agent works. Empty means the configured directory.
 	Directory string
-	// Variables are those that the agent gets for its session alone, among them a TMPDIR of its own.
+	// Variables holds the variables that only this session's agent gets, including a TMPDIR of its own.
 	Variables map[string]string
-	// Doors are ports of the supervisor that no setting names, such as those of `starter up`.
+	// Doors lists ports of the supervisor that are not in the configuration, such as those of `starter up`.
 	Doors []guard.Door
-	// Asked are files that the agent is asked to write.
+	// Asked lists files that the agent is asked to write.
 	Asked []string
 }
 
-// places returns the places of this worker's sessions, for their guards.
+// places describes to the guard where this worker's sessions run.
 type places struct {
 	config  config.Config
 	environ []string
-	// doors are ports of the worker that no setting names.
+	// doors lists ports of the worker that are not in the configuration.
 	doors []guard.Door
 }
 
-// of returns where the calls of a session take place.
+// of returns the place in which the calls of a session run.
 func (p *places) of(directory string, variables map[string]string, asked []string) (guard.Place, error) {
 	return GuardPlace(p.config, p.environ, AgentPlace{Directory: directory, Variables: variables, Doors: p.doors, Asked: asked})
 }
 
-// GuardPlace returns where an agent's calls take place, for the guard: where it works, what it finds there, and which files
-// and addresses are the supervisor's own. Environ ("NAME=value") is that of the worker. It looks up where paths lead and changes nothing.
+// GuardPlace describes to the guard where an agent's calls run: the agent's directories and variables, and the
+// supervisor's own files and addresses. Environ ("NAME=value") is the worker's environment. It resolves symbolic
+// links and changes nothing.
 func GuardPlace(cfg config.Config, environ []string, session AgentPlace) (guard.Place, error) {
 	doors, err := doorsOf(cfg, environ)
 	if err != nil {
@@ -54,7 +55,7 @@ func GuardPlace(cfg config.Config, environ []string, session AgentPlace) (guard.
 	}
 	given := claude.Variables(agent.ClaudeOptions(cfg.Claude, environ), session.Variables)
 	names := make(map[string]string, len(given)+len(shellVariables))
-	for name := range given { // without values: credentials are among them, and the guard asks for names
+	for name := range given { // without values, because they include credentials and the guard needs only names
 		names[name] = ""
 	}
 	for _, name := range shellVariables {
@@ -76,13 +77,13 @@ func GuardPlace(cfg config.Config, environ []string, session AgentPlace) (guard.
 	}, nil
 }
 
-// shellVariables are those that the CLI and the shell give to every command.
+// shellVariables lists the variables that the CLI and the shell give to every command.
 var shellVariables = []string{
 	"PWD", "OLDPWD", "SHLVL", "_", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_TMPDIR", "GIT_EDITOR",
 }
 
-// ownFiles lists what belongs to the supervisor: its records, its conversations, the credentials of Temporal and of claude, and
-// what decides on agents.
+// ownFiles lists the supervisor's own files: its records, its conversations, the credentials for Temporal and claude,
+// and the policy and prompts that control agents.
 func ownFiles(cfg config.Config, environ []string) []string {
 	own := []string{
 		cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.Guard.PolicyFile,
@@ -91,7 +92,7 @@ func ownFiles(cfg config.Config, environ []string) []string {
 	if file := cfg.State.DatabaseFile(); file != "" {
 		own = append(own, file, file+"-wal", file+"-shm", file+"-journal")
 	}
-	if cfg.Claude.Login { // beside its directory the CLI has a file with the account and keys
+	if cfg.Claude.Login { // the CLI keeps the account and keys in a file beside its directory
 		own = append(own, cfg.Claude.ConfigDir+".json")
 	}
 	for _, name := range []string{"TEMPORAL_CONFIG_FILE", "TEMPORAL_TLS_CLIENT_CERT_PATH", "TEMPORAL_TLS_CLIENT_KEY_PATH"} {
@@ -102,7 +103,7 @@ func ownFiles(cfg config.Config, environ []string) []string {
 	return slices.DeleteFunc(own, func(path string) bool { return path == "" })
 }
 
-// bothNames returns paths as they are given, and with their symbolic links resolved.
+// bothNames returns each path as it is given, and with its symbolic links resolved.
 func bothNames(paths []string) []string {
 	var all []string
 	for _, path := range paths {
@@ -115,8 +116,9 @@ func bothNames(paths []string) []string {
 	return slices.Compact(all)
 }
 
-// doorsOf lists the addresses that the configuration has of Temporal, its Web UI and the database, and the usual ports of
-// the first two on this host: whatever listens there is no business of agents.
+// doorsOf lists the addresses of Temporal, its Web UI and the database that are in the configuration. It also lists
+// the default ports of Temporal and its Web UI on this host. Agents must not connect to those ports, whatever listens
+// there.
 func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 	options, err := ConnectionOptions(environ, cfg.State.Dir, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -126,7 +128,7 @@ func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 	for _, port := range config.TemporalPorts() {
 		doors = append(doors, guard.Door{Host: "127.0.0.1", Port: port})
 	}
-	_, address, hasScheme := strings.Cut(options.HostPort, "///") // as gRPC spells what resolves the name
+	_, address, hasScheme := strings.Cut(options.HostPort, "///") // gRPC addresses may have the form resolver:///host:port
 	if !hasScheme {
 		address = options.HostPort
 	}
@@ -138,7 +140,7 @@ func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 	for _, rawURL := range []string{cfg.Notify.UIURL, cfg.State.DatabaseURL} {
 		parsed, err := url.Parse(rawURL)
 		if err != nil || parsed.Host == "" {
-			continue // a file, or none
+			continue // a database file, or not set
 		}
 		if door, err := doorAt(parsed.Host, usualPorts[parsed.Scheme]); err == nil {
 			doors = append(doors, door)
@@ -150,10 +152,10 @@ func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 	return slices.Compact(doors), nil
 }
 
-// usualPorts are the ports of addresses that name none.
+// usualPorts maps schemes of URLs to their default ports.
 var usualPorts = map[string]string{"http": "80", "https": "443", "postgres": "5432", "postgresql": "5432"}
 
-// doorAt reads host:port, or host.
+// doorAt parses "host:port" or "host". An address without a port gets usualPort.
 func doorAt(address, usualPort string) (guard.Door, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// placed returns the place of an agent whose worker has an environment.
+// placed returns the place of an agent whose worker has the given environment.
 func placed(t *testing.T, agent AgentPlace, environ ...string) guard.Place {
 	t.Helper()
 	cfg, err := config.Load(environ)
@@ -78,7 +78,8 @@ func TestGuardPlaceAsConfigured(t *testing.T) {
 	}, place.Doors)
 }
 
-// TestDoors reads addresses that no test configuration can have: this version has no database that listens.
+// TestDoors parses addresses that no loaded configuration can contain, because this version supports no database
+// server.
 func TestDoors(t *testing.T) {
 	t.Parallel()
 	cfg := config.Config{
@@ -95,7 +96,7 @@ func TestDoors(t *testing.T) {
 	require.ErrorIs(t, err, ErrConnectionSettings)
 }
 
-// TestGuardPlaceHolds asks the guard about the files of an installation by default.
+// TestGuardPlaceHolds checks the guard's decisions about the files and ports of a default installation.
 func TestGuardPlaceHolds(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

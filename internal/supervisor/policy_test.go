@@ -17,14 +17,14 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// restarted is the verdict of a repair that restarted jellyfin.
+// restarted returns the verdict of a repair that restarted jellyfin.
 func restarted() escalation.Verdict {
 	verdict := resolved()
 	verdict.Actions = []escalation.Action{{Kind: escalation.ActionRestart, Service: "jellyfin", Succeeded: true}}
 	return verdict
 }
 
-// awaitWait waits until a chain waits, and returns it.
+// awaitWait waits until a chain is in a wait, and returns the chain.
 func (s *site) awaitWait(id string) escalation.Chain {
 	s.t.Helper()
 	var chain escalation.Chain
@@ -35,8 +35,8 @@ func (s *site) awaitWait(id string) escalation.Chain {
 	return chain
 }
 
-// TestChainWaitsForACooldownAcrossARestart uses a restart up, and lets a second chain wait for the
-// next one while its worker is stopped and another one started.
+// TestChainWaitsForACooldownAcrossARestart uses up the restart limit. A second chain waits for the next permitted
+// restart, while its worker is stopped and another one is started.
 func TestChainWaitsForACooldownAcrossARestart(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -66,7 +66,7 @@ func TestChainWaitsForACooldownAcrossARestart(t *testing.T) {
 	recordHistory(t, second, run, "cooldown")
 }
 
-// TestChainEscalatedByHand passes a cooldown of hours by the signal, as people type it.
+// TestChainEscalatedByHand ends a cooldown of hours with the escalation signal, in the JSON that people type.
 func TestChainEscalatedByHand(t *testing.T) {
 	t.Parallel()
 	claude := simtest.Install(t, claudesim.Play(concluding("haiku", asksFor(2)), concluding("sonnet", restarted()), concluding("opus", resolved())))
@@ -91,7 +91,7 @@ func TestChainEscalatedByHand(t *testing.T) {
 	recordHistory(t, s, run, "escalated_by_hand")
 }
 
-// twoIssues asks for the repair of two things that have nothing to do with each other.
+// twoIssues returns a verdict that asks for the repair of two unrelated issues.
 func twoIssues() escalation.Verdict {
 	found := asksFor(2)
 	found.Services = []string{"jellyfin", "nas"}
@@ -102,7 +102,7 @@ func twoIssues() escalation.Verdict {
 	return found
 }
 
-// TestChainOfSeveralIssues splits, and each issue's chain forks the observer's conversation.
+// TestChainOfSeveralIssues checks that a chain splits, and that each issue's chain forks the observer's conversation.
 func TestChainOfSeveralIssues(t *testing.T) {
 	t.Parallel()
 	claude := simtest.Install(t, claudesim.Play(concluding("haiku", twoIssues()), concluding("sonnet", resolved())))
@@ -130,8 +130,8 @@ func TestChainOfSeveralIssues(t *testing.T) {
 	recordHistory(t, s, run, "issues")
 }
 
-// TestChainOfOneIssueIsCancelled cancels the repair of one of two issues by hand. That is no failure, and
-// what it has cost is known to the chain that found the issue.
+// TestChainOfOneIssueIsCancelled cancels the repair of one of two issues by hand. The chain that found the issue must
+// report it as aborted, not as failed, and must include its cost.
 func TestChainOfOneIssueIsCancelled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -167,7 +167,8 @@ func TestChainOfOneIssueIsCancelled(t *testing.T) {
 	recordHistory(t, s, run, run.GetID())
 }
 
-// awaitOneDay returns when a budget's day, of UTC, does not end within the next minutes.
+// awaitOneDay waits for the next UTC day if the current day ends within three minutes. The daily budget is then the
+// same for the whole test.
 func awaitOneDay(t *testing.T) {
 	t.Helper()
 	const enough = 3 * time.Minute
@@ -177,7 +178,7 @@ func awaitOneDay(t *testing.T) {
 	}
 }
 
-// TestChainsReserveTheDaysBudget runs three chains at once on a day that is worth two.
+// TestChainsReserveTheDaysBudget starts three chains at once. The daily budget is enough for two.
 func TestChainsReserveTheDaysBudget(t *testing.T) {
 	t.Parallel()
 	awaitOneDay(t)

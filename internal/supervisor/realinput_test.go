@@ -22,9 +22,9 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestEndToEndRealInput is the main job on real parts: a service that is really down, the real
-// CLI, a real Temporal server. Only the model is scripted: Tier 1 looks with curl and
-// escalates, Tier 2 runs the restart script, looks again and concludes.
+// TestEndToEndRealInput repairs a service that is really down, with the real CLI and a real Temporal server. Only the
+// model is scripted. Tier 1 checks the service with curl and escalates. Tier 2 runs the restart script, checks again
+// and concludes.
 func TestEndToEndRealInput(t *testing.T) {
 	forRealCLIs(t, testRealInput)
 }
@@ -59,7 +59,7 @@ func testRealInput(t *testing.T, version claudesim.Version, cli string) {
 	requireListed(t, s, chain)
 }
 
-// repairScript is what the model says.
+// repairScript returns the replies of the model.
 func repairScript(serviceURL string) claudesim.Scenario {
 	look := "curl -s -o /dev/null -w '%{http_code}' " + serviceURL + " || true"
 	return claudesim.Play(
@@ -69,8 +69,8 @@ func repairScript(serviceURL string) claudesim.Scenario {
 	)
 }
 
-// requireWholeConversation checks what the API got from Tier 2: its own model and tools,
-// and all that Tier 1 was told, did and saw.
+// requireWholeConversation checks Tier 2's requests to the API. They must have Tier 2's own model and tools, and all
+// prompts, calls and results of Tier 1.
 func requireWholeConversation(t *testing.T, requests []claudesim.Request, tier1 escalation.Session) {
 	t.Helper()
 	var last, opening *claudesim.Request
@@ -99,7 +99,7 @@ func requireWholeConversation(t *testing.T, requests []claudesim.Request, tier1 
 	require.Contains(t, strings.Join(final.ToolResults(), "\n"), "200", "Tier 2 really looked again")
 }
 
-// toolCalls lists the calls of a conversation: the tool and what it was called with.
+// toolCalls lists the tool calls of a conversation, each with its input.
 func toolCalls(request claudesim.Request) []string {
 	var calls []string
 	for _, message := range request.Messages {
@@ -112,8 +112,8 @@ func toolCalls(request claudesim.Request) []string {
 	return calls
 }
 
-// requireOwnCosts checks that each record holds what its own process added. The scripted
-// API counts the same tokens for every call, so their sums are known exactly.
+// requireOwnCosts checks that each record holds only what its own process has spent. The scripted API counts the same
+// tokens for every call, so their sums are known exactly.
 func requireOwnCosts(t *testing.T, version claudesim.Version, requests []claudesim.Request, first, second escalation.Session) {
 	t.Helper()
 	for _, session := range []escalation.Session{first, second} {
@@ -149,7 +149,7 @@ func requireOwnCosts(t *testing.T, version claudesim.Version, requests []claudes
 	}
 }
 
-// requireLinked checks that the records know each other, forward and backward.
+// requireLinked checks that the records are linked in both directions.
 func requireLinked(t *testing.T, s *site, first, second escalation.Session) {
 	t.Helper()
 	records := s.records()
@@ -170,7 +170,7 @@ func ids(sessions []escalation.Session) []int64 {
 	return all
 }
 
-// requireListed checks that the chain is found by its search attributes.
+// requireListed checks that the chain can be found by its search attributes.
 func requireListed(t *testing.T, s *site, chain escalation.Chain) {
 	t.Helper()
 	var found *workflowservice.ListWorkflowExecutionsResponse
@@ -189,13 +189,14 @@ func requireListed(t *testing.T, s *site, chain escalation.Chain) {
 	require.InDelta(t, chain.CostUSD, cost, 1e-9)
 }
 
-// transcriptSnapshot is every transcript as it was before Tier 2's process started.
+// transcriptSnapshot is a copy of all transcripts, taken before Tier 2's process starts.
 type transcriptSnapshot struct {
 	projects string // where the CLI keeps its transcripts
 	dir      string // the copy
 }
 
-// inFrontOf returns a program that takes the snapshot when it is to resume, and then is cli.
+// inFrontOf returns a program that executes cli. If cli is to resume a conversation, the program takes the snapshot
+// first.
 func (s transcriptSnapshot) inFrontOf(t *testing.T, cli string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "claude-and-snapshot")
@@ -204,7 +205,7 @@ func (s transcriptSnapshot) inFrontOf(t *testing.T, cli string) string {
 	return program
 }
 
-// requireUnchanged checks that the transcript of sessionID is what it was at the snapshot.
+// requireUnchanged checks that the transcript of sessionID has not changed since the snapshot.
 func (s transcriptSnapshot) requireUnchanged(t *testing.T, sessionID string) {
 	t.Helper()
 	read := func(dir string) string {
@@ -219,8 +220,8 @@ func (s transcriptSnapshot) requireUnchanged(t *testing.T, sessionID string) {
 	require.Equal(t, read(s.dir), read(s.projects), "Tier 2 wrote into Tier 1's transcript")
 }
 
-// TestEndToEndVerdictRepaired lets the model end without its verdict: the real CLI nudges
-// it once by itself, then the supervisor asks again, in the same conversation.
+// TestEndToEndVerdictRepaired lets the model end without its verdict. The real CLI itself asks for it once. Then the
+// supervisor asks again in the same conversation.
 func TestEndToEndVerdictRepaired(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
 		api := simtest.StartAPI(t, claudesim.Play(

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// recorder is the store as chains need it. It writes masked words.
+// recorder is the store with the interface that chains need. It masks secrets before it writes them.
 type recorder struct {
 	*store.Store
 	mask *redact.Redactor
@@ -28,20 +28,21 @@ func (r recorder) FindSession(ctx context.Context, sessionID string) (escalation
 	return session, err == nil, err
 }
 
-// AppendDecisions records what was decided on calls. What an agent calls a tool with comes from the CLI's hook, so nobody
-// has masked it before.
+// AppendDecisions records the guard's decisions on calls. The inputs of the calls come from the CLI's hook, so
+// nothing has masked them before.
 func (r recorder) AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error {
 	return r.Store.AppendDecisions(ctx, maskedDecisions(r.mask, decisions))
 }
 
-// Charge enters what a call does into the ledger. A service has the name there that a masked verdict gives it.
+// Charge adds the actions of a call to the ledger. It masks the names of services as in a verdict, so that both use
+// the same name.
 func (r recorder) Charge(ctx context.Context, charge escalation.Charge) (*escalation.ChargeRefusal, error) {
 	charge.Actions = maskedActions(r.mask, charge.Actions)
 	return r.Store.Charge(ctx, charge)
 }
 
-// maskedDecisions returns decisions with masked words. The whole input is masked before the store cuts it, so that no
-// secret loses the end by which it is known.
+// maskedDecisions returns decisions with the secrets in their texts masked. It masks the whole input before the store
+// cuts it. Otherwise a secret could lose the end by which it is recognised.
 func maskedDecisions(mask *redact.Redactor, decisions []escalation.CallDecision) []escalation.CallDecision {
 	masked := slices.Clone(decisions)
 	for i := range masked {
@@ -52,7 +53,7 @@ func maskedDecisions(mask *redact.Redactor, decisions []escalation.CallDecision)
 	return masked
 }
 
-// maskedActions returns actions with masked names of services.
+// maskedActions returns actions with the secrets in the names of services masked.
 func maskedActions(mask *redact.Redactor, actions []escalation.CallAction) []escalation.CallAction {
 	masked := slices.Clone(actions)
 	for i := range masked {

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// TestCallsAreMasked records calls with secrets, one of them where the record is cut.
+// TestCallsAreMasked records calls with secrets. One secret is at the position where the record is cut.
 func TestCallsAreMasked(t *testing.T) {
 	t.Parallel()
 	const secret = "not-a-token-of-any-shape-4711"
@@ -57,7 +57,7 @@ func TestCallsAreMasked(t *testing.T) {
 	require.Equal(t, []string{"[masked: FLEET_TOKEN] restart 1 true"}, ledgerOf(t, database))
 }
 
-// ledgerOf returns the entries of the ledger in the file database: service, kind, call and whether it succeeded.
+// ledgerOf returns the ledger entries in a database file: service, kind, call, and whether the action succeeded.
 func ledgerOf(t *testing.T, database string) (entries []string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", database)

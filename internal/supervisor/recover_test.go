@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TestStartSettlesAbandonedRecords starts a worker on records that hold an open session of
-// a terminated chain, of an unknown one, and of one that still runs.
+// TestStartSettlesAbandonedRecords starts a worker on records with three open sessions: one of a terminated chain,
+// one of an unknown chain, and one of a chain that still runs.
 func TestStartSettlesAbandonedRecords(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -69,8 +69,8 @@ func TestStartSettlesAbandonedRecords(t *testing.T) {
 	require.Empty(t, locks)
 }
 
-// TestTerminatedChainHoldsNothing terminates a chain in the middle of tier 2, while its worker goes
-// on: the service that it repairs and what was reserved for it are free soon after, and not before.
+// TestTerminatedChainHoldsNothing terminates a chain in the middle of Tier 2 while its worker continues. The service
+// that it repairs and its reserved budget must be free soon after that, and not before.
 func TestTerminatedChainHoldsNothing(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -126,7 +126,7 @@ func TestTerminatedChainHoldsNothing(t *testing.T) {
 	require.Equal(t, sessions[0], first, "what the chain closed itself stays as it is")
 }
 
-// heartbeat returns what the tier of a chain that runs told last.
+// heartbeat returns the last heartbeat of a running chain's tier. Without a heartbeat it is empty.
 func (s *site) heartbeat(chainID string) (last activities.TierProgress) {
 	described, err := s.client.DescribeWorkflowExecution(s.t.Context(), chainID, "")
 	if err != nil || len(described.GetPendingActivities()) != 1 {

@@ -22,7 +22,8 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// secretFiles are what no agent of tiers 1 and 2 may read: a key in the worker's home, the records, and the archive.
+// secretFiles returns files that agents of Tiers 1 and 2 must not read: a key in the worker's home, a token in the
+// state directory, and the records. It creates the key and the token.
 func secretFiles(t *testing.T, cfg config.Config, home string) map[string]string {
 	t.Helper()
 	key := filepath.Join(home, ".ssh", "id_ed25519")
@@ -33,8 +34,8 @@ func secretFiles(t *testing.T, cfg config.Config, home string) map[string]string
 	return map[string]string{"key": key, "token": token, "records": cfg.State.DatabaseFile()}
 }
 
-// TestSandboxOfTheTiers has each tier of the real CLI try to read the worker's files and to write, from commands that
-// its rules grant. Tier 2 goes on with the conversation of Tier 1 and Tier 3 with that of Tier 2.
+// TestSandboxOfTheTiers has each tier of the real CLI try to read the worker's files and to write, with commands that
+// its rules permit. Tier 2 continues the conversation of Tier 1, and Tier 3 continues that of Tier 2.
 func TestSandboxOfTheTiers(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
 		work := t.TempDir()
@@ -77,7 +78,8 @@ func TestSandboxOfTheTiers(t *testing.T) {
 	})
 }
 
-// unseen returns a call that runs a script which the guard does not get to see: this is about what holds without it.
+// unseen returns a call that runs a script from a file. The guard does not see the commands in it, so only other
+// protection remains.
 func unseen(t *testing.T, work, script string) claudesim.Reply {
 	t.Helper()
 	file := filepath.Join(work, "try.sh")
@@ -85,7 +87,7 @@ func unseen(t *testing.T, work, script string) claudesim.Reply {
 	return claudesim.Bash("bash " + file)
 }
 
-// words are the words that the attempts print, without the shell's complaints.
+// words returns the words that the attempts print, without the shell's error messages.
 func words(result string) string {
 	var said []string
 	for line := range strings.Lines(result) {
@@ -105,7 +107,7 @@ func modelOf(full string) string {
 	return full
 }
 
-// TestSandboxRequired runs no agent where the sandbox is not to be had, and says why.
+// TestSandboxRequired checks that no agent runs if the required sandbox is unavailable, and that the error says why.
 func TestSandboxRequired(t *testing.T) {
 	t.Parallel()
 	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(resolved()))))
@@ -124,7 +126,7 @@ func TestSandboxRequired(t *testing.T) {
 	require.ErrorContains(t, err, "the agent's sandbox is required")
 }
 
-// lookup returns a variable of environ.
+// lookup returns the value of a variable in environ.
 func lookup(environ []string, name string) string {
 	for _, variable := range slices.Backward(environ) {
 		if value, found := strings.CutPrefix(variable, name+"="); found {
@@ -134,10 +136,11 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
-// agentsName is a user that every system has, and that is not root.
+// agentsName is a user that exists on every system and is not root.
 const agentsName = "daemon"
 
-// reachable returns the executable of a CLI where every user can start it.
+// reachable returns a path of the executable at which the account can run it. If needed, it links or copies the
+// executable to an open directory.
 func reachable(t *testing.T, cli string, account *config.Account) string {
 	t.Helper()
 	resolved, err := filepath.EvalSymlinks(cli)
@@ -156,7 +159,7 @@ func reachable(t *testing.T, cli string, account *config.Account) string {
 	return place
 }
 
-// openDir returns a directory of the test that every user can pass through.
+// openDir returns a temporary directory that every user can enter.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "supervisor-test-") //nolint:usetesting // below t.TempDir another user sees nothing
@@ -166,8 +169,8 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// TestAgentsAsAnotherUser runs a chain of the real CLI whose agents are another user, up to Tier 3, which nothing else
-// keeps from the worker.
+// TestAgentsAsAnotherUser runs a chain of the real CLI whose agents run as another user. At Tier 3 there is no
+// sandbox, so only the other user separates the agent from the worker.
 func TestAgentsAsAnotherUser(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
 		if os.Geteuid() != 0 {
@@ -181,7 +184,7 @@ func TestAgentsAsAnotherUser(t *testing.T) {
 			"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + state, "CLAUDEOPS_GATE_TIMEOUT=0s",
 			"CLAUDEOPS_TASK_QUEUE=" + nameOf(t),
 			"CLAUDEOPS_AGENT_USER=" + agentsName, "ANTHROPIC_API_KEY=not-a-key",
-			"CLAUDEOPS_PASS_ENV=CLAUDE_CODE_TMPDIR", "CLAUDE_CODE_TMPDIR=" + temporary, // of tier 3
+			"CLAUDEOPS_PASS_ENV=CLAUDE_CODE_TMPDIR", "CLAUDE_CODE_TMPDIR=" + temporary, // the temporary directory of Tier 3
 			"CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
 		}
 		cfg, err := config.Load(settings)
@@ -221,7 +224,8 @@ func TestAgentsAsAnotherUser(t *testing.T) {
 	})
 }
 
-// TestAgentUserThatCannotWork is refused at the start, with a sentence.
+// TestAgentUserThatCannotWork checks that a user without access to the agents' directories is refused at the start
+// with a clear error.
 func TestAgentUserThatCannotWork(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -240,7 +244,8 @@ func TestAgentUserThatCannotWork(t *testing.T) {
 	require.ErrorContains(t, err, "CLAUDEOPS_AGENT_USER=daemon cannot get at a directory of the agents")
 }
 
-// TestAgentUserThatCannotRunTheWorker is refused at the start, too: the guard could not be asked.
+// TestAgentUserThatCannotRunTheWorker checks that a user who cannot execute the worker's program is refused at the
+// start. Without that program the CLI cannot ask the guard.
 func TestAgentUserThatCannotRunTheWorker(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -21,18 +21,19 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// serviceVariable makes the test binary a service that works in the directory it names.
+// serviceVariable makes the test binary run as a service. Its value is the directory in which the service works.
 const serviceVariable = "CLAUDEOPS_TEST_SERVICE"
 
-// service is a process of its own that answers 502 until restart-service has run.
+// service is a separate process that answers 502 until restart-service has run.
 type service struct {
 	URL string
 	pid int
-	// bin is the directory of the program restart-service.
+	// bin is the directory that contains the program restart-service.
 	bin string
 }
 
-// settings let agents of Tier 2 restart the service, beside what the built-in policy grants.
+// settings returns settings that let agents of Tier 2 restart the service, in addition to the permissions of the
+// built-in policy.
 func (s service) settings(t *testing.T) []string {
 	t.Helper()
 	policy := string(deploy.Policy)
@@ -75,7 +76,7 @@ func startService(t *testing.T, dir string) service {
 	return service{URL: "http://" + strings.TrimSpace(string(address)), pid: command.Process.Pid, bin: bin}
 }
 
-// status is what the service answers.
+// status returns the HTTP status with which the service answers.
 func (s service) status(t *testing.T) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, http.NoBody)
@@ -86,7 +87,7 @@ func (s service) status(t *testing.T) int {
 	return response.StatusCode
 }
 
-// runService is the service's main. A SIGHUP brings it up.
+// runService is the main function of the service. SIGHUP makes the service healthy.
 func runService(dir string) {
 	var up atomic.Bool
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

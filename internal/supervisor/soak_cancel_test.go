@@ -24,7 +24,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// goneWithin bounds the time from a cancellation until nothing of the agent is left, with the default grace.
+// goneWithin limits the time from a cancellation until all processes of the agent are gone, with the default grace
+// period.
 const goneWithin = 5 * time.Second
 
 // cancelAsCommandLine cancels as `temporal workflow cancel` does.
@@ -42,7 +43,7 @@ func cancelAsWebUI(ctx context.Context, c client.Client, run client.WorkflowRun)
 	return err
 }
 
-// TestSoakCancel cancels chains in the middle of a tool call. It measures, and runs beside nothing.
+// TestSoakCancel cancels chains in the middle of a tool call. It measures times, so no other test may run beside it.
 func TestSoakCancel(t *testing.T) {
 	temporalServer := startTemporal(t)
 	for name, tt := range map[string]struct {
@@ -59,7 +60,7 @@ func TestSoakCancel(t *testing.T) {
 				claudesim.Always(claudesim.Bash("setsid sleep 300 > /dev/null 2>&1 & touch "+marker+"; sleep 300")).Failing(tt.fault)))
 			s := startSite(t, temporalServer, environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_TASK_QUEUE=cancel_"+name)...))
 			var gone time.Duration
-			for try := range 3 { // what counts is the promise on a machine that does not stand still meanwhile
+			for try := range 3 { // one fast attempt is enough, because the machine may stall during the others
 				require.NoError(t, os.RemoveAll(marker))
 				run := s.startAs(fmt.Sprintf("cancelled-%s-%d", name, try), nil)
 				require.Eventually(t, exists(marker), testTimeout, 20*time.Millisecond)
@@ -80,7 +81,7 @@ func TestSoakCancel(t *testing.T) {
 	}
 }
 
-// requireAborted waits for the end of a cancelled chain, whose one agent was stopped.
+// requireAborted waits for the end of a cancelled chain, and checks that its only agent was stopped.
 func requireAborted(t *testing.T, s *site, run client.WorkflowRun) {
 	t.Helper()
 	_, err := s.finish(run)
@@ -92,16 +93,16 @@ func requireAborted(t *testing.T, s *site, run client.WorkflowRun) {
 	requireRecorded(t, s, chain)
 }
 
-// TestSoakCancelBetweenAttempts cancels a chain while its tier waits to be tried again, because the model
-// is away. What the tier has spent before is not lost. Temporal has two seconds to tell it, as long as
-// people wait for that at most, so this runs beside nothing.
+// TestSoakCancelBetweenAttempts cancels a chain while its tier waits for a retry, because the model is unavailable.
+// The tier's earlier spending must be recorded. Temporal has two seconds to report it, because people should wait no
+// longer. Therefore no other test may run beside this one.
 func TestSoakCancelBetweenAttempts(t *testing.T) {
 	temporalServer := startTemporal(t)
 	claude := simtest.Install(t, claudesim.Play(claudesim.Always(
 		claudesim.Bash("true").Using(claudesim.Usage{Input: 10_000}), claudesim.Fail(http.StatusServiceUnavailable, "overloaded"))))
 	s := startSite(t, temporalServer, environment(t, claude, toolsAllowed()...))
 	run := s.start(nil)
-	var told activities.TierProgress // an attempt's last heartbeat may be lost, then the next one's counts
+	var told activities.TierProgress // if an attempt's last heartbeat is lost, the next attempt's counts
 	require.Eventually(t, func() bool {
 		described, err := s.client.DescribeWorkflowExecution(t.Context(), run.GetID(), "")
 		pending := described.GetPendingActivities()

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TestSoakClaudePrintsHugeLines has a claude whose every line of text is huge. Its worker is a
-// process of its own, so that its memory can be told.
+// TestSoakClaudePrintsHugeLines runs a claude whose every line of text is huge. The worker is a separate process, so
+// that its memory can be measured.
 func TestSoakClaudePrintsHugeLines(t *testing.T) {
 	line := *soakLine << 20
 	temporalServer, address := startTemporalAt(t)
@@ -33,7 +33,7 @@ func TestSoakClaudePrintsHugeLines(t *testing.T) {
 	require.Empty(t, processesOf(t, chain.ID))
 	requireRecorded(t, s, chain)
 	t.Logf("soak: claude prints lines of %d MB: worker's peak %.0f MB, before %.0f MB", line>>20, after, before)
-	// The stream, its text and the collector's slack make six to seven times a line, and under the
-	// race detector three times that.
+	// The stream, its text and the garbage collector's slack take six to seven times the size of a line. The race
+	// detector triples that.
 	require.Less(t, after-before, 200+25*float64(line>>20))
 }

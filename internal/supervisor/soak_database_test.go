@@ -4,7 +4,7 @@ package supervisor_test
 
 import "testing"
 
-// TestSoakDatabaseAway has the database away at each step of a chain for long.
+// TestSoakDatabaseAway makes the database unavailable for a long time at each step of a chain.
 func TestSoakDatabaseAway(t *testing.T) {
 	t.Parallel()
 	requireDatabaseAwayDelays(t, *soakAway)

@@ -22,7 +22,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestSoakGatesManyChains parks many chains at gates and answers all of them beside another worker.
+// TestSoakGatesManyChains parks many chains at gates. Then another worker must handle all answers.
 func TestSoakGatesManyChains(t *testing.T) {
 	p := parkAndAnswer(t, *soakGates)
 	t.Logf("soak: gates: chains=%d chains_lost=0 parked_after=%.0fs worker_memory_each=%.1fKB (%.1f MB in all, %.1f MB without) "+
@@ -30,7 +30,7 @@ func TestSoakGatesManyChains(t *testing.T) {
 		(p.full-p.empty)*1024/float64(*soakGates), p.full, p.empty, p.answered.Seconds(), p.ended.Seconds())
 }
 
-// brokenDisk are activities whose agent asks for a person every time. Only Temporal is real.
+// brokenDisk implements the activities. Its agent asks for a person every time. Only Temporal is real.
 type brokenDisk struct {
 	policy escalation.Policy
 	opened atomic.Int64
@@ -62,8 +62,8 @@ func (b *brokenDisk) RunTier(_ context.Context, input activities.RunTierInput) (
 	}}, nil
 }
 
-// TestSoakGatesLoop takes one chain through many gates. The history of none of its runs may grow without
-// bounds, nor what one run hands to the next.
+// TestSoakGatesLoop takes one chain through many gates. Neither the history of a run nor the state that it hands to
+// the next run may grow without bounds.
 func TestSoakGatesLoop(t *testing.T) {
 	c := startTemporal(t)
 	cfg := siteOf(t, c, environment(t, "claude", "CLAUDEOPS_GATE_TIMEOUT=72h")).cfg
@@ -98,7 +98,7 @@ func TestSoakGatesLoop(t *testing.T) {
 		*soakLoop, runs, longest, largest, time.Since(began).Seconds())
 }
 
-// resolveOnceOpen answers at a gate as soon as that is open.
+// resolveOnceOpen answers at a gate as soon as the gate is open.
 func (s *site) resolveOnceOpen(chainID string, answer escalation.GateAnswer) {
 	s.t.Helper()
 	var err error
@@ -108,7 +108,8 @@ func (s *site) resolveOnceOpen(chainID string, answer escalation.GateAnswer) {
 	}, testTimeout, 10*time.Millisecond, "%s: %v", answer.GateID, err)
 }
 
-// requireBoundedRuns looks at every run of a chain, the last first, and replays it.
+// requireBoundedRuns replays every run of a chain, the last first, and checks the sizes of its history and its input.
+// It returns the number of runs and the largest sizes.
 func (s *site) requireBoundedRuns(chainID string) (runs int, longest int64, largest int) {
 	s.t.Helper()
 	for runID := ""; ; {
@@ -126,7 +127,7 @@ func (s *site) requireBoundedRuns(chainID string) (runs int, longest int64, larg
 			length = event.GetEventId()
 		}
 		replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-			DisableDeadlockDetection: true, // it takes a machine that is busy for a workflow that blocks
+			DisableDeadlockDetection: true, // on a busy machine it reports workflows that are not blocked
 		})
 		require.NoError(s.t, err)
 		replayer.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})

@@ -17,11 +17,11 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// endedBefore is the shortest allowed gap between the end of the cut-off agent and the start of the next. The
-// heartbeat deadline leaves far more; killing an agent that is still there takes far less.
+// endedBefore is the shortest allowed gap between the end of the cut-off agent and the start of the next agent. The
+// heartbeat deadline leaves a far longer gap. Killing an agent that still runs would leave a far shorter one.
 const endedBefore = 4 * time.Second
 
-// cutSite is a chain whose worker is to be cut off from Temporal.
+// cutSite is a chain whose worker gets cut off from Temporal.
 type cutSite struct {
 	name   string
 	line   *line
@@ -32,8 +32,8 @@ type cutSite struct {
 	cut    time.Time
 }
 
-// TestSoakNetworkCut cuts the line between Temporal and a worker in the middle of a tool call for
-// longer than a heartbeat takes to time out, while another worker has a line of its own.
+// TestSoakNetworkCut cuts the line between Temporal and a worker in the middle of a tool call, for longer than the
+// heartbeat timeout. Another worker has a connection of its own.
 func TestSoakNetworkCut(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
@@ -45,8 +45,8 @@ func TestSoakNetworkCut(t *testing.T) {
 	swallows.requireHandedOver(t)
 }
 
-// TestSoakNetworkCutWithFreeSlots cuts off a worker that waits for more work: as long as Temporal
-// takes its silent connections for good, it gives them the next attempt, too.
+// TestSoakNetworkCutWithFreeSlots cuts off a worker that has free slots. Until Temporal notices that the silent
+// connections are dead, it also assigns the next attempt to that worker.
 func TestSoakNetworkCutWithFreeSlots(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
@@ -55,8 +55,8 @@ func TestSoakNetworkCutWithFreeSlots(t *testing.T) {
 	s.requireHandedOver(t)
 }
 
-// startCutSite starts a chain on a worker behind a line, and then, when its agent is in a tool
-// call, a worker with a line of its own.
+// startCutSite starts a chain on a worker behind a line. When the chain's agent is in a tool call, it starts another
+// worker with a connection of its own.
 func startCutSite(t *testing.T, c client.Client, address, name string, slots int) *cutSite {
 	t.Helper()
 	started := filepath.Join(t.TempDir(), "started")
@@ -79,8 +79,8 @@ func (s *cutSite) cutNow(state lineState) {
 	s.line.set(state)
 }
 
-// requireHandedOver waits for the chain's end on the other worker, and wants the agent of the
-// first to have ended long before.
+// requireHandedOver waits until the chain has ended on the other worker. It checks that the agent of the first worker
+// ended at least endedBefore the next agent started.
 func (s *cutSite) requireHandedOver(t *testing.T) {
 	t.Helper()
 	chain, err := s.other.finish(s.other.client.GetWorkflow(t.Context(), s.run.GetID(), s.run.GetRunID()))

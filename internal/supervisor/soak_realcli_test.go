@@ -20,12 +20,12 @@ import (
 	"github.com/claudeops/claudeops/internal/transcripts"
 )
 
-// mostMissing bounds the part of a conversation that a lost host takes along: the 15 seconds between two saves,
-// and what a save and the call under way take on a busy host.
+// mostMissing limits the part of a conversation that is lost with its host. It allows for the 15 seconds between two
+// saves, and for a save and the current call on a busy host.
 const mostMissing = 20 * time.Second
 
-// TestSoakRealCLIHostLostInATier takes a host away in the middle of a tier that makes one short call
-// after the other. What is missing of its conversation elsewhere is what was said since the last save.
+// TestSoakRealCLIHostLostInATier loses a host in the middle of a tier that makes many short calls. Another host may
+// lack only the part of the conversation since the last save.
 func TestSoakRealCLIHostLostInATier(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, version claudesim.Version, cli string) {
 		var calls []claudesim.Reply
@@ -45,7 +45,7 @@ func TestSoakRealCLIHostLostInATier(t *testing.T) {
 		require.Eventually(t, func() bool { return len(api.Requests()) > 2 }, testTimeout, 20*time.Millisecond, "no call has ended")
 		called := time.Now()
 		require.Eventually(t, func() bool { return savedSince(archive, called) }, testTimeout, 20*time.Millisecond, "it is not saved")
-		time.Sleep(10 * time.Second) // most of the time to the next save
+		time.Sleep(10 * time.Second) // most of the time until the next save
 
 		session := s.query(run).Sessions[0].SessionID
 		first.kill(t)
@@ -79,8 +79,8 @@ func TestSoakRealCLIHostLostInATier(t *testing.T) {
 	})
 }
 
-// savedSince reports whether something was written to an archive after a moment: a later save of the same
-// run takes the place of the one before.
+// savedSince reports whether an archive has a file that was written after the given moment. A later save of the same
+// run replaces the earlier file.
 func savedSince(archive string, moment time.Time) bool {
 	return slices.ContainsFunc(objects(archive), func(object string) bool {
 		info, err := os.Stat(object)
@@ -88,7 +88,7 @@ func savedSince(archive string, moment time.Time) bool {
 	})
 }
 
-// archived returns the lines of a conversation as the archive would give it back.
+// archived restores a conversation from the archive and returns its lines.
 func archived(t *testing.T, archive, session string) []string {
 	t.Helper()
 	opened, err := transcripts.Open(t.Context(), "file://"+archive)
@@ -102,7 +102,7 @@ func archived(t *testing.T, archive, session string) []string {
 	return transcript(t, projects, session)
 }
 
-// transcript returns the lines of a conversation.
+// transcript returns the lines of a session's transcript.
 func transcript(t *testing.T, projects, session string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(projects, "*", session+".jsonl"))
@@ -113,7 +113,7 @@ func transcript(t *testing.T, projects, session string) []string {
 	return slices.Collect(strings.Lines(string(data)))
 }
 
-// lastTimestamp returns the time in the last line of a transcript that has one.
+// lastTimestamp returns the last timestamp in the lines of a transcript.
 func lastTimestamp(t *testing.T, lines []string) time.Time {
 	t.Helper()
 	var last time.Time
@@ -127,7 +127,8 @@ func lastTimestamp(t *testing.T, lines []string) time.Time {
 	return last
 }
 
-// TestSoakRealCLIContinuedAtAGate lets Tier 2 time out in a tool call, kills the worker, and continues the session.
+// TestSoakRealCLIContinuedAtAGate lets Tier 2 time out in a tool call and kills the worker. Then it continues the
+// session at the gate.
 func TestSoakRealCLIContinuedAtAGate(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, version claudesim.Version, cli string) {
 		command := "touch started; sleep 300"

@@ -18,14 +18,14 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// lanes counts the chains that run at a time.
+// lanes is the number of chains that run at the same time.
 const lanes = 6
 
-// longOutageEvery makes one outage in that many so long that workers must end their agents.
+// longOutageEvery makes every seventh outage so long that workers must end their agents.
 const longOutageEvery = 7
 
-// TestSoakTemporalKilled kills the Temporal server at random moments while chains run, and starts it
-// again on its file, mostly soon, sometimes only after workers had to end their agents.
+// TestSoakTemporalKilled kills the Temporal server at random moments while chains run, and restarts it on its file.
+// Most restarts follow soon. Some follow only after workers had to end their agents.
 func TestSoakTemporalKilled(t *testing.T) {
 	server := newTemporalProcess(t)
 	server.start(t)
@@ -47,8 +47,8 @@ func TestSoakTemporalKilled(t *testing.T) {
 		f.requireAllUnharmed(t, chains), time.Since(began).Round(time.Second), seed)
 }
 
-// killTimes kills the server that often while agents start, and returns how long it was away in all, and
-// how long it took at most from its return until the next agent started.
+// killTimes kills and restarts the server the given number of times while agents start. It returns how long the
+// server was away in total, and the longest time from a restart until the next agent started.
 func (f *watchedSite) killTimes(t *testing.T, server *temporalProcess, times int, dice *rand.Rand) (away, slowest time.Duration) {
 	t.Helper()
 	for i := range times {
@@ -70,15 +70,15 @@ func (f *watchedSite) killTimes(t *testing.T, server *temporalProcess, times int
 	return away, slowest
 }
 
-// awaitLaunch returns when one more agent has started.
+// awaitLaunch waits until one more agent has started.
 func (f *watchedSite) awaitLaunch(t *testing.T) {
 	t.Helper()
 	before := len(simtest.Launches(t, f.claude))
 	simtest.AwaitLaunches(t, f.claude, before+1, testTimeout)
 }
 
-// runLanes runs chains, some at a time and one after another, until over. The function that it returns
-// waits for those that still run and returns all.
+// runLanes runs chains until over is closed. Each lane runs one chain after another. The function that it returns
+// waits for the running chains and returns all chains.
 func (f *watchedSite) runLanes(t *testing.T, over <-chan struct{}) (wait func() []escalation.Chain) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soakLimit)

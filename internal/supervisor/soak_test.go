@@ -18,9 +18,9 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// The soak tests kill and cut off what chains depend on at random moments, repeat that, and measure.
-// Each prints its figures in a line that begins with "soak:", and fails if one is not what it must be.
-// `make soak` runs them; `make test` has a deterministic test for each.
+// The soak tests kill or cut off the dependencies of chains many times at random moments, and measure the effects.
+// Each test prints its figures in a line that begins with "soak:", and fails if a figure is out of bounds. `make
+// soak` runs them. `make test` has a deterministic test for each.
 var (
 	soakChains = flag.Int("soak.chains", 200, "chains that run while their worker is killed")
 	soakKills  = flag.Int("soak.kills", 20, "times that the Temporal server is killed")
@@ -39,19 +39,19 @@ func newDice() (dice *rand.Rand, seed uint64) {
 	return rand.New(rand.NewPCG(seed, 0)), seed //nolint:gosec // the same
 }
 
-// moment returns a random time of at most limit.
+// moment returns a random duration below limit.
 func moment(dice *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(dice.Int64N(int64(limit)))
 }
 
 const (
-	// soakLimit bounds a soak test: far more than the full figures take.
+	// soakLimit limits a soak test. It is far more than a test needs with the default figures.
 	soakLimit = 15 * time.Minute
-	// shortestAgent is how long each agent of a fault site works at least.
+	// shortestAgent is the minimum time that each agent of a fault site works.
 	shortestAgent = 300 * time.Millisecond
 )
 
-// watchedSite is a fault site that is watched from outside.
+// watchedSite is a fault site with a watcher that observes its agents from outside.
 type watchedSite struct {
 	*faultSite
 	watch *watch
@@ -63,7 +63,7 @@ func newWatchedSite(t *testing.T, c client.Client, services int) *watchedSite {
 	return &watchedSite{f, startWatch(t, f.claude)}
 }
 
-// runAll starts chains at once. Once the channel that it returns is closed, they have ended.
+// runAll starts all chains at the same time. It closes the channel over when they have ended.
 func (f *watchedSite) runAll(t *testing.T, ids ...string) (chains *[]escalation.Chain, over <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soakLimit)
@@ -86,8 +86,8 @@ func (f *watchedSite) runAll(t *testing.T, ids ...string) (chains *[]escalation.
 	return &all, done
 }
 
-// requireAllUnharmed holds chains that have ended to the promise, and returns the figures.
-// Nothing of the installation runs any more.
+// requireAllUnharmed checks every chain with requireUnharmed. It also checks that no record is open and no process is
+// left. It returns the figures.
 func (f *watchedSite) requireAllUnharmed(t *testing.T, chains []escalation.Chain) (figures string) {
 	t.Helper()
 	seen := f.watch.stop(t)
@@ -110,8 +110,8 @@ func (f *watchedSite) requireAllUnharmed(t *testing.T, chains []escalation.Chain
 	var left []string
 	require.Eventually(t, func() bool { left = seen.leftOver(t, f.mark); return len(left) == 0 },
 		testTimeout, 100*time.Millisecond, "processes are left: %q", left)
-	// A machine that is busy beyond measure may hide an agent for all its life, but not many; and while
-	// the watcher stood still, nobody saw those that began and ended.
+	// A very busy machine may hide a few agents for their whole life, but not many. In addition, the watcher misses
+	// agents that begin and end while it is delayed itself.
 	hidden := agentsAtOnce * int(seen.Blind/shortestAgent)
 	require.LessOrEqual(t, unseen, max(1, sessions/50)+hidden, "the watcher must have seen the sessions' agents")
 	launches := len(simtest.Launches(t, f.claude))

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSoakWorkerKilled kills the worker at random moments, and starts it again, until all of many
-// concurrent chains have ended.
+// TestSoakWorkerKilled kills the worker at random moments and restarts it, until all of many concurrent chains have
+// ended.
 func TestSoakWorkerKilled(t *testing.T) {
 	c, address := startTemporalAt(t)
 	f := newWatchedSite(t, c, *soakChains)
@@ -34,12 +34,12 @@ func TestSoakWorkerKilled(t *testing.T) {
 	t.Logf("soak: worker killed: kills=%d %s took=%s seed=%d", kills, figures, time.Since(began).Round(time.Second), seed)
 }
 
-// longLifeEvery is how often a worker lives so long that a long repair ends on a slow machine, too, before
-// its attempts are used up.
+// longLifeEvery gives every 20th worker a long life. A long repair can then finish before its attempts are used up,
+// even on a slow machine.
 const longLifeEvery = 20
 
-// killWorkersUntil runs one worker after another and kills each at a random moment, some of them while
-// they start. The last one, which has nothing to do any more, is drained.
+// killWorkersUntil runs one worker after another and kills each at a random moment, sometimes while it starts. When
+// over is closed, it drains the last worker. It returns the number of kills.
 func (f *watchedSite) killWorkersUntil(t *testing.T, over <-chan struct{}, dice *rand.Rand) (kills int) {
 	t.Helper()
 	for ; ; kills++ {

@@ -28,9 +28,9 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// stickyTimeout is how long the next step of a chain waits for the worker that has the chain in
-// memory, before any other may take it. It is short, because after a crash there is no such
-// worker, and because a chain's history is small and quickly read again.
+// stickyTimeout limits how long the next step of a chain waits for the worker that has the chain in memory. Then any
+// worker may take the step. The limit is short: after a crash that worker is gone, and other workers quickly replay
+// the small history of a chain.
 const stickyTimeout = time.Second
 
 // Supervisor is a worker: it runs chains and their agents.
@@ -40,9 +40,9 @@ type Supervisor struct {
 
 	resources
 
-	// identity names the workers of this process to Temporal: the SDK's form, then the version.
+	// identity identifies this process's workers to Temporal. It has the SDK's form, followed by the version.
 	identity string
-	// sweepInterval is how often it closes the records that ended chains have left open; 0 is the usual interval.
+	// sweepInterval is Environment.SweepInterval.
 	sweepInterval time.Duration
 	leases        *reconcile.Leases
 	settings      activities.Settings
@@ -51,24 +51,24 @@ type Supervisor struct {
 	tiers         activities.Tiers
 }
 
-// Environment is what a Supervisor takes from the process that it runs in.
+// Environment describes the process in which a Supervisor runs.
 type Environment struct {
-	// Environ is the environment ("NAME=value") from which agents get what they are allowed to have.
+	// Environ is the environment ("NAME=value") of the process. Agents get only the permitted variables of it.
 	Environ []string
-	// Host names this machine in records and in the identity of its workers.
+	// Host is the name of this machine in records and in the identity of its workers.
 	Host string
-	// Version is the version of this program, there likewise.
+	// Version is the version of this program in records and in the identity of its workers.
 	Version string
 	Logger  *slog.Logger
-	// Executable is the program that CLIs start to ask whether a call may be made: one with package agentshell in it.
-	// Empty is this process's own.
+	// Executable is the program that CLIs run to ask whether a call is permitted. It must contain package agentshell.
+	// Empty means this process's own program.
 	Executable string
-	// SweepInterval is how often sessions are closed and services released that ended chains have left behind;
-	// 0 is once a minute.
+	// SweepInterval is the time between two sweeps; 0 means one minute. A sweep closes the sessions and releases the
+	// services that ended chains have left behind.
 	SweepInterval time.Duration
 }
 
-// locate finds the CLI, and logs what there is to say of its version.
+// locate finds the CLI, and logs a warning if there is one about its version.
 func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*claude.CLI, error) {
 	cli, err := claude.Locate(ctx, options)
 	if err != nil {
@@ -80,9 +80,9 @@ func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*
 	return cli, nil
 }
 
-// New makes a Supervisor. It fails if claude is missing, a prompt is broken or the
-// records or the archive of transcripts cannot be opened, and has changed nothing then but to create directories.
-// Close releases what it holds.
+// New creates a Supervisor. It returns an error if claude is missing, if a setting, a prompt or the policy is
+// invalid, or if the records or the archive of transcripts cannot be opened. After an error only directories are
+// left, and the database if it was opened already. Close releases the resources of the Supervisor.
 func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, error) {
 	if err := cfg.MakeDirs(); err != nil {
 		return nil, err
@@ -129,17 +129,17 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	}, nil
 }
 
-// resources holds what Close releases.
+// resources holds everything that Close releases.
 type resources struct {
 	archive *transcripts.Archive
 	store   *store.Store
 	places  *places
 	agents  *agent.Runner
-	// mask masks the secrets of this process's environment.
+	// mask masks secrets, including those in this process's environment.
 	mask *redact.Redactor
 }
 
-// openResources opens all of them, or none.
+// openResources opens all resources. After an error none of them stays open.
 func openResources(
 	ctx context.Context, cfg config.Config, cli *claude.CLI, policy *guard.Policy, env Environment,
 ) (r resources, err error) {
@@ -162,7 +162,7 @@ func openResources(
 	return r, err
 }
 
-// close releases what was opened, the last first.
+// close releases the open resources in reverse order.
 func (r resources) close() error {
 	var errs []error
 	if r.agents != nil {
@@ -177,7 +177,7 @@ func (r resources) close() error {
 	return errors.Join(errs...)
 }
 
-// loadTexts loads what agents are told, and the policy that says what they may do.
+// loadTexts loads the prompts of the agents, and the policy that limits them.
 func loadTexts(cfg config.Config) (*prompts.Set, *guard.Policy, error) {
 	texts, err := prompts.Load(cfg.Prompts.Overrides())
 	if err != nil {
@@ -187,12 +187,12 @@ func loadTexts(cfg config.Config) (*prompts.Set, *guard.Policy, error) {
 	return texts, policy, err
 }
 
-// briefs returns what the policy says of a tier, for its prompt.
+// briefs returns a function that summarizes the policy for a tier. The summary is a part of the tier's prompt.
 func briefs(policy *guard.Policy) func(escalation.Tier) string {
 	return func(tier escalation.Tier) string { return policy.Brief(int(tier)) }
 }
 
-// OpenStore opens the configured records.
+// OpenStore opens the configured database of records.
 func OpenStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
 	return store.Open(ctx, cfg.State.DatabaseFile())
 }
@@ -206,20 +206,20 @@ func OpenArchive(ctx context.Context, cfg config.Config) (*transcripts.Archive, 
 	return archive, nil
 }
 
-// Close interrupts agents that still run, revokes their keys, answers no call of theirs any more, and closes the records
+// Close interrupts running agents, revokes their keys and stops answering their guards. Then it closes the records
 // and the archive.
 func (s *Supervisor) Close() error { return s.close() }
 
-// KeepAgentsFrom denies agents ports of this host that are the supervisor's own and that no setting names. Call it before
-// Run.
+// KeepAgentsFrom forbids agents to connect to these ports of this host. Use it for the supervisor's own ports that
+// are not in the configuration. Call it before Run.
 func (s *Supervisor) KeepAgentsFrom(ports ...int) {
 	for _, port := range ports {
 		s.places.doors = append(s.places.doors, guard.Door{Host: "127.0.0.1", Port: port})
 	}
 }
 
-// Run works until ctx ends or a worker fails for good. Then it drains: it takes nothing
-// new, lets running agents finish for the configured time, and interrupts the rest.
+// Run works until ctx ends or a worker fails permanently. Then it drains: it accepts no new work, lets running agents
+// finish for the configured time, and interrupts the rest.
 func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	sweeper := reconcile.Sweeper{Records: s.store, Temporal: c, Interval: s.sweepInterval, Logger: s.logger}
 	sweeper.Sweep(ctx)
@@ -230,7 +230,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	leasing := []interceptor.WorkerInterceptor{s.leases.Interceptor()}
 
 	refused := newAudit(s.records.Store.AppendEvents, s.logger)
-	stopAudit := inBackground(context.WithoutCancel(ctx), refused.run) // beyond the end of the chains' worker
+	stopAudit := inBackground(context.WithoutCancel(ctx), refused.run) // it outlives the chains' worker
 	defer stopAudit()
 
 	queue := s.config.Worker.TaskQueue
@@ -276,8 +276,8 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	case err = <-failed:
 		err = fmt.Errorf("worker failed: %w", err)
 	}
-	// Agents that outlast the limit are interrupted while the worker still waits for them, so
-	// that Temporal is told what they came to and gives them to another worker at once.
+	// At the limit, interrupt the agents that still run. The worker still waits for them, so that it can report their
+	// results to Temporal. Temporal then gives them to another worker at once.
 	limit := time.AfterFunc(s.config.Worker.DrainTimeout, s.agents.Interrupt)
 	defer limit.Stop()
 	agents.Stop()
@@ -285,7 +285,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	return err
 }
 
-// inBackground runs fn until ctx ends or stop is called, which waits for it.
+// inBackground runs fn until ctx ends or stop is called. stop waits until fn has returned.
 func inBackground(ctx context.Context, fn func(ctx context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -57,7 +57,7 @@ func (a *Archive) Close() error {
 	return a.bucket.Close()
 }
 
-// Check returns nil if the archive can be read, otherwise the reason.
+// Check returns an error if the archive cannot be read.
 func (a *Archive) Check(ctx context.Context) error {
 	if a == nil {
 		return nil
@@ -68,8 +68,8 @@ func (a *Archive) Check(ctx context.Context) error {
 	return nil
 }
 
-// Copy gives one reader or writer access to the local copy of a session's transcript. Each writer needs its own
-// Copy, because it identifies the writer. It must not be used by several goroutines at the same time.
+// Copy gives one reader or writer access to the local file of a session's transcript. Each writer needs its own Copy,
+// because the Copy identifies the writer. A Copy must not be used by several goroutines at the same time.
 type Copy struct {
 	archive   *Archive
 	sessionID string
@@ -78,16 +78,16 @@ type Copy struct {
 	writer string
 	// known is the latest version that the local file is known to continue.
 	known version
-	// base is the archived part of that version, as far as this Copy knows.
+	// base is the archived content of known, as far as this Copy knows it.
 	base extent
-	// as wraps accesses to local files; nil calls them directly.
+	// as wraps every access to local files. If it is nil, the files are accessed directly.
 	as func(func() error) error
 	// seen is the stamp of the local file when it was last saved, or found to be saved.
 	seen stamp
 }
 
-// As makes c access local files only through run, for example with the rights of the user who owns them. run
-// calls its argument and returns its error. Call As before any other method.
+// As makes c access local files only within run. Use it, for example, to access them with the rights of their owner.
+// run must call its argument and return its error. Call As before any other method.
 func (c *Copy) As(run func(func() error) error) { c.as = run }
 
 // local runs fn, which accesses local files.
@@ -98,8 +98,8 @@ func (c *Copy) local(fn func() error) error {
 	return c.as(fn)
 }
 
-// Copy returns the Copy of conversation sessionID with its file at path, which need not exist. It accesses
-// neither. sessionID must be a UUID, as the CLI's always are.
+// Copy returns the Copy of the conversation sessionID, with its local file at path. The file need not exist. Copy
+// accesses neither the file nor the archive. sessionID must be a UUID, like every session id of the CLI.
 func (a *Archive) Copy(sessionID, path string) (*Copy, error) {
 	id, err := uuid.Parse(sessionID)
 	if err != nil {

@@ -104,8 +104,8 @@ func TestASessionIDIsNoPath(t *testing.T) {
 	}
 }
 
-// TestAnArchiveThatIsAwayIsNotAnEmptyOne uses a directory that was unmounted or is not readable. Such a
-// conversation must not be reported as lost.
+// TestAnArchiveThatIsAwayIsNotAnEmptyOne uses an archive directory that was unmounted or is not readable. A
+// conversation in it must not be reported as lost.
 func TestAnArchiveThatIsAwayIsNotAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "archive")

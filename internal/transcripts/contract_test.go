@@ -105,9 +105,9 @@ func requireGoesOn(t *testing.T, api *claudesim.API, prompts ...string) {
 	require.Contains(t, strings.Join(last.ToolResults(), "\n"), "seen at the first host")
 }
 
-// TestContractHalfALine lets the real CLI continue a transcript whose last line is incomplete, as after a kill.
-// Some versions append to that line and so spoil the line that they write. That line only belongs to their own
-// housekeeping; the conversation loses nothing.
+// TestContractHalfALine lets the real CLI continue a transcript whose last line is incomplete, as after a kill. Some
+// versions append to the incomplete line, so that the appended data is unreadable. Those are only the CLI's
+// housekeeping data, and the conversation loses nothing.
 func TestContractHalfALine(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {

@@ -10,11 +10,11 @@ import (
 	"strconv"
 )
 
-// version identifies an archived copy: its generation and its only writer. Because nobody else writes to it,
-// the storage need not arbitrate. The zero version means none.
+// version identifies an archived copy by its generation and its writer. Only this writer writes to the copy, so the
+// storage need not resolve conflicts. The zero version means that there is no copy.
 type version struct {
-	// generation counts from 1. Two versions have the same generation if their writers took over the session at
-	// the same moment. Then at most one of them did so rightly.
+	// generation counts from 1. Two versions have the same generation if their writers took over the session at the
+	// same moment. At most one of these writers was entitled to do so.
 	generation int
 	writer     string
 }
@@ -88,8 +88,8 @@ func (c *Copy) header(ctx context.Context, v version) (header, error) {
 	return h, nil
 }
 
-// latest returns the latest version and its extent; zero values if there is none. A damaged version counts,
-// with a zero extent.
+// latest returns the latest version and its extent. If there is no version, both are zero. If the latest version is
+// damaged, its extent is zero.
 func (c *Copy) latest(ctx context.Context) (version, extent, error) {
 	all, err := c.versions(ctx)
 	if err != nil || len(all) == 0 {

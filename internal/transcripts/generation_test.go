@@ -79,7 +79,7 @@ func TestACutOffHostCannotUndoWhatAnotherDid(t *testing.T) {
 
 	next, there := takeOver(t, archive)
 	add(t, path, lines("ghost", 10))
-	save(t, old) // as far as this Copy knows, nobody has written since
+	save(t, old) // this Copy does not know of any later writer
 	add(t, there, lines("second", 3))
 	save(t, next)
 	require.Equal(t, lines("first", 90)+lines("second", 3), archived(t, archive))
@@ -147,8 +147,8 @@ func TestSaveWithoutRestore(t *testing.T) {
 	require.Equal(t, lines("first", 6), archived(t, archive))
 }
 
-// TestWritersAtOnce saves one growing transcript from several workers at the same time. None may destroy
-// another's copy. When one continues alone, its lines are restored.
+// TestWritersAtOnce saves one growing transcript from several workers at the same time. No worker may destroy another's
+// copy. If one worker continues alone, its lines are restored.
 func TestWritersAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, archive := range map[string]*Archive{"memory": inMemory(t), "directory": inDirectory(t, t.TempDir())} {

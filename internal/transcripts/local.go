@@ -27,7 +27,7 @@ type stamp struct {
 	changed time.Time
 }
 
-// stampOf returns the stamp of the file at path; the zero stamp if there is no file.
+// stampOf returns the stamp of the file at path, or the zero stamp if there is no file.
 func stampOf(path string) (stamp, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,8 +42,8 @@ func stampOf(path string) (stamp, error) {
 	return stamp{size: info.Size(), changed: info.ModTime()}, nil
 }
 
-// measure returns the extent of the complete lines of the file at path; zero if there is no file. It ignores
-// lines that are appended meanwhile.
+// measure returns the extent of the complete lines of the file at path. If there is no file, it has no lines. It
+// ignores lines that are appended meanwhile.
 func measure(path string) (extent, error) {
 	file, err := os.Open(path) //nolint:gosec // path is the transcript named by the caller
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +64,7 @@ func measure(path string) (extent, error) {
 	return measureReader(file, end)
 }
 
-// measureStart returns the first n bytes of the file at path as an extent.
+// measureStart returns the extent of the first n bytes of the file at path.
 func measureStart(path string, n int64) (extent, error) {
 	file, err := os.Open(path) //nolint:gosec // path is the transcript named by the caller
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"gocloud.dev/blob/memblob"
 )
 
-// restoreVariable makes the test binary restore a conversation. It contains the archive's location and the
-// local path, separated by a space.
+// restoreVariable is an environment variable that makes the test binary restore a conversation. It contains the
+// archive's location and the local path, separated by a space.
 const restoreVariable = "CLAUDEOPS_TEST_RESTORE"
 
 // TestMain lets the test binary act as a process that is killed while it restores.

@@ -85,8 +85,8 @@ func decodeHeader(r *source, sessionID string) (header, error) {
 	return h, nil
 }
 
-// decode reads an object and writes its content to w. If the content does not match the header, it fails after
-// writing a part.
+// decode reads an object and writes its content to w. If the content does not match the header, decode fails, but may
+// have written a part of the content.
 func decode(w io.Writer, r *source, sessionID string) (header, error) {
 	h, err := decodeHeader(r, sessionID)
 	if err != nil {
@@ -123,8 +123,8 @@ func copyExtent(w io.Writer, content io.Reader, want extent) error {
 	return nil
 }
 
-// source reads a stored object. It distinguishes a damaged object, which can be read but is invalid, from one
-// that cannot be read now.
+// source reads a stored object and remembers the storage's read error. So the caller can distinguish an invalid object
+// from an object that cannot be read now.
 type source struct {
 	io.Reader
 	err error
@@ -147,7 +147,7 @@ func (s *source) blame(err error) error {
 	return damaged("%w", err)
 }
 
-// sink remembers the write error.
+// sink is a writer that remembers its write error.
 type sink struct {
 	io.Writer
 	err error

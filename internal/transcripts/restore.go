@@ -31,8 +31,8 @@ const (
 	FromArchive Outcome = "from_archive"
 )
 
-// Restore makes the newest copy of the conversation the local one. It replaces the local file atomically or not
-// at all, and only by content with the right hash.
+// Restore replaces the local file if the archive has a newer copy of the conversation. It replaces the file atomically
+// or not at all, and only with content that has the right hash.
 //
 // The error wraps ErrNotFound if there is no copy, and ErrCorrupt if there are only damaged archived copies.
 // After any other error the state is unknown: the file at the path may be older than the archive.
@@ -162,8 +162,8 @@ func (c *Copy) fetch(ctx context.Context, v version) (_ fetchedFile, err error) 
 // leftoverAge is the age from which a temporary file counts as abandoned. A restore takes seconds.
 const leftoverAge = time.Hour
 
-// createTemporary creates a file for a download in the transcript's directory, and removes files that killed
-// processes left there. The CLI does not take such a file for a transcript, because its name ends differently.
+// createTemporary creates a file for a download in the transcript's directory. It also removes such files that killed
+// processes left there. The CLI ignores these files, because their names do not end like those of transcripts.
 func (c *Copy) createTemporary() (*os.File, error) {
 	dir := filepath.Dir(c.path)
 	if err := os.MkdirAll(dir, dirMode); err != nil {
@@ -189,7 +189,7 @@ func (c *Copy) createTemporary() (*os.File, error) {
 	return file, nil
 }
 
-// putInPlace renames a file that is synced to disk, and syncs the rename as well.
+// putInPlace renames a file that is already synced to disk, and syncs the rename to disk as well.
 func putInPlace(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return fmt.Errorf("put the transcript in place: %w", err)

@@ -10,8 +10,8 @@ import (
 	"gocloud.dev/blob"
 )
 
-// Save archives the complete lines of the local file and reports whether there were new ones. If the file has
-// not changed since the last Save, it neither reads the file nor calls the storage. A missing file is no error.
+// Save archives the complete lines of the local file and reports whether there were new ones. If the file has not
+// changed since the last Save, it neither reads the file nor calls the storage. A missing file is not an error.
 //
 // The error wraps ErrSuperseded if another writer's copy is newer. After any error the archive is unchanged,
 // and Save may be called again.
@@ -63,9 +63,9 @@ func (c *Copy) saveExtent(ctx context.Context, local extent) (bool, error) {
 	return true, nil
 }
 
-// mayFollow returns nil if local may begin the generation after latest, which another writer wrote and which
-// contains archived. Local must continue that version, as known from Restore or by comparison. A damaged
-// version blocks nobody.
+// mayFollow returns nil if local may be saved as the generation after latest. Another writer wrote latest, and its
+// content is archived. local must continue that content, as known from Restore or by comparison. Otherwise the error is
+// ErrSuperseded. A damaged version does not prevent anybody from saving.
 func (c *Copy) mayFollow(latest version, archived, local extent) error {
 	if latest == c.known || latest.generation < c.known.generation || archived.Lines == 0 {
 		return nil
@@ -115,11 +115,12 @@ func (c *Copy) write(ctx context.Context, v version, local extent) error {
 	return object.Close()
 }
 
-// saveTimeout limits one Save of Watch, so that a hanging call does not end the saving.
+// saveTimeout limits each Save of Watch, so that a call that hangs does not prevent later saves.
 const saveTimeout = time.Minute
 
-// Watch calls Save every interval until ctx ends. After an error it calls failed, once for the same error in a
-// row, and tries again. The caller makes the last Save, after the transcript's writer has ended.
+// Watch calls Save every interval until ctx ends. After an error it calls failed and tries again. If the same error
+// repeats, it calls failed only once. Watch does not save at the end. The caller must call Save after the transcript's
+// writer has ended.
 func (c *Copy) Watch(ctx context.Context, interval time.Duration, failed func(error)) {
 	if c.archive == nil {
 		return

@@ -1,11 +1,11 @@
-// Command flaky reads what gotestsum recorded of test runs with --jsonfile and lists the tests
-// that failed and then passed.
+// Command flaky reads the files that gotestsum writes with --jsonfile, and lists the tests that
+// failed and then passed when they were run again.
 //
 //	flaky REPORT FILE...
 //
-// It prints one line for each, `FLAKY package.Test`, and writes the output of its first failure to
-// REPORT, which is empty if there is none. A test that failed every time is not flaky: its run has
-// failed, and gotestsum has said so.
+// For each such test it prints one line, `FLAKY package.Test`, and writes the output of the test's
+// first failure to REPORT. REPORT is empty if no test is flaky. A test that failed every time is not
+// listed, because gotestsum has already failed and reported it.
 package main
 
 import (
@@ -57,14 +57,14 @@ func readFile(name string) ([]flake, error) {
 // flake is a test that failed and then passed.
 type flake struct {
 	name string
-	// output is what it printed when it failed first, with its parents' and subtests' lines.
+	// output is the output of the first failed run, without the output of parent tests and subtests.
 	output string
 }
 
 // event is a line of `go test -json`: https://pkg.go.dev/cmd/test2json.
 type event struct{ Action, Package, Test, Output string }
 
-// history is what the runs of one test have shown so far.
+// history collects the results of all runs of one test.
 type history struct {
 	output       strings.Builder // of the current run
 	firstFailure string
@@ -72,8 +72,8 @@ type history struct {
 	passed       bool // after it failed
 }
 
-// read returns the flaky tests in the order of their first lines. Of a test and its subtests that
-// failed together only the innermost are listed.
+// read returns the flaky tests in the order of their first lines. If a flaky test has flaky subtests, only the
+// innermost subtests are listed.
 func read(from io.Reader) ([]flake, error) {
 	tests := map[string]*history{}
 	var order []string
@@ -88,7 +88,7 @@ func read(from io.Reader) ([]flake, error) {
 		}
 		var e event
 		if json.Unmarshal(line, &e) != nil || e.Test == "" {
-			continue // a line of the compiler's, or of a package
+			continue // output of the compiler, or a line about a package
 		}
 		name := e.Package + "." + e.Test
 		if tests[name] == nil {

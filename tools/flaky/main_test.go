@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// line is an event as go test prints it.
+// line returns an event as `go test -json` prints it.
 func line(action, test, output string) string {
 	return `{"Action":"` + action + `","Package":"example.org/p","Test":"` + test + `","Output":"` + output + `"}` + "\n"
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The keys of the attributes that contract tests set.
+// The keys of the attributes that contract tests set with testing.T.Attr.
 const (
 	// Attribute is the key of a Difference, encoded by Encode.
 	Attribute = "contract-difference"
@@ -45,10 +45,10 @@ func (d Difference) Encode() string {
 	return string(line)
 }
 
-// nothing represents a missing value.
+// nothing is the text for a missing value.
 const nothing = "nothing"
 
-// Compare returns the exported fields in which got differs from expected, in the order of their declaration.
+// Compare returns the differences between the exported fields of expected and got, in the order of their declaration.
 func Compare[T any](launch int, expected, got T) []Difference {
 	var c comparison
 	c.values("", reflect.ValueOf(expected), reflect.ValueOf(got))
@@ -92,7 +92,7 @@ func (c *comparison) values(path string, expected, got reflect.Value) {
 	}
 }
 
-// whole compares two values as a whole.
+// whole compares two values with reflect.DeepEqual. It reports at most one difference.
 func (c *comparison) whole(path string, expected, got reflect.Value) {
 	if !reflect.DeepEqual(expected.Interface(), got.Interface()) {
 		c.add(path, text(expected), text(got))
@@ -118,9 +118,9 @@ func (c *comparison) maps(path string, expected, got reflect.Value) {
 	}
 }
 
-// slices compares lists. In lists of plain values it reports the differing section as one difference, so that an
-// insertion or a deletion does not make all later elements differ. In other lists it reports the lengths and the
-// first differing element.
+// slices compares lists. In lists of plain values it reports the differing section as one difference. Otherwise an
+// insertion or a deletion would make all later elements differ. In other lists it reports the lengths and the first
+// differing element.
 func (c *comparison) slices(path string, expected, got reflect.Value) {
 	if isPlain(expected.Type().Elem().Kind()) {
 		c.plainSlices(path, expected, got)
@@ -157,7 +157,7 @@ func (c *comparison) plainSlices(path string, expected, got reflect.Value) {
 	}
 }
 
-// part returns the elements from start to end as text for people.
+// part returns the elements from start to end, formatted for people.
 func part(list reflect.Value, start, end int) string {
 	var texts []string
 	for i := start; i < end; i++ {
@@ -180,7 +180,7 @@ func entries(n int) string {
 	return fmt.Sprintf("%d entries", n)
 }
 
-// text returns a value as text for people.
+// text returns a value, formatted for people.
 func text(v reflect.Value) string {
 	switch {
 	case !v.IsValid():

@@ -18,7 +18,7 @@ type event struct {
 	FailedBuild string `json:"FailedBuild"` // the ImportPath of the failed build
 	Test        string `json:"Test"`
 	Output      string `json:"Output"`
-	Key         string `json:"Key"` // Key and Value are those of an attribute
+	Key         string `json:"Key"` // Key and Value describe an attribute
 	Value       string `json:"Value"`
 }
 
@@ -36,7 +36,7 @@ var backends = []string{"/stand-in", "/real"}
 // and one line to progress for each case that ends.
 func Read(events io.Reader, progress, log io.Writer) (*Summary, error) {
 	s := newSummary()
-	lines := bufio.NewReader(events) // a scanner would fail at a long line
+	lines := bufio.NewReader(events) // a bufio.Scanner would fail on a long line
 	for {
 		line, err := lines.ReadBytes('\n')
 		ended := errors.Is(err, io.EOF)
@@ -48,7 +48,7 @@ func Read(events io.Reader, progress, log io.Writer) (*Summary, error) {
 			return nil, fmt.Errorf("write the tests' output: %w", err)
 		}
 		if text := s.add(e); text != "" {
-			_, _ = fmt.Fprintln(progress, text) // an error is harmless: the list repeats the line
+			_, _ = fmt.Fprintln(progress, text) // the list repeats the line, so an error is harmless
 		}
 		if ended {
 			return s, nil
@@ -56,7 +56,7 @@ func Read(events io.Reader, progress, log io.Writer) (*Summary, error) {
 	}
 }
 
-// decode returns the event of a line. A line that is no event was printed by the go command itself.
+// decode returns the event of a line. A line that is not an event comes from the go command itself.
 func decode(line []byte) event {
 	var e event
 	if json.Unmarshal(line, &e) != nil {
@@ -65,7 +65,7 @@ func decode(line []byte) event {
 	return e
 }
 
-// add processes an event. It returns a line about the case that ended with the event; "" if none did.
+// add processes an event. If the event ends a case, it returns a line about that case, otherwise "".
 func (s *Summary) add(e event) string {
 	switch {
 	case e.ImportPath != "":

@@ -13,8 +13,8 @@ var firstLine = regexp.MustCompile(`^ {4}([\w.-]+\.go:\d+): (.*)$`)
 // report matches a line of a testify report: a label, or none on continuation lines.
 var report = regexp.MustCompile(`^ {8}\t([A-Z][A-Za-z ]+:)? *\t(.*)$`)
 
-// failures converts the output of a test to differences. The field names the check and its place. Messages that are
-// not from testify count only if there is none from testify, because they may be logs.
+// failures converts the output of a test to differences. Field names the check and its place. If there are messages
+// of testify, failures ignores the others, because they may be logs.
 func failures(output string) []Difference {
 	var asserted, other []Difference
 	for _, s := range statements(output) {
@@ -100,8 +100,8 @@ func (s statement) sections() map[string][]string {
 // assertion matches a testify call in source code, without the parts that all calls share.
 var assertion = regexp.MustCompile(`require\.(\w+\()t, (.*)$`)
 
-// check returns the source of the check at a place, such as "Positive(result.CostUSD)"; "" if the source cannot be
-// read.
+// check returns the source code of the check at a place, such as "Positive(result.CostUSD)". It returns "" if the
+// source cannot be read.
 func check(place string) string {
 	path, number, _ := strings.Cut(place, ":")
 	line, err := strconv.Atoi(number)
@@ -132,7 +132,7 @@ func joined(lines []string) string {
 	return strings.Join(words, " ")
 }
 
-// lastLine returns the panic that ended a test or a package, or else the last line of its output.
+// lastLine returns the panic that ended a test or a package. Without a panic it returns the last line of the output.
 func lastLine(output string) string {
 	last := "no output"
 	for line := range strings.Lines(output) {

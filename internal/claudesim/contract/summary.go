@@ -76,7 +76,7 @@ func (c *contractCase) ended() ending {
 
 var versionShape = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 
-// label returns the case's name for people: its package and its test, without the parts that all names share.
+// label returns the case's name for people: its package and its test. It omits the parts that all names share.
 func (c *contractCase) label(withVersion bool) string {
 	elements := strings.Split(strings.TrimPrefix(c.name, "TestContract"), "/")
 	elements = slices.DeleteFunc(elements, func(element string) bool {
@@ -94,8 +94,8 @@ type row struct {
 	Difference
 }
 
-// rows returns the differences of the case. If its tests reported differences of fields, it omits other failures,
-// which follow from these.
+// rows returns the differences of the case. If a test reported differences of fields, rows omits the other failures,
+// because they follow from those differences.
 func (c *contractCase) rows(label string) []row {
 	var rows []row
 	for _, test := range c.tests {
@@ -127,7 +127,7 @@ func (c *contractCase) rows(label string) []row {
 	return rows
 }
 
-// verdict is the content that Print prints.
+// verdict is the content of the list that Print prints.
 type verdict struct {
 	rows    []row
 	skipped []string
@@ -135,7 +135,7 @@ type verdict struct {
 	differ  int
 }
 
-// addUp evaluates all cases, and the packages that failed although none of their cases did.
+// addUp evaluates all cases. It also adds failed packages without a failed case.
 func (s *Summary) addUp() verdict {
 	var v verdict
 	blamed := map[string]bool{}

@@ -39,7 +39,7 @@ func (e *events) attribute(test, key, value string) {
 	e.add(map[string]any{"Action": "attr", "Package": pkg, "Test": test, "Key": key, "Value": value})
 }
 
-// held adds the attribute that names the CLI of a test.
+// held adds the attribute with the CLI that a test ran.
 func (e *events) held(test, subject string) { e.attribute(test, contract.SubjectAttribute, subject) }
 
 func (e *events) differ(test string, d contract.Difference) {
@@ -51,7 +51,7 @@ func (e *events) end(action string) {
 	e.add(map[string]any{"Action": action, "Package": pkg, "Elapsed": 9})
 }
 
-// list returns the list, the progress lines and the log that the events lead to.
+// list returns the list, the progress lines and the log that result from the events.
 func (e *events) list(t *testing.T) (list, progress, log string, same bool) {
 	t.Helper()
 	var printed, during, said strings.Builder
@@ -85,7 +85,7 @@ func TestNothingDiffers(t *testing.T) {
 	require.Equal(t, "=== RUN\n=== RUN\n", log)
 }
 
-// TestTheList checks the complete output for a person who evaluates a CLI.
+// TestTheList checks the complete output for a run with differences.
 func TestTheList(t *testing.T) {
 	t.Parallel()
 	source := filepath.Join(t.TempDir(), "x_test.go")
@@ -157,7 +157,8 @@ func TestTheStandInThatIsWrong(t *testing.T) {
 	require.Contains(t, list, "1 of 1 cases differ")
 }
 
-// TestWhatCannotBeTold covers runs whose success would prove nothing.
+// TestWhatCannotBeTold covers runs that must not count as a success, because they tested no real CLI or did not
+// complete.
 func TestWhatCannotBeTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -15,7 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// candidatePath is the path of a CLI that is not pinned. Every test binary that links this package has this flag.
+// candidatePath is the path of a CLI to test instead of the pinned ones. Every test binary that links this package
+// has this flag.
 var candidatePath = flag.String("claude", "", "run the tests of the real CLI on the one at this `path` instead of the pinned ones")
 
 // candidate is the CLI of the flag -claude.
@@ -26,7 +27,7 @@ type candidate struct {
 	nearest claudesim.Version
 }
 
-// asked caches the candidate, which is created for the first test that needs it.
+// asked caches the candidate. The first test that needs the candidate creates it.
 var asked struct {
 	sync.Once
 
@@ -45,7 +46,7 @@ func theCandidate(t testing.TB) *candidate {
 	return &asked.candidate
 }
 
-// versions returns the releases to test: only the nearest to c, or all if there is no candidate.
+// versions returns the releases to test: the nearest to c, or all if c is nil.
 func (c *candidate) versions() []claudesim.Version {
 	if c == nil {
 		return []claudesim.Version{claudesim.VersionOld, claudesim.VersionNew}
@@ -61,7 +62,7 @@ func (c *candidate) name(version claudesim.Version) string {
 	return c.number
 }
 
-// playing returns s as the stand-in plays it for a release.
+// playing returns s for a stand-in of a release. If c replaces that release, the stand-in reports the version of c.
 func (c *candidate) playing(s claudesim.Scenario, version claudesim.Version) claudesim.Scenario {
 	s = s.As(version)
 	if name := c.name(version); name != string(version) {

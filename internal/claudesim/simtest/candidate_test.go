@@ -63,7 +63,7 @@ func TestWithoutACandidate(t *testing.T) {
 	require.Equal(t, string(claudesim.VersionOld), none.name(claudesim.VersionOld))
 }
 
-// TestOnlyTheNearestReleaseGoesByTheCandidatesNumber covers a test that chooses its release itself.
+// TestOnlyTheNearestReleaseGoesByTheCandidatesNumber covers a test that chooses its release without Versions.
 func TestOnlyTheNearestReleaseGoesByTheCandidatesNumber(t *testing.T) {
 	t.Parallel()
 	c := &candidate{path: "/claude", number: "2.1.331", nearest: claudesim.VersionNew}

@@ -22,15 +22,16 @@ func Versions(t testing.TB) []claudesim.Version {
 	return theCandidate(t).versions()
 }
 
-// Number returns the version number of the CLI that RealCLI returns: the release's, or with -claude that CLI's. A
-// stand-in installed by InstallAs reports the same number, so that the number itself never counts as a difference.
+// Number returns the version number of the CLI that RealCLI returns. A stand-in installed by InstallAs reports the
+// same number, so that the number itself never counts as a difference.
 func Number(t testing.TB, version claudesim.Version) string {
 	t.Helper()
 	return theCandidate(t).name(version)
 }
 
-// RealCLI returns the path of the real CLI of a release, or with -claude the path of that CLI. If it is not
-// installed, the test is skipped, or fails if CI is "true" in the environment. With -short it is always skipped.
+// RealCLI returns the path of the real CLI of a release, or with -claude the path of that CLI. If the CLI is not
+// installed, the test is skipped; if CI is "true" in the environment, the test fails. With -short the test is always
+// skipped.
 func RealCLI(t testing.TB, version claudesim.Version) string {
 	t.Helper()
 	if testing.Short() {
@@ -85,7 +86,7 @@ func ModuleRoot(t testing.TB) string {
 }
 
 // RealEnv returns the environment for a real CLI. The CLI connects only to the API at url, keeps its files in home,
-// and gives up after one retry. Of this process's environment it contains only PATH.
+// and gives up after one retry. From this process's environment it gets only PATH.
 func RealEnv(home, url string) map[string]string {
 	return map[string]string{
 		"PATH":                    os.Getenv("PATH"),
@@ -123,8 +124,8 @@ func InstallAs(t testing.TB, s claudesim.Scenario, version claudesim.Version) st
 	return Install(t, theCandidate(t).playing(s, version))
 }
 
-// OpenPolicy writes a guard policy that permits everything to every tier, and returns its path. It serves tests that
-// are not about permissions.
+// OpenPolicy writes a guard policy that permits everything to every tier, and returns its path. Use it in tests that
+// do not test permissions.
 func OpenPolicy(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -133,7 +134,7 @@ func OpenPolicy(t testing.TB) string {
 	return path
 }
 
-// Launches returns the starts of the stand-in at path, which is a result of Install.
+// Launches returns the starts of the stand-in at path. path is a result of Install.
 func Launches(t testing.TB, path string) []claudesim.Launch {
 	t.Helper()
 	launches, err := claudesim.Launches(filepath.Dir(path))
@@ -150,7 +151,7 @@ func AwaitLaunches(t testing.TB, path string, atLeast int, limit time.Duration) 
 	}, limit, 20*time.Millisecond, "the stand-in was not started %d times", atLeast)
 }
 
-// Requests returns the model calls of the stand-in at path, which is a result of Install.
+// Requests returns the model calls of the stand-in at path. path is a result of Install.
 func Requests(t testing.TB, path string) []claudesim.Request {
 	t.Helper()
 	requests, err := claudesim.Requests(filepath.Dir(path))

@@ -17,36 +17,36 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// takeGrace is the time after which a scheduled attempt counts as waiting for a free worker. A free worker takes it
-// within a fraction of that.
+// takeGrace is the time after which a scheduled attempt counts as waiting for a free worker. A free worker takes an
+// attempt much sooner.
 const takeGrace = 2 * time.Second
 
-// Attempt is the attempt at the session that runs, as Temporal knows it.
+// Attempt is the current attempt at the running session, as Temporal reports it.
 type Attempt struct {
 	State AttemptState
-	// Number counts the attempts at the session, this one included.
+	// Number is the number of this attempt at the session, from 1.
 	Number int
 	// StartsAt is the time at which a scheduled attempt starts.
 	StartsAt time.Time
-	// Queue is the task queue of the workers that may take it.
+	// Queue is the task queue whose workers may take the attempt.
 	Queue string
-	// Failure says why the attempt before ended; empty if there was none. It may hold an agent's words.
+	// Failure says why the previous attempt ended; empty if there was none. It may contain an agent's words.
 	Failure string
 }
 
-// AttemptState says what an attempt does.
+// AttemptState is the state of an attempt.
 type AttemptState string
 
 // The states.
 const (
-	AttemptStarted   AttemptState = "started"   // a worker has it, or is about to
-	AttemptScheduled AttemptState = "scheduled" // it waits for its time
-	AttemptQueued    AttemptState = "queued"    // it waits for a worker that is free
+	AttemptStarted   AttemptState = "started"   // a worker runs it, or will take it within takeGrace
+	AttemptScheduled AttemptState = "scheduled" // it waits for its start time
+	AttemptQueued    AttemptState = "queued"    // it waits for a free worker
 	AttemptPaused    AttemptState = "paused"    // somebody has paused it in Temporal
 )
 
-// AttemptAt returns the attempt at the session of a chain that runs, and the last heartbeat of the
-// session. Each is nil if there is none, or if Temporal does not tell now.
+// AttemptAt returns the current attempt at the chain's running session, and the session's last heartbeat. Either is
+// nil if there is none, or if Temporal cannot report it now.
 func AttemptAt(ctx context.Context, c client.Client, id string, chain escalation.Chain) (*Attempt, *activities.TierProgress) {
 	running := chain.Last()
 	if running == nil || running.Status != escalation.SessionRunning {
@@ -54,7 +54,7 @@ func AttemptAt(ctx context.Context, c client.Client, id string, chain escalation
 	}
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil || described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return nil, nil // those of a chain that was terminated are still listed
+		return nil, nil // a terminated chain still lists its activities
 	}
 	for _, pending := range described.GetPendingActivities() {
 		if slices.Contains(activities.AgentActivities(), pending.GetActivityType().GetName()) {
@@ -64,7 +64,7 @@ func AttemptAt(ctx context.Context, c client.Client, id string, chain escalation
 	return nil, nil
 }
 
-// NewAttempt returns the attempt that a pending activity is.
+// NewAttempt converts a pending activity to an attempt.
 func NewAttempt(pending *workflowpb.PendingActivityInfo, now time.Time) *Attempt {
 	a := &Attempt{
 		State:   AttemptStarted,
@@ -97,7 +97,7 @@ func failureText(failure *failurepb.Failure) string {
 	}
 }
 
-// progressOf returns the last heartbeat of an activity, if it is about that session.
+// progressOf returns the last heartbeat of an activity; nil if there is none or if it belongs to another session.
 func progressOf(pending *workflowpb.PendingActivityInfo, sessionID string) *activities.TierProgress {
 	var progress activities.TierProgress
 	details := pending.GetHeartbeatDetails()
@@ -107,7 +107,7 @@ func progressOf(pending *workflowpb.PendingActivityInfo, sessionID string) *acti
 	return &progress
 }
 
-// Before says why the attempt before ended; "" if there was none.
+// Before says why the previous attempt ended; "" if there was none.
 func (a *Attempt) Before() string {
 	if a == nil || a.Failure == "" {
 		return ""

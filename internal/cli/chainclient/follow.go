@@ -22,10 +22,10 @@ import (
 const (
 	// followInterval is the time between two queries. Heartbeats come every second.
 	followInterval = 250 * time.Millisecond
-	// notifyGrace bounds the wait for the notifications of a chain whose outcome is known. A notification service
-	// that works needs less; one that is down may keep the chain open for an hour.
+	// notifyGrace bounds the wait for the notifications of a chain whose outcome is known. A working notification
+	// service needs less; a service that is down may keep the chain open for an hour.
 	notifyGrace = 5 * time.Second
-	// MaxQueries bounds how many chains are asked at a time: each query occupies a worker.
+	// MaxQueries bounds the number of concurrent queries, because each query occupies a worker.
 	MaxQueries = 8
 )
 
@@ -33,31 +33,32 @@ const (
 type Follower struct {
 	Client client.Client
 	Run    client.WorkflowRun
-	// Patience is the time that a worker has to answer a query.
+	// Patience bounds the wait for a worker's answer to a query.
 	Patience time.Duration
 }
 
 // Snapshot is a chain at one moment.
 type Snapshot struct {
 	Chain escalation.Chain
-	// Live is set if the chain itself has answered, so that it runs unless it has an outcome.
+	// Live is set if the chain's workflow has answered. A live chain without an outcome is running.
 	Live bool
-	// Attempt is the one at the session that runs; nil if there is none.
+	// Attempt is the current attempt at the running session; nil if there is none.
 	Attempt *Attempt
 	// Progress is the last heartbeat of that session; nil if there is none.
 	Progress *activities.TierProgress
 	// Issues holds the chains of issues that have not ended, by their ID.
 	Issues map[string]escalation.Chain
-	// Calls holds the decisions on calls of the chain's agents; nil if they were not looked up, or the records are elsewhere.
+	// Calls holds the decisions on calls of the chain's agents. It is nil if they were not looked up, or if the
+	// records cannot be read on this host.
 	Calls []escalation.CallDecision
-	// Notifying is set if the outcome is known and only notifications are left, which take long.
+	// Notifying is set if the outcome is known and only slow notifications are left.
 	Notifying bool
 }
 
-// CostUSD returns what the chain has spent, with what the session that runs has spent so far.
+// CostUSD returns the cost of the chain, including the running session's cost so far.
 func (s Snapshot) CostUSD() float64 { return s.Chain.CostUSD + s.SpentUSD() }
 
-// SpentUSD returns what the session that runs has spent, over all its attempts.
+// SpentUSD returns the cost of the running session so far, over all its attempts.
 func (s Snapshot) SpentUSD() float64 {
 	if s.Progress == nil {
 		return 0
@@ -65,7 +66,7 @@ func (s Snapshot) SpentUSD() float64 {
 	return s.Progress.Spent.CostUSD + s.Progress.Now.CostUSD
 }
 
-// Observer gets what a Follower sees. One goroutine calls it.
+// Observer receives the snapshots of a Follower. All calls come from one goroutine.
 type Observer interface {
 	// Saw is called every followInterval, whether or not anything is new.
 	Saw(now Snapshot)
@@ -73,15 +74,15 @@ type Observer interface {
 	SawNobody()
 }
 
-// Follow reports what the chain does until it has ended, also its end, and returns it. It does not wait for
-// notifications that take long. If ctx ends first, the chain continues, and the error is ctx's.
+// Follow reports snapshots of the chain until it has ended, and then the final one. It returns the chain. It does not
+// wait for slow notifications. If ctx ends first, Follow returns ctx's error, and the chain continues.
 func (f Follower) Follow(ctx context.Context, observer Observer) (escalation.Chain, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
 	var chain escalation.Chain
 	go func() { ended <- f.Run.Get(ctx, &chain) }()
-	var concluded time.Time // since when only notifications are left; zero while there is more
+	var concluded time.Time // since when only notifications are left; zero before
 	ticker := time.NewTicker(followInterval)
 	defer ticker.Stop()
 	for {
@@ -111,11 +112,11 @@ func (f Follower) Follow(ctx context.Context, observer Observer) (escalation.Cha
 	}
 }
 
-// conclude returns the chain that has ended with err.
+// conclude returns the ended chain, or explains err, the error of its workflow.
 func (f Follower) conclude(ctx context.Context, chain escalation.Chain, err error) (escalation.Chain, error) {
 	id := f.Run.GetID()
 	switch {
-	case temporal.IsCanceledError(err): // it has no result, but it can still be asked
+	case temporal.IsCanceledError(err): // a cancelled workflow has no result, but still answers queries
 		if chain, err = Query(ctx, f.Client, id, f.Run.GetRunID()); err != nil {
 			return chain, fmt.Errorf("chain %s was cancelled, and does not tell more: %w", id, err)
 		}
@@ -134,8 +135,8 @@ func isRefusal(err error) bool {
 	return ok && refused.Type() == workflows.ErrorTypeInput
 }
 
-// look reports and returns a snapshot; false if nobody answers. It queries the latest run: a chain continues in a new
-// one when its history has become long.
+// look reports and returns a snapshot; false if nobody answers. It queries the latest run, because a chain with a
+// long history continues in a new run.
 func (f Follower) look(ctx context.Context, observer Observer) (Snapshot, bool) {
 	ctx, cancel := context.WithTimeout(ctx, f.Patience)
 	defer cancel()
@@ -152,7 +153,7 @@ func (f Follower) look(ctx context.Context, observer Observer) (Snapshot, bool) 
 	return Snapshot{}, false
 }
 
-// notifiesOnly reports whether the chain's outcome is known and recorded, and only notifications are left.
+// notifiesOnly reports whether the chain's outcome is known and recorded, and only notifications are pending.
 func (f Follower) notifiesOnly(ctx context.Context, chain escalation.Chain) bool {
 	if chain.Outcome == "" {
 		return false
@@ -169,7 +170,7 @@ func (f Follower) notifiesOnly(ctx context.Context, chain escalation.Chain) bool
 	})
 }
 
-// issues queries the chains of issues that have not ended. One that does not answer is left out.
+// issues queries the chains of unfinished issues. It leaves out chains that do not answer.
 func (f Follower) issues(ctx context.Context, chain escalation.Chain) map[string]escalation.Chain {
 	answers := make(map[string]escalation.Chain)
 	var mutex sync.Mutex
@@ -189,6 +190,6 @@ func (f Follower) issues(ctx context.Context, chain escalation.Chain) map[string
 			return nil
 		})
 	}
-	_ = asking.Wait() // no question returns an error
+	_ = asking.Wait() // the functions return no errors
 	return answers
 }

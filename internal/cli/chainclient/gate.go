@@ -16,13 +16,14 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// answerTimeout bounds the wait for the confirmation of an answer, which comes after the answer is recorded.
+// answerTimeout bounds the wait for the confirmation of an answer. A chain confirms an answer after recording it.
 const answerTimeout = 30 * time.Second
 
 // ErrNoGate is returned for a chain that does not wait for a person.
 var ErrNoGate = errors.New("it does not wait at a gate; `starter gate` lists the chains that do")
 
-// QueryGate asks a chain for the gate at which it waits, and waits for the answer as long as patience.
+// QueryGate asks a chain for its open gate, and waits at most patience for the reply. It returns ErrNoSuchChain for
+// an unknown ID, and ErrNoGate if no gate is open.
 func QueryGate(ctx context.Context, c client.Client, patience time.Duration, id string) (*escalation.Gate, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -43,7 +44,8 @@ func QueryGate(ctx context.Context, c client.Client, patience time.Duration, id 
 	return gate, nil
 }
 
-// ResolveGate answers a gate. A refusal is an error with the workflow's sentence, marked as misuse.
+// ResolveGate answers a gate. If the workflow refuses the answer, the error holds the workflow's message and is
+// marked as misuse.
 func ResolveGate(ctx context.Context, c client.Client, id string, answer escalation.GateAnswer) (escalation.GateResolution, error) {
 	var resolution escalation.GateResolution
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -58,7 +60,7 @@ func ResolveGate(ctx context.Context, c client.Client, id string, answer escalat
 	return resolution, refusal(err)
 }
 
-// refusal explains the error of an update.
+// refusal converts the error of an update to an error for people; nil stays nil.
 func refusal(err error) error {
 	_, cut := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
 	_, unknown := errors.AsType[*serviceerror.NotFound](err)

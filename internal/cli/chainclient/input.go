@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// InputFlags are the flags that describe the input of a chain, which is started now or by a schedule.
+// InputFlags holds the flags for the input of a chain. `run` and `schedule create` use them.
 type InputFlags struct {
 	tier       escalation.Tier
 	maxTier    escalation.Tier
@@ -40,7 +40,7 @@ func (o *InputFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.repository, "repository", "", "directory to work in: one that CLAUDEOPS_REPOSITORIES of the workers lists")
 }
 
-// Input returns the workflow's input that the flags describe, and checks it. A prompt file named - is stdin.
+// Input returns the workflow's input that the flags describe, after validating it. A prompt file named - is stdin.
 func (o *InputFlags) Input(stdin io.Reader) (workflows.ChainInput, error) {
 	input := workflows.ChainInput{
 		StartTier:  o.tier,
@@ -65,7 +65,7 @@ func (o *InputFlags) Input(stdin io.Reader) (workflows.ChainInput, error) {
 	return input, input.Validate()
 }
 
-// modelsOf reads the values of --model.
+// modelsOf parses the values of --model.
 func modelsOf(given map[string]string) (map[escalation.Tier]string, error) {
 	if len(given) == 0 {
 		return nil, nil

@@ -21,7 +21,7 @@ type Row struct {
 	RunID     string    `json:"run_id"`
 	Status    string    `json:"status"`
 	Outcome   string    `json:"outcome,omitempty"`
-	Gate      string    `json:"gate,omitempty"` // open while the chain waits for a person, closed if it did
+	Gate      string    `json:"gate,omitempty"` // open while the chain waits for a person, closed afterwards
 	Tier      int64     `json:"tier,omitempty"`
 	Trigger   string    `json:"trigger,omitempty"`
 	Services  []string  `json:"services,omitempty"`
@@ -30,12 +30,12 @@ type Row struct {
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 }
 
-// Quote returns value as a string of Temporal's list syntax.
+// Quote returns value as a string literal of Temporal's list filters.
 func Quote(value string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }
 
-// List returns the chains that match query, a filter in Temporal's list syntax, but at most limit of them.
+// List returns at most limit chains that match query, a list filter of Temporal.
 func List(ctx context.Context, c console.Connection, query string, limit int) ([]Row, error) {
 	rows := []Row{} // an empty list is [] in JSON
 	var page []byte
@@ -78,7 +78,7 @@ func rowOf(execution *workflowpb.WorkflowExecutionInfo) Row {
 		workflows.CostAttribute.GetName():     &row.CostUSD,
 	} {
 		if payload, ok := fields[name]; ok {
-			// An attribute of another type than ours stays empty in the list.
+			// An attribute with an unexpected type stays empty.
 			_ = converter.GetDefaultDataConverter().FromPayload(payload, target)
 		}
 	}
@@ -92,9 +92,9 @@ func statusName(status enumspb.WorkflowExecutionStatus) string {
 // OpenGate is the value of workflows.GateAttribute while a chain waits for a person.
 const OpenGate = "open"
 
-// State says what the chain does, for a person.
+// State describes the chain's state for a person.
 func (r Row) State() string {
-	if r.Status == "running" && r.Gate == OpenGate { // one that was terminated at its gate keeps the mark
+	if r.Status == "running" && r.Gate == OpenGate { // a chain that was terminated at its gate keeps the attribute
 		return "waits for a person"
 	}
 	return r.Status

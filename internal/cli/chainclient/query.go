@@ -34,7 +34,7 @@ func Query(ctx context.Context, c client.Client, id, runID string) (escalation.C
 	return chain, err
 }
 
-// Describe returns what Temporal itself knows of a chain. It fails for the ID of anything else.
+// Describe returns Temporal's description of a chain. It returns an error if the ID belongs to another workflow type.
 func Describe(ctx context.Context, c client.Client, id string) (*workflowpb.WorkflowExecutionInfo, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
@@ -56,7 +56,8 @@ func IsUnanswered(err error) bool {
 	return late || errors.Is(err, context.DeadlineExceeded)
 }
 
-// ExplainQueryError says why a query failed: no such chain, failed before it could answer, or no worker within patience.
+// ExplainQueryError explains why a query failed: no such chain, failed before it could answer, or no worker within
+// patience.
 func ExplainQueryError(ctx context.Context, c client.Client, patience time.Duration, id string, err error) error {
 	_, refused := errors.AsType[*serviceerror.QueryFailed](err)
 	if !refused && !IsUnanswered(err) {
@@ -78,14 +79,15 @@ func ExplainQueryError(ctx context.Context, c client.Client, patience time.Durat
 	}
 }
 
-// undecodable begins the SDK's message about a workflow's input that cannot be read. The reason follows undecoded,
-// and the name of the workflow follows the reason.
+// undecodable is the beginning of the SDK's message for a workflow input that cannot be decoded. The message
+// continues with undecoded, the reason and the name of the workflow.
 const (
 	undecodable = "unable to decode the workflow function input payload"
 	undecoded   = "unable to decode: "
 )
 
-// RootCause returns the sentence at the bottom of a workflow's error.
+// RootCause returns the message of the application error in a workflow's error, and other errors unchanged. It
+// shortens the SDK's message for an input that cannot be decoded.
 func RootCause(err error) error {
 	application, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// Start starts a chain under id, or under a new one if id is empty.
+// Start starts a chain with the given ID, or with a new ID if id is empty.
 func Start(ctx context.Context, c client.Client, queue, id string, input workflows.ChainInput) (client.WorkflowRun, error) {
 	if id == "" {
 		id = newChainID(time.Now())
@@ -37,7 +37,7 @@ func Start(ctx context.Context, c client.Client, queue, id string, input workflo
 	return run, nil
 }
 
-// newChainID returns an ID that sorts by time. Its random end keeps two people from the same one.
+// newChainID returns an ID that sorts by time. Its random suffix distinguishes chains that start in the same second.
 func newChainID(now time.Time) string {
 	suffix := make([]byte, 3)
 	_, _ = rand.Read(suffix) // crypto/rand.Read never fails

@@ -38,7 +38,7 @@ func (a *app) cancel(ctx context.Context, id string) error {
 	defer c.Close()
 	chain, err := chainclient.Describe(ctx, c, id)
 	if err == nil && chain.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		err = errors.New("it has ended, and there is nothing to cancel") // which Temporal does not tell
+		err = errors.New("it has ended, and there is nothing to cancel") // Temporal would report no error
 	}
 	if err == nil {
 		err = c.CancelWorkflow(ctx, id, "")

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 )
 
-// app is the program while it runs one of these commands.
+// app implements the commands of this package.
 type app struct{ *console.Console }
 
 // Commands returns `run`, `chain`, `chains`, `watch`, `escalate` and `cancel`.

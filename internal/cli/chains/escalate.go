@@ -33,7 +33,7 @@ func (a *app) escalateCommand() *cobra.Command {
 	return cmd
 }
 
-// higherTiers are the tiers that a person can ask for.
+// higherTiers lists the tiers to which a person can escalate a chain.
 var higherTiers = escalation.Tiers()[1:]
 
 // escalated is the result of `escalate`.

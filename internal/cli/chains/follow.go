@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// follow prints what the chain does until it has ended, and returns it. It does not wait for notifications that take
-// long. If ctx ends first, the chain continues.
+// follow prints the progress of a chain until it has ended, and returns the chain. It does not wait for slow
+// notifications. If ctx ends first, the chain continues.
 func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRun) (escalation.Chain, error) {
 	follower := chainclient.Follower{Client: c, Run: run, Patience: a.Patience}
 	chain, err := follower.Follow(ctx, chainview.NewPrinter(a.Console))
@@ -25,13 +25,13 @@ func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRu
 	return chain, err
 }
 
-// sayGoesOn tells a person who stops watching a chain that it continues.
+// sayGoesOn tells a person who stops watching a chain that the chain continues.
 func (a *app) sayGoesOn(id string) {
 	a.Say("Chain %s goes on. See it with: %s; end it with: %s",
 		console.PrintableID(id), console.LookCommand(id), console.EndCommand(id))
 }
 
-// printEnded prints a chain that has ended, and returns the error that its outcome means for the program.
+// printEnded prints an ended chain. It returns err, or else the error for the chain's outcome (see errorOf).
 func (a *app) printEnded(chain escalation.Chain, err error) error {
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (a *app) printEnded(chain escalation.Chain, err error) error {
 	return errorOf(chain)
 }
 
-// errorOf returns the error that the outcome of a chain means for the command; nil for a good one.
+// errorOf returns an error with the exit code for the chain's outcome; nil for a good outcome.
 func errorOf(chain escalation.Chain) error {
 	failure := func(code program.ExitCode) error {
 		reason := console.Printable(chain.Reason, 1_000)

@@ -18,12 +18,13 @@ import (
 type View struct {
 	escalation.Chain
 
-	// Calls holds the decisions on the calls of the chain's agents, in order; left out where the records are elsewhere.
+	// Calls holds the decisions on the calls of the chain's agents, in order. It is nil, and omitted from the JSON,
+	// if the records cannot be read on this host.
 	Calls []escalation.CallDecision `json:"calls,omitzero"`
 }
 
-// recordedCalls returns the decisions on the calls of a chain; nil where the records are elsewhere. It creates no
-// database.
+// recordedCalls returns the decisions on the calls of a chain; nil if the records cannot be read on this host. It
+// creates no database.
 func recordedCalls(ctx context.Context, cfg config.Config, chainID string) []escalation.CallDecision {
 	if file := cfg.State.DatabaseFile(); file != "" {
 		if _, err := os.Stat(file); err != nil {
@@ -42,7 +43,7 @@ func recordedCalls(ctx context.Context, cfg config.Config, chainID string) []esc
 	return calls
 }
 
-// callsOf returns the decisions on the calls of sessions, which may be of several chains.
+// callsOf returns the decisions on the calls of the sessions. The sessions may belong to several chains.
 func callsOf(ctx context.Context, records *store.Store, sessions []escalation.Session) ([]escalation.CallDecision, error) {
 	calls := []escalation.CallDecision{}
 	var chains []string
@@ -66,8 +67,9 @@ func callsOf(ctx context.Context, records *store.Store, sessions []escalation.Se
 	return calls, nil
 }
 
-// settled returns a chain that was ended from outside, with its sessions as the workers have recorded them. Where the
-// records are elsewhere, it returns what the workflow knew.
+// settled replaces the sessions and the cost of a chain with those in the records. Use it for a chain that was ended
+// from outside, because its workflow does not know them. If the records cannot be read, settled returns the chain
+// unchanged.
 func settled(ctx context.Context, cfg config.Config, chain escalation.Chain) escalation.Chain {
 	recorded, err := recordedChain(ctx, cfg, chain.ID)
 	if err != nil {
@@ -77,7 +79,7 @@ func settled(ctx context.Context, cfg config.Config, chain escalation.Chain) esc
 	return chain
 }
 
-// recordedChain puts a chain together from its records.
+// recordedChain builds a chain from its records.
 func recordedChain(ctx context.Context, cfg config.Config, id string) (chain escalation.Chain, err error) {
 	records, err := supervisor.OpenStore(ctx, cfg)
 	if err != nil {
@@ -98,7 +100,8 @@ func recordedChain(ctx context.Context, cfg config.Config, id string) (chain esc
 	return chain, err
 }
 
-// lineageOf returns the sessions that led to the session of that number, and those that came of it.
+// lineageOf returns the session of that number with its ancestors and its descendants, and the decisions on their
+// calls.
 func lineageOf(ctx context.Context, records *store.Store, number int64) (chainview.Lineage, error) {
 	var found chainview.Lineage
 	var err error

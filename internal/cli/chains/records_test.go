@@ -13,7 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// TestCallsElsewhere leaves calls out where the records are not, and makes none.
+// TestCallsElsewhere checks that calls are omitted if the records are not on this host, and that no database is
+// created.
 func TestCallsElsewhere(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Load([]string{"HOME=" + t.TempDir()})

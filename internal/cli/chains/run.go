@@ -76,7 +76,7 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 	return a.printEnded(chain, err)
 }
 
-// runInput makes the workflow's input from the flags and checks it, so that a mistake starts nothing.
+// runInput builds the workflow's input from the flags and validates it, so that a mistake starts nothing.
 func (a *app) runInput(o runOptions) (workflows.ChainInput, error) {
 	if err := o.checkID(); err != nil {
 		return workflows.ChainInput{}, err
@@ -92,7 +92,7 @@ func (a *app) runInput(o runOptions) (workflows.ChainInput, error) {
 	return input, input.Validate()
 }
 
-// checkID reports what is wrong with the ID that the chain is to have.
+// checkID validates the ID that --id gives the chain.
 func (o runOptions) checkID() error {
 	if o.id == "" {
 		return nil

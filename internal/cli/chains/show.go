@@ -45,7 +45,7 @@ func (a *app) showCommand() *cobra.Command {
 	return cmd
 }
 
-// show shows a chain as its workflow answers, or, if Temporal does not know it any more, as the records have it.
+// show shows a chain. It queries the chain's workflow. If Temporal no longer knows the chain, it reads the records.
 func (a *app) show(ctx context.Context, id string, everyCall bool) error {
 	c, cfg, err := a.Connect(ctx)
 	if err != nil {
@@ -74,14 +74,15 @@ func (a *app) show(ctx context.Context, id string, everyCall bool) error {
 	})
 }
 
-// brokenOff reports whether a chain was ended from outside, so that its workflow does not know the outcome.
+// brokenOff reports whether a chain was terminated or timed out in Temporal. The workflow of such a chain does not
+// know the outcome.
 func brokenOff(ctx context.Context, c client.Client, id string) bool {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	status := described.GetWorkflowExecutionInfo().GetStatus()
 	return err == nil && (status == enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED || status == enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)
 }
 
-// lineage shows what led to the session of that number, and what came of it.
+// lineage shows the session of that number with its ancestors and its descendants.
 func (a *app) lineage(ctx context.Context, number int64, everyCall bool) (err error) {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {

@@ -29,7 +29,7 @@ func (a *app) watchCommand() *cobra.Command {
 	return cmd
 }
 
-// watch follows the chain of that ID until it has ended or the person leaves.
+// watch follows the chain of that ID until it has ended or the person closes the screen.
 func (a *app) watch(ctx context.Context, id, actor string) error {
 	c, _, err := a.Connect(ctx)
 	if err != nil {
@@ -54,10 +54,10 @@ func (a *app) watch(ctx context.Context, id, actor string) error {
 	return a.printEnded(chain, err)
 }
 
-// errLeft says that the person has left the screen.
+// errLeft is returned if the person closes the screen.
 var errLeft = errors.New("left")
 
-// watchOn shows the chain on a terminal until it has ended, or the person leaves.
+// watchOn shows the chain on a terminal until it has ended or the person closes the screen.
 func (a *app) watchOn(
 	ctx context.Context, place console.Terminal, c client.Client, run client.WorkflowRun, actor string,
 ) (escalation.Chain, error) {
@@ -90,7 +90,7 @@ func (a *app) watchOn(
 	return model.ended.chain, model.ended.err
 }
 
-// display passes what a follower sees to the screen.
+// display sends a follower's snapshots to the screen.
 type display struct {
 	screen *tea.Program
 }

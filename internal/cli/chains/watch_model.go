@@ -12,9 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// The messages beside keys and chainclient.Snapshot.
+// The messages of the screen, in addition to those of the terminal and to chainclient.Snapshot.
 type (
-	// nobodyMsg says that no worker answers.
+	// nobodyMsg says that no worker answers queries.
 	nobodyMsg struct{}
 	// endedMsg says that the chain has ended, or that the follower failed.
 	endedMsg struct {
@@ -33,16 +33,16 @@ type (
 type watchModel struct {
 	app *app
 	id  string
-	// answer answers a gate, and returns an answeredMsg.
+	// answer sends the answer to a gate, and returns an answeredMsg.
 	answer func(escalation.GateAnswer) tea.Msg
 
 	size tea.WindowSizeMsg
 	now  chainclient.Snapshot
 	seen bool
 	away bool
-	// form asks for the answer to the open gate; nil if there is none, or it was answered.
+	// form asks for the answer to the open gate; nil if no gate is open, or if it was answered.
 	form *gates.Form
-	// answered is the gate that was answered last. An older snapshot may still show it open.
+	// answered is the ID of the last answered gate. An older snapshot may still show that gate as open.
 	answered string
 	// note shows the result of the last answer.
 	note  string
@@ -81,7 +81,7 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, cmd
 }
 
-// attend opens the form for a gate that has opened, and drops the form when the gate was closed elsewhere.
+// attend opens the form for a new gate, and closes the form of a gate that was closed elsewhere.
 func (m *watchModel) attend(chain escalation.Chain) tea.Cmd {
 	gate := chain.OpenGate()
 	switch {
@@ -97,7 +97,7 @@ func (m *watchModel) attend(chain escalation.Chain) tea.Cmd {
 	return m.open(*gate)
 }
 
-// closing returns how a gate of the chain was closed.
+// closing describes how a gate of the chain was closed.
 func (m *watchModel) closing(chain escalation.Chain, gateID string) string {
 	for _, gate := range chain.Gates {
 		if gate.ID == gateID && gate.Answer != nil {
@@ -107,14 +107,14 @@ func (m *watchModel) closing(chain escalation.Chain, gateID string) string {
 	return gateID + " is closed"
 }
 
-// open asks for the answer to a gate.
+// open opens the form for a gate.
 func (m *watchModel) open(gate escalation.Gate) tea.Cmd {
 	var start tea.Cmd
 	m.form, start = gates.NewForm(gate, m.size)
 	return start
 }
 
-// fill passes a message to the form, and sends its answer when there is one.
+// fill passes a message to the form. When the form is complete, it sends the answer.
 func (m *watchModel) fill(msg tea.Msg) tea.Cmd {
 	if m.form == nil {
 		return nil
@@ -127,7 +127,7 @@ func (m *watchModel) fill(msg tea.Msg) tea.Cmd {
 	return func() tea.Msg { return m.answer(*answer) }
 }
 
-// conclude shows the result of an answer. After a refusal it asks again, if the gate is still open.
+// conclude shows the result of an answer. If the answer failed and the gate is still open, it opens the form again.
 func (m *watchModel) conclude(msg answeredMsg) tea.Cmd {
 	if msg.err == nil {
 		m.note = console.Printable(msg.next, 600)

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// maxShownEvents bounds how many of the latest events are shown.
+// maxShownEvents bounds the number of shown events. The latest are shown.
 const maxShownEvents = 8
 
 // View implements tea.Model.
@@ -24,7 +24,7 @@ func (m *watchModel) View() tea.View {
 	return console.FullScreen(slices.Concat(above, events, below), m.size.Height)
 }
 
-// overview returns the lines about the chain: its sessions, the last tool calls, and what it waits for.
+// overview returns the lines about the chain: its sessions, the latest tool calls, and the reason why it waits.
 func (m *watchModel) overview() []string {
 	if !m.seen {
 		return []string{m.cut("chain " + console.Printable(m.id, 200)), m.cut("asking for it …")}
@@ -52,7 +52,7 @@ func (m *watchModel) overview() []string {
 	return lines
 }
 
-// title describes the chain in a line.
+// title describes the chain in one line.
 func (m *watchModel) title(chain escalation.Chain) string {
 	state := "running"
 	switch {
@@ -80,7 +80,7 @@ func (m *watchModel) session(session *escalation.Session) string {
 		console.Span(took), session.Status, chainview.ContextOf(session))
 }
 
-// attempt returns the status of the session that runs, and why the attempt before ended.
+// attempt returns the status of the running session, and why its previous attempt ended.
 func (m *watchModel) attempt() []string {
 	var lines []string
 	if status := chainview.Status(m.app.Clock, m.now); status != "" {
@@ -92,7 +92,7 @@ func (m *watchModel) attempt() []string {
 	return lines
 }
 
-// calls returns the latest tool calls of the session that runs.
+// calls returns the latest tool calls of the running session.
 func (m *watchModel) calls(progress activities.TierProgress) []string {
 	var lines []string
 	for _, call := range progress.Now.Tools {
@@ -114,7 +114,7 @@ func markOf(state activities.ToolState) string {
 	return "?"
 }
 
-// issue describes the chain of one of several issues, with the command that answers its open gate.
+// issue describes the chain of an issue, with the command that answers its open gate.
 func (m *watchModel) issue(issue escalation.IssueChain) []string {
 	state, cost := cmp.Or(string(issue.Outcome), "running"), issue.CostUSD
 	live, running := m.now.Issues[issue.ChainID]
@@ -131,7 +131,7 @@ func (m *watchModel) issue(issue escalation.IssueChain) []string {
 	return lines
 }
 
-// events returns the latest events, below an empty line, in at most room lines.
+// events returns an empty line and the latest events, in at most room lines.
 func (m *watchModel) events(room int) []string {
 	events := m.now.Chain.Events
 	if room < 2 || len(events) == 0 {
@@ -144,7 +144,7 @@ func (m *watchModel) events(room int) []string {
 	return lines
 }
 
-// gate returns the open gate with the form that asks for its answer.
+// gate returns the open gate and the form for its answer.
 func (m *watchModel) gate() []string {
 	if m.form == nil {
 		return nil
@@ -152,7 +152,7 @@ func (m *watchModel) gate() []string {
 	return append([]string{""}, m.form.Lines(m.app.Clock, m.now.Chain.ID)...)
 }
 
-// footer returns the result of the last answer, and the key that leaves.
+// footer returns the result of the last answer, and the key that closes the screen.
 func (m *watchModel) footer() []string {
 	lines := []string{""}
 	if m.note != "" {

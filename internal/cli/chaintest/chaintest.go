@@ -1,4 +1,4 @@
-// Package chaintest holds the chains, and the golden files, that tests of the commands show.
+// Package chaintest holds sample chains, and helpers for golden files, for tests of the commands.
 package chaintest
 
 import (
@@ -20,10 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// Update reports whether golden files are to be written.
+// Update reports whether the flag -update is set, so that tests write golden files.
 func Update() bool { return *update }
 
-// RequireGolden compares with a file in testdata; -update writes it.
+// RequireGolden compares got with a file in testdata. With -update it writes the file.
 func RequireGolden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	if Update() {
@@ -35,16 +35,16 @@ func RequireGolden(t *testing.T, name string, got []byte) {
 	require.Equal(t, string(want), string(got))
 }
 
-// Noon is the time in every test whose output shows times.
+// Noon is the current time in tests whose output shows times.
 var Noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// Clock returns noon.
+// Clock returns Noon.
 func Clock() time.Time { return Noon }
 
-// Conversation is the id of a conversation that stays the same.
+// Conversation returns a fixed conversation id for a number, so that the output of tests does not change.
 func Conversation(number byte) string { return uuid.UUID{15: number}.String() }
 
-// Observed is a session of tier 1 that has ended.
+// Observed returns an ended session of tier 1.
 func Observed() escalation.Session {
 	return escalation.Session{
 		ID: 1, SessionID: Conversation(1), Tier: escalation.TierObserve, Model: "haiku", Continuity: escalation.ContinuityFresh,
@@ -56,7 +56,7 @@ func Observed() escalation.Session {
 	}
 }
 
-// Repairing is a session of tier 2 that runs since six minutes ago.
+// Repairing returns a session of tier 2 that has been running for six minutes.
 func Repairing() escalation.Session {
 	return escalation.Session{
 		ID: 2, ParentID: 1, SessionID: Conversation(2),
@@ -65,7 +65,7 @@ func Repairing() escalation.Session {
 	}
 }
 
-// Interrupted is the same session, after a time limit has ended it.
+// Interrupted returns the session of Repairing after a time limit has ended it.
 func Interrupted() escalation.Session {
 	session := Repairing()
 	session.Report = escalation.Report{
@@ -74,7 +74,7 @@ func Interrupted() escalation.Session {
 	return session
 }
 
-// OpenedGate is a gate that offers to go on with the session that was interrupted.
+// OpenedGate returns a gate that offers to continue the interrupted session.
 func OpenedGate() escalation.Gate {
 	return escalation.Gate{
 		ID: "gate-1", Source: escalation.GateTimedOut, Tier: escalation.TierSafeRepair, SessionID: Conversation(2),
@@ -92,7 +92,7 @@ func OpenedGate() escalation.Gate {
 	}
 }
 
-// BareGate is one that offers no session to go on with, and whose words come from a hostile agent.
+// BareGate returns a gate without a session to continue. Its texts come from a hostile agent.
 func BareGate() escalation.Gate {
 	gate := OpenedGate()
 	gate.Source, gate.Options, gate.Continuation = escalation.GateFailed, gate.Options[1:], nil
@@ -102,7 +102,7 @@ func BareGate() escalation.Gate {
 	return gate
 }
 
-// Waiting is a chain at a gate.
+// Waiting returns a chain that waits at gate.
 func Waiting(gate escalation.Gate) escalation.Chain {
 	return escalation.Chain{
 		Trigger: escalation.TriggerManual, Services: []string{"jellyfin"}, MaxTier: escalation.TierFullRepair,
@@ -113,7 +113,7 @@ func Waiting(gate escalation.Gate) escalation.Chain {
 	}
 }
 
-// Overridden is the same chain, after a person has accepted its state.
+// Overridden returns the chain of Waiting after a person has accepted its state.
 func Overridden(gate escalation.Gate) escalation.Chain {
 	chain := Waiting(gate)
 	chain.Gates[0].Answer = &escalation.GateClosing{Action: escalation.GateOverride, Actor: "ada", At: Noon}
@@ -123,7 +123,7 @@ func Overridden(gate escalation.Gate) escalation.Chain {
 	return chain
 }
 
-// Working is a chain whose second tier runs.
+// Working returns a chain whose second tier is running.
 func Working() escalation.Chain {
 	chain := Waiting(escalation.Gate{})
 	chain.Gates, chain.CostUSD = nil, 0.03
@@ -131,7 +131,7 @@ func Working() escalation.Chain {
 	return chain
 }
 
-// Pausing is a chain that waits for a cooldown.
+// Pausing returns a chain that waits for the end of a cooldown.
 func Pausing() escalation.Chain {
 	chain := Working()
 	chain.Sessions = chain.Sessions[:1]
@@ -142,7 +142,7 @@ func Pausing() escalation.Chain {
 	return chain
 }
 
-// ToolsInFlight is the heartbeat of the session that repairs.
+// ToolsInFlight returns a heartbeat of the session of Repairing.
 func ToolsInFlight() *activities.TierProgress {
 	return &activities.TierProgress{
 		SessionID: Conversation(2), Host: "host-1", WorkerPID: 4711, Attempt: 2, Spent: escalation.Report{CostUSD: 0.1},
@@ -153,10 +153,10 @@ func ToolsInFlight() *activities.TierProgress {
 	}
 }
 
-// HostileFailure is the error of an attempt, in the words of an agent.
+// HostileFailure is an attempt's error in the words of a hostile agent.
 const HostileFailure = "the API call failed: Connection refused\x1b]0;owned\x07\x1b[2J\r\nby the agent"
 
-// Climbed is a chain through all tiers, with a detour for a conversation that was gone.
+// Climbed returns a chain through all tiers. In tier 2 a resume fails, and a new session starts from a handoff.
 func Climbed() escalation.Chain {
 	session := func(id, parent int64, tier escalation.Tier, model string, cost float64, took time.Duration) escalation.Session {
 		return escalation.Session{
@@ -185,7 +185,7 @@ func Climbed() escalation.Chain {
 	return chain
 }
 
-// Bash is what was decided on a command; reason is why it was denied, if it was.
+// Bash returns the decision on a shell command: denied for that reason, or allowed if reason is empty.
 func Bash(sessionID string, minute int, command, reason string) escalation.CallDecision {
 	input, err := json.Marshal(map[string]string{"description": "Do it", "command": command})
 	if err != nil {

@@ -11,23 +11,24 @@ import (
 )
 
 const (
-	// maxDenied bounds the denied calls that a tree lists for one session. An agent may try for hours.
+	// maxDenied bounds the denied calls that a tree lists for one session. An agent may repeat a denied call for
+	// hours.
 	maxDenied = 20
 	// maxSubject bounds how many characters of a call's subject a tree shows.
 	maxSubject = 100
 )
 
-// ListedCalls says which calls a tree lists.
+// ListedCalls selects the calls that a tree lists.
 type ListedCalls bool
 
 // The choices.
 const (
-	DeniedCalls ListedCalls = false // those that were denied, but not all of very many
+	DeniedCalls ListedCalls = false // only denied calls, at most maxDenied of a session
 	EveryCall   ListedCalls = true
 )
 
-// writeCalls writes the decisions on the calls of a session, each line behind indent: how many calls were allowed and
-// denied, then the listed ones. A session without calls gets no line.
+// writeCalls writes the decisions on the calls of a session, with indent before each line. It writes the numbers of
+// allowed and denied calls, then the listed calls. For a session without calls it writes nothing.
 func writeCalls(w io.Writer, clock console.Clock, indent string, calls []escalation.CallDecision, list ListedCalls) {
 	if len(calls) == 0 {
 		return
@@ -52,7 +53,7 @@ func writeCalls(w io.Writer, clock console.Clock, indent string, calls []escalat
 	}
 }
 
-// callLine shows a call on one line: the decision, its time, the subject, and why it was denied.
+// callLine shows a call on one line: the decision, its time, the subject, and the reason of a denial.
 func callLine(clock console.Clock, call *escalation.CallDecision) string {
 	decided, why := "allowed", ""
 	if !call.Allowed {
@@ -63,7 +64,8 @@ func callLine(clock console.Clock, call *escalation.CallDecision) string {
 		decided, at, console.Printable(call.Tool, 40), console.Printable(subjectOf(call.Input), maxSubject), why)
 }
 
-// subjectOf returns the field of a call's input that says most about the call; without one, the input itself.
+// subjectOf returns the most informative field of a call's input. If no known field is present, it returns the whole
+// input.
 func subjectOf(input string) string {
 	var fields map[string]any
 	if json.Unmarshal([]byte(input), &fields) == nil {

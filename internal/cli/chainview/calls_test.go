@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// calling is a chain whose sessions have made calls, and one has made none.
+// calling returns a chain with the calls of its sessions. One session has made no calls.
 func calling() chainclient.Snapshot {
 	chain := chaintest.Climbed()
 	for i := range chain.Sessions {

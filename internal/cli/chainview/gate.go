@@ -67,7 +67,7 @@ func ReasonOf(gate escalation.Gate) string {
 	return fmt.Sprintf("%s: %s", gate.Source, console.Printable(gate.Reason, 300))
 }
 
-// ClosingOf says how a gate was closed.
+// ClosingOf describes how a gate was closed.
 func ClosingOf(clock console.Clock, closing escalation.GateClosing) string {
 	who := console.Printable(closing.Actor, escalation.MaxActor)
 	text := fmt.Sprintf("%s answered %s", who, closing.Action)

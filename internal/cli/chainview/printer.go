@@ -10,26 +10,26 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Printer prints in lines what a chain does, each thing once.
+// Printer prints the progress of a chain in lines. It prints each event, call and gate only once.
 type Printer struct {
 	console *console.Console
 
-	// lastEvent is the key of the last event printed. It is no index, because a chain that has run for very long
-	// leaves out its oldest events.
+	// lastEvent is the key of the last printed event. It is not an index, because a chain that has run for very long
+	// drops its oldest events.
 	lastEvent string
-	// session is the conversation whose tool calls were printed up to number call.
+	// session and call identify the last printed tool call: its conversation, and its number there.
 	session string
 	call    int
-	// lastStatus is the last status printed, and lastEnded the last attempt that was printed as ended.
+	// lastStatus is the last printed status. lastEnded is the last attempt that was printed as ended.
 	lastStatus, lastEnded string
-	// gates are the open gates that were printed, with the IDs of their chains.
+	// gates holds the open gates that were printed, by chain ID and gate ID.
 	gates map[string]bool
 	away  bool // no worker answered the last query
 }
 
 var _ chainclient.Observer = (*Printer)(nil)
 
-// NewPrinter returns a printer to c.
+// NewPrinter returns a printer that prints to c.
 func NewPrinter(c *console.Console) *Printer {
 	return &Printer{console: c, gates: make(map[string]bool)}
 }
@@ -71,7 +71,7 @@ func (p *Printer) printEvents(chain escalation.Chain) {
 	}
 }
 
-// printGate prints that a chain waits for a person, and the command that answers.
+// printGate prints that a chain waits for a person, and the command for the answer.
 func (p *Printer) printGate(chain escalation.Chain) {
 	gate := chain.OpenGate()
 	if gate == nil || p.gates[chain.ID+" "+gate.ID] {
@@ -84,7 +84,7 @@ func (p *Printer) printGate(chain escalation.Chain) {
 	p.console.Say("%s    answer with: %s", at, console.AnswerCommand(chain.ID))
 }
 
-// printTools prints the tool calls of the tier that runs, as its heartbeat lists them.
+// printTools prints the tool calls that the heartbeat of the running tier lists.
 func (p *Printer) printTools(progress activities.TierProgress) {
 	if p.session != progress.SessionID {
 		p.session, p.call = progress.SessionID, 0
@@ -92,7 +92,8 @@ func (p *Printer) printTools(progress activities.TierProgress) {
 	p.printCalls(progress.Now.Tools)
 }
 
-// printAttempt prints why the attempt before ended, and the status of the session each time that it has changed.
+// printAttempt prints why the previous attempt ended. It also prints the status of the session whenever it has
+// changed.
 func (p *Printer) printAttempt(now chainclient.Snapshot) {
 	if before := now.Attempt.Before(); before != "" {
 		ended := fmt.Sprintf("%s %d", now.Chain.Last().SessionID, now.Attempt.Number)

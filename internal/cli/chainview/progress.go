@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 )
 
-// Status says where the session that runs is at work, or what it waits for; "" if neither is known.
+// Status returns the worker of the running session, or the reason why the session waits; "" if neither is known.
 func Status(clock console.Clock, now chainclient.Snapshot) string {
 	at, progress := now.Attempt, now.Progress
 	if at == nil {
@@ -18,7 +18,7 @@ func Status(clock console.Clock, now chainclient.Snapshot) string {
 	}
 	switch at.State {
 	case chainclient.AttemptStarted:
-		// The heartbeat of the attempt before stays until there is one of this.
+		// The previous attempt's heartbeat remains until this attempt sends one.
 		if progress != nil && progress.WorkerPID != 0 && progress.Attempt >= at.Number {
 			return workerOf(*progress)
 		}
@@ -32,7 +32,7 @@ func Status(clock console.Clock, now chainclient.Snapshot) string {
 	return ""
 }
 
-// effort returns in a line the status of the session that runs and why the attempt before ended.
+// effort returns one line with the status of the running session and the reason why its previous attempt ended.
 func effort(clock console.Clock, now chainclient.Snapshot) string {
 	says := []string{Status(clock, now), now.Attempt.Before()}
 	return strings.Join(slices.DeleteFunc(says, func(text string) bool { return text == "" }), "; ")

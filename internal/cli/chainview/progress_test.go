@@ -21,12 +21,12 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// refused is how an attempt ended whose agent did not reach its model.
+// refused returns the failure of an attempt whose agent could not reach its model.
 func refused() *failurepb.Failure {
 	return &failurepb.Failure{Message: "the API call failed: Connection refused"}
 }
 
-// timedOut is how an attempt ended that Temporal has given up.
+// timedOut returns the failure of an attempt that Temporal has timed out.
 func timedOut(kind enumspb.TimeoutType) *failurepb.Failure {
 	info := &failurepb.TimeoutFailureInfo{TimeoutType: kind}
 	return &failurepb.Failure{Message: "activity timeout", FailureInfo: &failurepb.Failure_TimeoutFailureInfo{TimeoutFailureInfo: info}}
@@ -131,7 +131,7 @@ func TestPrinterPrintsEachAttemptOnce(t *testing.T) {
 		{Attempt: &chainclient.Attempt{State: chainclient.AttemptStarted, Number: 2, Failure: failure}, Progress: heard(1)},
 		{Attempt: &chainclient.Attempt{State: chainclient.AttemptStarted, Number: 2, Failure: failure}, Progress: heard(2)},
 		{Attempt: &chainclient.Attempt{State: chainclient.AttemptScheduled, Number: 3, StartsAt: chaintest.Noon.Add(40 * time.Second), Failure: failure}, Progress: heard(2)},
-		{}, // Temporal did not tell
+		{}, // Temporal reported nothing
 	} {
 		now.Chain = chaintest.Working()
 		printer.Saw(now)

@@ -1,5 +1,5 @@
-// Package chainview shows chains to people: as a tree, and in lines while they run. Words of agents are made safe for a
-// terminal.
+// Package chainview shows chains to people: as a tree, and in lines while they run. It makes the words of agents safe
+// for a terminal.
 package chainview
 
 import (
@@ -16,12 +16,13 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// WriteTree draws a chain that was not queried while it runs.
+// WriteTree draws a chain without the live data of a running session.
 func WriteTree(w io.Writer, clock console.Clock, chain escalation.Chain) {
 	WriteSnapshot(w, clock, chainclient.Snapshot{Chain: chain}, DeniedCalls)
 }
 
-// WriteSnapshot draws a chain: its sessions with their calls, the status of the one that runs, the gates, and the total.
+// WriteSnapshot draws a chain: its sessions with their calls, the status of the running session, the gates, and the
+// total.
 func WriteSnapshot(w io.Writer, clock console.Clock, now chainclient.Snapshot, listed ListedCalls) {
 	chain := now.Chain
 	_, _ = fmt.Fprintf(w, "Escalation chain %s", chain.ID)
@@ -57,7 +58,7 @@ func WriteSnapshot(w io.Writer, clock console.Clock, now chainclient.Snapshot, l
 	}
 }
 
-// writeSessions draws a line for each session, its calls below it, and returns how long all of them took.
+// writeSessions draws a line for each session, with its calls below it. It returns the sum of the durations.
 func writeSessions(w io.Writer, clock console.Clock, now chainclient.Snapshot, listed ListedCalls) (total time.Duration) {
 	sessions := now.Chain.Sessions
 	var drawn bytes.Buffer
@@ -77,7 +78,7 @@ func writeSessions(w io.Writer, clock console.Clock, now chainclient.Snapshot, l
 	}
 	_ = columns.Flush()
 	i, indent := 0, "│       "
-	for line := range strings.Lines(drawn.String()) { // one for each session: no cell has a line break
+	for line := range strings.Lines(drawn.String()) { // one line for each session, because no cell contains a line break
 		if i == len(sessions)-1 {
 			indent = "        "
 		}
@@ -88,7 +89,7 @@ func writeSessions(w io.Writer, clock console.Clock, now chainclient.Snapshot, l
 	return total
 }
 
-// EarlierOf says which sessions a chain that ran for very long has left out; "" if none.
+// EarlierOf returns a line about the sessions that a very long chain has dropped; "" if there are none.
 func EarlierOf(chain escalation.Chain) string {
 	left, noun := chain.Earlier, "sessions"
 	if left.Sessions == 0 {
@@ -100,7 +101,8 @@ func EarlierOf(chain escalation.Chain) string {
 	return fmt.Sprintf("… %d earlier %s, %s: in the records", left.Sessions, noun, console.Dollars(left.CostUSD))
 }
 
-// writeGate writes why a gate was opened, and who closed it when, or the command that answers it.
+// writeGate writes why a gate was opened. Below it writes who closed the gate and when, or the command for the
+// answer.
 func writeGate(w io.Writer, clock console.Clock, chainID string, gate escalation.Gate) {
 	_, _ = fmt.Fprintf(w, "    Gate %s  %s  %s\n", gate.ID, gate.Tier, ReasonOf(gate))
 	if gate.Answer != nil {
@@ -110,7 +112,7 @@ func writeGate(w io.Writer, clock console.Clock, chainID string, gate escalation
 	_, _ = fmt.Fprintf(w, "        open since %s; answer with: %s\n", clock.Moment(gate.OpenedAt), console.AnswerCommand(chainID))
 }
 
-// ContextOf says where a session got its context, and what it concluded.
+// ContextOf describes the origin of a session's context, and the session's verdict.
 func ContextOf(session *escalation.Session) string {
 	text := string(session.Continuity)
 	if session.Purpose != escalation.PurposeTier {
@@ -118,7 +120,7 @@ func ContextOf(session *escalation.Session) string {
 	}
 	of := "of"
 	if session.ContinuityReason == escalation.ReasonInterrupted {
-		text, of = text+" (interrupted)", "after" // it resumed itself
+		text, of = text+" (interrupted)", "after" // the session resumed its own conversation
 	}
 	if session.Forced {
 		text += ", forced"
@@ -135,7 +137,7 @@ func ContextOf(session *escalation.Session) string {
 	return text
 }
 
-// Lineage holds the sessions that led to one, and those that came of it.
+// Lineage holds a session's ancestors and descendants. Both lists include the session itself.
 type Lineage struct {
 	Backward []escalation.Session `json:"backward"`
 	Forward  []escalation.Session `json:"forward"`
@@ -143,7 +145,7 @@ type Lineage struct {
 	Calls []escalation.CallDecision `json:"calls"`
 }
 
-// WriteLineage writes sessions as a line of arrows.
+// WriteLineage writes the numbers of the sessions on one line, with arrows between them.
 func WriteLineage(w io.Writer, title string, sessions []escalation.Session) {
 	numbers := make([]string, len(sessions))
 	for i := range sessions {
@@ -152,7 +154,7 @@ func WriteLineage(w io.Writer, title string, sessions []escalation.Session) {
 	_, _ = fmt.Fprintf(w, "%s %s\n", title, strings.Join(numbers, " → "))
 }
 
-// Mark returns the sign of a session's status.
+// Mark returns the symbol for a session's status.
 func Mark(status escalation.SessionStatus) string {
 	switch status {
 	case escalation.SessionRunning:
@@ -166,7 +168,7 @@ func Mark(status escalation.SessionStatus) string {
 	return "?"
 }
 
-// Figures returns what a session has cost, and how long it took; of one that runs, until now.
+// Figures returns the cost and the duration of a session. For a running session it returns them up to now.
 func Figures(snapshot chainclient.Snapshot, session *escalation.Session, now time.Time) (cost string, took time.Duration) {
 	if session.Status == escalation.SessionRunning && snapshot.Live {
 		return console.Dollars(snapshot.SpentUSD()), max(now.Sub(session.StartedAt), 0)
@@ -178,7 +180,7 @@ func durationOf(session *escalation.Session) time.Duration {
 	return time.Duration(session.DurationMS) * time.Millisecond
 }
 
-// costOf returns what a session has cost, and how well that is known.
+// costOf returns the cost of a session. It marks estimates, upper bounds and unknown costs as such.
 func costOf(session *escalation.Session) string {
 	switch {
 	case session.CostUnknown() && session.BudgetUSD > 0:

@@ -48,7 +48,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestTreeNamesAMissingSandbox shows a session that was to have one.
+// TestTreeNamesAMissingSandbox checks that the tree shows a missing sandbox, but only if the session should have had
+// one.
 func TestTreeNamesAMissingSandbox(t *testing.T) {
 	t.Parallel()
 	for sandbox, named := range map[string]bool{

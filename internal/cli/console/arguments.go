@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NoArguments is the check of a command that takes none.
+// NoArguments is the argument check for commands without arguments.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("`%s` takes no arguments, and %q is one", cmd.CommandPath(), args[0])
@@ -15,7 +15,7 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// OneArgument is the check of a command that takes one, which its usage names.
+// OneArgument is the argument check for commands with one required argument. The command's usage names the argument.
 func OneArgument(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		_, name, _ := strings.Cut(cmd.Use, " ")
@@ -24,8 +24,8 @@ func OneArgument(cmd *cobra.Command, args []string) error {
 	return OneArgumentAtMost(cmd, args)
 }
 
-// OneArgumentAtMost is the check of a command that takes one or none. It refuses an empty one, which comes from a
-// variable of the shell that is not set.
+// OneArgumentAtMost is the argument check for commands with one optional argument. It refuses an empty argument,
+// because an empty one usually comes from an unset shell variable.
 func OneArgumentAtMost(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 1:

@@ -2,7 +2,7 @@ package console
 
 import "time"
 
-// Clock returns the time, in the zone in which times are shown.
+// Clock returns the current time, in the time zone for output.
 type Clock func() time.Time
 
 // TimeOfDay returns the time of day of t.

@@ -2,13 +2,13 @@ package console
 
 import "github.com/claudeops/claudeops/workflows"
 
-// maxChainID is the length of the longest workflow ID, so that commands hold IDs in full.
+// maxChainID is the maximum length of a workflow ID. With this limit, printed commands always contain the whole ID.
 const maxChainID = 1_000
 
-// PrintableID returns the ID of a chain, safe for a terminal.
+// PrintableID returns the ID of a chain in a form that is safe for a terminal.
 func PrintableID(chainID string) string { return Printable(chainID, maxChainID) }
 
-// AnswerCommand returns the command that answers a chain's gate.
+// AnswerCommand returns the command that answers the gate of a chain.
 func AnswerCommand(chainID string) string { return "starter gate " + operand(chainID) }
 
 // LookCommand returns the command that shows a chain.
@@ -17,5 +17,5 @@ func LookCommand(chainID string) string { return "starter chain " + operand(chai
 // EndCommand returns the command that ends a chain.
 func EndCommand(chainID string) string { return "starter cancel " + operand(chainID) }
 
-// operand returns the ID of a chain as people copy it into a shell.
+// operand returns the ID of a chain, quoted for a shell if necessary.
 func operand(chainID string) string { return workflows.Operand(PrintableID(chainID)) }

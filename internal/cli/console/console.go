@@ -1,5 +1,5 @@
-// Package console holds what all commands of starter share: the process's streams and environment, flags and
-// arguments, how results are printed, the connection to Temporal, and what is masked on its way there and back.
+// Package console holds code that all commands of starter share: the process's streams and environment, flags and
+// arguments, the output of results, the connection to Temporal, and the masking of secrets.
 package console
 
 import (
@@ -16,24 +16,25 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// Patience is the time that a worker has to answer a query. Nobody waits longer for one that is down.
+// Patience bounds the wait for a worker's answer to a query. A worker that is down delays a command by at most this
+// time.
 const Patience = 10 * time.Second
 
-// Console is the program while it runs one command.
+// Console holds the streams, the environment and the settings of one command.
 type Console struct {
 	program.Process
 
-	// Clock returns the time, in the zone in which times are shown.
+	// Clock returns the current time, in the time zone for output.
 	Clock Clock
-	// Patience is the time that a worker has to answer a query.
+	// Patience bounds the wait for a worker's answer to a query.
 	Patience time.Duration
 	Output   Format
 
-	// masks is the result of masking; nil before its first call.
+	// masks caches the result of masking; nil before the first call.
 	masks *masking
 }
 
-// Connection is a client of Temporal and the namespace it speaks for.
+// Connection is a client of Temporal with its namespace.
 type Connection struct {
 	client.Client
 
@@ -55,7 +56,7 @@ func (c *Console) Connect(ctx context.Context) (Connection, config.Config, error
 	return Connection{connected, options.Namespace}, cfg, err
 }
 
-// QuietLogger returns a logger that logs problems only, for commands whose output is their result.
+// QuietLogger returns a logger for warnings and errors only. Use it for commands whose output is their result.
 func (c *Console) QuietLogger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: redact.New(c.Environ).Attr}))
 }

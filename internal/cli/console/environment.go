@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Variable returns the value of a variable in an environment.
+// Variable returns the value of a variable in environ; "" if it is not set.
 func Variable(environ []string, name string) string {
 	for _, entry := range environ {
 		if key, value, _ := strings.Cut(entry, "="); key == name {
@@ -16,7 +16,7 @@ func Variable(environ []string, name string) string {
 	return ""
 }
 
-// Actor returns the name under which a chain is started or its gate answered: the given one, or the user's.
+// Actor returns the name of the person who starts a chain or answers a gate: given, or else the name of the user.
 func (c *Console) Actor(given string) string {
 	name := cmp.Or(given, Variable(c.Environ, "USER"), Variable(c.Environ, "LOGNAME"))
 	if name != "" {
@@ -25,7 +25,7 @@ func (c *Console) Actor(given string) string {
 	if current, err := user.Current(); err == nil {
 		return current.Username
 	}
-	return "" // the workflow refuses an answer without a name, and says so
+	return "" // the workflow refuses an answer without a name and explains why
 }
 
 // ShellQuote returns text as one word of a POSIX shell.

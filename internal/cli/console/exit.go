@@ -2,11 +2,11 @@ package console
 
 import "github.com/claudeops/claudeops/internal/program"
 
-// The exit codes of starter beside those of every program.
+// The exit codes of starter, in addition to those of package program.
 const (
-	ExitNeedsPerson program.ExitCode = 3 // a chain that was waited for ended needs_human, suppressed or aborted
-	ExitDenied      program.ExitCode = 3 // policy check: the call is denied; policy test: some calls are not decided as expected
-	ExitChainFailed program.ExitCode = 4 // a chain that was waited for ended failed
+	ExitNeedsPerson program.ExitCode = 3 // a followed chain ended needs_human, suppressed or aborted
+	ExitDenied      program.ExitCode = 3 // policy check: the call is denied; policy test: some decisions are not as expected
+	ExitChainFailed program.ExitCode = 4 // a followed chain ended failed
 )
 
 // ExitHelp lists the exit codes.

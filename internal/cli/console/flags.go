@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// FlagProblem says what is wrong with the value of a flag, in the words that the configuration uses for a variable.
+// FlagProblem explains an invalid value of a flag, in the same words as the configuration does for a variable.
 func FlagProblem(_ *cobra.Command, err error) error {
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -25,7 +25,8 @@ func FlagProblem(_ *cobra.Command, err error) error {
 	return fmt.Errorf("--%s is %q; it must %s", flag.Name, invalid.GetValue(), demand(flag.Value, invalid.Unwrap()))
 }
 
-// demand completes "it must". The errors of our own flag types are such completions already.
+// demand returns the end of the sentence "it must ..." for an error message. The errors of this project's own flag
+// types are such an end already.
 func demand(value pflag.Value, err error) string {
 	switch value.Type() {
 	case "bool":
@@ -78,7 +79,7 @@ func (f TierFlag) names() []string {
 	return names
 }
 
-// OrList returns names as a sentence lists them: a, b or c.
+// OrList joins names for a sentence: a, b or c.
 func OrList(names []string) string {
 	last := len(names) - 1
 	if last == 0 {
@@ -87,8 +88,8 @@ func OrList(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// ServicesFlag is a flag whose values are names of services, separated by commas. Unlike pflag's own type it keeps
-// an empty name, so that the name is refused and does not lift the limit to a service.
+// ServicesFlag is a flag whose values are names of services, separated by commas. Unlike pflag's own type it keeps an
+// empty name, so that validation refuses it. Without the name, the restriction to one service would be lost.
 type ServicesFlag []string
 
 var _ pflag.Value = (*ServicesFlag)(nil)
@@ -112,11 +113,11 @@ func (f *ServicesFlag) Set(value string) error {
 	return nil
 }
 
-// idPattern matches the IDs that people may choose for a schedule or a chain. Such an ID becomes a part of workflow
-// IDs, and people type it.
+// idPattern matches the IDs that people may choose for a schedule or a chain. Such an ID is part of workflow IDs, and
+// people type it.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
 
-// CheckID reports what is wrong with an ID; what is what the error calls it.
+// CheckID validates an ID. what names the kind of ID in the error.
 func CheckID(what, id string) error {
 	if !idPattern.MatchString(id) {
 		return fmt.Errorf("%s %q must begin with a letter or digit and consist of at most 200 letters, digits and . _ : -", what, id)

@@ -12,21 +12,22 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// MaskedHint tells a person that they gave a secret, and what to do instead.
+// MaskedHint tells a person that their input held a secret, and how agents get credentials instead.
 const MaskedHint = "starter: what you gave holds a secret. It was masked before it was sent, because histories keep what is sent; " +
 	"agents get credentials by CLAUDEOPS_PASS_ENV\n"
 
-// masking masks secrets in what the program sends, before it enters a history, and in what it shows, which others
-// may have sent.
+// masking masks secrets in payloads. It masks what the program sends, before it enters a history. It also masks what
+// the program receives, because another client may have sent it.
 type masking struct {
 	mask *redact.Redactor
-	// masked is called when something that a person gave was masked.
+	// masked is called when the person's own input was masked.
 	masked func()
 }
 
 var _ converter.PayloadCodec = (*masking)(nil)
 
-// masking returns a codec that tells the person, once, that a secret of theirs is not sent.
+// masking returns the codec, which is created on the first call. It prints MaskedHint when it masks the person's
+// input for the first time.
 func (c *Console) masking() *masking {
 	tell := func() { _, _ = io.WriteString(c.Stderr, MaskedHint) }
 	if c.masks == nil {
@@ -50,7 +51,7 @@ func (m *masking) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, err
 	return shown, nil
 }
 
-// MaskText returns a text that a person gave as it may be sent.
+// MaskText returns given with its secrets masked. Use it for texts that are not sent as payloads.
 func (c *Console) MaskText(given string) string {
 	m := c.masking()
 	clean := m.mask.Text(given)

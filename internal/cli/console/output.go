@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// Format says how a command prints its result.
+// Format is the format of a command's result.
 type Format string
 
 // The formats.
@@ -54,7 +54,7 @@ func (c *Console) Print(value any, text func(w io.Writer)) error {
 	return nil
 }
 
-// Say prints a line for people: to stdout, or to stderr where stdout is JSON.
+// Say prints a line for people. It prints to stdout, or to stderr if stdout holds JSON.
 func (c *Console) Say(format string, args ...any) {
 	w := c.Stdout
 	if c.Output == JSON {

@@ -16,8 +16,8 @@ type Terminal struct {
 	in, out *os.File
 }
 
-// Terminal returns the terminal of the program; false if input or output is elsewhere, if the terminal can show
-// lines only, or if the output is JSON.
+// Terminal returns the terminal of the program. It returns false if stdin or stdout is not a terminal, if the
+// terminal is too simple for screens (TERM=dumb), or if the output is JSON.
 func (c *Console) Terminal() (Terminal, bool) {
 	in, typed := c.Stdin.(*os.File)
 	out, seen := c.Stdout.(*os.File)
@@ -26,13 +26,14 @@ func (c *Console) Terminal() (Terminal, bool) {
 	return Terminal{in, out}, able
 }
 
-// OnTerminal reports whether stdout is a terminal, so that what is printed is kept nowhere.
+// OnTerminal reports whether stdout is a terminal. Output to a terminal is not stored.
 func (c *Console) OnTerminal() bool {
 	out, ok := c.Stdout.(*os.File)
 	return ok && term.IsTerminal(int(out.Fd()))
 }
 
-// Options returns the options of a program on the terminal. Signals are left to main.
+// Options returns the options for a screen on the terminal. The screen installs no signal handler, because main
+// handles signals.
 func (t Terminal) Options(ctx context.Context, environ []string) []tea.ProgramOption {
 	return []tea.ProgramOption{
 		tea.WithContext(ctx), tea.WithInput(t.in), tea.WithOutput(t.out),
@@ -40,25 +41,25 @@ func (t Terminal) Options(ctx context.Context, environ []string) []tea.ProgramOp
 	}
 }
 
-// The styles of screens. Each only stresses what the words say, too.
+// The styles of screens. They only add emphasis: the text alone carries the meaning.
 var (
 	HeadStyle  = lipgloss.NewStyle().Bold(true)
 	FaintStyle = lipgloss.NewStyle().Faint(true)
 	GateStyle  = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
 )
 
-// FullScreen shows lines on a screen of height rows. If there are more lines than rows, the first are left out,
-// because the question is at the end. When the program ends, the terminal shows again what it showed before.
+// FullScreen shows lines on a screen of height rows. If there are too many lines, it leaves out the first ones,
+// because the question is at the end. After the program ends, the terminal shows its earlier content again.
 func FullScreen(lines []string, height int) tea.View {
 	view := tea.NewView(strings.Join(lines[max(len(lines)-height, 0):], "\n"))
 	view.AltScreen = true
 	return view
 }
 
-// AnyWidth is the width where stdout is no terminal: lines are not broken.
+// AnyWidth is the width of output that is not a terminal. Lines of any length are allowed there.
 const AnyWidth = 0
 
-// Width returns how many columns a line may have.
+// Width returns the width of the terminal in columns; AnyWidth if stdout is not a terminal.
 func (c *Console) Width() int {
 	out, ok := c.Stdout.(*os.File)
 	if !ok {
@@ -79,10 +80,10 @@ func Cut(line string, width int) string {
 	return ansi.Truncate(line, width, "…")
 }
 
-// minText is the least number of columns for text beside its label, also on a narrow terminal.
+// minText is the minimum number of columns for text beside its label, even on a narrow terminal.
 const minText = 16
 
-// Labelled returns text as lines of at most width columns, the first of them behind label.
+// Labelled returns text as lines of at most width columns. label is in front of the first line.
 func Labelled(label, text string, width int) []string {
 	lines := []string{text}
 	if width != AnyWidth {

@@ -13,11 +13,11 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// guidanceLines is the height of the field for guidance.
+// guidanceLines is the height of the input field for guidance.
 const guidanceLines = 3
 
-// Form asks a person for the answer to a gate: the action; guidance, if an agent continues and none was given with
-// the answer; and a confirmation, if the chain is to end.
+// Form asks a person for the answer to a gate. It asks for the action first. If an agent continues and the answer
+// holds no guidance, it asks for guidance. If the answer ends the chain, it asks for a confirmation.
 type Form struct {
 	Gate escalation.Gate
 
@@ -28,14 +28,14 @@ type Form struct {
 	sure     bool
 }
 
-// NewForm returns a form for a terminal of that size, and the command that starts it.
+// NewForm returns a form for a terminal of that size, and the command that starts the form.
 func NewForm(gate escalation.Gate, size tea.WindowSizeMsg) (*Form, tea.Cmd) {
 	f := &Form{Gate: gate, size: size}
 	start := f.begin()
 	return f, start
 }
 
-// begin asks from the beginning.
+// begin starts the form from its first question.
 func (f *Form) begin() tea.Cmd {
 	f.reply, f.guidance, f.sure = "", "", false
 	letters := make([]string, 0, len(f.Gate.Options))
@@ -56,12 +56,12 @@ func (f *Form) begin() tea.Cmd {
 	return tea.Sequence(start, fit)
 }
 
-// Fill passes a message to the form, and returns the answer when there is one. A person who does not confirm is
-// asked again.
+// Fill passes a message to the form. It returns the answer when the form is complete. If the person does not confirm
+// the end of the chain, the form starts again.
 func (f *Form) Fill(msg tea.Msg) (*escalation.GateAnswer, tea.Cmd) {
 	if size, ok := msg.(tea.WindowSizeMsg); ok {
 		if size == f.size {
-			return nil, nil // the form asks for the size, and would begin its layout anew in the middle of an answer
+			return nil, nil // the form itself requests the size; a repeated size would reset its layout during an answer
 		}
 		f.size = size
 	}
@@ -79,7 +79,7 @@ func (f *Form) Fill(msg tea.Msg) (*escalation.GateAnswer, tea.Cmd) {
 	return &answer, cmd
 }
 
-// check reports what is wrong with the answer that the person has typed.
+// check validates the answer that the person has typed.
 func (f *Form) check(text string) error {
 	if _, err := escalation.ParseGateReply(f.Gate, text); err != nil {
 		return console.PrintableError(err)
@@ -87,7 +87,7 @@ func (f *Form) check(text string) error {
 	return nil
 }
 
-// chosen returns the answer that the person has typed; empty while it is none.
+// chosen returns the answer that the person has typed; empty while the text is not valid.
 func (f *Form) chosen() escalation.GateAnswer {
 	answer, err := escalation.ParseGateReply(f.Gate, f.reply)
 	if err != nil {
@@ -96,7 +96,7 @@ func (f *Form) chosen() escalation.GateAnswer {
 	return answer
 }
 
-// ends reports whether the answer ends the chain.
+// ends reports whether the typed answer ends the chain.
 func (f *Form) ends() bool {
 	action := f.chosen().Action
 	return action == escalation.GateOverride || action == escalation.GateAbort

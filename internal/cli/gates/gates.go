@@ -25,7 +25,7 @@ type options struct {
 	limit    int
 }
 
-// app is the program while it runs one of these commands.
+// app implements the commands of this package.
 type app struct{ *console.Console }
 
 // Command returns `gate`.
@@ -110,7 +110,7 @@ func (a *app) answer(ctx context.Context, id string, o options) error {
 	return a.Print(resolution, func(w io.Writer) { _, _ = fmt.Fprintln(w, console.Printable(resolution.Next, 600)) })
 }
 
-// reply gets the answer from the flags, or from the person at the terminal.
+// reply returns the answer from the flags, or asks the person at the terminal.
 func (a *app) reply(ctx context.Context, id string, gate escalation.Gate, o options) (escalation.GateAnswer, error) {
 	if o.action != "" {
 		answer, err := escalation.ParseGateReply(gate, o.action)

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// Row is one chain that waits for a person.
+// Row is one waiting chain in the list.
 type Row struct {
 	ChainID   string    `json:"chain_id"`
 	Services  []string  `json:"services,omitempty"`
@@ -32,7 +32,8 @@ type Row struct {
 	Problem    string           `json:"problem,omitempty"`
 }
 
-// since returns when the row's gate was opened, or when its chain was started if nobody answered for it.
+// since returns the time at which the row's gate was opened. If the chain did not answer, it returns the chain's
+// start time.
 func (r Row) since() time.Time {
 	if r.Gate != nil {
 		return r.Gate.OpenedAt
@@ -43,12 +44,12 @@ func (r Row) since() time.Time {
 const (
 	// maxAsked bounds how many chains are queried for their gates.
 	maxAsked = 2_000
-	// listTimeout bounds the time for all queries together, because each chain without a worker takes its full patience.
+	// listTimeout bounds the time of all queries together, because a query without a worker takes the full patience.
 	listTimeout = time.Minute
 )
 
-// list lists the open gates. Only a chain itself knows when its gate was opened, so all chains are queried before the
-// list is cut.
+// list lists the open gates, oldest first. Only the chain itself knows when its gate was opened, so list queries all
+// chains before it cuts the list.
 func (a *app) list(ctx context.Context, limit int) error {
 	c, _, err := a.Connect(ctx)
 	if err != nil {
@@ -68,7 +69,7 @@ func (a *app) list(ctx context.Context, limit int) error {
 	})
 }
 
-// writeLeftOut writes what the list leaves out: gates beyond its limit, and chains beyond maxAsked.
+// writeLeftOut writes how many gates are beyond the limit, and how many chains are beyond maxAsked.
 func writeLeftOut(w io.Writer, more, waiting int) {
 	if more > 0 {
 		_, _ = fmt.Fprintf(w, "%d more; see them with --limit\n", more)
@@ -87,8 +88,8 @@ func openGates() string {
 	}, " AND ")
 }
 
-// askGates asks the chains for their gates, a few at a time, and returns them with the oldest gate
-// first. A chain whose gate was closed since it was listed is left out.
+// askGates queries the chains for their gates, a few at a time, and returns them with the oldest gate first. It
+// leaves out chains whose gate was closed in the meantime.
 func (a *app) askGates(ctx context.Context, c console.Connection, chains []chainclient.Row) []Row {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -101,7 +102,7 @@ func (a *app) askGates(ctx context.Context, c console.Connection, chains []chain
 			return nil
 		})
 	}
-	_ = asking.Wait() // no question returns an error
+	_ = asking.Wait() // the functions return no errors
 	rows = slices.DeleteFunc(rows, func(row Row) bool { return row.Gate == nil && row.Problem == "" })
 	slices.SortStableFunc(rows, func(x, y Row) int {
 		return cmp.Or(x.since().Compare(y.since()), strings.Compare(x.ChainID, y.ChainID))
@@ -123,7 +124,7 @@ func (a *app) askGate(ctx context.Context, c console.Connection, chain chainclie
 	return row
 }
 
-// tableWidth is the least number of columns for a table. On a narrower terminal the fields are below each other.
+// tableWidth is the minimum width of a table in columns. On a narrower terminal each field is on its own line.
 const tableWidth = 80
 
 func (a *app) writeList(w io.Writer, rows []Row) {

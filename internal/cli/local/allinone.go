@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// AllInOne is a Temporal server, its Web UI and a worker in this process.
+// AllInOne runs a Temporal server, its Web UI and a worker in this process.
 type AllInOne struct {
 	lock   *supervisor.LocalLock
 	server *embedded.Server
@@ -27,10 +27,10 @@ type AllInOne struct {
 	logger *slog.Logger
 
 	stopWorker context.CancelFunc
-	worked     chan error // gets the worker's end, once
+	worked     chan error // receives the worker's error once, when the worker has ended
 }
 
-// StartAllInOne starts everything, or nothing.
+// StartAllInOne starts all parts. If one fails, it stops those that it has started.
 func StartAllInOne(
 	ctx context.Context, cfg config.Config, options embedded.Options, environment supervisor.Environment,
 ) (_ *AllInOne, err error) {
@@ -46,7 +46,8 @@ func StartAllInOne(
 	if one.lock, err = supervisor.LockLocal(cfg.State.Dir); err != nil {
 		return nil, err
 	}
-	// Wherever the token turns up it is masked. Agents do not get the variable.
+	// The value of this variable is masked wherever it occurs, so the token is masked, too. Agents do not get the
+	// variable.
 	environment.Environ = append(slices.Clone(environment.Environ), "STARTER_UP_TOKEN="+one.lock.Token)
 	if one.worker, err = supervisor.New(ctx, cfg, environment); err != nil {
 		return nil, err
@@ -59,14 +60,14 @@ func StartAllInOne(
 	if err := one.connect(ctx, redact.New(environment.Environ)); err != nil {
 		return nil, err
 	}
-	// The worker must outlive ctx: it is told to drain by Stop, while the server still answers.
+	// The worker must outlive ctx, so that Stop can drain it while the server still runs.
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	one.stopWorker = stop
 	go func() { one.worked <- one.worker.Run(working, one.client) }()
 	return one, nil
 }
 
-// connect connects to the server, prepares its namespace and lets other programs find it.
+// connect connects to the server, prepares its namespace, and publishes the address for other programs.
 func (one *AllInOne) connect(ctx context.Context, mask *redact.Redactor) (err error) {
 	local := supervisor.LocalServer{Address: one.server.Address(), WebUI: one.server.UIURL(), Token: one.lock.Token}
 	one.client, err = supervisor.Connect(ctx, local.ClientOptions(client.Options{
@@ -82,7 +83,7 @@ func (one *AllInOne) connect(ctx context.Context, mask *redact.Redactor) (err er
 	return one.lock.Announce(local)
 }
 
-// admitPeople refuses the Web UI to agents. On systems other than Linux nobody can tell them from others.
+// admitPeople refuses connections of agents to the Web UI. Only on Linux can it distinguish agents.
 func admitPeople(conn net.Conn) error {
 	agent, err := claude.FromAgent(conn)
 	switch {
@@ -94,27 +95,27 @@ func admitPeople(conn net.Conn) error {
 	return nil
 }
 
-// wait drains and stops everything when ctx ends or the worker fails.
+// wait waits until ctx ends or the worker fails. Then it drains the worker and stops everything.
 func (one *AllInOne) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return one.Stop()
 	case err := <-one.worked:
-		one.worked <- nil // its end is told here, and only once
+		one.worked <- nil // the error is reported here; Stop must not report it again
 		return errors.Join(err, one.Stop())
 	}
 }
 
-// Address returns where Temporal listens.
+// Address returns the address of the Temporal server.
 func (one *AllInOne) Address() string { return one.server.Address() }
 
-// Stop drains the worker and ends the rest.
+// Stop drains the worker and stops all parts.
 func (one *AllInOne) Stop() error {
 	one.stopWorker()
 	return errors.Join(<-one.worked, one.release())
 }
 
-// release ends what was started, in the reverse order.
+// release stops the started parts, the last one first.
 func (one *AllInOne) release() error {
 	var errs []error
 	if one.client != nil {

@@ -37,8 +37,8 @@ type demoResult struct {
 	Chain escalation.Chain `json:"chain"`
 	chainview.Lineage
 
-	// Temporal and WebUI are where the chain can be looked at; empty unless everything stays up. WebUI is a link with
-	// the demo's token, which ends with the demo.
+	// Temporal is the address of the server, and WebUI a link to the chain. Both are empty without --keep. The link
+	// contains the demo's token, which is valid until the demo ends.
 	Temporal string `json:"temporal_address,omitempty"`
 	WebUI    string `json:"web_ui,omitempty"`
 }
@@ -85,7 +85,7 @@ func (a *app) demo(ctx context.Context, o demoOptions) error {
 	return nil
 }
 
-// playDemo runs the demo in stateDir, shows it, and returns its chain after everything was stopped.
+// playDemo runs the demo in stateDir and prints its result. It stops everything before it returns the chain.
 func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (escalation.Chain, error) {
 	cfg, environ, err := a.demoConfig(stateDir)
 	if err != nil {
@@ -110,7 +110,8 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 	return result.Chain, errors.Join(err, one.Stop())
 }
 
-// demoLogger returns a logger that logs problems until ctx ends. Parts that are stopped at work complain of it.
+// demoLogger returns a logger for warnings and errors. It logs nothing after ctx ends, because parts that are
+// interrupted at work then log errors.
 func (a *app) demoLogger(ctx context.Context) *slog.Logger {
 	level := levelFunc(func() slog.Level {
 		if ctx.Err() != nil {
@@ -121,7 +122,7 @@ func (a *app) demoLogger(ctx context.Context) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: redact.New(a.Environ).Attr}))
 }
 
-// levelFunc is a level that can change.
+// levelFunc is a log level that is computed for each message.
 type levelFunc func() slog.Level
 
 var _ slog.Leveler = levelFunc(nil)
@@ -129,10 +130,9 @@ var _ slog.Leveler = levelFunc(nil)
 // Level implements slog.Leveler.
 func (f levelFunc) Level() slog.Level { return f() }
 
-// demoConfig installs the stand-in and the broken service in stateDir and returns the
-// configuration that goes with them.
+// demoConfig installs the stand-in and the broken service in stateDir, and returns the configuration for them.
 func (a *app) demoConfig(stateDir string) (config.Config, []string, error) {
-	bin := filepath.Join(stateDir, "claude", "bin") // the stand-in keeps notes beside itself, and its sandbox lets it
+	bin := filepath.Join(stateDir, "claude", "bin") // the stand-in writes its records into this directory, and its sandbox allows that
 	if err := os.MkdirAll(bin, 0o700); err != nil {
 		return config.Config{}, nil, err
 	}
@@ -148,7 +148,7 @@ func (a *app) demoConfig(stateDir string) (config.Config, []string, error) {
 	return cfg, environ, err
 }
 
-// demoChain runs one chain and collects what the demo shows of it. Links are for a demo that keeps running.
+// demoChain runs one chain and returns the demo's result. It sets the addresses only if keep is set.
 func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, keep bool) (result demoResult, err error) {
 	run, err := chainclient.Start(ctx, one.client, cfg.Worker.TaskQueue, "", workflows.ChainInput{
 		Trigger: escalation.TriggerManual, Services: []string{"jellyfin"}, Prompt: "People say that jellyfin is down.",

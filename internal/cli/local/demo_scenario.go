@@ -12,8 +12,8 @@ import (
 	processes "github.com/claudeops/claudeops/internal/process"
 )
 
-// demoService is a service of a few lines that is really broken and really repaired. A restart does not help, because
-// only a redeployment removes the lock that is left behind.
+// demoService is a small service that is really broken and really repaired. A restart does not help, because only a
+// redeployment removes the stale lock.
 const demoService = `#!/bin/sh
 case "$1" in
   status)   if [ -e "$2.lock" ]; then echo "HTTP 502 Bad Gateway"; else echo "HTTP 200 OK"; fi ;;
@@ -23,7 +23,7 @@ case "$1" in
 esac
 `
 
-// demoPolicy says what the demo's agents may do. %q is the directory of the service's program.
+// demoPolicy is the policy for the demo's agents. %q is the directory of the service's program.
 const demoPolicy = `version: 1
 directories: [%q, /usr/bin, /bin]
 tiers:
@@ -38,8 +38,8 @@ programs:
       redeploy: {tier: 3, args: SERVICE, action: redeployment}
 `
 
-// demoThinking is the time that the stand-in model thinks. Heartbeats come once a second, so that a shorter tool call
-// might not be shown.
+// demoThinking is the pause before each reply of the stand-in model. Heartbeats come once a second, so a shorter tool
+// call might not be shown.
 const demoThinking = 1500 * time.Millisecond
 
 // demoSite holds the paths of the demo's service: a program in a directory of its own, and a lock in the working directory.
@@ -51,7 +51,7 @@ func demoSiteIn(stateDir string) demoSite {
 	}
 }
 
-// build makes the service and breaks it.
+// build creates the service and breaks it.
 func (d demoSite) build() error {
 	for _, dir := range []string{d.bin, d.work} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -67,14 +67,14 @@ func (d demoSite) build() error {
 	return os.WriteFile(filepath.Join(d.work, "jellyfin.lock"), nil, 0o600)
 }
 
-// demoEnvironment returns the configuration of the demo. It takes nothing but PATH from the user's own.
+// demoEnvironment returns the environment of the demo. It takes only PATH from the user's environment.
 func demoEnvironment(stateDir, claude, path string) []string {
 	site := demoSiteIn(stateDir)
 	set := func(name, value string) string { return config.Prefix + name + "=" + value }
 	return []string{
 		"PATH=" + site.bin + string(filepath.ListSeparator) + path,
 		"HOME=" + stateDir,
-		set("STATE_DIR", stateDir), set("TRANSCRIPTS", config.NoTranscripts), // nothing of a demo is to outlive it
+		set("STATE_DIR", stateDir), set("TRANSCRIPTS", config.NoTranscripts), // a demo leaves no data behind
 		set("CLAUDE", claude), set("WORK_DIR", site.work), set("POLICY_FILE", site.policy),
 		set("TIER1_TOOLS", "Bash"), set("TIER2_TOOLS", "Bash"), set("TIER3_TOOLS", "Bash"),
 	}

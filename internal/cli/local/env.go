@@ -14,13 +14,13 @@ import (
 
 // ClientSettings is the result of `env`.
 type ClientSettings struct {
-	// Variables lead temporal, tctl and programs of Temporal's SDKs to the server of `starter up`.
+	// Variables make temporal, tctl and programs with Temporal's SDKs connect to the server of `starter up`.
 	Variables []Variable `json:"variables"`
 	// WebUI is the link that opens the Web UI; empty without one.
 	WebUI string `json:"web_ui,omitempty"`
 }
 
-// Variable is a variable of an environment.
+// Variable is one environment variable.
 type Variable struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -51,13 +51,13 @@ func (a *app) env() error {
 	return a.Print(settings, func(w io.Writer) { writeClientSettings(w, settings) })
 }
 
-// settingsFor returns what the clients read. Temporal's SDKs read the same as temporal does.
+// settingsFor returns the settings of the clients for a server. Temporal's SDKs read the same variables as temporal.
 func settingsFor(server supervisor.LocalServer) ClientSettings {
 	settings := ClientSettings{Variables: []Variable{
 		{"TEMPORAL_ADDRESS", server.Address},
 		{"TEMPORAL_NAMESPACE", embedded.DefaultNamespace},
 		{"TEMPORAL_API_KEY", server.Token},
-		{"TEMPORAL_TLS", "false"}, // a key would switch it on
+		{"TEMPORAL_TLS", "false"}, // the key alone would switch TLS on
 		{"TEMPORAL_CLI_ADDRESS", server.Address},
 		{"TEMPORAL_CLI_NAMESPACE", embedded.DefaultNamespace},
 		{"TEMPORAL_CLI_AUTH", "Bearer " + server.Token},

@@ -1,4 +1,5 @@
-// Package local holds the commands that run everything in one process, and the one that leads other programs there.
+// Package local holds `up` and `demo`, which run everything in one process. It also holds `env`, which prints the
+// settings for other programs to connect to `up`.
 package local
 
 import (
@@ -19,14 +20,13 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// upOptions are the flags of `up`. The defaults of the ports are those of Temporal's own
-// development server.
+// upOptions are the flags of `up`. The default ports are those of Temporal's own development server.
 type upOptions struct {
 	port   int
 	uiPort int
 }
 
-// app is the program while it runs one of these commands.
+// app implements the commands of this package.
 type app struct{ *console.Console }
 
 // Commands returns `up`, `demo` and `env`.
@@ -50,7 +50,7 @@ func (a *app) upCommand() *cobra.Command {
 	return cmd
 }
 
-// Running is the result of `up`, printed as soon as it serves.
+// Running is the result of `up`. It is printed as soon as the servers are ready.
 type Running struct {
 	Temporal string `json:"temporal_address"`
 	WebUI    string `json:"web_ui"`
@@ -87,8 +87,8 @@ func (a *app) up(ctx context.Context, o upOptions) error {
 	return one.wait(ctx)
 }
 
-// Print prints where everything is. It prints the link that opens the Web UI on a terminal only: what is printed
-// elsewhere is kept, in the journal of a service for example, which agents may read.
+// Print prints the addresses. It prints the link with the Web UI's token only on a terminal. Other output is stored,
+// for example in the journal of a service, where agents may read it.
 func (r Running) Print(c *console.Console, link string) error {
 	here := "CLAUDEOPS_STATE_DIR=" + console.ShellQuote(r.StateDir) + " starter"
 	if !c.OnTerminal() {

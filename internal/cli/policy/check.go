@@ -43,7 +43,8 @@ func addDirFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "dir", "", "directory in which the agent works; the configured one if left out")
 }
 
-// oneCommand is the check of a command that takes a command line as one argument, so that the shell does not read it.
+// oneCommand is the argument check for a command that takes a command line as one argument. Quotes keep the shell
+// from interpreting the command line.
 func oneCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return fmt.Errorf("`%s` takes the command as one argument: put quotes around it", cmd.CommandPath())

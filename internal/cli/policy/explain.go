@@ -85,7 +85,7 @@ func writeList(w io.Writer, title string, items []string) {
 	}
 }
 
-// writeGrants lists programs, and below each how it may be used.
+// writeGrants lists programs, and the permitted uses below each.
 func writeGrants(w io.Writer, e guard.Explanation) {
 	if len(e.Grants) == 0 {
 		return
@@ -107,7 +107,7 @@ func writeGrants(w io.Writer, e guard.Explanation) {
 	}
 }
 
-// grantLines returns how a program may be used: the arguments first, then options and conditions.
+// grantLines describes the permitted use of a program: the arguments first, then options and conditions.
 func grantLines(g guard.Grant) []string {
 	words := append(strings.Fields(g.Command), argumentTexts(g.Arguments)...)
 	if len(words) == 0 {
@@ -138,7 +138,7 @@ func grantLines(g guard.Grant) []string {
 	return lines
 }
 
-// argumentTexts spells arguments as usage lines do.
+// argumentTexts formats arguments as usage lines do.
 func argumentTexts(arguments []string) []string {
 	texts := make([]string, len(arguments))
 	for i, argument := range arguments {
@@ -148,7 +148,7 @@ func argumentTexts(arguments []string) []string {
 	return texts
 }
 
-// optionTexts shortens options to their names and the types of their values.
+// optionTexts shortens each option to its names and the type of its value.
 func optionTexts(options []string) []string {
 	texts := make([]string, len(options))
 	for i, option := range options {
@@ -161,7 +161,7 @@ func optionTexts(options []string) []string {
 	return texts
 }
 
-// valueText returns the type of a value, and … for a pattern.
+// valueText returns the type of a value. For a regular expression it returns "…".
 func valueText(kind string) string {
 	if strings.HasPrefix(kind, "/") {
 		return "…"
@@ -171,7 +171,7 @@ func valueText(kind string) string {
 
 const explainWidth = 110
 
-// wrapped breaks a line between its words.
+// wrapped breaks text into lines of at most explainWidth columns.
 func wrapped(text string) []string {
 	var lines []string
 	line := ""
@@ -184,7 +184,7 @@ func wrapped(text string) []string {
 	return append(lines, line)
 }
 
-// neverText returns what a rule forbids, and why.
+// neverText describes what a rule forbids, and why.
 func neverText(rule guard.Never) string {
 	words := strings.Fields(rule.Program + " " + rule.Command)
 	for _, part := range [][]string{strings.Fields(rule.Flags), rule.Args, rule.With} {

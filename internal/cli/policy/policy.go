@@ -1,4 +1,4 @@
-// Package policy holds the commands that try what the agents of each tier may do.
+// Package policy holds the commands that check and explain what the agents of each tier may do.
 package policy
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// app is the program while it runs one of these commands.
+// app implements the commands of this package.
 type app struct{ *console.Console }
 
 // Command returns `policy`.
@@ -42,14 +42,15 @@ var (
 	errNoTier    = errors.New("--tier is missing: say with it for which tier, 1, 2 or 3")
 )
 
-// checker is the configured guard, and the place from which it takes calls to be made.
+// checker decides on calls with the configured policy, as if they were made at place.
 type checker struct {
 	policy *guard.Policy
 	guard  *guard.Guard
 	place  guard.Place
 }
 
-// openGuard loads the policy. The place of its calls is dir, or the configured one if dir is empty.
+// openGuard loads the configured policy. dir is the working directory of the calls; if it is empty, the configured
+// one is used.
 func (a *app) openGuard(dir string) (checker, error) {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {
@@ -82,7 +83,7 @@ func existingDir(dir string) (string, error) {
 	return absolute, nil
 }
 
-// Call is a call on which the guard is asked to decide.
+// Call is a call for the guard to decide on.
 type Call struct {
 	Tier    escalation.Tier `json:"tier"`
 	Tool    string          `json:"tool"`
@@ -90,7 +91,7 @@ type Call struct {
 	Input   json.RawMessage `json:"input,omitempty"`
 }
 
-// complete fills in what may be left out, and reports what is wrong with the call.
+// complete sets the default tool and validates the call.
 func (c Call) complete() (Call, error) {
 	hasInput, hasCommand := len(c.Input) > 0, c.Command != ""
 	c.Tool = cmp.Or(c.Tool, "Bash")
@@ -114,7 +115,7 @@ func (c Call) complete() (Call, error) {
 	return c, nil
 }
 
-// decide asks the guard about a call that is complete.
+// decide returns the guard's decision on a complete call.
 func (g checker) decide(c Call) (guard.Decision, error) {
 	input := c.Input
 	if len(input) == 0 {
@@ -126,5 +127,5 @@ func (g checker) decide(c Call) (guard.Decision, error) {
 	return g.guard.Decide(guard.Call{Tier: int(c.Tier), Tool: c.Tool, Input: input, Place: g.place}), nil
 }
 
-// longLine bounds how many characters of a text from a call are shown.
+// longLine bounds the shown characters of a text from a call.
 const longLine = 1000

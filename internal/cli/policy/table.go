@@ -49,7 +49,7 @@ type TestResult struct {
 	Differ []Difference `json:"differ"`
 }
 
-// Difference is a call on which the guard decides otherwise than expected.
+// Difference is a call on which the guard's decision differs from the expected one.
 type Difference struct {
 	Call
 
@@ -91,7 +91,7 @@ func (a *app) test(file, dir string) error {
 	return nil
 }
 
-// readTable reads a table of calls. Its errors name the line.
+// readTable reads a table of calls. Its errors name the faulty line.
 func (a *app) readTable(file string) (_ []row, err error) {
 	from, name := a.Stdin, "standard input"
 	if file != "-" {
@@ -127,7 +127,7 @@ func (a *app) readTable(file string) (_ []row, err error) {
 	return rows, nil
 }
 
-// readRow reads a line of a table. An unknown field is an error, because it may be a known one misspelt.
+// readRow decodes a line of a table. An unknown field is an error, because it may be a misspelt name.
 func readRow(text []byte) (row, error) {
 	var r row
 	decoder := json.NewDecoder(bytes.NewReader(text))

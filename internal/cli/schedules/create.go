@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// defaultCatchup is the longest delay of a cycle after an outage of Temporal. Cycles that were missed for longer are
-	// left out, because each looks at the present state: an outage of a night would be followed by a burst of them.
+	// defaultCatchup bounds the delay of a cycle after an outage of Temporal. Later cycles are skipped, because each
+	// cycle examines the current state. Otherwise a night's outage would be followed by a burst of cycles.
 	defaultCatchup = time.Minute
-	// leastCatchup is the shortest catch-up window of Temporal.
+	// leastCatchup is Temporal's minimum catch-up window.
 	leastCatchup = 10 * time.Second
 )
 
@@ -84,7 +84,7 @@ func (a *app) createSchedule(ctx context.Context, id string, o createOptions, gi
 		err = o.check(id, given)
 	}
 	if input.Actor = a.Actor(o.actor); err == nil {
-		err = input.Validate() // once more, for the name
+		err = input.Validate() // again, because the actor was set after the first validation
 	}
 	if err != nil {
 		return program.Misuse(err)
@@ -116,8 +116,7 @@ func (a *app) createSchedule(ctx context.Context, id string, o createOptions, gi
 	})
 }
 
-// check reports the first thing that is wrong with the flags. What only Temporal knows, such
-// as time zones, is left to it.
+// check returns the first error in the flags. Temporal checks the rest, for example time zones.
 func (o createOptions) check(id string, given func(flag string) bool) error {
 	if err := console.CheckID("schedule ID", id); err != nil {
 		return err
@@ -150,7 +149,7 @@ func (o createOptions) check(id string, given func(flag string) bool) error {
 	return err
 }
 
-// schedule returns the schedule that Temporal is to create.
+// schedule returns the options for Temporal to create the schedule.
 func (o createOptions) schedule(id, queue string, input workflows.ChainInput) (client.ScheduleOptions, error) {
 	overlap, err := overlapPolicy(o.overlap)
 	if err != nil {
@@ -182,7 +181,8 @@ func (o createOptions) schedule(id, queue string, input workflows.ChainInput) (c
 	}, nil
 }
 
-// commented keeps a cron expression readable: Temporal translates it, and keeps the comment.
+// commented appends a cron expression to itself as a comment, unless it has a comment already. Temporal translates
+// the expression but keeps the comment, so that people can still read the expression.
 func commented(expression string) string {
 	if strings.Contains(expression, "#") {
 		return expression
@@ -190,15 +190,15 @@ func commented(expression string) string {
 	return expression + " # " + expression
 }
 
-// overlap is a policy of Temporal and its name.
+// overlap is an overlap policy of Temporal and its name.
 type overlap struct {
 	name   string
 	policy enumspb.ScheduleOverlapPolicy
-	// harm says why no schedule may have it; empty if one may.
+	// harm says why schedules may not have the policy; empty if they may.
 	harm string
 }
 
-// overlaps lists the policies for a cycle that is due while another one runs.
+// overlaps lists the policies for a cycle that becomes due while another one runs.
 func overlaps() []overlap {
 	return []overlap{
 		{name: "skip", policy: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP},
@@ -223,7 +223,8 @@ func overlapNames() string {
 	return strings.Join(names, ", ")
 }
 
-// overlapPolicy returns the policy of that name that a schedule may have.
+// overlapPolicy returns the policy of that name. It returns an error if the name is unknown or schedules may not have
+// the policy.
 func overlapPolicy(name string) (enumspb.ScheduleOverlapPolicy, error) {
 	for _, known := range overlaps() {
 		switch {
@@ -237,7 +238,8 @@ func overlapPolicy(name string) (enumspb.ScheduleOverlapPolicy, error) {
 	return 0, fmt.Errorf("--overlap %q is none of %s", name, overlapNames())
 }
 
-// overlapName names every policy: somebody else may have made the schedule.
+// overlapName returns the name of a policy. It names forbidden policies, too, because another client may have created
+// the schedule.
 func overlapName(policy enumspb.ScheduleOverlapPolicy) string {
 	for _, known := range overlaps() {
 		if known.policy == cmp.Or(policy, enumspb.SCHEDULE_OVERLAP_POLICY_SKIP) {

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// app is the program while it runs one of these commands.
+// app implements the commands of this package.
 type app struct{ *console.Console }
 
 // Command returns `schedule`.
@@ -58,7 +58,7 @@ func (a *app) changeSchedule(ctx context.Context, id, done string, change func(c
 	return a.Print(changed{id, done}, func(w io.Writer) { _, _ = fmt.Fprintf(w, "Schedule %s: %s.\n", id, done) })
 }
 
-// explainError explains the error of a request about a schedule.
+// explainError converts the error of a request about a schedule to an error for people.
 func explainError(id string, err error) error {
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		return fmt.Errorf("there is no schedule %s; `starter schedule list` shows those that are", id)
@@ -111,7 +111,7 @@ func (a *app) triggerCommand() *cobra.Command {
 		Short: "Start a cycle now, also of a paused schedule",
 		Args:  console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			options := client.ScheduleTriggerOptions{} // the schedule's own policy
+			options := client.ScheduleTriggerOptions{} // empty: Temporal uses the schedule's own policy
 			if overlap != "" {
 				policy, err := overlapPolicy(overlap)
 				if err != nil {

@@ -24,7 +24,7 @@ type Row struct {
 	Paused bool      `json:"paused"`
 	Note   string    `json:"note,omitempty"`
 	LastAt time.Time `json:"last_at,omitzero"`
-	// Next are the times of the next cycles, soonest first; empty if there are none.
+	// Next holds the times of the next cycles, soonest first; empty if there are none.
 	Next []time.Time `json:"next"`
 }
 
@@ -36,17 +36,17 @@ type Detail struct {
 	Overlap        string              `json:"overlap"`
 	CatchupWindow  escalation.Duration `json:"catchup_window"`
 	PauseOnFailure bool                `json:"pause_on_failure"`
-	// Actor is the name under which chains are started; empty if the schedule has none.
+	// Actor is the name of the person in the input of each chain; empty if the input has none.
 	Actor string `json:"actor,omitempty"`
 	// Input is the input of each chain.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Cycles counts those that were started. Skipped counts those left out because one still ran, and Missed those left
-	// out because Temporal was down.
+	// Cycles counts the started cycles. Skipped counts cycles that were skipped because another one still ran. Missed
+	// counts cycles that were missed because Temporal was down.
 	Cycles  int `json:"cycles"`
 	Skipped int `json:"skipped"`
 	Missed  int `json:"missed"`
-	// Running and Recent are workflow IDs of cycles, oldest first. Of a schedule whose cycles may overlap
-	// (allow_all) Temporal does not tell which run.
+	// Running and Recent hold the workflow IDs of cycles, oldest first. If cycles may overlap (allow_all), Temporal
+	// does not report which cycles are running.
 	Running []string `json:"running"`
 	Recent  []string `json:"recent"`
 }
@@ -76,7 +76,7 @@ func (a *app) listSchedules(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("list schedules: %w", err)
 		}
-		if entry.WorkflowType.Name == workflows.CycleWorkflow { // a namespace may hold those of others
+		if entry.WorkflowType.Name == workflows.CycleWorkflow { // a namespace may hold schedules of other programs
 			rows = append(rows, rowOfEntry(entry))
 		}
 	}
@@ -93,7 +93,8 @@ func rowOfEntry(entry *client.ScheduleListEntry) Row {
 	return row
 }
 
-// upcoming returns the times of the next cycles; none for a paused schedule, for which Temporal computes them, too.
+// upcoming returns the times of the next cycles. For a paused schedule it returns none, although Temporal computes
+// them.
 func upcoming(times []time.Time, paused bool) []time.Time {
 	if paused || times == nil {
 		return []time.Time{}
@@ -155,7 +156,7 @@ func describeSchedule(id string, described *client.ScheduleDescription) Detail {
 	return detail
 }
 
-// inputOf returns the input of the chains; nil if it is not JSON, as in a schedule of others.
+// inputOf returns the input of the chains; nil if it is not JSON, which is possible in schedules of other programs.
 func inputOf(action client.ScheduleAction) json.RawMessage {
 	started, ok := action.(*client.ScheduleWorkflowAction)
 	if !ok || len(started.Args) == 0 {
@@ -168,13 +169,13 @@ func inputOf(action client.ScheduleAction) json.RawMessage {
 	return payload.GetData()
 }
 
-// actorOf returns the actor in the input of a chain; empty if there is none.
+// actorOf returns the actor from the input of a chain; empty if there is none.
 func actorOf(input json.RawMessage) string {
 	var said struct {
 		Actor string `json:"actor"`
 	}
 	if json.Unmarshal(input, &said) != nil {
-		return "" // somebody else's input need not be like ours
+		return "" // the input may have another form in schedules of other programs
 	}
 	return said.Actor
 }

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// maxClockSkew is the largest difference to Temporal's clock. With a larger one, durations that mix the two clocks,
-	// such as cooldowns, are wrong.
+	// maxClockSkew is the largest accepted difference from Temporal's clock. Some durations, such as cooldowns, are
+	// computed from both clocks. A larger difference would make them wrong.
 	maxClockSkew = 5 * time.Second
-	// clockQueue is a task queue that nobody else polls.
+	// clockQueue is a task queue that nothing else polls.
 	clockQueue = "claudeops-doctor"
-	// clockPoll is the duration of the poll. Temporal refuses polls that are much shorter.
+	// clockPoll is the duration of the poll. Temporal refuses much shorter polls.
 	clockPoll = 5 * time.Second
-	// clockLook is the time between two questions whether Temporal has noticed the poll.
+	// clockLook is the time between two checks whether Temporal has recorded the poll.
 	clockLook = 50 * time.Millisecond
 )
 
@@ -33,7 +33,7 @@ func checkClock(ctx context.Context, c console.Connection) Finding {
 	if err != nil {
 		return failed(check, fmt.Errorf("ask Temporal for its time: %w", err))
 	}
-	// Theirs was read between before and now, so only what lies outside of that is skew.
+	// Temporal read its clock between before and now. Only a time outside of that range is skew.
 	skew := max(before.Sub(theirs), time.Until(theirs), 0)
 	if skew > maxClockSkew {
 		return failed(check, fmt.Errorf("this machine and Temporal disagree by %s; synchronize both with NTP", skew.Round(time.Second)))
@@ -41,8 +41,8 @@ func checkClock(ctx context.Context, c console.Connection) Finding {
 	return passed(check, "agrees with Temporal's")
 }
 
-// serverTime returns Temporal's time. No call returns it, but the server records when a task queue was last polled:
-// serverTime polls one and reads that record.
+// serverTime returns Temporal's time. No API call returns that time, but the server records the time of the last poll
+// of a task queue. So serverTime polls a task queue and reads the record.
 func serverTime(ctx context.Context, c console.Connection) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, clockPoll)
 	defer cancel()

@@ -23,11 +23,11 @@ import (
 type Finding struct {
 	Check string `json:"check"`
 	OK    bool   `json:"ok"`
-	// Detail says what was found, and how to repair what is broken.
+	// Detail describes the result and, if the check failed, the repair.
 	Detail string `json:"detail"`
 }
 
-// app is the program while it runs one of these commands.
+// app implements the commands of this package.
 type app struct{ *console.Console }
 
 // Commands returns `doctor`, `config` and `notify`.
@@ -63,7 +63,7 @@ func (a *app) doctor(ctx context.Context) error {
 	return nil
 }
 
-// examine runs every check. A check that needs another one to pass is left out if that failed.
+// examine runs every check. It skips a check if another check that it depends on has failed.
 func (a *app) examine(ctx context.Context) []Finding {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {
@@ -96,8 +96,8 @@ func checkDatabase(ctx context.Context, cfg config.Config) Finding {
 	return passed(check, "open, schema up to date")
 }
 
-// checkTranscripts reports whether the archive of conversations can be read. It writes nothing, because nothing is ever
-// deleted there.
+// checkTranscripts reports whether the archive of conversations can be read. It writes no test file, because nothing
+// is ever deleted there.
 func checkTranscripts(ctx context.Context, cfg config.Config) Finding {
 	const check = "transcripts"
 	if cfg.State.Transcripts == config.NoTranscripts {
@@ -113,7 +113,7 @@ func checkTranscripts(ctx context.Context, cfg config.Config) Finding {
 	return passed(check, "archived at "+cfg.State.Transcripts)
 }
 
-// checkNotifications reports where people are notified. It does not try the places, because that would notify people.
+// checkNotifications reports the services that are notified. It sends nothing, because a test would notify people.
 func checkNotifications(settings config.Notify) Finding {
 	const check = "notifications"
 	targets, err := settings.Targets()
@@ -143,8 +143,8 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) Finding {
 	return passed(check, detail)
 }
 
-// checkCredentials reports whether an agent that is started in this environment finds credentials, and who holds them.
-// It does not try them, because that costs money.
+// checkCredentials reports whether agents find credentials in this environment, and whether the worker or the agents
+// hold them. It does not try the credentials, because that costs money.
 func (a *app) checkCredentials(cfg config.Config) Finding {
 	const check = "credentials"
 	options := agent.ClaudeOptions(cfg.Claude, a.Environ)
@@ -164,7 +164,7 @@ func (a *app) checkCredentials(cfg config.Config) Finding {
 	return passed(check, where+" stays with the worker: each session gets a key of its own")
 }
 
-// checkContainment tries how agents would be held together here.
+// checkContainment probes how this host can contain an agent's processes.
 func checkContainment(choice config.Containment) Finding {
 	const check = "containment"
 	found, err := processes.Probe(processes.Mode(choice))
@@ -174,7 +174,7 @@ func checkContainment(choice config.Containment) Finding {
 	return passed(check, found.String())
 }
 
-// checkSandbox tries what the kernel would keep agents from here.
+// checkSandbox probes which sandbox the kernel of this host provides for agents.
 func (a *app) checkSandbox(ctx context.Context, cfg config.Config) Finding {
 	const check = "sandbox"
 	found, err := agent.ProbeSandbox(ctx, cfg, a.Environ)
@@ -184,7 +184,7 @@ func (a *app) checkSandbox(ctx context.Context, cfg config.Config) Finding {
 	return passed(check, found)
 }
 
-// checkAgentUser tries whether agents can run as the user that is configured.
+// checkAgentUser tests whether agents can run as the configured user.
 func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) Finding {
 	const check = "agents' user"
 	if err := agent.CheckUser(ctx, cfg, a.Environ); err != nil {
@@ -193,7 +193,7 @@ func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) Finding {
 	return passed(check, "agents run as "+cfg.Claude.AgentUser)
 }
 
-// checkTemporal checks the server and what it must know of us.
+// checkTemporal checks the server, the namespace, the search attributes and the clock.
 func (a *app) checkTemporal(ctx context.Context, stateDir string) []Finding {
 	options, err := supervisor.ConnectionOptions(a.Environ, stateDir, a.QuietLogger())
 	if err != nil {

@@ -34,9 +34,9 @@ func (a *app) notifyCommand() *cobra.Command {
 
 var errNoNotifyCommand = errors.New("say what to do with notifications: test")
 
-// Attempt is the result of notifying one place.
+// Attempt is the result of one notification.
 type Attempt struct {
-	// Number is the place's number in CLAUDEOPS_NOTIFY_URLS, from 1.
+	// Number is the position of the service in CLAUDEOPS_NOTIFY_URLS, from 1.
 	Number  int    `json:"number"`
 	Service string `json:"service"`
 	OK      bool   `json:"ok"`

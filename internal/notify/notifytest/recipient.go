@@ -17,13 +17,13 @@ const Secret = "hunter2"
 
 // Recipient is a notification service. It can be made unavailable.
 //
-// It accepts only posts to a path with Secret. A Temporal server that was stopped in the same process continues
-// to look for itself at its former ports, and this service may have got one of them.
+// It accepts only POST requests to a path with Secret. A Temporal server that was stopped in the same process continues
+// to call its former ports, and the recipient may have got one of these ports.
 type Recipient struct {
 	host string
 
 	mu sync.Mutex
-	// refuses is the number of messages still to refuse; less than 0 means all.
+	// refuses is the number of messages that are still to be refused. A negative number means all.
 	refuses int
 	refused int
 	got     []string
@@ -71,17 +71,17 @@ func (r *Recipient) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.got = append(r.got, string(body))
 }
 
-// Refuse makes it refuse the given number of messages.
+// Refuse makes the recipient refuse the given number of messages.
 func (r *Recipient) Refuse(messages int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refuses = messages
 }
 
-// Leave makes it refuse all messages until ComeBack.
+// Leave makes the recipient refuse all messages until ComeBack.
 func (r *Recipient) Leave() { r.Refuse(-1) }
 
-// ComeBack makes it accept messages again.
+// ComeBack makes the recipient accept messages again.
 func (r *Recipient) ComeBack() { r.Refuse(0) }
 
 // Received returns the accepted messages in order.
