@@ -26,7 +26,7 @@ const (
 	maxFailures  = 10
 	firstPause   = 10 * time.Second
 	longestPause = 5 * time.Minute
-	// repairTurns leaves room for a first answer that does not match the schema.
+	// repairTurns is the maximum number of turns of a repair run. It allows for a first answer that does not match the schema.
 	repairTurns = 3
 )
 

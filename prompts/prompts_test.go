@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// policy returns the policy for environ, or the default policy if it is empty, with the cooldowns of the first release.
-// The golden files then show the default prompts.
+// policy loads the policy from environ; without environ, it is the default policy. It replaces the cooldowns by fixed ones,
+// which the golden files show.
 func policy(t *testing.T, environ ...string) escalation.Policy {
 	t.Helper()
 	cfg, err := config.Load(append(environ, "HOME=/home/someone"))

@@ -88,7 +88,11 @@ func (m *memoryRecords) facts(request escalation.AdmissionRequest, policy escala
 			spent = max(spent, session.BudgetUSD)
 		}
 		if session.StartedAt.UTC().Truncate(24 * time.Hour).Equal(request.At.UTC().Truncate(24 * time.Hour)) {
-			facts.DaySpentUSD += spent
+			if isOpen(session) {
+				facts.DayReservedUSD += spent
+			} else {
+				facts.DaySpentUSD += spent
+			}
 		}
 		own := session.ChainID == request.ChainID && session.FirstRunID == request.FirstRunID
 		if own {

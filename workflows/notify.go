@@ -37,14 +37,23 @@ type pendingNotification struct {
 
 // notify starts sending a notification, if the policy enables notifications. It does not wait for it; await does.
 func (n *notifier) notify(ctx workflow.Context, kind escalation.NotificationKind, message string) {
+	n.sent++
+	// The run's ID is in the key because a reset runs a part of the workflow again.
+	n.notifyAs(ctx, fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, n.sent), kind, message)
+}
+
+// notifyOnceADay is like notify, but all chains together send one notification of that kind on a day (UTC).
+func (n *notifier) notifyOnceADay(ctx workflow.Context, kind escalation.NotificationKind, message string) {
+	n.notifyAs(ctx, fmt.Sprintf("%s/%s", kind, workflow.Now(ctx).UTC().Format(time.DateOnly)), kind, message)
+}
+
+func (n *notifier) notifyAs(ctx workflow.Context, key string, kind escalation.NotificationKind, message string) {
 	if !n.policy.Notify {
 		return
 	}
-	n.sent++
 	chain := n.log.chain
 	sent := sendNotification(ctx, escalation.Notification{
-		// The key contains the run ID, because after a reset a part of the workflow runs again in a new run.
-		Key:     fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, n.sent),
+		Key:     key,
 		Kind:    kind,
 		ChainID: chain.ID,
 		Title:   titleOf(kind, chain.Services),

@@ -21,7 +21,7 @@ func AgentsTaskQueue(taskQueue string) string { return taskQueue + agentsQueueSu
 // local activity.
 func withRecords(ctx workflow.Context, summary string) workflow.Context {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		ScheduleToCloseTimeout: 5 * time.Second, // half of a workflow task's timeout; a longer wait for a lock is left to the ordinary activity
+		ScheduleToCloseTimeout: 5 * time.Second, // half of a workflow task's timeout; the ordinary activity waits longer for a lock
 		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
 		Summary:                summary,
 	})
@@ -48,13 +48,13 @@ func withOneTry(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithRetryPolicy(withRecords(ctx, summary), temporal.RetryPolicy{MaximumAttempts: 1})
 }
 
-// withTranscript returns a context with the options for asking the agents' workers about a conversation. A gate waits
-// for the result before it opens. If there is no result, it opens anyway.
+// withTranscript returns a context with the options for asking a worker about a conversation. The task queue is that of the
+// workflows, because agents can occupy all slots of their own queue for hours. A gate waits for the result before it opens.
+// If there is no result, it opens anyway.
 func withTranscript(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue:              AgentsTaskQueue(workflow.GetInfo(ctx).TaskQueueName),
 		StartToCloseTimeout:    150 * time.Second, // for a transcript from an archive over a slow line
-		ScheduleToCloseTimeout: 5 * time.Minute,   // agents may occupy all slots; people take longer to answer
+		ScheduleToCloseTimeout: 5 * time.Minute,   // people take longer to answer
 		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 3},
 		Summary:                summary,
 	})

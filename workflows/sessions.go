@@ -282,7 +282,7 @@ func (s *sessions) find(ctx workflow.Context, sessionID string) (activities.Find
 	return known, err
 }
 
-// transcript asks the agents' workers whether one of them can resume a conversation.
+// transcript asks a worker whether an agent can resume a conversation.
 func (s *sessions) transcript(ctx workflow.Context, sessionID string) escalation.TranscriptState {
 	var tiers *activities.Tiers
 	var found activities.FindTranscriptResult

@@ -51,12 +51,22 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admission) (step, error) {
 	// The step has not run. A person may therefore request the same tier, and skip the rule that refused it.
 	c.requests.receive(ctx, s.tier-1)
-	decision := escalation.Gated(*c.policy, escalation.DecideRefused(refusal))
+	decision := escalation.Gated(*c.policy, c.decideRefused(s, refusal))
 	if c.requests.counts(ctx, decision) {
 		return s.requested(c.requests.take()), nil
 	}
 	s.refused = true
 	return c.stop(ctx, s, decision)
+}
+
+// decideRefused returns the decision on a refused step.
+func (c *chainRun) decideRefused(s step, refusal escalation.Admission) escalation.Decision {
+	decision := escalation.DecideRefused(refusal)
+	scheduled := c.log.chain.Trigger == escalation.TriggerScheduled
+	if scheduled && s.tier == escalation.TierObserve && c.log.chain.Last() == nil {
+		return escalation.QuietIfSpent(decision)
+	}
+	return decision
 }
 
 // stop returns the step that follows a decision on a step that has not run: a wait, a gate, or the end of the chain. It
@@ -200,8 +210,13 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 	}
 	chain.Reason = decision.Reason
 	c.log.add(ctx, event)
-	if kind, blocked := blockedBy(decision.Rule); blocked && decision.Outcome == escalation.OutcomeNeedsHuman {
+	kind, blocked := blockedBy(decision.Rule)
+	switch {
+	case !blocked:
+	case decision.Outcome == escalation.OutcomeNeedsHuman:
 		c.people.notify(ctx, kind, decision.Reason)
+	case decision.Rule == escalation.RuleDayBudget && decision.Outcome == escalation.OutcomeSuppressed:
+		c.people.notifyOnceADay(ctx, kind, decision.Reason)
 	}
 	if decision.Action == escalation.DecisionComplete {
 		chain.Outcome, chain.EndedAt = decision.Outcome, workflow.Now(ctx)

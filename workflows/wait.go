@@ -32,7 +32,7 @@ func (c *chainRun) wait(ctx workflow.Context, s step) (step, error) {
 			c.endWait(ctx)
 			return s.lookAgain(), nil
 		}
-		decision = escalation.DecideRefused(admission)
+		decision = c.decideRefused(s, admission)
 		if decision.Action == escalation.DecisionWait {
 			return s.waiting(decision), nil
 		}
@@ -53,8 +53,8 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 	c.parent.detach(ctx)
 }
 
-// sleep waits until the time of the step's decision, or until a person requests a tier. It releases the services, so
-// that other chains may repair them meanwhile.
+// sleep releases the services of the chain, so that other chains may repair them. Then it waits until decision.Until, or until
+// a person requests a tier.
 func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 	now, decision := workflow.Now(ctx), s.decision
 	c.log.chain.Wait = &escalation.Wait{Rule: decision.Rule, Reason: decision.Reason, Since: now, Until: decision.Until}

@@ -233,6 +233,50 @@ func TestChainForcedAtTheStart(t *testing.T) {
 }
 
 // query returns the chain from its query.
+// TestLookWaitsForReservations looks while running sessions have reserved the rest of the day's budget.
+func TestLookWaitsForReservations(t *testing.T) {
+	t.Parallel()
+	w := patient(newWorld(t, concludes(escalation.VerdictHealthy, 0.01)))
+	w.policy.DayBudgetUSD = 10
+	start := w.env.Now()
+	w.facts = func(_ escalation.AdmissionRequest, now time.Time) escalation.AdmissionFacts {
+		if now.Sub(start) < 10*time.Minute {
+			return escalation.AdmissionFacts{DaySpentUSD: 1, DayReservedUSD: 9}
+		}
+		return escalation.AdmissionFacts{DaySpentUSD: 2}
+	}
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeHealthy, result.Outcome, result.Reason)
+	require.Len(t, result.Sessions, 1)
+}
+
+// TestScheduledLookEndsQuietlyIfTheDayIsSpent has cycles of a schedule, and a chain that a person starts, on a day whose
+// budget is spent.
+func TestScheduledLookEndsQuietlyIfTheDayIsSpent(t *testing.T) {
+	t.Parallel()
+	for trigger, want := range map[escalation.Trigger]escalation.Outcome{
+		escalation.TriggerScheduled: escalation.OutcomeSuppressed, escalation.TriggerManual: escalation.OutcomeNeedsHuman,
+	} {
+		t.Run(string(trigger), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.policy.DayBudgetUSD = 10
+			w.facts = func(escalation.AdmissionRequest, time.Time) escalation.AdmissionFacts {
+				return escalation.AdmissionFacts{DaySpentUSD: 10}
+			}
+			people := w.listen()
+			result, err := w.run(t, workflows.ChainInput{Trigger: trigger})
+			require.NoError(t, err)
+			require.Equal(t, want, result.Outcome, result.Reason)
+			require.Len(t, people.got, 1)
+			require.Equal(t, escalation.NotifyBudgetSpent, people.got[0].Kind)
+			today := "budget_spent/" + result.StartedAt.UTC().Format(time.DateOnly)
+			require.Equal(t, trigger == escalation.TriggerScheduled, people.got[0].Key == today, "one key for all chains of the day")
+		})
+	}
+}
+
 func (w *world) query(t *testing.T) escalation.Chain {
 	t.Helper()
 	encoded, err := w.env.QueryWorkflow(workflows.ChainQuery)

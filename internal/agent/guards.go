@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/hook"
 )
 
-// guards makes the CLI ask before every call of an agent, and answers according to the policy.
+// guards makes the CLI ask before each tool call that an agent makes. It answers according to the policy.
 type guards struct {
 	policy *guard.Policy
 	// place is Options.Place.

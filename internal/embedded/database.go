@@ -134,8 +134,8 @@ func (d *database) sqlConfig() *config.SQL {
 		PluginName:   sqlite.PluginName,
 		DatabaseName: d.escaped(),
 		ConnectAttributes: map[string]string{
-			// Do not create the file, which exists already. With "rwc", SQLite would replace a lost file by an empty
-			// one instead of reporting an error.
+			// Open only an existing file. With "rwc", SQLite would create an empty file if the file were lost, instead of
+			// reporting an error.
 			"mode": "rw",
 			// Write only once for each transaction, and sequentially. Readers such as a backup do not stop the
 			// server.

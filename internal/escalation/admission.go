@@ -38,10 +38,13 @@ func (r AdmissionRequest) Repairs(policy Policy) bool {
 // AdmissionFacts holds the state outside of the chain that an admission depends on. It is read in one
 // transaction.
 type AdmissionFacts struct {
-	// DaySpentUSD is the cost of all sessions of this day (UTC). Sessions that run, or whose cost is unknown,
-	// count with their reservation.
+	// DaySpentUSD is the cost of the sessions of this day (UTC) that have ended. One whose cost is unknown counts with its
+	// reservation.
 	DaySpentUSD float64 `json:"day_spent_usd"`
-	// ChainSpentUSD is the cost of the chain's sessions, counted in the same way. It includes those that a reset discarded.
+	// DayReservedUSD is the sum of the budgets of the sessions of this day that are running.
+	DayReservedUSD float64 `json:"day_reserved_usd,omitempty"`
+	// ChainSpentUSD is the cost of all sessions of the chain, including those that a reset discarded. A session that is running,
+	// or whose cost is unknown, counts with its reservation.
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Services holds the cooldowns of the requested services and of all other services that were repaired
 	// recently.
@@ -118,27 +121,32 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 // Smaller remainders are often rounding errors of float addition.
 const minBudgetUSD = 0.001
 
-// admitSpending returns the session's budget: the smallest of the tier's budget and the remainders of the chain's and
-// the day's budgets. Budgets that are not set do not count. It returns a refusal if a remainder is used up.
+// admitSpending returns the smallest of the budgets that are set, or a refusal if one of them is used up. If only running
+// sessions stand in the way, the refusal says when to ask again: they seldom spend all that is reserved for them.
 func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts) (budget float64, refusal *Admission) {
 	budget = policy.For(request.Tier).BudgetUSD
 	for _, limit := range []struct {
-		usd, spent float64
-		rule       Rule
-		what       string
+		usd, spent, reserved float64
+		rule                 Rule
+		what                 string
 	}{
-		{policy.ChainBudgetUSD, max(request.ChainSpentUSD, facts.ChainSpentUSD), RuleChainBudget, "the chain's budget"},
-		{policy.DayBudgetUSD, facts.DaySpentUSD, RuleDayBudget, "the budget of all chains for this day (UTC)"},
+		{policy.ChainBudgetUSD, max(request.ChainSpentUSD, facts.ChainSpentUSD), 0, RuleChainBudget, "the chain's budget"},
+		{policy.DayBudgetUSD, facts.DaySpentUSD, facts.DayReservedUSD, RuleDayBudget, "the budget of all chains for this day (UTC)"},
 	} {
 		if limit.usd == 0 {
 			continue
 		}
-		rest := limit.usd - limit.spent
-		if rest < minBudgetUSD {
-			return 0, &Admission{Rule: limit.rule, Reason: fmt.Sprintf("%s cannot start: %s of $%.2f is spent or reserved ($%.2f)",
-				request.Tier, limit.what, limit.usd, limit.spent)}
+		rest := limit.usd - limit.spent - limit.reserved
+		if rest >= minBudgetUSD {
+			budget = min(cmp.Or(budget, rest), rest)
+			continue
 		}
-		budget = min(cmp.Or(budget, rest), rest)
+		refusal := &Admission{Rule: limit.rule, Reason: fmt.Sprintf("%s cannot start: %s of $%.2f is spent or reserved ($%.2f)",
+			request.Tier, limit.what, limit.usd, limit.spent+limit.reserved)}
+		if limit.usd-limit.spent >= minBudgetUSD {
+			refusal.WaitUntil = request.nextPoll(policy)
+		}
+		return 0, refusal
 	}
 	return budget, nil
 }
@@ -185,13 +193,7 @@ func admitExclusion(policy Policy, request AdmissionRequest, facts AdmissionFact
 	busy := facts.Busy[0]
 	refusal := &Admission{Rule: RuleServiceBusy, Reason: fmt.Sprintf("%s may not repair %s now: chain %s is at it",
 		request.Tier, busy.Service, busy.ChainID)}
-	next := busyPoll
-	if !request.WaitingSince.IsZero() {
-		next = min(max(busyPoll, request.At.Sub(request.WaitingSince)/4), busyPollMax)
-	}
-	if deadline := request.deadline(policy); deadline.After(request.At) {
-		refusal.WaitUntil = earlier(request.At.Add(next), deadline)
-	}
+	refusal.WaitUntil = request.nextPoll(policy)
 	return refusal
 }
 
@@ -204,6 +206,19 @@ func admitEscalation(policy Policy, request AdmissionRequest, facts AdmissionFac
 	return &Admission{Rule: RuleEscalationLimit, Reason: fmt.Sprintf(
 		"%s cannot start: %d chains have escalated within %s, and %d are allowed", request.Tier,
 		facts.Escalations, ShortDuration(limit.Window.Std()), limit.Max)}
+}
+
+// nextPoll returns when to ask again for what another chain holds; zero if the chain may not wait any longer.
+func (r AdmissionRequest) nextPoll(policy Policy) time.Time {
+	deadline := r.deadline(policy)
+	if !deadline.After(r.At) {
+		return time.Time{}
+	}
+	next := busyPoll
+	if !r.WaitingSince.IsZero() {
+		next = min(max(busyPoll, r.At.Sub(r.WaitingSince)/4), busyPollMax)
+	}
+	return earlier(r.At.Add(next), deadline)
 }
 
 // deadline returns the time until which the request may wait.

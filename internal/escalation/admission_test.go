@@ -58,6 +58,9 @@ func TestAdmit(t *testing.T) {
 		"the chain's budget is overspent":  {nil, request{Tier: 2, ChainSpentUSD: 12.3}, facts{DaySpentUSD: 90}, refused(escalation.RuleChainBudget, never)},
 		"the day's budget is spent":        {nil, request{Tier: 1}, facts{DaySpentUSD: 40}, refused(escalation.RuleDayBudget, never)},
 		"dust is left of the day's budget": {nil, request{Tier: 1}, facts{DaySpentUSD: 39.9999}, refused(escalation.RuleDayBudget, never)},
+		"running sessions reserve the day": {nil, request{Tier: 1}, facts{DaySpentUSD: 10, DayReservedUSD: 30}, refused(escalation.RuleDayBudget, soon(time.Minute))},
+		"the day is spent all the same":    {nil, request{Tier: 1}, facts{DaySpentUSD: 40, DayReservedUSD: 30}, refused(escalation.RuleDayBudget, never)},
+		"it has waited for reservations":   {nil, request{Tier: 1, WaitingSince: soon(-6 * time.Hour)}, facts{DaySpentUSD: 10, DayReservedUSD: 30}, refused(escalation.RuleDayBudget, never)},
 		"no force passes a budget":         {nil, request{Tier: 2, Force: true}, facts{DaySpentUSD: 40}, refused(escalation.RuleDayBudget, never)},
 
 		"cooldown":                            {nil, about("nginx"), facts{Services: used()}, refused(escalation.RuleCooldown, soon(2*time.Hour))},

@@ -32,8 +32,8 @@ type ChargeRefusal struct {
 	Kind    ActionKind `json:"kind"`
 	// Wanted counts how often the call does the refused action.
 	Wanted int `json:"wanted"`
-	// Use is the use of the limit without this call. Its FreeAt is the time at which the whole call will be
-	// allowed.
+	// Use describes the limit as it was before this call. FreeAt is the time at which the limit allows all Wanted actions; zero
+	// if it never does.
 	Use Use `json:"use"`
 	// At is the time of the call.
 	At time.Time `json:"at"`

@@ -97,8 +97,8 @@ func (c Cooldowns) States(entries []LedgerEntry, services []string, now time.Tim
 	return states
 }
 
-// openFor reports whether the cooldowns allow tier an action on the service now. If not, at is the time of the next
-// allowed action; zero means never. Tier 2 restarts services. Tier 3 restarts and redeploys them.
+// openFor reports whether the cooldowns of the service allow at least one action of a tier now. Tier 2 may restart; Tier 3 may
+// also redeploy. If no action is allowed, at is the earliest time at which one will be; zero means never.
 func (s ServiceState) openFor(tier Tier) (open bool, at time.Time) {
 	uses := []Use{s.Restarts}
 	if tier >= TierFullRepair {

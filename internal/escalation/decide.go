@@ -165,6 +165,15 @@ func DecideRefused(refused Admission) Decision {
 	return Decision{Action: DecisionWait, Until: refused.WaitUntil, Rule: refused.Rule, Reason: refused.Reason}
 }
 
+// QuietIfSpent returns the decision on a refused look of a schedule. If the day's budget is spent, that look needs no person:
+// the next days' looks take place again.
+func QuietIfSpent(decision Decision) Decision {
+	if decision.Action == DecisionComplete && decision.Rule == RuleDayBudget {
+		decision.Outcome = OutcomeSuppressed
+	}
+	return decision
+}
+
 // Cancelled returns the decision that ends a chain cancelled between two sessions.
 func Cancelled() Decision {
 	return complete(OutcomeAborted, RuleCancelled, "the chain was cancelled")

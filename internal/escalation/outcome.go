@@ -9,7 +9,7 @@ type Outcome string
 const (
 	OutcomeHealthy    Outcome = "healthy"     // nothing was wrong
 	OutcomeResolved   Outcome = "resolved"    // something was wrong and was repaired
-	OutcomeSuppressed Outcome = "suppressed"  // a dry run suppressed the requested escalation
+	OutcomeSuppressed Outcome = "suppressed"  // a dry run suppressed the escalation, or the day's budget a scheduled look
 	OutcomeNeedsHuman Outcome = "needs_human" // an operator has to look
 	OutcomeOverridden Outcome = "overridden"  // an operator accepted the state as it is
 	OutcomeAborted    Outcome = "aborted"     // an operator ended the chain

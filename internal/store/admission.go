@@ -127,12 +127,14 @@ func openOnce(
 func readFacts(
 	ctx context.Context, q querier, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (facts escalation.AdmissionFacts, err error) {
-	if facts.DaySpentUSD, err = daySpent(ctx, q, request.At); err != nil {
+	if facts.DaySpentUSD, facts.DayReservedUSD, err = daySpent(ctx, q, request.At); err != nil {
 		return facts, fmt.Errorf("add up what the day has cost: %w", err)
 	}
-	if facts.ChainSpentUSD, err = spent(ctx, q, chainSpentQuery, request.ChainID, request.FirstRunID); err != nil {
+	chainSpent, chainReserved, err := spent(ctx, q, chainSpentQuery, request.ChainID, request.FirstRunID)
+	if err != nil {
 		return facts, fmt.Errorf("add up what the chain has cost: %w", err)
 	}
+	facts.ChainSpentUSD = chainSpent + chainReserved
 	entries, err := ledger(ctx, q, request.At.Add(-policy.Cooldowns.Window()))
 	if err != nil {
 		return facts, fmt.Errorf("read the ledger: %w", err)
@@ -147,17 +149,18 @@ func readFacts(
 	return facts, nil
 }
 
-// spentQuery returns a query for the cost of the sessions that a condition selects. It counts an open session with its
-// budget, and a closed one with the costs of all its reports, because all of them were paid. A closed session whose cost is
-// unknown (see escalation.Session.CostUnknown) counts with its budget, too.
+// spentQuery returns a query for two sums over the sessions that a condition selects. The first is the costs of all reports
+// of closed sessions, because all of them were paid. A closed session whose cost is unknown (see
+// escalation.Session.CostUnknown) counts with its budget. The second is the budgets of open sessions.
 func spentQuery(condition string) string {
 	return `
-SELECT COALESCE(SUM(CASE WHEN (ended_at IS NULL OR cost_estimated AND attempts = 0) AND budget_usd > cost_usd
-    THEN budget_usd ELSE cost_usd END), 0) + (
+SELECT COALESCE(SUM(CASE WHEN ended_at IS NULL THEN 0
+    WHEN cost_estimated AND attempts = 0 AND budget_usd > cost_usd THEN budget_usd ELSE cost_usd END), 0) + (
     SELECT COALESCE(SUM(replaced_reports.cost_usd), 0)
     FROM sessions JOIN replaced_reports ON replaced_reports.session_id = sessions.session_id
     WHERE ` + condition + `
-) FROM sessions WHERE ` + condition
+), COALESCE(SUM(CASE WHEN ended_at IS NULL THEN budget_usd ELSE 0 END), 0)
+FROM sessions WHERE ` + condition
 }
 
 var (
@@ -165,14 +168,15 @@ var (
 	chainSpentQuery = spentQuery("chain_id = $1 AND first_run_id = $2")
 )
 
-// spent returns the result of a spentQuery, in US dollars.
-func spent(ctx context.Context, q querier, query string, args ...any) (usd float64, err error) {
-	err = q.QueryRowContext(ctx, query, args...).Scan(&usd)
-	return usd, err
+// spent returns the results of a spentQuery, in US dollars.
+func spent(ctx context.Context, q querier, query string, args ...any) (closed, reserved float64, err error) {
+	err = q.QueryRowContext(ctx, query, args...).Scan(&closed, &reserved)
+	return closed, reserved, err
 }
 
-// daySpent returns the cost of the sessions that were started on the day of at (UTC).
-func daySpent(ctx context.Context, q querier, at time.Time) (usd float64, err error) {
+// daySpent returns the cost of the sessions that were started on the day of at (UTC), and what is reserved for those of
+// them that are open.
+func daySpent(ctx context.Context, q querier, at time.Time) (closed, reserved float64, err error) {
 	const day = 24 * time.Hour
 	morning := at.UTC().Truncate(day)
 	night := morning.Add(day)

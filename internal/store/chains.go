@@ -28,7 +28,7 @@ WITH RECURSIVE line (id, parent) AS (
 )
 
 // Forward returns the record with the number id and all its descendants, in the order in which they were opened: parents
-// before children. Descendants in another chain, which continued this one, are included. An unknown id is ErrNotFound.
+// before children. Descendants in chains that continued this chain are included. An unknown id is ErrNotFound.
 func (s *Store) Forward(ctx context.Context, id int64) ([]escalation.Session, error) {
 	return s.line(ctx, forwardQuery, id)
 }

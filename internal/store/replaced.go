@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// replacedReport is a report of a session that a later report replaced.
+// replacedReport is an earlier report of a session. A later report has replaced it.
 type replacedReport struct {
 	sessionID string
 	endedAt   time.Time

@@ -16,7 +16,8 @@ type continuityCase struct {
 	archived bool
 	// foreign says that the first chain works in another directory.
 	foreign bool
-	// unknown makes the second chain name a conversation that never existed, instead of the first chain's.
+	// unknown makes the second chain resume from a session ID that never existed. Otherwise it resumes from the session of the
+	// first chain.
 	unknown bool
 	// harm damages the transcript between the two chains. Nil leaves it alone.
 	harm func(t *testing.T, transcript string)

@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -59,6 +60,35 @@ func (s *site) historyOf(chainID, runID string) map[enumspb.EventType]int {
 		counts[event.GetEventType()]++
 	}
 	return counts
+}
+
+// TestGateOpensWhileAllAgentsAreBusy lets another chain take the only slot for an agent just before a gate opens. The gate
+// still finds the conversation, and offers to continue it.
+func TestGateOpensWhileAllAgentsAreBusy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	started, finish := filepath.Join(dir, "started"), filepath.Join(dir, "finish")
+	claude := simtest.Install(t, claudesim.Play(
+		claudesim.On(claudesim.Match{Prompt: "occupy the slot"}, claudesim.Bash("sleep 300"), claudesim.Conclude(allWell())),
+		claudesim.Always(claudesim.Bash("touch "+started+"; until [ -e "+finish+" ]; do sleep 0.05; done"), claudesim.Conclude(needsPerson()))))
+	s := startSite(t, startTemporal(t), environment(t, claude, "CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_TIER1_TOOLS=Bash",
+		"CLAUDEOPS_MAX_CONCURRENT_AGENTS=1", "CLAUDEOPS_DRAIN_TIMEOUT=1s"))
+	parked := s.startAs("gate-while-busy", nil)
+	require.Eventually(t, exists(started), testTimeout, 20*time.Millisecond)
+	busy := s.startAs("busy", map[string]any{"prompt": "occupy the slot"})
+	require.Eventually(t, func() bool { // its agent waits for the slot
+		return s.historyOf("busy", "")[enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED] == 2
+	}, testTimeout, 50*time.Millisecond)
+	require.NoError(t, os.WriteFile(finish, nil, 0o600))
+
+	gate := s.awaitGate("gate-while-busy", "gate-1")
+	require.NotNil(t, gate.Continuation, gate.NoContinuation)
+	require.Equal(t, 1, s.historyOf("busy", "")[enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED], "the other agent is at work")
+	for _, run := range []client.WorkflowRun{parked, busy} {
+		require.NoError(t, s.client.CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
+		_, err := s.finish(run)
+		require.Error(t, err)
+	}
 }
 
 // TestChainAtAGateAcrossARestart parks a chain at a gate and sends answers that must be refused. Then it starts

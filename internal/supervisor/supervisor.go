@@ -246,6 +246,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	chains.RegisterActivity(&s.records)
 	chains.RegisterActivity(&s.notifications)
 	chains.RegisterActivity(&activities.Schedules{Reader: scheduleReader{c}})
+	chains.RegisterActivity(s.tiers.FindTranscript) // agents cannot delay it here
 	chains.RegisterActivity(&activities.Attempts{Reader: reconcile.PendingReader{Temporal: c}})
 
 	agents := worker.New(c, workflows.AgentsTaskQueue(queue), worker.Options{
