@@ -29,6 +29,8 @@ const (
 // limit its size.
 type Carried struct {
 	Policy escalation.Policy `json:"policy"`
+	// FirstRunID is the run ID with which the chain began.
+	FirstRunID string `json:"first_run_id,omitempty"`
 	// Directory is the agents' working directory; empty for the default one.
 	Directory string           `json:"directory,omitempty"`
 	State     escalation.Chain `json:"state"`
@@ -112,7 +114,8 @@ func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	input := c.input
 	input.Carried = &Carried{
-		Policy: *c.policy, Directory: c.sessions.directory, State: trimmed(c.log.chain), Step: at.carry(), InFlight: c.sessions.inFlight,
+		Policy: *c.policy, FirstRunID: c.sessions.firstRun(ctx), Directory: c.sessions.directory,
+		State: trimmed(c.log.chain), Step: at.carry(), InFlight: c.sessions.inFlight,
 		Reminded: c.gates.reminded, Detached: c.parent.detached, Request: c.requests.pending, Told: c.people.before,
 	}
 	workflow.GetLogger(ctx).Info("the history is long: the chain continues as new", "gate", c.gates.latest().ID)
@@ -123,7 +126,7 @@ func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 func (c *Carried) chainRun(input ChainInput) *chainRun {
 	chain := composeChain(input, c.State)
 	*chain.policy = c.Policy
-	chain.sessions.directory, chain.sessions.inFlight = c.Directory, c.InFlight
+	chain.sessions.firstRunID, chain.sessions.directory, chain.sessions.inFlight = c.FirstRunID, c.Directory, c.InFlight
 	chain.gates.reminded, chain.parent.detached = c.Reminded, c.Detached
 	chain.requests.pending, chain.people.before = c.Request, c.Told
 	return chain

@@ -81,6 +81,10 @@ func (l *eventLog) recordRest(ctx workflow.Context) {
 	if len(l.unrecorded) == 0 {
 		return
 	}
+	if ctx.Err() != nil { // a cancelled workflow must not wait for an unavailable database
+		_ = l.recordEnd(ctx) // it has logged a failure
+		return
+	}
 	if err := l.record(ctx, "record events", false); err != nil {
 		workflow.GetLogger(ctx).Error("events were not recorded", "error", err)
 	}

@@ -82,6 +82,7 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 		c.endIssue(ctx, at, escalation.OutcomeFailed, rootMessage(err), 0)
 		return
 	}
+	delete(c.parent.waiting, mine.ChainID) // after a reset, Temporal repeats the signal of the chain before
 	var ended ChainResult
 	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:            mine.ChainID,

@@ -95,7 +95,7 @@ func (m *memoryRecords) facts(request escalation.AdmissionRequest, policy escala
 			}
 		}
 		own := session.ChainID == request.ChainID && session.FirstRunID == request.FirstRunID
-		if own {
+		if own && !isOpen(session) {
 			facts.ChainSpentUSD += spent
 		}
 		switch {
@@ -150,8 +150,10 @@ func (m *memoryRecords) CloseSession(_ context.Context, sessionID string, report
 	}
 	session := &m.sessions[at]
 	session.Report, session.EndedAt = report, endedAt
-	if report.Verdict == nil {
+	if session.MayHaveActed() {
 		m.presume(*session)
+	}
+	if report.Verdict == nil {
 		return nil
 	}
 	for _, action := range report.Verdict.Actions {
@@ -166,9 +168,6 @@ func (m *memoryRecords) CloseSession(_ context.Context, sessionID string, report
 
 // presume adds a restart of each service that a session has locked, if nobody can tell what it did.
 func (m *memoryRecords) presume(session escalation.Session) {
-	if !session.Repairs() || !session.BeganWork() && !session.CostUnknown() {
-		return
-	}
 	for _, service := range slices.Sorted(maps.Keys(m.locks)) {
 		if lock := m.locks[service]; lock.ChainID == session.ChainID && lock.Since.Equal(session.StartedAt) {
 			m.entries = append(m.entries, escalation.LedgerEntry{

@@ -24,6 +24,8 @@ type sessions struct {
 	inFlight []activities.ToolCall
 	// closing is the end of the last session, which the next activity call will record; nil if it is recorded.
 	closing *activities.CloseSessionInput
+	// firstRunID is the run ID with which the chain began, if this is not its first run.
+	firstRunID string
 	// opened counts the sessions that this run has requested.
 	opened int
 }
@@ -89,7 +91,7 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) escalation.Session {
 	session := escalation.Session{
 		ChainID:          s.log.chain.ID,
-		FirstRunID:       workflow.GetInfo(ctx).FirstRunID,
+		FirstRunID:       s.firstRun(ctx),
 		SessionID:        s.newSessionID(ctx),
 		Tier:             request.tier,
 		Model:            s.policy.For(request.tier).Model,
@@ -108,6 +110,12 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 		session.ParentID = request.origin.ID
 	}
 	return session
+}
+
+// firstRun returns the run ID with which the chain began. A reset does not change it. Temporal's own first run ID does not
+// serve, because all runs of a cron schedule share it.
+func (s *sessions) firstRun(ctx workflow.Context) string {
+	return cmp.Or(s.firstRunID, workflow.GetInfo(ctx).OriginalRunID)
 }
 
 // newSessionID returns the ID of the next conversation. It is derived from the run ID and the number of the session, so
@@ -138,7 +146,7 @@ func (s *sessions) review(ctx workflow.Context, request sessionRequest) (escalat
 func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escalation.AdmissionRequest {
 	return escalation.AdmissionRequest{
 		ChainID:       s.log.chain.ID,
-		FirstRunID:    workflow.GetInfo(ctx).FirstRunID,
+		FirstRunID:    s.firstRun(ctx),
 		Tier:          request.tier,
 		Purpose:       request.purpose,
 		At:            workflow.Now(ctx),

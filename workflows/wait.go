@@ -50,7 +50,10 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 		Kind: escalation.EventWaitStarted, Severity: decision.Severity(),
 		Message: fmt.Sprintf("waiting until %s: %s", decision.Until.UTC().Format(time.RFC3339), decision.Reason),
 	})
-	c.parent.detach(ctx)
+	// A look that waits for the day's budget holds the next cycle back. Otherwise each cycle would add one that waits.
+	if decision.Rule != escalation.RuleDayBudget {
+		c.parent.detach(ctx)
+	}
 }
 
 // sleep releases the services of the chain, so that other chains may repair them. Then it waits until decision.Until, or until

@@ -40,7 +40,7 @@ type observation struct {
 	Asked        []requestView
 
 	// late means that the CLI had too little time to end normally after its signal. Such a run may end before it has
-	// printed everything. Runs that took too long, and runs that printed only the beginning, count as late.
+	// printed everything.
 	late bool
 }
 

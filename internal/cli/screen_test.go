@@ -109,7 +109,7 @@ func (s *screen) until(what string, is func() bool) {
 	}
 }
 
-// types types text. Control characters are the keys that produce them.
+// types sends text to the terminal. Control characters are the keys that produce them.
 func (s *screen) types(text string) {
 	s.t.Helper()
 	_, err := s.keys.WriteString(text)

@@ -43,8 +43,8 @@ type AdmissionFacts struct {
 	DaySpentUSD float64 `json:"day_spent_usd"`
 	// DayReservedUSD is the sum of the budgets of the sessions of this day that are running.
 	DayReservedUSD float64 `json:"day_reserved_usd,omitempty"`
-	// ChainSpentUSD is the cost of all sessions of the chain, including those that a reset discarded. A session that is running,
-	// or whose cost is unknown, counts with its reservation.
+	// ChainSpentUSD is the cost of all sessions of the chain that have ended, including those that a reset discarded. One whose
+	// cost is unknown counts with its reservation.
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Services holds the cooldowns of the requested services and of all other services that were repaired
 	// recently.

@@ -93,6 +93,14 @@ func (s *Session) SetReport(report Report) {
 	}
 }
 
+// MayHaveActed reports whether the session may have changed services in a way that nobody has told: it may repair, its model
+// has answered or nobody knows, and it left no verdict, or a failed one without actions.
+func (s *Session) MayHaveActed() bool {
+	answered := s.Turns > 0 || s.ContextTokens > 0 || s.Tokens != (TokenUsage{}) || s.CostUSD > 0
+	silent := s.Verdict == nil || s.Verdict.Status == VerdictFailed && len(s.Verdict.Actions) == 0
+	return s.Repairs() && silent && (answered || s.CostUnknown())
+}
+
 // Repairs reports whether the session may change services. Dry runs, rechecks, handoffs and Tier 1 may not.
 func (s *Session) Repairs() bool {
 	return s.Tier >= TierSafeRepair && (s.Purpose == PurposeTier || s.Purpose == PurposeContinuation) && !s.DryRun

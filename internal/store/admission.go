@@ -130,11 +130,10 @@ func readFacts(
 	if facts.DaySpentUSD, facts.DayReservedUSD, err = daySpent(ctx, q, request.At); err != nil {
 		return facts, fmt.Errorf("add up what the day has cost: %w", err)
 	}
-	chainSpent, chainReserved, err := spent(ctx, q, chainSpentQuery, request.ChainID, request.FirstRunID)
-	if err != nil {
+	// A chain runs one session at a time. One that is open now was discarded by a reset, and reserves nothing.
+	if facts.ChainSpentUSD, _, err = spent(ctx, q, chainSpentQuery, request.ChainID, request.FirstRunID); err != nil {
 		return facts, fmt.Errorf("add up what the chain has cost: %w", err)
 	}
-	facts.ChainSpentUSD = chainSpent + chainReserved
 	entries, err := ledger(ctx, q, request.At.Add(-policy.Cooldowns.Window()))
 	if err != nil {
 		return facts, fmt.Errorf("read the ledger: %w", err)

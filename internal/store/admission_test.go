@@ -229,6 +229,9 @@ func testSpendingOfAResetChain(t *testing.T, database backend) {
 	again := repair("chain", "again", noon.Add(time.Hour))
 	again.FirstRunID = "run-1"
 	require.InDelta(t, 0.5, admit(t, s, again, about("web"), policy).Session.BudgetUSD, 1e-9, "what is left of the chain's budget")
+	third := repair("chain", "third", noon.Add(90*time.Minute))
+	third.FirstRunID = "run-1"
+	require.InDelta(t, 0.5, admit(t, s, third, about("web"), policy).Session.BudgetUSD, 1e-9, "a discarded session that is open reserves nothing")
 	other := repair("chain", "another", noon.Add(2*time.Hour))
 	other.FirstRunID = "run-2"
 	require.InDelta(t, 4, admit(t, s, other, about("db"), policy).Session.BudgetUSD, 1e-9, "another chain with the same workflow ID")
@@ -255,15 +258,26 @@ func testPresumedActions(t *testing.T, database backend) {
 	}
 	run("never began", noon, escalation.Report{Status: escalation.SessionStopped})
 	require.Zero(t, used(noon.Add(2*time.Minute)))
+	run("no answer", noon.Add(5*time.Minute), escalation.Report{Status: escalation.SessionFailed, Attempts: 10})
+	require.Zero(t, used(noon.Add(7*time.Minute)))
 	run("timed out", noon.Add(10*time.Minute), timedOut)
 	require.Equal(t, 1, used(noon.Add(12*time.Minute)))
+	run("terminated", noon.Add(15*time.Minute), escalation.Report{
+		Status: escalation.SessionFailed, CostEstimated: true, Attempts: 1, Turns: 3, CostUSD: 0.2, // as its last heartbeat told
+	})
+	require.Equal(t, 2, used(noon.Add(17*time.Minute)))
+	later := noon.Add(5 * time.Hour)
 	nobodyKnows := escalation.Report{Status: escalation.SessionFailed, CostEstimated: true}
-	run("lost with its host", noon.Add(20*time.Minute), nobodyKnows)
-	require.Equal(t, 2, used(noon.Add(22*time.Minute)))
-	refused := admit(t, s, repair("third", "third", noon.Add(30*time.Minute)), about("web"), policy)
+	run("lost with its host", later, nobodyKnows)
+	require.Equal(t, 1, used(later.Add(2*time.Minute)))
+	failed := timedOut
+	failed.Status, failed.Verdict = escalation.SessionCompleted, &escalation.Verdict{Status: escalation.VerdictFailed, Summary: "no valid verdict"}
+	run("no valid verdict", later.Add(10*time.Minute), failed)
+	require.Equal(t, 2, used(later.Add(12*time.Minute)))
+	refused := admit(t, s, repair("third", "third", later.Add(30*time.Minute)), about("web"), policy)
 	require.Equal(t, escalation.RuleCooldown, refused.Refusal.Rule)
 
-	later := noon.Add(9 * time.Hour)
+	later = noon.Add(11 * time.Hour)
 	admit(t, s, repair("charged", "charged", later), about("web"), policy)
 	refusal, err := s.Charge(bounded(t), escalation.Charge{
 		ChainID: "charged", SessionID: "charged", Call: "toolu_1", At: later, Cooldowns: policy.Cooldowns,

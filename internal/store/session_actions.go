@@ -104,13 +104,10 @@ func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded 
 // claimedQuery selects the services that a session has locked. A later session of the chain that locks them changes since.
 var claimedQuery = selectLocks + " WHERE chain_id = $1 AND since = $2 ORDER BY service"
 
-// presumeActions adds one restart of each service that the session has locked to the ledger, if it may have repaired and
-// nobody can tell what it did: it has no verdict, and none of its calls was charged. Otherwise a session that times out
-// again and again could restart a service without limit.
+// presumeActions adds one restart of each service that the session has locked to the ledger, if none of the session's calls
+// was charged. Call it for a session that may have acted (see escalation.Session.MayHaveActed). Otherwise a session that
+// times out again and again could restart a service without limit.
 func presumeActions(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
-	if !session.Repairs() || !session.BeganWork() && !session.CostUnknown() {
-		return nil
-	}
 	own, err := actionsOf(ctx, tx, session)
 	if err != nil || len(own.rows) > 0 {
 		return err

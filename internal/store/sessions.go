@@ -161,10 +161,14 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 	if _, err := tx.ExecContext(ctx, query, append(values(fields), current.ID)...); err != nil {
 		return false, err
 	}
-	if current.Verdict == nil {
+	switch {
+	case current.MayHaveActed():
 		return true, presumeActions(ctx, tx, current, end.endedAt)
+	case current.Verdict != nil:
+		return true, recordActions(ctx, tx, current, end.endedAt)
+	default:
+		return true, nil
 	}
-	return true, recordActions(ctx, tx, current, end.endedAt)
 }
 
 // keepReport prepares a closed session for the report next. It reports whether next is already recorded, as the current

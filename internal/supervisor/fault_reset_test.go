@@ -51,6 +51,7 @@ func TestFaultReset(t *testing.T) {
 			require.Equal(t, first.Sessions[0], chain.Sessions[0], "Tier 1 did not run again")
 			second := chain.Sessions[1]
 			require.Equal(t, first.Sessions[0].ID, second.ParentID)
+			require.Equal(t, run.GetRunID(), second.FirstRunID, "it is still the same chain")
 			require.Equal(t, escalation.ContinuityResume, second.Continuity)
 			kept, err := os.ReadFile(tier1)
 			require.NoError(t, err)

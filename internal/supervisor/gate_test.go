@@ -50,10 +50,10 @@ func (s *site) resolve(chainID string, answer escalation.GateAnswer) (resolution
 }
 
 // historyOf counts the events of a chain's run by their type.
-func (s *site) historyOf(chainID, runID string) map[enumspb.EventType]int {
+func (s *site) historyOf(chainID string) map[enumspb.EventType]int {
 	s.t.Helper()
 	counts := map[enumspb.EventType]int{}
-	events := s.client.GetWorkflowHistory(s.t.Context(), chainID, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := s.client.GetWorkflowHistory(s.t.Context(), chainID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		require.NoError(s.t, err)
@@ -77,13 +77,13 @@ func TestGateOpensWhileAllAgentsAreBusy(t *testing.T) {
 	require.Eventually(t, exists(started), testTimeout, 20*time.Millisecond)
 	busy := s.startAs("busy", map[string]any{"prompt": "occupy the slot"})
 	require.Eventually(t, func() bool { // its agent waits for the slot
-		return s.historyOf("busy", "")[enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED] == 2
+		return s.historyOf("busy")[enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED] == 2
 	}, testTimeout, 50*time.Millisecond)
 	require.NoError(t, os.WriteFile(finish, nil, 0o600))
 
 	gate := s.awaitGate("gate-while-busy", "gate-1")
 	require.NotNil(t, gate.Continuation, gate.NoContinuation)
-	require.Equal(t, 1, s.historyOf("busy", "")[enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED], "the other agent is at work")
+	require.Equal(t, 1, s.historyOf("busy")[enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED], "the other agent is at work")
 	for _, run := range []client.WorkflowRun{parked, busy} {
 		require.NoError(t, s.client.CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
 		_, err := s.finish(run)
@@ -108,7 +108,7 @@ func TestChainAtAGateAcrossARestart(t *testing.T) {
 	var before map[enumspb.EventType]int
 	for before[enumspb.EVENT_TYPE_TIMER_STARTED] == 0 { // then the chain waits, and its history stays the same
 		time.Sleep(50 * time.Millisecond)
-		before = first.historyOf("parked", "")
+		before = first.historyOf("parked")
 	}
 
 	for actor, want := range map[string]string{
@@ -119,7 +119,7 @@ func TestChainAtAGateAcrossARestart(t *testing.T) {
 		_, err := first.resolve("parked", escalation.GateAnswer{GateID: "gate-1", Action: escalation.GateFix, Actor: actor})
 		require.ErrorContains(t, err, want)
 	}
-	after := first.historyOf("parked", "")
+	after := first.historyOf("parked")
 	for _, events := range []map[enumspb.EventType]int{before, after} {
 		for _, step := range []enumspb.EventType{ // workflow tasks, which Temporal repeats if a worker is slow
 			enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED,
