@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
@@ -131,6 +132,8 @@ func TestPartsMakeAnotherWorkflow(t *testing.T) {
 	records := &keeper{}
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(5 * time.Minute) // both for a busy machine
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 	env.RegisterWorkflow(relay)
 	env.RegisterActivity(&activities.Settings{Policy: policy, Windows: records})
 	env.RegisterActivity(&activities.Records{Store: records})
