@@ -32,7 +32,8 @@ func runCancelledWith(t *testing.T, w *world, input workflows.ChainInput) escala
 	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
 	require.NotEmpty(t, chain.Reason)
 	require.False(t, chain.EndedAt.IsZero())
-	require.True(t, slices.ContainsFunc(chain.Events, func(event escalation.Event) bool { return event.Kind == escalation.EventChainEnded }))
+	events := slices.DeleteFunc(slices.Clone(chain.Events), func(event escalation.Event) bool { return event.Kind == escalation.EventSignal })
+	require.Equal(t, escalation.EventChainEnded, events[len(events)-1].Kind, "only signals that are refused come later")
 	requireDistinctKeys(t, chain.Events)
 	return chain
 }
@@ -129,4 +130,15 @@ func TestChainCancelledWhileItsTierWaits(t *testing.T) {
 			require.InDelta(t, tt.want.CostUSD, chain.CostUSD, 1e-9)
 		})
 	}
+}
+
+// TestChainCancelledWithAnUnreadSignal makes the database unavailable forever. A late signal does not keep the chain open.
+func TestChainCancelledWithAnUnreadSignal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.failOpen, w.failRecord = true, true
+	w.signalAfter(5*time.Second, `{"to_tier":2}`)
+	chain := runCancelled(t, w)
+	requireRefusedSignal(t, chain, "the chain has ended")
+	require.Less(t, w.env.Now().Sub(chain.StartedAt), time.Minute)
 }

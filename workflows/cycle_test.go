@@ -177,6 +177,44 @@ func TestAChainDetachesOnce(t *testing.T) {
 	require.Equal(t, 1, signals)
 }
 
+// TestAChainThatWaitsForTheDaysBudgetDoesNotDetach checks that such a look holds the next cycle back. A chain that waits for a
+// service detaches.
+func TestAChainThatWaitsForTheDaysBudgetDoesNotDetach(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		facts    escalation.AdmissionFacts
+		detaches bool
+	}{
+		"the day's budget": {escalation.AdmissionFacts{DaySpentUSD: 1, DayReservedUSD: 9}, false},
+		"a busy service":   {escalation.AdmissionFacts{Busy: []escalation.BusyService{{Service: "jellyfin", ChainID: "other"}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := patient(newWorld(t, concludes(escalation.VerdictResolved, 0.01)))
+			w.policy.DayBudgetUSD = 10
+			start, signalled := w.env.Now(), false
+			w.facts = func(_ escalation.AdmissionRequest, now time.Time) escalation.AdmissionFacts {
+				if now.Sub(start) < 10*time.Minute {
+					return tt.facts
+				}
+				return escalation.AdmissionFacts{}
+			}
+			w.env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
+				workflow.Go(ctx, func(ctx workflow.Context) {
+					workflow.GetSignalChannel(ctx, workflows.WaitingSignal).Receive(ctx, nil)
+					signalled = true
+				})
+				input := workflows.ChainInput{StartTier: 2, Services: []string{"jellyfin"}}
+				return workflow.ExecuteChildWorkflow(ctx, workflows.EscalationChain, input).Get(ctx, nil)
+			}, workflow.RegisterOptions{Name: "Starter"})
+			w.answer(t)
+			w.env.ExecuteWorkflow("Starter")
+			require.NoError(t, w.env.GetWorkflowError())
+			require.Equal(t, tt.detaches, signalled)
+		})
+	}
+}
+
 func TestOmittedCyclesAreTold(t *testing.T) {
 	t.Parallel()
 	c := newCalendar(t, endsWith(escalation.OutcomeHealthy))

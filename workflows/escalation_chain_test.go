@@ -41,7 +41,7 @@ type world struct {
 	// tierTakes is the duration of a tier, in the test environment's time.
 	tierTakes time.Duration
 	// These make an activity fail for as long as they are true.
-	failPolicy, failOpen, failReview, failFind bool
+	failPolicy, failOpen, failReview, failFind, failRecord bool
 	// openTakes is how long the opening of a record takes.
 	openTakes time.Duration
 	// failClose is the number of times that recording a session's end fails.
@@ -210,6 +210,9 @@ func (w *world) answer(t *testing.T) {
 	w.env.OnActivity("RecordEvents", mock.Anything, mock.Anything).Maybe().After(w.recordTakes).Return(
 		func(_ context.Context, input activities.RecordEventsInput) error {
 			defer w.alone()()
+			if w.failRecord {
+				return errAway
+			}
 			w.recorded = append(w.recorded, input)
 			w.events = append(w.events, input.Events...)
 			return nil

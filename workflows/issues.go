@@ -45,6 +45,7 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 // releaseOnce returns a function that releases a slot. The slot is released earlier if the chain that holds it waits for
 // long: at a gate it may do so for days.
 func (c *chainRun) releaseOnce(ctx workflow.Context, slots workflow.Semaphore, chainID string) func() {
+	delete(c.parent.waiting, chainID) // after a reset, Temporal repeats the signal of the chain before
 	released := false
 	release := func() {
 		if !released {
@@ -82,7 +83,6 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 		c.endIssue(ctx, at, escalation.OutcomeFailed, rootMessage(err), 0)
 		return
 	}
-	delete(c.parent.waiting, mine.ChainID) // after a reset, Temporal repeats the signal of the chain before
 	var ended ChainResult
 	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:            mine.ChainID,

@@ -50,7 +50,7 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 		Kind: escalation.EventWaitStarted, Severity: decision.Severity(),
 		Message: fmt.Sprintf("waiting until %s: %s", decision.Until.UTC().Format(time.RFC3339), decision.Reason),
 	})
-	// A look that waits for the day's budget holds the next cycle back. Otherwise each cycle would add one that waits.
+	// A chain that waits for the day's budget holds the next cycle back. Otherwise each cycle would add one that waits.
 	if decision.Rule != escalation.RuleDayBudget {
 		c.parent.detach(ctx)
 	}

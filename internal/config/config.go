@@ -49,7 +49,7 @@ type Limits struct {
 	Redeployments     Limit         `env:"REDEPLOYMENT_LIMIT" desc:"Number of redeployments of one service within a time span, over all chains, as number/duration; none: no limit."`
 	Overrides         Overrides     `env:"COOLDOWN_OVERRIDES" desc:"Limits for single services, as service:restart=number/duration or service:redeployment=number/duration, separated by semicolons or line breaks: jellyfin:restart=4/4h; postgres:redeployment=0/24h."`
 	MaxWait           time.Duration `env:"COOLDOWN_MAX_WAIT" desc:"Total time that a chain may wait for cooldowns to pass, or for another chain to finish with a service. Then a person is asked. 0s: never wait."`
-	MaxParallelIssues int           `env:"MAX_PARALLEL_ISSUES" desc:"Number of independent problems of one cycle that are repaired at the same time, each by its own chain; 1 to 20. A chain that waits for a person or a limit lets the next one begin."`
+	MaxParallelIssues int           `env:"MAX_PARALLEL_ISSUES" desc:"Number of independent problems of one cycle that are repaired at the same time, each by its own chain; 1 to 20. A chain that waits for a person, a cooldown or a service lets the next one begin."`
 }
 
 // Gate holds the settings of gates, where chains wait for an operator.

@@ -11,7 +11,7 @@ import (
 // AdmissionRequest asks whether a session may start.
 type AdmissionRequest struct {
 	ChainID string `json:"chain_id"`
-	// FirstRunID is that of the session.
+	// FirstRunID is the run ID with which the chain began. With ChainID it identifies the chain.
 	FirstRunID string  `json:"first_run_id,omitempty"`
 	Tier       Tier    `json:"tier"`
 	Purpose    Purpose `json:"purpose,omitempty"`

@@ -240,14 +240,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 		OnFatalError:                 onFatal,
 		Interceptors:                 append([]interceptor.WorkerInterceptor{&auditing{audit: refused}}, leasing...),
 	})
-	chains.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
-	chains.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
-	chains.RegisterActivity(&s.settings)
-	chains.RegisterActivity(&s.records)
-	chains.RegisterActivity(&s.notifications)
-	chains.RegisterActivity(&activities.Schedules{Reader: scheduleReader{c}})
-	chains.RegisterActivity(s.tiers.FindTranscript) // agents cannot delay it here
-	chains.RegisterActivity(&activities.Attempts{Reader: reconcile.PendingReader{Temporal: c}})
+	s.register(chains, c)
 
 	agents := worker.New(c, workflows.AgentsTaskQueue(queue), worker.Options{
 		Identity:                           s.identity,
@@ -284,6 +277,18 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	agents.Stop()
 	chains.Stop()
 	return err
+}
+
+// register registers the workflows, and the activities that agents must not delay.
+func (s *Supervisor) register(chains worker.Registry, c client.Client) {
+	chains.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	chains.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
+	chains.RegisterActivity(&s.settings)
+	chains.RegisterActivity(&s.records)
+	chains.RegisterActivity(&s.notifications)
+	chains.RegisterActivity(s.tiers.FindTranscript)
+	chains.RegisterActivity(&activities.Schedules{Reader: scheduleReader{c}})
+	chains.RegisterActivity(&activities.Attempts{Reader: reconcile.PendingReader{Temporal: c}})
 }
 
 // inBackground runs fn until ctx ends or stop is called. stop waits until fn has returned.
