@@ -17,7 +17,6 @@ echo "soak: takes about half an hour; watch $report"
 packages=$(sh "$(dirname "$0")/packages.sh" TestSoak) || exit 1
 # shellcheck disable=SC2086 # a list of packages
 run -tags soak -timeout 80m -run '^TestSoak' $packages "$@"
-run -tags soak -timeout 20m -run '^TestContract(Continuity|Handoff)$' ./internal/supervisor
 chains=$(sh "$(dirname "$0")/tests.sh" forRealCLIs internal/supervisor) || exit 1
 run -tags soak -timeout 20m -run "$chains" -skip '^TestSoak' ./internal/supervisor
 run -tags soak -timeout 20m -run '^TestRealCLICorpus$' ./internal/hook

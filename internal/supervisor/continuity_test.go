@@ -15,11 +15,11 @@ import (
 )
 
 // TestContractContinuity runs the chains of every case on the stand-in and on the real CLI, and requires the same
-// results. Like forRealCLIs, it uses the newest release. In `make soak` it uses all releases.
+// results.
 func TestContractContinuity(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
-	for _, version := range simtest.NewestVersions(t) {
+	for _, version := range simtest.Versions(t) {
 		for name, c := range continuityCases() {
 			t.Run(simtest.Number(t, version)+"/"+name, func(t *testing.T) {
 				t.Parallel()
