@@ -15,7 +15,8 @@ WORKER_MAX_MB ?= 60
 # How binaries are built: with the drivers of three clouds for the transcript archive, which
 # would double their size. The second tag leaves out a transport of Google's that the archive does
 # not use (its library names the tag); without the symbol table a debugger is blind, stack traces are not.
-BUILD := -trimpath -tags clouds,disable_grpc_modules -ldflags '-s -w'
+CLOUDS := -tags clouds,disable_grpc_modules
+BUILD  := -trimpath $(CLOUDS) -ldflags '-s -w'
 
 BIN     := bin
 TOOLS   := $(BIN)/tools
@@ -104,9 +105,10 @@ locks: ## Check that the CLIs' lock files pin contents and name no address
 		echo 'locks: write them with npm install --omit-lockfile-registry-resolved' >&2; exit 1; }
 
 .PHONY: lean
-lean: ## Check that the worker is small and links no Temporal server
-	$(GO) build $(BUILD) -o $(BIN)/ ./worker
-	sh tools/lean.sh $(BIN)/worker ./worker $(SERVER) $(WORKER_MAX_MB)
+# Not as `build` does it: with -trimpath every package would be compiled once more.
+lean: | $(REPORT) ## Check that the worker is small and links no Temporal server
+	$(GO) build $(filter-out -trimpath,$(BUILD)) -o $(REPORT)/worker ./worker
+	sh tools/lean.sh $(REPORT)/worker ./worker $(SERVER) $(WORKER_MAX_MB)
 
 ##@ Tests
 
@@ -120,7 +122,7 @@ WAITING := ./internal/process ./internal/claude ./internal/claudesim ./internal/
 .PHONY: race
 race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those that need a server or a real CLI are in `real`
 	$(GO) -C tools test ./...
-	$(GO) test -tags clouds -run '^TestClouds' ./internal/transcripts
+	$(GO) test $(CLOUDS) -run '^TestClouds' ./internal/transcripts
 	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED) $(WAITING))" | tr '\n' ' ') && \
 	$(GOTESTSUM) $(RERUN) --hide-summary skipped --jsonfile $(REPORT)/race.json --packages "$(WAITING) $$unserved" -- \
 		-race -short -p 4 -parallel 8 -timeout $(TEST_TIMEOUT)
