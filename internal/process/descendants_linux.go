@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,28 +33,59 @@ func checkProc() error {
 	return nil
 }
 
-// allProcesses lists the processes in /proc. It is not a snapshot: processes start and end meanwhile.
-func allProcesses() []processEntry {
+// processNumbers lists the numbers of the processes in /proc. It is not a snapshot: processes start and end meanwhile.
+func processNumbers() (found []int) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
 	defer func() { _ = dir.Close() }()
 	names, _ := dir.Readdirnames(-1)
-	var found []processEntry
 	for _, name := range names {
 		if pid := number(name); pid > 0 {
-			if entry, err := readProcess(pid); err == nil {
-				found = append(found, entry)
-			}
+			found = append(found, pid)
 		}
 	}
 	return found
 }
 
+// allProcesses lists the processes in /proc.
+func allProcesses() (found []processEntry) {
+	for _, pid := range processNumbers() {
+		if entry, err := readProcess(pid); err == nil {
+			found = append(found, entry)
+		}
+	}
+	return found
+}
+
+// readProc reads a file of a process in /proc. It makes fewer system calls than os.ReadFile, because a scan reads a file of
+// every process.
+func readProc(pid int, name string) ([]byte, error) {
+	descriptor, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(descriptor) }()
+	content := make([]byte, 0, 4096)
+	for {
+		content = slices.Grow(content, 1)
+		n, err := unix.Read(descriptor, content[len(content):cap(content)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return nil, err
+		case n <= 0:
+			return content, nil
+		default:
+			content = content[:len(content)+n]
+		}
+	}
+}
+
 // readProcess reads the entry of one process.
 func readProcess(pid int) (processEntry, error) {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	line, err := readProc(pid, "stat")
 	if err != nil {
 		return processEntry{}, err
 	}
@@ -183,6 +214,6 @@ func (e processEntry) hasMark(mark string) bool { return e.environHas(mark + "\x
 // environHas reports whether the process's environment has an entry that begins with beginning, under the same
 // conditions as hasMark.
 func (e processEntry) environHas(beginning string) bool {
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", e.pid))
-	return err == nil && strings.Contains("\x00"+string(environ), "\x00"+beginning)
+	environ, err := readProc(e.pid, "environ")
+	return err == nil && (bytes.HasPrefix(environ, []byte(beginning)) || bytes.Contains(environ, []byte("\x00"+beginning)))
 }
