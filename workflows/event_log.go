@@ -100,7 +100,8 @@ func (l *eventLog) input(release bool) activities.RecordEventsInput {
 //
 // An activity that writes must be an ordinary one, because its input is in the history before it runs. A local
 // activity's input is not. If Temporal repeats the workflow task, after a crash or because a signal arrived at its end,
-// the workflow could decide differently from what it has already written.
+// the workflow could decide differently from what it has already written. The first look is the exception (see
+// sessions.record).
 func readRecords(ctx workflow.Context, activity, input, result any) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

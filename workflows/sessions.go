@@ -59,11 +59,9 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 	session := s.newSession(ctx, request)
 	recording := withOpening(ctx, "open record: "+summarize(session))
 	events := s.log.take()
-	var records *activities.Records
-	var opening escalation.AdmissionResult
-	err := workflow.ExecuteActivity(recording, records.OpenSession, activities.OpenSessionInput{
+	opening, err := s.record(recording, activities.OpenSessionInput{
 		Session: session, Request: s.admission(ctx, request), Policy: *s.policy, Events: events, Closing: s.closing,
-	}).Get(recording, &opening)
+	})
 	if err != nil && ctx.Err() != nil {
 		s.log.unrecorded = events // some may be recorded; their keys prevent duplicates
 		s.withdraw(ctx, session)
@@ -85,6 +83,25 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 	})
 	s.log.chain.Sessions = append(s.log.chain.Sessions, opening.Session)
 	return opening, s.log.publish(ctx)
+}
+
+// record admits and stores a session. For the first look of a workflow it tries a local activity first, which saves a round
+// trip. If that fails, or for every other session, it runs an ordinary activity.
+//
+// Other writes must not be local, because a repeated workflow task may decide differently from what is already written (see
+// readRecords). The first look follows from the input alone, and its ID from the run. So a repeated workflow task opens the
+// same session again, which changes nothing.
+func (s *sessions) record(ctx workflow.Context, input activities.OpenSessionInput) (opening escalation.AdmissionResult, err error) {
+	var records *activities.Records
+	if s.opened == 1 && s.log.chain.Last() == nil && input.Session.Tier == escalation.TierObserve {
+		local, cancel := workflow.NewDisconnectedContext(ctx) // a cancelled one could commit after its record was withdrawn
+		defer cancel()
+		if err := workflow.ExecuteLocalActivity(local, records.OpenSession, input).Get(local, &opening); err == nil {
+			return opening, nil
+		}
+	}
+	err = workflow.ExecuteActivity(ctx, records.OpenSession, input).Get(ctx, &opening)
+	return opening, err
 }
 
 // newSession returns the requested session in its state before admission.

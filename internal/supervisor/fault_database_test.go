@@ -221,7 +221,7 @@ func TestFaultDatabaseAwayCancelled(t *testing.T) {
 }
 
 // TestFaultCancelledWhileOpening cancels a chain while an activity opens the chain's first record. The record must be
-// closed.
+// closed. The chain begins with Tier 2, because a local activity opens the record of a first look.
 func TestFaultCancelledWhileOpening(t *testing.T) {
 	t.Parallel()
 	_, address := startTemporalAt(t)
@@ -233,7 +233,7 @@ func TestFaultCancelledWhileOpening(t *testing.T) {
 		return nil
 	})
 	s, _ := startWorkingSite(t, connect(t, address, hold), environment(t, claude))
-	run := s.start(nil)
+	run := s.start(map[string]any{"start_tier": 2})
 	<-opening
 	require.NoError(t, s.client.CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
 	close(cancelled)
