@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	"golang.org/x/sync/errgroup"
@@ -175,6 +177,56 @@ func BenchmarkTier(b *testing.B) {
 			b.ReportMetric(float64(info.GetHistorySizeBytes())/1024, "KB/chain")
 		})
 	}
+}
+
+const (
+	// parkedFirst is the number of parked chains before memory is measured, and parkedMore how many come after that.
+	parkedFirst, parkedMore = 200, 1000
+)
+
+// BenchmarkParked measures the worker's memory for each chain that waits at a gate.
+func BenchmarkParked(b *testing.B) {
+	var grown float64
+	for b.Loop() {
+		p := startPlant(b, 0, "CLAUDEOPS_MAX_CONCURRENT_AGENTS=4", "CLAUDEOPS_GATE_TIMEOUT=72h")
+		p.park(parkedFirst)
+		before := p.residentKB()
+		p.park(parkedFirst + parkedMore)
+		grown += p.residentKB() - before
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(grown/parkedMore/float64(b.N), "KB/chain")
+}
+
+// park starts chains that end at a gate, until so many are parked. Tier 1 asks for a tier that the chain does not allow.
+func (p *plant) park(chains int) {
+	p.b.Helper()
+	ctx := p.b.Context()
+	parked := func() int {
+		count, err := p.client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+			Query: fmt.Sprintf("%s = 'open'", workflows.GateAttribute.GetName()),
+		})
+		require.NoError(p.b, err)
+		return int(count.GetCount())
+	}
+	for range chains - parked() {
+		_, err := p.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: "claudeops"}, workflows.ChainWorkflow,
+			workflows.ChainInput{MaxTier: escalation.TierObserve})
+		require.NoError(p.b, err)
+	}
+	require.Eventually(p.b, func() bool { return parked() == chains }, 5*time.Minute, 100*time.Millisecond)
+}
+
+// residentKB returns the memory of the worker process, in KB.
+func (p *plant) residentKB() float64 {
+	p.b.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.worker.Process.Pid))
+	require.NoError(p.b, err)
+	resident := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
+	require.NotNil(p.b, resident)
+	kilobytes, err := strconv.ParseFloat(string(resident[1]), 64)
+	require.NoError(p.b, err)
+	return kilobytes
 }
 
 // BenchmarkManyChains runs many chains at once on one worker, and for comparison as many loops at once. Each tier
