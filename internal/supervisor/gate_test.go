@@ -77,13 +77,13 @@ func TestGateOpensWhileAllAgentsAreBusy(t *testing.T) {
 	require.Eventually(t, exists(started), testTimeout, 20*time.Millisecond)
 	busy := s.startAs("busy", map[string]any{"prompt": "occupy the slot"})
 	require.Eventually(t, func() bool { // its agent waits for the slot
-		return s.historyOf("busy")[enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED] == 2
+		return s.historyOf("busy")[enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED] == 1
 	}, testTimeout, 50*time.Millisecond)
 	require.NoError(t, os.WriteFile(finish, nil, 0o600))
 
 	gate := s.awaitGate("gate-while-busy", "gate-1")
 	require.NotNil(t, gate.Continuation, gate.NoContinuation)
-	require.Equal(t, 1, s.historyOf("busy")[enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED], "the other agent is at work")
+	require.Zero(t, s.historyOf("busy")[enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED], "the other agent is at work")
 	for _, run := range []client.WorkflowRun{parked, busy} {
 		require.NoError(t, s.client.CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
 		_, err := s.finish(run)
