@@ -95,5 +95,5 @@ func run(ctx context.Context, p program.Process) (err error) {
 	if err := supervisor.SetUpNamespace(ctx, c, options.Namespace); err != nil {
 		return err
 	}
-	return s.Run(ctx, c)
+	return s.Run(ctx, c, options.Namespace)
 }

@@ -42,7 +42,7 @@ func (n *notifier) notify(ctx workflow.Context, kind escalation.NotificationKind
 	n.notifyAs(ctx, fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, n.sent), kind, message)
 }
 
-// notifyOnceADay is like notify, but all chains together send one notification of that kind on a day (UTC).
+// notifyOnceADay is like notify, but all chains of the namespace together send one notification of that kind on a day (UTC).
 func (n *notifier) notifyOnceADay(ctx workflow.Context, kind escalation.NotificationKind, message string) {
 	n.notifyAs(ctx, fmt.Sprintf("%s/%s", kind, workflow.Now(ctx).UTC().Format(time.DateOnly)), kind, message)
 }

@@ -63,6 +63,17 @@ type AdmissionFacts struct {
 type BusyService struct {
 	Service string `json:"service"`
 	ChainID string `json:"chain_id"`
+	// Namespace is the name of the chain's Temporal namespace, if that is another one than the request's. Otherwise it is
+	// empty.
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// chain describes the chain for a sentence.
+func (b BusyService) chain() string {
+	if b.Namespace == "" {
+		return "chain " + b.ChainID
+	}
+	return fmt.Sprintf("chain %s of another Temporal namespace (%s)", b.ChainID, b.Namespace)
 }
 
 // Admission is the answer to an AdmissionRequest.
@@ -191,8 +202,8 @@ func admitExclusion(policy Policy, request AdmissionRequest, facts AdmissionFact
 		return nil
 	}
 	busy := facts.Busy[0]
-	refusal := &Admission{Rule: RuleServiceBusy, Reason: fmt.Sprintf("%s may not repair %s now: chain %s is at it",
-		request.Tier, busy.Service, busy.ChainID)}
+	refusal := &Admission{Rule: RuleServiceBusy, Reason: fmt.Sprintf("%s may not repair %s now: %s is at it",
+		request.Tier, busy.Service, busy.chain())}
 	refusal.WaitUntil = request.nextPoll(policy)
 	return refusal
 }

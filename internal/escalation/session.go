@@ -52,6 +52,11 @@ type Session struct {
 	// FirstRunID is the run ID of the chain's first run. It tells chains apart that had the same workflow ID, one after the
 	// other; a chain keeps it when it continues as new.
 	FirstRunID string `json:"first_run_id,omitempty"`
+	// Namespace and NamespaceID are the name and the ID of the chain's Temporal namespace. The store sets both. The ID tells
+	// chains apart that have the same workflow ID in two namespaces, even if these have the same name in two Temporal
+	// clusters.
+	Namespace   string `json:"namespace,omitempty"`
+	NamespaceID string `json:"namespace_id,omitempty"`
 	// Sequence is the session's number in its chain, from 1. The store assigns it.
 	Sequence int `json:"sequence"`
 	// SessionID is the CLI's ID of the conversation, a UUID chosen by the workflow. It is unique.

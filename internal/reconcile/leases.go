@@ -24,8 +24,8 @@ const leaseLinger = 5 * time.Second
 // leasePattern is the pattern of the file names, for filepath.Glob and os.CreateTemp.
 const leasePattern = "lease-*"
 
-// Leases manages files, one for each activity that runs on a worker with this state directory. The worker's process
-// holds a lock on each. When a process dies, for whatever reason, the kernel releases its locks. A starting worker can
+// Leases manages files, one for each activity of a namespace that runs on a worker with this state directory. The worker's
+// process holds a lock on each. When a process dies, for whatever reason, the kernel releases its locks. A starting worker can
 // therefore find the activities of dead processes, and need not wait for their timeout.
 type Leases struct {
 	dir    string
@@ -41,9 +41,13 @@ type lease struct {
 	Token []byte `json:"token"`
 }
 
-// OpenLeases creates the directory for leases in the state directory.
-func OpenLeases(stateDir string, logger *slog.Logger) (*Leases, error) {
-	dir := filepath.Join(stateDir, "running")
+// OpenLeases creates the directory for leases in the state directory. Each namespace has its own. Only a worker of the same
+// namespace can fail an activity, so no other may take its lease.
+func OpenLeases(stateDir, namespaceID string, logger *slog.Logger) (*Leases, error) {
+	if !filepath.IsLocal(namespaceID) {
+		return nil, fmt.Errorf("create the directory for leases: the namespace's id %q is no file name", namespaceID)
+	}
+	dir := filepath.Join(stateDir, "running", namespaceID)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory for leases: %w", err)
 	}

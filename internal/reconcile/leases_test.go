@@ -15,7 +15,7 @@ import (
 func testLeases(t *testing.T) (l *Leases, logged *bytes.Buffer) {
 	t.Helper()
 	logged = &bytes.Buffer{}
-	l, err := OpenLeases(t.TempDir(), slog.New(slog.NewTextHandler(logged, nil)))
+	l, err := OpenLeases(t.TempDir(), "own", slog.New(slog.NewTextHandler(logged, nil)))
 	require.NoError(t, err)
 	return l, logged
 }
@@ -44,6 +44,29 @@ func takeOne(t *testing.T, l *Leases) lease {
 	require.NoError(t, err)
 	require.Len(t, orphaned, 1)
 	return orphaned[0]
+}
+
+// TestLeasesOfOtherNamespaces leaves a lease behind in a namespace. A worker of another one must leave it to the workers that
+// can fail its activity.
+func TestLeasesOfOtherNamespaces(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	own, err := OpenLeases(state, "own", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	other, err := OpenLeases(state, "other", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	died, err := own.create(lease{WorkflowID: "died", Token: []byte{1}})
+	require.NoError(t, err)
+	require.NoError(t, died.lock.Close(), "as the kernel does when a process dies")
+
+	orphaned, err := other.takeOrphaned()
+	require.NoError(t, err)
+	require.Empty(t, orphaned)
+	require.Equal(t, "died", takeOne(t, own).WorkflowID)
+	for _, id := range []string{"", "..", "/abs"} {
+		_, err := OpenLeases(state, id, slog.New(slog.DiscardHandler))
+		require.ErrorContains(t, err, "is no file name")
+	}
 }
 
 func TestLeasesThatWereCutOffAreCleanedUp(t *testing.T) {

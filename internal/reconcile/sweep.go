@@ -23,11 +23,11 @@ const sweepInterval = time.Minute
 
 // Records reads and closes the open sessions and the service locks of all chains.
 type Records interface {
-	// Running returns the open sessions.
+	// Running returns the open sessions of all namespaces.
 	Running(ctx context.Context) ([]escalation.Session, error)
 	// SettleSession closes a session. It returns false if the session was already closed.
 	SettleSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) (bool, error)
-	// ServiceLocks returns the services that chains have locked.
+	// ServiceLocks returns the services that chains of all namespaces have locked.
 	ServiceLocks(ctx context.Context) ([]store.ServiceLock, error)
 	// ReleaseLock releases a service. It returns false if the service was locked again after lock was read.
 	ReleaseLock(ctx context.Context, lock store.ServiceLock) (bool, error)
@@ -38,11 +38,16 @@ var _ Records = (*store.Store)(nil)
 // Sweeper closes the sessions and releases the services of chains that were terminated, timed out, or are unknown to
 // Temporal. Such chains cannot do it themselves. Sweeper deletes nothing.
 //
+// Workers of several namespaces may share the records. Sweeper leaves the chains of other namespaces alone, because they
+// are unknown to its Temporal while they run in theirs.
+//
 // The cost of such a session is the estimate of its last heartbeat. Without a heartbeat the cost is unknown, and the
 // day's budget counts the session's whole reservation.
 type Sweeper struct {
 	Records  Records
 	Temporal Describer
+	// NamespaceID is the ID of the namespace in which Temporal describes chains.
+	NamespaceID string
 	// Interval is the time between two sweeps of Run; 0 for one minute.
 	Interval time.Duration
 	Logger   *slog.Logger
@@ -83,7 +88,7 @@ func (s Sweeper) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chains := &chainStates{temporal: s.Temporal, endings: map[string]ending{}}
+	chains := &chainStates{temporal: s.Temporal, namespaceID: s.NamespaceID, endings: map[string]ending{}}
 	for i := range sessions {
 		if err := s.settleSession(ctx, chains, sessions[i]); err != nil {
 			return err
@@ -102,7 +107,7 @@ func (s Sweeper) sweep(ctx context.Context) error {
 
 // settleSession closes the session if its chain has ended.
 func (s Sweeper) settleSession(ctx context.Context, chains *chainStates, session escalation.Session) error {
-	end := chains.ending(ctx, session.ChainID)
+	end := chains.ending(ctx, session.NamespaceID, session.ChainID)
 	if end.reason == "" {
 		return nil
 	}
@@ -122,7 +127,7 @@ func (s Sweeper) settleSession(ctx context.Context, chains *chainStates, session
 
 // releaseLock releases the service if its chain has ended.
 func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock store.ServiceLock) error {
-	end := chains.ending(ctx, lock.ChainID)
+	end := chains.ending(ctx, lock.NamespaceID, lock.ChainID)
 	if end.reason == "" {
 		return nil
 	}
@@ -141,16 +146,20 @@ type ending struct {
 	agents []activities.PendingAgent
 }
 
-// chainStates looks up chains in Temporal, each only once.
+// chainStates looks up the chains of a namespace in Temporal, each only once.
 type chainStates struct {
-	temporal Describer
+	temporal    Describer
+	namespaceID string
 	// endings holds the results of earlier lookups, by chain ID.
 	endings  map[string]ending
 	problems []error
 }
 
-// ending returns how a chain ended; zero if it still runs, or if its state is unknown.
-func (s *chainStates) ending(ctx context.Context, chainID string) ending {
+// ending returns how a chain ended; zero if it still runs, if its state is unknown, or if it is in another namespace.
+func (s *chainStates) ending(ctx context.Context, namespaceID, chainID string) ending {
+	if namespaceID != s.namespaceID {
+		return ending{}
+	}
 	end, known := s.endings[chainID]
 	if known {
 		return end

@@ -82,24 +82,30 @@ func TestSweep(t *testing.T) {
 	t.Parallel()
 	records := &openRecords{settled: map[string]escalation.Report{}}
 	for _, chain := range []string{"running", "terminated", "unknown", "away"} {
-		records.sessions = append(records.sessions, escalation.Session{ChainID: chain, SessionID: "s-" + chain})
-		records.locks = append(records.locks, store.ServiceLock{ChainID: chain, Service: chain})
+		for _, namespace := range []string{"own", "other"} { // the other one has chains of the same IDs
+			records.sessions = append(records.sessions, escalation.Session{
+				NamespaceID: namespace, ChainID: chain, SessionID: namespace + " " + chain,
+			})
+			records.locks = append(records.locks, store.ServiceLock{
+				NamespaceID: namespace, ChainID: chain, Service: namespace + " " + chain,
+			})
+		}
 	}
-	sweeper := Sweeper{Records: records, Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{
+	sweeper := Sweeper{Records: records, NamespaceID: "own", Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{
 		"running": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
 		"terminated": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED,
-			activities.TierProgress{SessionID: "s-terminated", Now: activities.AgentProgress{CostUSD: 0.5}}),
+			activities.TierProgress{SessionID: "own terminated", Now: activities.AgentProgress{CostUSD: 0.5}}),
 	}}
 	sweeper.Sweep(t.Context())
 
-	require.Equal(t, []string{"terminated", "unknown"}, records.released)
+	require.Equal(t, []string{"own terminated", "own unknown"}, records.released)
 	require.Len(t, records.settled, 2)
 	for sessionID, want := range map[string]struct {
 		cost float64
 		text string
 	}{
-		"s-terminated": {0.5, "its chain ended without closing it: terminated"},
-		"s-unknown":    {0, "its chain is unknown to Temporal"},
+		"own terminated": {0.5, "its chain ended without closing it: terminated"},
+		"own unknown":    {0, "its chain is unknown to Temporal"},
 	} {
 		report := records.settled[sessionID]
 		require.Equal(t, escalation.SessionFailed, report.Status)

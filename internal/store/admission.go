@@ -14,8 +14,8 @@ import (
 // So concurrent sessions on any number of hosts never reserve more than the budgets allow, and no two chains lock the
 // same service.
 //
-// The store itself sets ID, Sequence, BudgetUSD, Forced and DryRun; their values in session are ignored. An empty
-// Status becomes SessionRunning. The store also sets the request's ChainID, Tier and Purpose from session, and its At
+// The store itself sets ID, Sequence, BudgetUSD, Forced, DryRun, Namespace and NamespaceID; their values in session are
+// ignored. An empty Status becomes SessionRunning. The store also sets the request's ChainID, Tier and Purpose from session, and its At
 // from session.StartedAt. StartedAt comes from Temporal. So hosts with different clocks agree on the day and on every
 // time window, and a late retry is judged by the same time as the first call.
 //
@@ -43,7 +43,7 @@ func (s *Store) Review(
 	}
 	if err == nil {
 		err = s.read(ctx, func(tx *sql.Tx) error {
-			facts, err := readFacts(ctx, tx, request, policy)
+			facts, err := readFacts(ctx, tx, s.namespace.ID, request, policy)
 			admission = escalation.Admit(policy, request, facts)
 			return err
 		})
@@ -66,6 +66,7 @@ func (s *Store) openSession(
 	if err := checkOpening(session); err != nil {
 		return opening, err
 	}
+	session.Namespace, session.NamespaceID = s.namespace.Name, s.namespace.ID
 	request.ChainID, request.FirstRunID = session.ChainID, session.FirstRunID
 	request.Tier, request.Purpose, request.At = session.Tier, session.Purpose, session.StartedAt
 	if err := checkRequest(request, policy); err != nil {
@@ -99,7 +100,7 @@ func openOnce(
 	if err != nil {
 		return opening, err
 	}
-	facts, err := readFacts(ctx, tx, request, policy)
+	facts, err := readFacts(ctx, tx, session.NamespaceID, request, policy)
 	if err != nil {
 		return opening, err
 	}
@@ -118,14 +119,14 @@ func openOnce(
 		}
 	}
 	if request.Repairs(policy) {
-		err = lockServices(ctx, tx, request)
+		err = lockServices(ctx, tx, opening.Session, request.Services)
 	}
 	return opening, err
 }
 
-// readFacts reads the facts that the admission of request depends on.
+// readFacts reads the facts that the admission of request depends on. namespaceID is the namespace of its chain.
 func readFacts(
-	ctx context.Context, q querier, request escalation.AdmissionRequest, policy escalation.Policy,
+	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (facts escalation.AdmissionFacts, err error) {
 	if facts.DaySpentUSD, facts.DayReservedUSD, err = daySpent(ctx, q, request.At); err != nil {
 		return facts, fmt.Errorf("add up what the day has cost: %w", err)
@@ -142,7 +143,7 @@ func readFacts(
 	if facts.Escalations, facts.Escalated, err = escalations(ctx, q, request, policy.EscalationLimit); err != nil {
 		return facts, fmt.Errorf("count the chains that escalated: %w", err)
 	}
-	if facts.Busy, err = busyServices(ctx, q, request); err != nil {
+	if facts.Busy, err = busyServices(ctx, q, namespaceID, request); err != nil {
 		return facts, fmt.Errorf("read who repairs the services: %w", err)
 	}
 	return facts, nil

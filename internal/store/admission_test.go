@@ -67,6 +67,10 @@ func mustClose(t testing.TB, s *store.Store, sessionID string, report escalation
 	require.NoError(t, s.CloseSession(bounded(t), sessionID, report, at))
 }
 
+func lock(service, chainID string, since time.Time) store.ServiceLock {
+	return store.ServiceLock{Service: service, ChainID: chainID, Since: since}
+}
+
 func locks(t testing.TB, s *store.Store) []store.ServiceLock {
 	t.Helper()
 	locks, err := s.ServiceLocks(bounded(t))
@@ -88,7 +92,7 @@ func testAdmitted(t *testing.T, database backend) {
 	require.False(t, opened.Session.Forced)
 	require.False(t, opened.Session.DryRun)
 	require.Len(t, opened.Services, 2)
-	want := []store.ServiceLock{{"db", "chain", noon}, {"web", "chain", noon}}
+	want := []store.ServiceLock{lock("db", "chain", noon), lock("web", "chain", noon)}
 	require.Equal(t, want, locks(t, s))
 
 	// Open the session again on another Store, like a retry on another host. By now the policy would grant nothing.
@@ -112,7 +116,7 @@ func testRefused(t *testing.T, database backend) {
 	require.Len(t, opened.Services, 2)
 	_, err := s.BySessionID(bounded(t), "b")
 	require.ErrorIs(t, err, store.ErrNotFound)
-	require.Equal(t, []store.ServiceLock{{"web", "first", noon}}, locks(t, s), "not even db, which was free")
+	require.Equal(t, []store.ServiceLock{lock("web", "first", noon)}, locks(t, s), "not even db, which was free")
 
 	require.NoError(t, s.ReleaseServices(bounded(t), "first"))
 	require.Nil(t, admit(t, s, repair("second", "b", noon.Add(2*time.Minute)), about("db", "web"), policy).Refusal)

@@ -16,7 +16,12 @@ const (
 	maxCallName   = 500 // the name of a tool or of a service
 )
 
-var selectCalls = "SELECT " + columns(callFields(new(escalation.CallDecision))) + " FROM calls"
+// callsQuery selects the calls of the chain $1, without those of sessions of other namespaces than $2. If $2 is empty, it
+// selects the calls of all namespaces.
+var callsQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) + ` FROM calls
+WHERE chain_id = $1 AND ($2 = '' OR NOT EXISTS (
+    SELECT 1 FROM sessions WHERE sessions.session_id = calls.session_id AND sessions.namespace_id <> $2
+)) ORDER BY id`
 
 // AppendDecisions records decisions on tool calls, in the given order. If it fails, it records none. If a decision on
 // the same call of the same session is already recorded, AppendDecisions leaves it unchanged.
@@ -38,7 +43,7 @@ func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.Call
 // Decisions returns the decisions on the calls of a chain, in the order in which they were recorded. For a chain that has
 // none, or is unknown, the list is empty.
 func (s *Store) Decisions(ctx context.Context, chainID string) ([]escalation.CallDecision, error) {
-	decisions, err := collect(ctx, s.db, callFields, selectCalls+" WHERE chain_id = $1 ORDER BY id", chainID)
+	decisions, err := collect(ctx, s.db, callFields, callsQuery, chainID, s.namespace.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the decisions on the calls of chain %q: %w", chainID, err)
 	}

@@ -50,9 +50,15 @@ func (s *Store) line(ctx context.Context, query string, id int64) ([]escalation.
 	return sessions, nil
 }
 
-// Chain returns the sessions of a chain by sequence. For a chain that has none yet, or is unknown, the list is empty.
+// ofChain selects the rows of the chain $1 in the namespace $2, or in all namespaces if $2 is empty.
+const ofChain = " WHERE chain_id = $1 AND ($2 = '' OR namespace_id = $2)"
+
+var chainQuery = selectSessions + ofChain + " ORDER BY namespace_id, sequence"
+
+// Chain returns the sessions of a chain by sequence. For a chain that has none yet, or is unknown, the list is empty. A
+// Store that is in no namespace returns the sessions of all chains of that ID, one chain after the other.
 func (s *Store) Chain(ctx context.Context, chainID string) ([]escalation.Session, error) {
-	sessions, err := collect(ctx, s.db, sessionFields, selectSessions+" WHERE chain_id = $1 ORDER BY sequence", chainID)
+	sessions, err := collect(ctx, s.db, sessionFields, chainQuery, chainID, s.namespace.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the sessions of chain %q: %w", chainID, err)
 	}

@@ -22,6 +22,8 @@ func sessionFields(s *escalation.Session) []field {
 		{"parent_session_id", nullableInt{&s.ParentID}},
 		{"chain_id", &s.ChainID},
 		{"first_run_id", &s.FirstRunID},
+		{"namespace", &s.Namespace},
+		{"namespace_id", &s.NamespaceID},
 		{"sequence", &s.Sequence},
 		{"session_id", &s.SessionID},
 		{"tier", &s.Tier},
@@ -68,7 +70,7 @@ func reportFields(r *escalation.Report) []field {
 	}
 }
 
-// eventFields lists the columns of events, without the row number.
+// eventFields lists the columns of events, without the row number and the namespace.
 func eventFields(e *escalation.Event) []field {
 	return []field{
 		{"event_key", &e.Key},
@@ -128,6 +130,8 @@ func lockFields(l *ServiceLock) []field {
 		{"service", &l.Service},
 		{"chain_id", &l.ChainID},
 		{"since", millis{&l.Since}},
+		{"namespace", &l.Namespace},
+		{"namespace_id", &l.NamespaceID},
 	}
 }
 

@@ -14,6 +14,8 @@
 //   - Every open session was admitted. The transaction that reads the facts for its admission also writes its record.
 //   - Calls that are charged before they run (Charge) never exceed the limits on a service, over all chains and hosts.
 //   - Many goroutines and many processes may use one database at the same time.
+//   - Workers of several Temporal namespaces or clusters may use one database (Store.In). Two chains of the same workflow ID
+//     in two of them are two chains. The limits on services and money are over all of them.
 //
 // # Representation
 //

@@ -8,14 +8,14 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-var selectEvents = "SELECT " + columns(eventFields(new(escalation.Event))) + " FROM events"
+var eventsQuery = "SELECT " + columns(eventFields(new(escalation.Event))) + " FROM events" + ofChain + " ORDER BY id"
 
 // AppendEvents records events in the given order. If it fails, it records none. If an event with the same Key is
 // already recorded, AppendEvents leaves it unchanged. Key, ChainID and At are required, else the error is ErrInvalid.
 func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) error {
 	events, err := canonical(events)
 	if err == nil && len(events) > 0 {
-		err = s.write(ctx, func(tx *sql.Tx) error { return appendEvents(ctx, tx, events) })
+		err = s.write(ctx, func(tx *sql.Tx) error { return appendEvents(ctx, tx, s.namespace.ID, events) })
 	}
 	if err != nil {
 		return fmt.Errorf("record events: %w", err)
@@ -26,19 +26,19 @@ func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) err
 // Events returns the events of a chain in the order in which they were recorded. For a chain that has none, or is unknown,
 // the list is empty.
 func (s *Store) Events(ctx context.Context, chainID string) ([]escalation.Event, error) {
-	events, err := collect(ctx, s.db, eventFields, selectEvents+" WHERE chain_id = $1 ORDER BY id", chainID)
+	events, err := collect(ctx, s.db, eventFields, eventsQuery, chainID, s.namespace.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the events of chain %q: %w", chainID, err)
 	}
 	return events, nil
 }
 
-func appendEvents(ctx context.Context, tx *sql.Tx, events []escalation.Event) error {
+func appendEvents(ctx context.Context, tx *sql.Tx, namespaceID string, events []escalation.Event) error {
 	for i := range events {
 		if err := checkEvent(events[i]); err != nil {
 			return fmt.Errorf("event %d of %d: %w", i+1, len(events), err)
 		}
-		query, args := insertInto("events", eventFields(&events[i]))
+		query, args := insertInto("events", append(eventFields(&events[i]), field{"namespace_id", &namespaceID}))
 		if _, err := tx.ExecContext(ctx, query+" ON CONFLICT (event_key) DO NOTHING", args...); err != nil {
 			return fmt.Errorf("event %q: %w", events[i].Key, err)
 		}

@@ -18,9 +18,9 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"forward":    forwardQuery,
 		"backward":   backwardQuery,
 		"session id": selectSessions + " WHERE session_id = $1",
-		"chain":      selectSessions + " WHERE chain_id = $1 ORDER BY sequence",
+		"chain":      chainQuery,
 		"since":      selectSessions + " WHERE started_at >= $1 ORDER BY started_at",
-		"events":     selectEvents + " WHERE chain_id = $1 ORDER BY id",
+		"events":     eventsQuery,
 		"window":     windowQuery,
 		"running":    runningQuery,
 		"delivered":  deliveredQuery,
@@ -38,7 +38,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"what a session did":       sessionLedgerQuery,
 		"what became of an action": succeededQuery,
 		"a charge that returns":    returnQuery,
-		"calls":                    selectCalls + " WHERE chain_id = $1 ORDER BY id",
+		"calls":                    callsQuery,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,12 +18,12 @@ func testServiceLocks(t *testing.T, database backend) {
 	admit(t, s, opening("three", "three/1", 0), about("free"), policy)
 	admit(t, s, repair("one", "one/2", noon.Add(time.Minute)), about("web"), policy)
 	require.Equal(t, []store.ServiceLock{
-		{"db", "one", noon}, {"tv", "two", noon}, {"web", "one", noon.Add(time.Minute)},
+		lock("db", "one", noon), lock("tv", "two", noon), lock("web", "one", noon.Add(time.Minute)),
 	}, locks(t, s), "what only looks claims nothing")
 
 	for range 2 {
 		require.NoError(t, s.ReleaseServices(bounded(t), "one"))
-		require.Equal(t, []store.ServiceLock{{"tv", "two", noon}}, locks(t, s))
+		require.Equal(t, []store.ServiceLock{lock("tv", "two", noon)}, locks(t, s))
 	}
 	dry := lenient()
 	dry.DryRun = true
@@ -55,7 +55,7 @@ func testRepetitionClaims(t *testing.T, database backend) {
 	require.NoError(t, s.ReleaseServices(bounded(t), "one"))
 	admit(t, s, repair("two", "two/1", noon), about("db"), lenient())
 	require.Nil(t, admit(t, s, repair("one", "one/1", noon), about("web", "db"), lenient()).Refusal)
-	require.Equal(t, []store.ServiceLock{{"db", "two", noon}, {"web", "one", noon}}, locks(t, s), "it takes nothing away")
+	require.Equal(t, []store.ServiceLock{lock("db", "two", noon), lock("web", "one", noon)}, locks(t, s), "it takes nothing away")
 }
 
 func testSettle(t *testing.T, database backend) {

@@ -102,7 +102,7 @@ func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded 
 }
 
 // claimedQuery selects the services that a session has locked. A later session of the chain that locks them changes since.
-var claimedQuery = selectLocks + " WHERE chain_id = $1 AND since = $2 ORDER BY service"
+var claimedQuery = selectLocks + " WHERE chain_id = $1 AND namespace_id = $2 AND since = $3 ORDER BY service"
 
 // presumeActions adds one restart of each service that the session has locked to the ledger, if none of the session's calls
 // was charged. Call it for a session that may have acted (see escalation.Session.MayHaveActed). Otherwise a session that
@@ -112,7 +112,7 @@ func presumeActions(ctx context.Context, tx *sql.Tx, session escalation.Session,
 	if err != nil || len(own.rows) > 0 {
 		return err
 	}
-	locks, err := collect(ctx, tx, lockFields, claimedQuery, session.ChainID, session.StartedAt.UnixMilli())
+	locks, err := collect(ctx, tx, lockFields, claimedQuery, session.ChainID, session.NamespaceID, session.StartedAt.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("read which services the session has locked: %w", err)
 	}

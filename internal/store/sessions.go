@@ -110,15 +110,15 @@ func recorded(ctx context.Context, tx *sql.Tx, session escalation.Session) (*esc
 // recordSession inserts session, and returns the record.
 func recordSession(ctx context.Context, tx *sql.Tx, session escalation.Session) (_ escalation.Session, err error) {
 	session.Status = cmp.Or(session.Status, escalation.SessionRunning)
-	if session.Sequence, err = nextSequence(ctx, tx, session.ChainID); err != nil {
+	if session.Sequence, err = nextSequence(ctx, tx, session); err != nil {
 		return session, err
 	}
 	return insertSession(ctx, tx, session)
 }
 
-func nextSequence(ctx context.Context, tx *sql.Tx, chainID string) (next int, err error) {
-	const query = "SELECT COALESCE(MAX(sequence), 0) + 1 FROM sessions WHERE chain_id = $1"
-	if err := tx.QueryRowContext(ctx, query, chainID).Scan(&next); err != nil {
+func nextSequence(ctx context.Context, tx *sql.Tx, session escalation.Session) (next int, err error) {
+	const query = "SELECT COALESCE(MAX(sequence), 0) + 1 FROM sessions WHERE chain_id = $1 AND namespace_id = $2"
+	if err := tx.QueryRowContext(ctx, query, session.ChainID, session.NamespaceID).Scan(&next); err != nil {
 		return 0, fmt.Errorf("number it in its chain: %w", err)
 	}
 	return next, nil

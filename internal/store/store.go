@@ -13,6 +13,28 @@ type Store struct {
 	// writing holds one element while this Store writes. Other writers wait here, and notice the end of their context
 	// at once. If they waited for SQLite's lock instead, they would poll, and one could starve.
 	writing chan struct{}
+	// namespace is the namespace of the chains that this Store records; zero for none.
+	namespace Namespace
+}
+
+// Namespace identifies a Temporal namespace. Workers of several namespaces may use one database.
+type Namespace struct {
+	// ID is Temporal's ID of the namespace, a UUID. Two clusters never use the same, even for namespaces of the same name.
+	ID   string
+	Name string
+}
+
+// In returns a Store on the same database that records the chains of namespace. Its methods on one chain concern only the
+// chain of that ID in that namespace, so that chains of the same ID in other namespaces are separate. Admission still counts
+// the sessions, actions and locks of all namespaces, because they share the services and the money.
+//
+// A Store that is in no namespace is for readers: Chain, Events and Decisions then return the records of all namespaces.
+//
+// Close closes both Stores.
+func (s *Store) In(namespace Namespace) *Store {
+	in := *s
+	in.namespace = namespace
+	return &in
 }
 
 // Open opens the SQLite database in the file at path, and migrates its schema.

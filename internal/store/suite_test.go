@@ -73,6 +73,10 @@ func testBackend(t *testing.T, database backend) {
 		"two stores, many goroutines":               testConcurrentSessions,
 		"one session opened by everyone":            testConcurrentSameSession,
 		"an ended context":                          testEndedContext,
+		"one chain ID in two namespaces":            testNamespaces,
+		"one chain ID, one service, two namespaces": testNamespacesLock,
+		"limits are over all namespaces":            testNamespacesShareLimits,
+		"notifications of two namespaces":           testNamespacesNotify,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

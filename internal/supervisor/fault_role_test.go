@@ -176,7 +176,7 @@ func workerRole() (err error) {
 	if err := supervisor.SetUpNamespace(ctx, c, options.Namespace); err != nil {
 		return err
 	}
-	return s.Run(ctx, c)
+	return s.Run(ctx, c, options.Namespace)
 }
 
 // exitWithInput ends this process when its standard input ends.

@@ -154,7 +154,7 @@ func newSite(t *testing.T, c client.Client, environ []string, executable ...stri
 	begin := func() {
 		working = true
 		go func() {
-			err := s.Run(ctx, c)
+			err := s.Run(ctx, c, client.DefaultNamespace)
 			if ctx.Err() == nil {
 				t.Errorf("the worker ended by itself: %v", err)
 			}

@@ -201,7 +201,7 @@ func startMaskedSite(t *testing.T, c client.Client, environ []string, logged, he
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx, connected) }()
+	go func() { ended <- worker.Run(ctx, connected, client.DefaultNamespace) }()
 	stopped := false
 	stop := func() error {
 		if stopped {

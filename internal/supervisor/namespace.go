@@ -10,9 +10,11 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -47,6 +49,21 @@ func (e *MissingAttributesError) Error() string {
 
 // Unwrap returns Err.
 func (e *MissingAttributesError) Unwrap() error { return e.Err }
+
+// FindNamespace returns the ID of the namespace of that name. Temporal creates the ID with the namespace, so that it differs
+// between two clusters, and stays the same if the cluster's address changes or another cluster takes over.
+func FindNamespace(ctx context.Context, c client.Client, name string) (store.Namespace, error) {
+	// Any key for the namespace may do this. Temporal Cloud does not let everybody ask for the cluster's ID.
+	described, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: name})
+	if err != nil {
+		return store.Namespace{}, fmt.Errorf("look up the id of namespace %q: %w", name, err)
+	}
+	id := described.GetNamespaceInfo().GetId()
+	if id == "" {
+		return store.Namespace{}, fmt.Errorf("look up the id of namespace %q: Temporal returned none", name)
+	}
+	return store.Namespace{ID: id, Name: name}, nil
+}
 
 // SetUpNamespace adds the project's search attributes that the namespace lacks, and waits until they appear. If it
 // cannot add them, the error is a *MissingAttributesError.

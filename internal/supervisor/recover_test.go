@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
 // TestStartSettlesAbandonedRecords starts a worker on records with three open sessions: one of a terminated chain,
@@ -35,7 +37,9 @@ func TestStartSettlesAbandonedRecords(t *testing.T) {
 		testTimeout, 50*time.Millisecond, "no heartbeat tells of its cost")
 	require.NoError(t, first.stop())
 	opened := time.Now()
-	_, err := first.records().OpenSession(t.Context(), escalation.Session{
+	namespace, err := supervisor.FindNamespace(t.Context(), temporalServer, client.DefaultNamespace)
+	require.NoError(t, err)
+	_, err = first.records().In(namespace).OpenSession(t.Context(), escalation.Session{
 		ChainID: "unknown", SessionID: "0d9c7e0f-8b8e-4d53-9f0e-4f2b7c1e7a11", StartedAt: opened, Tier: 2,
 	}, escalation.AdmissionRequest{Services: []string{"jellyfin"}}, first.cfg.Policy())
 	require.NoError(t, err)

@@ -44,8 +44,9 @@ type Supervisor struct {
 	identity string
 	// sweepInterval is Environment.SweepInterval.
 	sweepInterval time.Duration
-	leases        *reconcile.Leases
 	settings      activities.Settings
+	// Run sets what belongs to the namespace: leases, the store of records and the deliveries of notifications.
+	leases        *reconcile.Leases
 	records       activities.Records
 	notifications activities.Notifications
 	tiers         activities.Tiers
@@ -102,15 +103,10 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, err
 	}
-	leases, err := reconcile.OpenLeases(cfg.State.Dir, env.Logger)
-	if err != nil {
-		return nil, err
-	}
 	opened, err := openResources(ctx, cfg, cli, policy, env)
 	if err != nil {
 		return nil, err
 	}
-	records, mask := opened.store, opened.mask
 	return &Supervisor{
 		config:   cfg,
 		logger:   env.Logger,
@@ -119,11 +115,10 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		resources: opened,
 
 		sweepInterval: env.SweepInterval,
-		leases:        leases,
-		settings:      activities.Settings{Policy: cfg.Policy(), Windows: records},
-		records:       activities.Records{Store: recorder{records, mask}, IsPermanent: isPermanent, IsUnknown: isUnknown},
+		settings:      activities.Settings{Policy: cfg.Policy(), Windows: opened.store},
+		records:       activities.Records{IsPermanent: isPermanent, IsUnknown: isUnknown},
 		notifications: activities.Notifications{
-			Targets: maskTargets(mask, targets), Deliveries: records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
+			Targets: maskTargets(opened.mask, targets), IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},
 		tiers: activities.Tiers{Agent: opened.agents, Prompts: texts, Briefs: briefs(policy), Host: env.Host, Version: env.Version},
 	}, nil
@@ -219,9 +214,15 @@ func (s *Supervisor) KeepAgentsFrom(ports ...int) {
 }
 
 // Run works until ctx ends or a worker fails permanently. Then it drains: it accepts no new work, lets running agents
-// finish for the configured time, and interrupts the rest.
-func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
-	sweeper := reconcile.Sweeper{Records: s.store, Temporal: c, Interval: s.sweepInterval, Logger: s.logger}
+// finish for the configured time, and interrupts the rest. namespace is the name of the client's namespace.
+func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string) error {
+	sweeper, err := s.enter(ctx, c, namespace)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	sweeper.Sweep(ctx)
 	s.leases.FailOrphaned(ctx, c)
 	failed := make(chan error, 2) // one for each worker, so that neither blocks
@@ -263,7 +264,6 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	stopSweeping := inBackground(ctx, sweeper.Run)
 	defer stopSweeping()
 	s.logger.Info("working", "task_queue", queue, "agents_task_queue", workflows.AgentsTaskQueue(queue))
-	var err error
 	select {
 	case <-ctx.Done():
 		s.logger.Info("draining", "limit", s.config.Worker.DrainTimeout)
@@ -277,6 +277,23 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client) error {
 	agents.Stop()
 	chains.Stop()
 	return err
+}
+
+// enter looks up the namespace, opens its leases, and has records and deliveries kept for it. It returns the sweeper of its
+// chains.
+func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace string) (sweeper reconcile.Sweeper, err error) {
+	own, err := FindNamespace(ctx, c, namespace)
+	if err != nil {
+		return sweeper, err
+	}
+	if s.leases, err = reconcile.OpenLeases(s.config.State.Dir, own.ID, s.logger); err != nil {
+		return sweeper, err
+	}
+	records := s.store.In(own)
+	s.records.Store, s.notifications.Deliveries = recorder{records, s.mask}, records
+	return reconcile.Sweeper{
+		Records: records, Temporal: c, NamespaceID: own.ID, Interval: s.sweepInterval, Logger: s.logger,
+	}, nil
 }
 
 // register registers the workflows, and the activities that agents must not delay.

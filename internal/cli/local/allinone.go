@@ -63,7 +63,7 @@ func StartAllInOne(
 	// The worker must outlive ctx, so that Stop can drain it while the server still runs.
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	one.stopWorker = stop
-	go func() { one.worked <- one.worker.Run(working, one.client) }()
+	go func() { one.worked <- one.worker.Run(working, one.client, embedded.DefaultNamespace) }()
 	return one, nil
 }
 

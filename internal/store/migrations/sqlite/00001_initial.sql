@@ -8,6 +8,8 @@ CREATE TABLE sessions (
     parent_session_id     INTEGER REFERENCES sessions (id),
     chain_id              TEXT    NOT NULL,
     first_run_id          TEXT    NOT NULL,             -- tells chains with the same workflow ID apart
+    namespace             TEXT    NOT NULL,             -- the chain's Temporal namespace, by its name
+    namespace_id          TEXT    NOT NULL,             -- Temporal's ID of it; no two clusters share one
     sequence              INTEGER NOT NULL CHECK (sequence > 0),
     session_id            TEXT    NOT NULL UNIQUE,
     tier                  INTEGER NOT NULL,
@@ -45,7 +47,7 @@ CREATE TABLE sessions (
     verdict               TEXT,                         -- a JSON object
     services              TEXT    NOT NULL,             -- a JSON list, copied from the verdict
     error                 TEXT    NOT NULL,
-    UNIQUE (chain_id, sequence)
+    UNIQUE (chain_id, namespace_id, sequence)
 ) STRICT;
 
 CREATE INDEX sessions_parent_session_id ON sessions (parent_session_id);
@@ -64,14 +66,15 @@ CREATE TABLE replaced_reports (
 CREATE INDEX replaced_reports_session_id ON replaced_reports (session_id);
 
 CREATE TABLE events (
-    id          INTEGER PRIMARY KEY AUTOINCREMENT,
-    event_key   TEXT    NOT NULL UNIQUE,
-    chain_id    TEXT    NOT NULL,
-    session_id  TEXT    NOT NULL,                       -- empty: about the chain itself
-    kind        TEXT    NOT NULL,
-    severity    TEXT    NOT NULL,
-    message     TEXT    NOT NULL,
-    occurred_at INTEGER NOT NULL
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    event_key    TEXT    NOT NULL UNIQUE,
+    chain_id     TEXT    NOT NULL,
+    namespace_id TEXT    NOT NULL,
+    session_id   TEXT    NOT NULL,                      -- empty: about the chain itself
+    kind         TEXT    NOT NULL,
+    severity     TEXT    NOT NULL,
+    message      TEXT    NOT NULL,
+    occurred_at  INTEGER NOT NULL
 ) STRICT;
 
 CREATE INDEX events_chain_id ON events (chain_id, id);
@@ -94,9 +97,11 @@ CREATE INDEX ledger_at ON ledger (at);
 
 -- Who works on which service now.
 CREATE TABLE service_locks (
-    service  TEXT    PRIMARY KEY NOT NULL,
-    chain_id TEXT    NOT NULL,
-    since    INTEGER NOT NULL                           -- milliseconds since 1970, UTC
+    service      TEXT    PRIMARY KEY NOT NULL,
+    chain_id     TEXT    NOT NULL,
+    namespace    TEXT    NOT NULL,
+    namespace_id TEXT    NOT NULL,
+    since        INTEGER NOT NULL                       -- milliseconds since 1970, UTC
 ) STRICT;
 
 CREATE INDEX service_locks_chain_id ON service_locks (chain_id);
@@ -105,9 +110,10 @@ CREATE INDEX service_locks_chain_id ON service_locks (chain_id);
 CREATE TABLE notifications (
     id               INTEGER PRIMARY KEY AUTOINCREMENT,
     notification_key TEXT    NOT NULL,
+    namespace_id     TEXT    NOT NULL,                  -- schedules of two namespaces may have one ID, and keys contain it
     target           TEXT    NOT NULL,
     sent_at          INTEGER NOT NULL,                  -- milliseconds since 1970, UTC
-    UNIQUE (notification_key, target)
+    UNIQUE (notification_key, namespace_id, target)
 ) STRICT;
 
 -- What the guard decided on the calls of agents.
