@@ -269,6 +269,7 @@ func TestCommandsOnARealServer(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(unwell.stdout), &chain))
 	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
 	require.Equal(t, "anna", chain.Actor)
+	require.Equal(t, embedded.DefaultNamespace, chain.Sessions[0].Namespace)
 
 	broken := starter(t, environ, "run", "--id", "three", "--prompt-file", "-", "--wait")
 	require.Equal(t, console.ExitChainFailed, broken.code)

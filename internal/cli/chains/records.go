@@ -1,6 +1,7 @@
 package chains
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -23,9 +24,9 @@ type View struct {
 	Calls []escalation.CallDecision `json:"calls,omitzero"`
 }
 
-// recordedCalls returns the decisions on the calls of a chain; nil if the records cannot be read on this host. It
-// creates no database.
-func recordedCalls(ctx context.Context, cfg config.Config, chainID string) []escalation.CallDecision {
+// recordedCalls returns the decisions on the calls of a chain of the namespace; nil if the records cannot be read on this
+// host. It creates no database.
+func recordedCalls(ctx context.Context, cfg config.Config, namespace store.Namespace, chainID string) []escalation.CallDecision {
 	if file := cfg.State.DatabaseFile(); file != "" {
 		if _, err := os.Stat(file); err != nil {
 			return nil
@@ -36,7 +37,7 @@ func recordedCalls(ctx context.Context, cfg config.Config, chainID string) []esc
 		return nil
 	}
 	defer func() { _ = records.Close() }() // nothing was written
-	calls, err := records.Decisions(ctx, chainID)
+	calls, err := records.In(namespace).Decisions(ctx, chainID)
 	if err != nil {
 		return nil
 	}
@@ -67,11 +68,11 @@ func callsOf(ctx context.Context, records *store.Store, sessions []escalation.Se
 	return calls, nil
 }
 
-// settled replaces the sessions and the cost of a chain with those in the records. Use it for a chain that was ended
+// settled replaces the sessions and the cost of a chain of the namespace with those in the records. Use it for a chain that was ended
 // from outside, because its workflow does not know them. If the records cannot be read, settled returns the chain
 // unchanged.
-func settled(ctx context.Context, cfg config.Config, chain escalation.Chain) escalation.Chain {
-	recorded, err := recordedChain(ctx, cfg, chain.ID)
+func settled(ctx context.Context, cfg config.Config, namespace store.Namespace, chain escalation.Chain) escalation.Chain {
+	recorded, err := recordedChain(ctx, cfg, namespace, chain.ID)
 	if err != nil {
 		return chain
 	}
@@ -79,13 +80,14 @@ func settled(ctx context.Context, cfg config.Config, chain escalation.Chain) esc
 	return chain
 }
 
-// recordedChain builds a chain from its records.
-func recordedChain(ctx context.Context, cfg config.Config, id string) (chain escalation.Chain, err error) {
-	records, err := supervisor.OpenStore(ctx, cfg)
+// recordedChain builds a chain of the namespace from its records.
+func recordedChain(ctx context.Context, cfg config.Config, namespace store.Namespace, id string) (chain escalation.Chain, err error) {
+	opened, err := supervisor.OpenStore(ctx, cfg)
 	if err != nil {
 		return chain, err
 	}
-	defer func() { err = errors.Join(err, records.Close()) }()
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	records := opened.In(namespace)
 	chain.ID = id
 	if chain.Sessions, err = records.Chain(ctx, id); err != nil {
 		return chain, err
@@ -98,6 +100,26 @@ func recordedChain(ctx context.Context, cfg config.Config, id string) (chain esc
 	chain.CostUSD = escalation.TotalCostUSD(chain.Sessions)
 	chain.Events, err = records.Events(ctx, id)
 	return chain, err
+}
+
+// recordedIn returns the namespace whose chain of that ID to show if Temporal does not know the chain: own if it has records
+// of one or its ID is not known, or else the namespace of the latest session of a chain of that ID.
+func recordedIn(ctx context.Context, cfg config.Config, own store.Namespace, id string) (_ store.Namespace, err error) {
+	if own.ID == "" {
+		return own, nil
+	}
+	records, err := supervisor.OpenStore(ctx, cfg)
+	if err != nil {
+		return own, err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	sessions, err := records.Chain(ctx, id)
+	isOwn := func(session escalation.Session) bool { return session.NamespaceID == own.ID }
+	if err != nil || len(sessions) == 0 || slices.ContainsFunc(sessions, isOwn) {
+		return own, err
+	}
+	latest := slices.MaxFunc(sessions, func(a, b escalation.Session) int { return cmp.Compare(a.ID, b.ID) })
+	return store.Namespace{ID: latest.NamespaceID, Name: latest.Namespace}, nil
 }
 
 // lineageOf returns the session of that number with its ancestors and its descendants, and the decisions on their

@@ -56,15 +56,17 @@ func (a *app) show(ctx context.Context, id string, everyCall bool) error {
 	defer cancel()
 	chain, err := chainclient.Query(asking, c, id, "")
 	live := err == nil
+	// Without the namespace's ID, which takes a permission of its own, the records of all namespaces are shown.
+	namespace, _ := supervisor.FindNamespace(asking, c, c.Namespace)
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
-		chain, err = recordedChain(ctx, cfg, id)
+		namespace, chain, err = a.recorded(ctx, cfg, namespace, id)
 	} else if err == nil && chain.Outcome == "" && brokenOff(ctx, c, id) {
-		chain, live = settled(ctx, cfg, chain), false
+		chain, live = settled(ctx, cfg, namespace, chain), false
 	}
 	if err != nil {
 		return fmt.Errorf("chain %s: %w", id, chainclient.ExplainQueryError(ctx, c, a.Patience, id, err))
 	}
-	now := chainclient.Snapshot{Chain: chain, Live: live, Calls: recordedCalls(ctx, cfg, id)}
+	now := chainclient.Snapshot{Chain: chain, Live: live, Calls: recordedCalls(ctx, cfg, namespace, id)}
 	now.Attempt, now.Progress = chainclient.AttemptAt(ctx, c, id, chain)
 	if everyCall && now.Calls == nil {
 		a.Say("The calls are in the records, which are not on this host, or cannot be read.")
@@ -72,6 +74,22 @@ func (a *app) show(ctx context.Context, id string, everyCall bool) error {
 	return a.Print(View{chain, now.Calls}, func(w io.Writer) {
 		chainview.WriteSnapshot(w, a.Clock, now, chainview.ListedCalls(everyCall))
 	})
+}
+
+// recorded reads a chain that Temporal does not know from the records. It returns the chain and its namespace, which can be
+// another one than own.
+func (a *app) recorded(
+	ctx context.Context, cfg config.Config, own store.Namespace, id string,
+) (namespace store.Namespace, chain escalation.Chain, err error) {
+	if namespace, err = recordedIn(ctx, cfg, own, id); err != nil {
+		return own, chain, err
+	}
+	if namespace != own {
+		a.Say("Temporal does not know chain %s in this namespace. These are the records of its namesake in another one (%s).",
+			console.PrintableID(id), console.Printable(namespace.Name, 200))
+	}
+	chain, err = recordedChain(ctx, cfg, namespace, id)
+	return namespace, chain, err
 }
 
 // brokenOff reports whether a chain was terminated or timed out in Temporal. The workflow of such a chain does not
