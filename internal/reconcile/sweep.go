@@ -21,6 +21,11 @@ import (
 // the day's budget reserved, for about this long.
 const sweepInterval = time.Minute
 
+// lostAfter is how long no worker of a namespace must have run before workers of other namespaces settle its records. Agents
+// end with their worker, so none is at work by then. It is longer than a restart or a deployment takes, and shorter than
+// the time for which chains wait for a service.
+const lostAfter = time.Hour
+
 // Records reads and closes the open sessions and the service locks of all chains.
 type Records interface {
 	// Running returns the open sessions of all namespaces.
@@ -31,6 +36,8 @@ type Records interface {
 	ServiceLocks(ctx context.Context) ([]store.ServiceLock, error)
 	// ReleaseLock releases a service. It returns false if the service was locked again after lock was read.
 	ReleaseLock(ctx context.Context, lock store.ServiceLock) (bool, error)
+	// ReportAlive records that a worker of this namespace runs now. It returns when workers of each namespace last ran.
+	ReportAlive(ctx context.Context, now time.Time) ([]store.SeenNamespace, error)
 }
 
 var _ Records = (*store.Store)(nil)
@@ -39,7 +46,8 @@ var _ Records = (*store.Store)(nil)
 // Temporal. Such chains cannot do it themselves. Sweeper deletes nothing.
 //
 // Workers of several namespaces may share the records. Sweeper leaves the chains of other namespaces alone, because they
-// are unknown to its Temporal while they run in theirs.
+// are unknown to its Temporal while they run in theirs. But if no worker of a namespace has run for an hour, perhaps because
+// its Temporal was set up anew, Sweeper settles its records. Otherwise these would hold their services for good.
 //
 // The cost of such a session is the estimate of its last heartbeat. Without a heartbeat the cost is unknown, and the
 // day's budget counts the session's whole reservation.
@@ -48,6 +56,8 @@ type Sweeper struct {
 	Temporal Describer
 	// NamespaceID is the ID of the namespace in which Temporal describes chains.
 	NamespaceID string
+	// Started is when this worker started.
+	Started time.Time
 	// Interval is the time between two sweeps of Run; 0 for one minute.
 	Interval time.Duration
 	Logger   *slog.Logger
@@ -80,6 +90,10 @@ func (s Sweeper) interval() time.Duration { return cmp.Or(s.Interval, sweepInter
 // settles only what has not changed since then. A session that was closed meanwhile keeps its report, and a service
 // that a new run of the chain has locked stays locked.
 func (s Sweeper) sweep(ctx context.Context) error {
+	lost, err := s.lostNamespaces(ctx, time.Now())
+	if err != nil {
+		return err
+	}
 	sessions, err := s.Records.Running(ctx)
 	if err != nil {
 		return err
@@ -88,7 +102,7 @@ func (s Sweeper) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chains := &chainStates{temporal: s.Temporal, namespaceID: s.NamespaceID, endings: map[string]ending{}}
+	chains := &chainStates{temporal: s.Temporal, namespaceID: s.NamespaceID, lost: lost, endings: map[string]ending{}}
 	for i := range sessions {
 		if err := s.settleSession(ctx, chains, sessions[i]); err != nil {
 			return err
@@ -103,6 +117,20 @@ func (s Sweeper) sweep(ctx context.Context) error {
 		s.Logger.Warn("cannot tell whether some chains have ended", "error", errors.Join(chains.problems...))
 	}
 	return nil
+}
+
+// lostNamespaces returns the IDs of the namespaces of which no worker has run for lostAfter. For as long after its own start a
+// worker counts none as lost: if the machine was off, the workers of the others are starting, too.
+func (s Sweeper) lostNamespaces(ctx context.Context, now time.Time) (map[string]bool, error) {
+	namespaces, err := s.Records.ReportAlive(ctx, now)
+	if err != nil || now.Sub(s.Started) < lostAfter {
+		return nil, err
+	}
+	lost := map[string]bool{}
+	for _, namespace := range namespaces {
+		lost[namespace.ID] = now.Sub(namespace.SeenAt) >= lostAfter
+	}
+	return lost, nil
 }
 
 // settleSession closes the session if its chain has ended.
@@ -150,14 +178,21 @@ type ending struct {
 type chainStates struct {
 	temporal    Describer
 	namespaceID string
+	// lost holds the IDs of other namespaces whose chains count as ended.
+	lost map[string]bool
 	// endings holds the results of earlier lookups, by chain ID.
 	endings  map[string]ending
 	problems []error
 }
 
-// ending returns how a chain ended; zero if it still runs, if its state is unknown, or if it is in another namespace.
+// ending returns how a chain ended; zero if it still runs, if its state is unknown, or if workers of another namespace look
+// after it.
 func (s *chainStates) ending(ctx context.Context, namespaceID, chainID string) ending {
-	if namespaceID != s.namespaceID {
+	switch {
+	case namespaceID == s.namespaceID:
+	case s.lost[namespaceID]:
+		return ending{reason: "no worker of its Temporal namespace has run for an hour"}
+	default:
 		return ending{}
 	}
 	end, known := s.endings[chainID]

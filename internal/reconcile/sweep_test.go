@@ -24,6 +24,7 @@ import (
 type openRecords struct {
 	sessions []escalation.Session
 	locks    []store.ServiceLock
+	seen     []store.SeenNamespace
 
 	settled  map[string]escalation.Report
 	released []string
@@ -32,6 +33,10 @@ type openRecords struct {
 var _ Records = (*openRecords)(nil)
 
 func (r *openRecords) Running(context.Context) ([]escalation.Session, error) { return r.sessions, nil }
+
+func (r *openRecords) ReportAlive(context.Context, time.Time) ([]store.SeenNamespace, error) {
+	return r.seen, nil
+}
 
 func (r *openRecords) ServiceLocks(context.Context) ([]store.ServiceLock, error) { return r.locks, nil }
 
@@ -112,5 +117,43 @@ func TestSweep(t *testing.T) {
 		require.InDelta(t, want.cost, report.CostUSD, 1e-9)
 		require.True(t, report.CostEstimated)
 		require.Equal(t, want.text, report.Error)
+	}
+}
+
+// TestSweepOfLostNamespaces settles the records of other namespaces, whose workers last ran at different times.
+func TestSweepOfLostNamespaces(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		started time.Time
+		want    []string
+	}{
+		"a worker that has run for long":   {now.Add(-2 * lostAfter), []string{"lost"}},
+		"a worker that has just started":   {now, nil},
+		"a worker that was started lately": {now.Add(-lostAfter / 2), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			records := &openRecords{settled: map[string]escalation.Report{}, seen: []store.SeenNamespace{
+				{Namespace: store.Namespace{ID: "own"}, SeenAt: now},
+				{Namespace: store.Namespace{ID: "restarts"}, SeenAt: now.Add(-lostAfter / 2)},
+				{Namespace: store.Namespace{ID: "lost"}, SeenAt: now.Add(-lostAfter)},
+			}}
+			for _, namespace := range []string{"own", "restarts", "lost", "never seen"} {
+				records.sessions = append(records.sessions, escalation.Session{NamespaceID: namespace, ChainID: "nightly", SessionID: namespace})
+				records.locks = append(records.locks, store.ServiceLock{NamespaceID: namespace, ChainID: "nightly", Service: namespace})
+			}
+			sweeper := Sweeper{
+				Records: records, NamespaceID: "own", Started: tc.started, Logger: slog.New(slog.DiscardHandler),
+				Temporal: fakeChains{"nightly": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
+			}
+			sweeper.Sweep(t.Context())
+			require.Equal(t, tc.want, records.released)
+			require.Len(t, records.settled, len(tc.want))
+			for _, namespace := range tc.want {
+				require.Equal(t, "no worker of its Temporal namespace has run for an hour", records.settled[namespace].Error)
+				require.True(t, records.settled[namespace].CostEstimated)
+			}
+		})
 	}
 }

@@ -156,3 +156,17 @@ func testNamespacesNotify(t *testing.T, database backend) {
 		require.Equal(t, want, delivered)
 	}
 }
+
+func testNamespacesSeen(t *testing.T, database backend) {
+	readers := database(t)()
+	report := func(namespace store.Namespace, at time.Time) []store.SeenNamespace {
+		t.Helper()
+		seen, err := readers.In(namespace).ReportAlive(bounded(t), at)
+		require.NoError(t, err)
+		return seen
+	}
+	require.Equal(t, []store.SeenNamespace{{Namespace: there, SeenAt: noon}}, report(there, noon))
+	report(here, noon)
+	later := noon.Add(time.Minute)
+	require.Equal(t, []store.SeenNamespace{{Namespace: here, SeenAt: later}, {Namespace: there, SeenAt: noon}}, report(here, later))
+}

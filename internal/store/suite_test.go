@@ -77,6 +77,7 @@ func testBackend(t *testing.T, database backend) {
 		"one chain ID, one service, two namespaces": testNamespacesLock,
 		"limits are over all namespaces":            testNamespacesShareLimits,
 		"notifications of two namespaces":           testNamespacesNotify,
+		"which namespaces have workers":             testNamespacesSeen,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

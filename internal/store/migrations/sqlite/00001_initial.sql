@@ -106,6 +106,13 @@ CREATE TABLE service_locks (
 
 CREATE INDEX service_locks_chain_id ON service_locks (chain_id);
 
+-- When a worker of each Temporal namespace last ran.
+CREATE TABLE namespaces (
+    id      TEXT    PRIMARY KEY NOT NULL,
+    name    TEXT    NOT NULL,
+    seen_at INTEGER NOT NULL                            -- milliseconds since 1970, UTC, by the worker's clock
+) STRICT;
+
 -- What was sent to whom, so that nobody gets it twice. A target is a name of ours, not its URL.
 CREATE TABLE notifications (
     id               INTEGER PRIMARY KEY AUTOINCREMENT,
