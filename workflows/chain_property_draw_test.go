@@ -28,6 +28,18 @@ func drawServices(t *rapid.T) []string {
 	return rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"web", "db", "tv"}), 1, 3, rapid.ID).Draw(t, "services")
 }
 
+// drawSpelled draws services as drawServices does, or none. Some are spelled in another way.
+func drawSpelled(t *rapid.T) []string {
+	if !often(t, "names services") {
+		return nil
+	}
+	services := drawServices(t)
+	for i, service := range services {
+		services[i] = pick(t, "spelled", service, service, strings.ToUpper(service), " "+service)
+	}
+	return services
+}
+
 func drawPolicy(t *rapid.T) escalation.Policy {
 	limit := func(label string) escalation.Limit {
 		return escalation.Limit{Max: rapid.IntRange(0, 3).Draw(t, label), Window: escalation.Duration(pick(t, label, 0, time.Hour, 4*time.Hour))}

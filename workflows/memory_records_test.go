@@ -25,7 +25,7 @@ type memoryRecords struct {
 	mu       sync.Mutex
 	sessions []escalation.Session
 	entries  []escalation.LedgerEntry
-	// locks are the locks on services.
+	// locks are the locks on services, by the keys of their names. The key of a lock on all services is empty.
 	locks  map[string]store.ServiceLock
 	events []escalation.Event
 	// wrongs lists calls that no chain may make.
@@ -57,9 +57,7 @@ func (m *memoryRecords) OpenSession(
 		return opening, nil
 	}
 	if request.Repairs(policy) {
-		for _, service := range request.Services {
-			m.locks[service] = store.ServiceLock{Service: service, ChainID: request.ChainID, Since: request.At} // or it would not be admitted
-		}
+		m.lock(request)
 	}
 	session.ID, session.Sequence = int64(len(m.sessions)+1), 1+len(m.of(session.ChainID))
 	session.BudgetUSD, session.Forced, session.DryRun = admission.BudgetUSD, admission.Forced, policy.DryRun
@@ -69,6 +67,34 @@ func (m *memoryRecords) OpenSession(
 	m.sessions = append(m.sessions, session)
 	opening.Session = session
 	return opening, nil
+}
+
+// lock locks the services of a request that was admitted, or all services if it names none.
+func (m *memoryRecords) lock(request escalation.AdmissionRequest) {
+	services := request.Services
+	if len(services) == 0 {
+		services = []string{""}
+	} else if m.locks[""].ChainID == request.ChainID {
+		delete(m.locks, "")
+	}
+	for _, service := range services {
+		key := escalation.ServiceKey(service)
+		if known := m.locks[key]; known.ChainID == request.ChainID {
+			service = known.Service // the first spelling stays
+		}
+		m.locks[key] = store.ServiceLock{Service: service, ChainID: request.ChainID, Since: request.At}
+	}
+}
+
+// busy returns the locks of other chains that exclude a request.
+func (m *memoryRecords) busy(request escalation.AdmissionRequest) (busy []escalation.BusyService) {
+	for _, key := range slices.Sorted(maps.Keys(m.locks)) {
+		lock := m.locks[key]
+		if lock.ChainID != request.ChainID && (key == "" || len(request.Services) == 0 || escalation.HasService(request.Services, key)) {
+			busy = append(busy, escalation.BusyService{Service: lock.Service, ChainID: lock.ChainID})
+		}
+	}
+	return busy
 }
 
 func (m *memoryRecords) Review(
@@ -111,11 +137,7 @@ func (m *memoryRecords) facts(request escalation.AdmissionRequest, policy escala
 		return !entry.At.After(request.At.Add(-policy.Cooldowns.Window()))
 	})
 	facts.Services = policy.Cooldowns.States(recent, request.Services, request.At)
-	for _, service := range slices.Sorted(slices.Values(request.Services)) {
-		if chain := m.locks[service].ChainID; chain != "" && chain != request.ChainID {
-			facts.Busy = append(facts.Busy, escalation.BusyService{Service: service, ChainID: chain})
-		}
-	}
+	facts.Busy = m.busy(request)
 	return facts
 }
 
@@ -168,10 +190,10 @@ func (m *memoryRecords) CloseSession(_ context.Context, sessionID string, report
 
 // presume adds a restart of each service that a session has locked, if nobody can tell what it did.
 func (m *memoryRecords) presume(session escalation.Session) {
-	for _, service := range slices.Sorted(maps.Keys(m.locks)) {
-		if lock := m.locks[service]; lock.ChainID == session.ChainID && lock.Since.Equal(session.StartedAt) {
+	for _, key := range slices.Sorted(maps.Keys(m.locks)) {
+		if lock := m.locks[key]; key != "" && lock.ChainID == session.ChainID && lock.Since.Equal(session.StartedAt) {
 			m.entries = append(m.entries, escalation.LedgerEntry{
-				Service: service, Kind: escalation.ActionRestart, At: session.EndedAt, ChainID: session.ChainID, SessionID: session.SessionID,
+				Service: lock.Service, Kind: escalation.ActionRestart, At: session.EndedAt, ChainID: session.ChainID, SessionID: session.SessionID,
 			})
 		}
 	}
@@ -240,7 +262,7 @@ func TestMemoryRecordsAreLikeTheStore(t *testing.T) {
 		firstRunID := fmt.Sprint("run ", number/8) // now and then another chain has the same ID
 		request := escalation.AdmissionRequest{
 			ChainID: chainID, FirstRunID: firstRunID,
-			Tier: rapid.SampledFrom(escalation.Tiers()).Draw(rt, "tier"), At: at, Services: drawServices(rt),
+			Tier: rapid.SampledFrom(escalation.Tiers()).Draw(rt, "tier"), At: at, Services: drawSpelled(rt),
 			Force: rapid.Bool().Draw(rt, "force"), ChainSpentUSD: rapid.SampledFrom([]float64{0, 1}).Draw(rt, "spent"),
 			Purpose: rapid.SampledFrom([]escalation.Purpose{escalation.PurposeTier, escalation.PurposeTier, escalation.PurposeHandoff}).Draw(rt, "purpose"),
 		}

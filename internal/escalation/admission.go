@@ -3,7 +3,6 @@ package escalation
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -17,7 +16,7 @@ type AdmissionRequest struct {
 	Purpose    Purpose `json:"purpose,omitempty"`
 	// At is the time of the request, by the workflow's clock.
 	At time.Time `json:"at"`
-	// Services are the services to be repaired; empty if they are not known.
+	// Services are the services to be repaired. A repair without any counts as working on all services.
 	Services []string `json:"services,omitempty"`
 	// ChainSpentUSD is the spending that the chain knows of, in US dollars. After a reset that is less than the records have.
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
@@ -55,12 +54,15 @@ type AdmissionFacts struct {
 	// Escalated reports whether this chain has repaired a service before. If so, the escalation limit does not
 	// apply to it again.
 	Escalated bool `json:"escalated,omitempty"`
-	// Busy lists the requested services that other chains are repairing.
+	// Busy lists the requested services that other chains are repairing. A chain that repairs without naming a service counts
+	// as working on all of them. So Busy also has the chains that name none, and for a request without services it has every
+	// service that another chain is repairing.
 	Busy []BusyService `json:"busy,omitempty"`
 }
 
 // BusyService names a service and the chain that is repairing it.
 type BusyService struct {
+	// Service is empty if the chain has named none and so counts as working on all of them.
 	Service string `json:"service"`
 	ChainID string `json:"chain_id"`
 	// Namespace is the name of the chain's Temporal namespace, if that is another one than the request's. Otherwise it is
@@ -170,7 +172,7 @@ func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts
 	}
 	var first time.Time
 	for _, state := range facts.Services {
-		if !slices.Contains(request.Services, state.Service) {
+		if !HasService(request.Services, state.Service) {
 			continue
 		}
 		open, at := state.openFor(request.Tier)
@@ -196,16 +198,29 @@ const (
 	busyPollMax = 15 * time.Minute
 )
 
-// admitExclusion refuses the repair of a service that another chain is repairing.
+// admitExclusion refuses the repair of a service that another chain is repairing. A chain that names no service counts as
+// repairing all of them.
 func admitExclusion(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
 	if len(facts.Busy) == 0 {
 		return nil
 	}
-	busy := facts.Busy[0]
-	refusal := &Admission{Rule: RuleServiceBusy, Reason: fmt.Sprintf("%s may not repair %s now: %s is at it",
-		request.Tier, busy.Service, busy.chain())}
-	refusal.WaitUntil = request.nextPoll(policy)
-	return refusal
+	return &Admission{Rule: RuleServiceBusy, Reason: facts.Busy[0].reason(request), WaitUntil: request.nextPoll(policy)}
+}
+
+// reason explains in a sentence why the request must wait for the chain.
+func (b BusyService) reason(request AdmissionRequest) string {
+	const all = "names no service and so may be at any of them"
+	switch {
+	case b.Service != "" && len(request.Services) > 0:
+		return fmt.Sprintf("%s may not repair %s now: %s is at it", request.Tier, b.Service, b.chain())
+	case b.Service != "":
+		return fmt.Sprintf("%s may not repair now, because it %s: %s is at %s", request.Tier, all, b.chain(), b.Service)
+	case len(request.Services) > 0:
+		return fmt.Sprintf("%s may not repair %s now: %s %s", request.Tier, strings.Join(request.Services, ", "), b.chain(), all)
+	default:
+		return fmt.Sprintf("%s may not repair now, because it names no service: %s repairs and names none either",
+			request.Tier, b.chain())
+	}
 }
 
 // admitEscalation refuses the first repair of a chain if the escalation limit is reached.

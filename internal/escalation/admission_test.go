@@ -80,6 +80,8 @@ func TestAdmit(t *testing.T) {
 		"a cooldown that never ends":          {nil, about("gone"), facts{Services: forbidden("gone")}, refused(escalation.RuleCooldown, never)},
 		"the service that is free the sooner": {nil, about("nginx", "gone"), facts{Services: append(forbidden("gone"), used()...)}, refused(escalation.RuleCooldown, soon(2*time.Hour))},
 
+		"the service in another spelling": {nil, about("Nginx "), facts{Services: used()}, refused(escalation.RuleCooldown, soon(2*time.Hour))},
+
 		"a service of unknown state":         {nil, about("nginx"), facts{Services: used()[:1]}, refused(escalation.RuleCooldown, never)},
 		"another chain is at one of them":    {nil, about("nginx", "caddy"), facts{Services: used(), Busy: busy}, refused(escalation.RuleServiceBusy, soon(time.Minute))},
 		"no force passes another chain":      {nil, request{Tier: 2, Services: []string{"nginx"}, Force: true}, facts{Services: used(), Busy: busy}, refused(escalation.RuleServiceBusy, soon(time.Minute))},
@@ -135,6 +137,27 @@ func TestAdmissionReasons(t *testing.T) {
 		},
 	} {
 		require.Equal(t, want, escalation.Admit(policy, request, facts).Reason)
+	}
+}
+
+// TestAdmissionReasonsWithoutServices checks the reasons if the chain, or the one that holds it up, names no service.
+func TestAdmissionReasonsWithoutServices(t *testing.T) {
+	t.Parallel()
+	for want, tt := range map[string]struct{ requested, busy string }{
+		"tier 2 may not repair now, because it names no service and so may be at any of them: chain c-7 is at web": {"", "web"},
+		"tier 2 may not repair web now: chain c-7 names no service and so may be at any of them":                   {"web", ""},
+		"tier 2 may not repair now, because it names no service: chain c-7 repairs and names none either":          {"", ""},
+	} {
+		request := escalation.AdmissionRequest{Tier: 2, At: noon}
+		if tt.requested != "" {
+			request.Services = []string{tt.requested}
+		}
+		refusal := escalation.Admit(limitedPolicy(), request, escalation.AdmissionFacts{
+			Services: free("web"), Busy: []escalation.BusyService{{Service: tt.busy, ChainID: "c-7"}},
+		})
+		require.Equal(t, escalation.RuleServiceBusy, refusal.Rule)
+		require.Equal(t, noon.Add(time.Minute), refusal.WaitUntil)
+		require.Equal(t, want, refusal.Reason)
 	}
 }
 

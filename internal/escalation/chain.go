@@ -29,6 +29,8 @@ type Chain struct {
 	Wait *Wait `json:"wait,omitempty"`
 	// Issues lists the chains into which this one was split, one for each independent problem.
 	Issues []IssueChain `json:"issues,omitempty"`
+	// UnknownServices lists the names that the chain has met and that the services file does not have, at most MaxServices.
+	UnknownServices []string `json:"unknown_services,omitempty"`
 	// Actor names the person who started the chain; empty if the chain's input names nobody.
 	Actor string `json:"actor,omitempty"`
 	// Gates lists the chain's gates in order. The last one may be open.
@@ -110,15 +112,11 @@ func (c *Chain) CostWithIssuesUSD() float64 {
 
 // AllServices returns the services of the chain and of its issues without duplicates.
 func (c *Chain) AllServices() []string {
-	all := c.Services
+	all := slices.Clone(c.Services)
 	for _, issue := range c.Issues {
-		for _, service := range issue.Services {
-			if !slices.Contains(all, service) {
-				all = append(slices.Clip(all), service)
-			}
-		}
+		all = append(all, issue.Services...)
 	}
-	return all
+	return UniqueServices(all)
 }
 
 // UnknownUSD returns the amount that counts in addition to the recorded cost of sessions, in US dollars. It is the

@@ -9,7 +9,7 @@ import (
 // CallAction is the effect of an agent's tool call on a service.
 type CallAction struct {
 	Kind ActionKind `json:"kind"`
-	// Service is the service's name as the call gives it.
+	// Service is the service's canonical name. The guard reads the name from the call.
 	Service string `json:"service"`
 }
 
@@ -45,7 +45,7 @@ func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.
 	for _, action := range actions {
 		wanted := 0
 		for _, other := range actions {
-			if other == action {
+			if other.Kind == action.Kind && SameService(other.Service, action.Service) {
 				wanted++
 			}
 		}
@@ -68,7 +68,7 @@ func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.
 func (c Cooldowns) use(entries []LedgerEntry, action CallAction, now time.Time) Use {
 	for _, state := range c.States(entries, []string{action.Service}, now) {
 		switch {
-		case state.Service != action.Service:
+		case !SameService(state.Service, action.Service):
 		case action.Kind == ActionRestart:
 			return state.Restarts
 		case action.Kind == ActionRedeployment:

@@ -25,7 +25,7 @@ type ServiceCooldowns struct {
 // Limits returns the limits on restarts and redeployments of service.
 func (c Cooldowns) Limits(service string) (restarts, redeployments Limit) {
 	restarts, redeployments = c.Restarts, c.Redeployments
-	own := c.Services[service]
+	own := c.own(service)
 	if own.Restarts != nil {
 		restarts = *own.Restarts
 	}
@@ -33,6 +33,16 @@ func (c Cooldowns) Limits(service string) (restarts, redeployments Limit) {
 		redeployments = *own.Redeployments
 	}
 	return restarts, redeployments
+}
+
+// own returns the limits that differ for service. Names are compared by ServiceKey.
+func (c Cooldowns) own(service string) ServiceCooldowns {
+	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
+		if SameService(name, service) {
+			return c.Services[name]
+		}
+	}
+	return ServiceCooldowns{}
 }
 
 // Window returns the longest window of all limits.
@@ -72,26 +82,32 @@ type ServiceState struct {
 	Redeployments Use    `json:"redeployments"`
 }
 
-// States returns the state at now of the named services and of all services with an entry, sorted by name.
+// States returns the state at now of the named services and of all services with an entry, sorted by name. Names are
+// compared by ServiceKey. Of several spellings, the state has the one in services, otherwise the one of the oldest entry.
 func (c Cooldowns) States(entries []LedgerEntry, services []string, now time.Time) []ServiceState {
+	names := map[string]string{}
 	actions := map[string]map[ActionKind][]time.Time{}
+	enter := func(service string) map[ActionKind][]time.Time {
+		key := ServiceKey(service)
+		if actions[key] == nil {
+			names[key], actions[key] = service, map[ActionKind][]time.Time{}
+		}
+		return actions[key]
+	}
 	for _, service := range services {
-		actions[service] = nil
+		enter(service)
 	}
 	for _, entry := range entries {
-		if actions[entry.Service] == nil {
-			actions[entry.Service] = map[ActionKind][]time.Time{}
-		}
-		kinds := actions[entry.Service]
+		kinds := enter(entry.Service)
 		kinds[entry.Kind] = append(kinds[entry.Kind], entry.At)
 	}
 	states := make([]ServiceState, 0, len(actions))
-	for _, service := range slices.Sorted(maps.Keys(actions)) {
-		restarts, redeployments := c.Limits(service)
+	for _, key := range slices.Sorted(maps.Keys(actions)) {
+		restarts, redeployments := c.Limits(key)
 		states = append(states, ServiceState{
-			Service:       service,
-			Restarts:      restarts.use(actions[service][ActionRestart], now),
-			Redeployments: redeployments.use(actions[service][ActionRedeployment], now),
+			Service:       names[key],
+			Restarts:      restarts.use(actions[key][ActionRestart], now),
+			Redeployments: redeployments.use(actions[key][ActionRedeployment], now),
 		})
 	}
 	return states

@@ -73,6 +73,23 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// TestStatesCompareNames checks that entries and limits count for a service however its name is spelled.
+func TestStatesCompareNames(t *testing.T) {
+	t.Parallel()
+	entries := []escalation.LedgerEntry{
+		entry("Nginx", escalation.ActionRestart, 2), entry(" nginx ", escalation.ActionRestart, 1), entry("TV", escalation.ActionRestart, 1),
+		entry("tv", escalation.ActionRestart, 1),
+	}
+	states := usual().States(entries, []string{"NGINX", "JellyFin"}, noon)
+	require.Len(t, states, 3)
+	require.Equal(t, []string{"JellyFin", "NGINX", "TV"}, []string{states[0].Service, states[1].Service, states[2].Service})
+	require.Equal(t, "4/30h", states[0].Restarts.Limit.String())
+	require.Equal(t, 2, states[1].Restarts.Used)
+	require.Equal(t, 2, states[2].Restarts.Used)
+	require.NotNil(t, usual().Refuse(entries, restarts("nginx", 1), noon))
+	require.NotNil(t, usual().Refuse(entries[:1], append(restarts("nginx", 1), restarts("NGINX", 1)...), noon))
+}
+
 // TestWindowIsFarEnoughBack drops the entries before the window and checks that the states stay the same. Only the
 // time of the last event may differ.
 func TestWindowIsFarEnoughBack(t *testing.T) {

@@ -47,5 +47,6 @@ const (
 	EventGateOpened     EventKind = "gate_opened"
 	EventGateReminder   EventKind = "gate_reminder"
 	EventGateClosed     EventKind = "gate_closed"
-	EventGateRefused    EventKind = "gate_refused" // an answer was rejected
+	EventGateRefused    EventKind = "gate_refused"    // an answer was rejected
+	EventUnknownService EventKind = "unknown_service" // a name that the services file does not have
 )

@@ -2,6 +2,8 @@ package escalation
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/plaintext"
@@ -13,6 +15,33 @@ const (
 	MaxServices    = 100 // in one list
 	MaxServiceName = 100 // characters of one name
 )
+
+// ServiceKey returns the form of a service's name in which names are compared: without regard to case, and to the number of
+// blanks around and between words. A Catalog also knows aliases.
+func ServiceKey(name string) string {
+	return strings.ToLower(strings.ToUpper(plaintext.Compact(name))) // some letters have two lower-case forms
+}
+
+// SameService reports whether two names have the same ServiceKey.
+func SameService(a, b string) bool { return ServiceKey(a) == ServiceKey(b) }
+
+// HasService reports whether services contains name, compared by ServiceKey.
+func HasService(services []string, name string) bool {
+	return slices.ContainsFunc(services, func(other string) bool { return SameService(other, name) })
+}
+
+// UniqueServices returns services without the repetitions, in the same order. The first spelling of a name stays.
+func UniqueServices(services []string) []string {
+	var unique []string
+	seen := map[string]bool{}
+	for _, service := range services {
+		if key := ServiceKey(service); !seen[key] {
+			seen[key] = true
+			unique = append(unique, service)
+		}
+	}
+	return unique
+}
 
 // CheckServices checks a list of services. The error describes the first problem.
 func CheckServices(services []string) error {

@@ -21,6 +21,7 @@ var (
 	_ adapter = millis{}
 	_ adapter = jsonText[escalation.Report]{}
 	_ adapter = services{}
+	_ adapter = serviceKey{}
 )
 
 // nullableInt stores 0 as NULL. A foreign key that refers to no row must be NULL.
@@ -105,3 +106,13 @@ func (s services) Value() (driver.Value, error) {
 	}
 	return jsonText[[]string]{&list}.Value()
 }
+
+// serviceKey stores the key of a service's name (see escalation.ServiceKey) in a separate column, so that SQL can compare
+// names. The column is only written.
+type serviceKey struct{ of *string }
+
+// Scan implements sql.Scanner. It ignores the value.
+func (serviceKey) Scan(any) error { return nil }
+
+// Value implements driver.Valuer.
+func (k serviceKey) Value() (driver.Value, error) { return escalation.ServiceKey(*k.of), nil }

@@ -190,12 +190,14 @@ func testEscalationsPerWindow(t *testing.T, database backend) {
 	policy := strict()
 	policy.DayBudgetUSD = 0
 	rule := func(chainID string, at time.Time) escalation.Rule {
-		admission, err := s.Review(bounded(t), escalation.AdmissionRequest{ChainID: chainID, Tier: 2, At: at}, policy)
+		admission, err := s.Review(bounded(t), escalation.AdmissionRequest{
+			ChainID: chainID, Tier: 2, At: at, Services: []string{"service of " + chainID},
+		}, policy)
 		require.NoError(t, err)
 		return admission.Rule
 	}
-	admit(t, s, repair("one", "one/1", noon), about(), policy)
-	admit(t, s, repair("one", "one/2", noon.Add(time.Minute)), about(), policy)
+	admit(t, s, repair("one", "one/1", noon), about("web"), policy)
+	admit(t, s, repair("one", "one/2", noon.Add(time.Minute)), about("web"), policy)
 	looking := opening("looking", "looking", 0)
 	admit(t, s, looking, about(), policy)
 	writing := repair("writing", "writing", noon)
@@ -206,13 +208,13 @@ func testEscalationsPerWindow(t *testing.T, database backend) {
 	require.True(t, admit(t, s, repair("rehearsing", "rehearsing", noon), about(), dry).Session.DryRun)
 	require.Equal(t, escalation.RuleAdmitted, rule("three", noon), "only one has repaired, however often")
 
-	admit(t, s, repair("two", "two/1", noon.Add(30*time.Minute)), about(), policy)
+	admit(t, s, repair("two", "two/1", noon.Add(30*time.Minute)), about("db"), policy)
 	require.Equal(t, escalation.RuleEscalationLimit, rule("three", noon.Add(40*time.Minute)))
 	require.Equal(t, escalation.RuleEscalationLimit, rule("three", noon), "also by a clock that is behind")
 	require.Equal(t, escalation.RuleEscalationLimit, rule("rehearsing", noon.Add(40*time.Minute)), "it has not repaired either")
 	require.Equal(t, escalation.RuleAdmitted, rule("one", noon.Add(40*time.Minute)), "it counts already")
 	again, err := s.Review(bounded(t), escalation.AdmissionRequest{
-		ChainID: "one", FirstRunID: "a later run", Tier: 2, At: noon.Add(40 * time.Minute),
+		ChainID: "one", FirstRunID: "a later run", Tier: 2, At: noon.Add(40 * time.Minute), Services: []string{"web"},
 	}, policy)
 	require.NoError(t, err)
 	require.Equal(t, escalation.RuleEscalationLimit, again.Rule, "it uses the workflow ID again, and is another chain")

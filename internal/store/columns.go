@@ -127,6 +127,7 @@ func callFields(d *escalation.CallDecision) []field {
 // lockFields lists the columns of service_locks.
 func lockFields(l *ServiceLock) []field {
 	return []field{
+		{"service_key", serviceKey{&l.Service}},
 		{"service", &l.Service},
 		{"chain_id", &l.ChainID},
 		{"since", millis{&l.Since}},

@@ -11,6 +11,7 @@ import (
 
 // ServiceLock is the lock of a chain on a service, so that no other chain repairs the service.
 type ServiceLock struct {
+	// Service is empty if the chain has locked all services, because it repairs without naming one.
 	Service string `json:"service"`
 	ChainID string `json:"chain_id"`
 	// Since is the start of the chain's latest session that locked the service.
@@ -24,7 +25,7 @@ var selectLocks = "SELECT " + columns(lockFields(new(ServiceLock))) + " FROM ser
 
 // ServiceLocks returns the locks of the chains of all namespaces, by service.
 func (s *Store) ServiceLocks(ctx context.Context) ([]ServiceLock, error) {
-	locks, err := collect(ctx, s.db, lockFields, selectLocks+" ORDER BY service")
+	locks, err := collect(ctx, s.db, lockFields, selectLocks+" ORDER BY service_key")
 	if err != nil {
 		return nil, fmt.Errorf("read the locks on services: %w", err)
 	}
@@ -33,8 +34,13 @@ func (s *Store) ServiceLocks(ctx context.Context) ([]ServiceLock, error) {
 
 const (
 	releaseQuery     = "DELETE FROM service_locks WHERE chain_id = $1 AND namespace_id = $2"
-	releaseLockQuery = "DELETE FROM service_locks WHERE service = $1 AND chain_id = $2 AND namespace_id = $3 AND since = $4"
+	releaseLockQuery = "DELETE FROM service_locks WHERE service_key = $1 AND service = $2 AND chain_id = $3" +
+		" AND namespace_id = $4 AND since = $5"
+	releaseAllQuery = "DELETE FROM service_locks WHERE service_key = $1 AND chain_id = $2 AND namespace_id = $3"
 )
+
+// everyService is the name in a lock on all services. No service has it, because names are not blank.
+const everyService = ""
 
 // ReleaseServices releases all locks of a chain. A chain without locks is not an error.
 func (s *Store) ReleaseServices(ctx context.Context, chainID string) error {
@@ -53,7 +59,8 @@ func (s *Store) ReleaseServices(ctx context.Context, chainID string) error {
 func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released bool, err error) {
 	var rows int64
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, releaseLockQuery, lock.Service, lock.ChainID, lock.NamespaceID, millis{&lock.Since})
+		result, err := tx.ExecContext(ctx, releaseLockQuery,
+			escalation.ServiceKey(lock.Service), lock.Service, lock.ChainID, lock.NamespaceID, millis{&lock.Since})
 		if err == nil {
 			rows, err = result.RowsAffected()
 		}
@@ -65,15 +72,21 @@ func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released boo
 	return rows > 0, nil
 }
 
-// lockServices locks services for the chain of session, except those that another chain has locked.
+// lockServices locks services for the chain of session, except those that another chain has locked. If it gets no service,
+// it locks all of them. A chain that names its services later releases the others.
 func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, services []string) error {
+	if len(services) == 0 {
+		services = []string{everyService}
+	} else if _, err := tx.ExecContext(ctx, releaseAllQuery, everyService, session.ChainID, session.NamespaceID); err != nil {
+		return fmt.Errorf("release the services that the chain has not named: %w", err)
+	}
 	for _, service := range services {
 		lock := ServiceLock{
 			Service: service, ChainID: session.ChainID, Since: session.StartedAt,
 			Namespace: session.Namespace, NamespaceID: session.NamespaceID,
 		}
 		query, args := insertInto("service_locks", lockFields(&lock))
-		query += " ON CONFLICT (service) DO UPDATE SET since = excluded.since" +
+		query += " ON CONFLICT (service_key) DO UPDATE SET since = excluded.since" +
 			" WHERE service_locks.chain_id = excluded.chain_id AND service_locks.namespace_id = excluded.namespace_id"
 		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
 			return fmt.Errorf("lock service %q: %w", service, err)
@@ -82,23 +95,29 @@ func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, s
 	return nil
 }
 
-// busyQuery selects the locks of other chains on the given number of services, by service.
+// busyQuery selects the locks of other chains on the given number of services, by service. For 0 it selects all of their
+// locks.
 func busyQuery(services int) string {
-	return selectLocks + " WHERE (chain_id <> $1 OR namespace_id <> $2) AND service IN (" + placeholders(3, services) +
-		") ORDER BY service"
+	query := selectLocks + " WHERE (chain_id <> $1 OR namespace_id <> $2)"
+	if services > 0 {
+		query += " AND service_key IN (" + placeholders(3, services) + ")"
+	}
+	return query + " ORDER BY service_key"
 }
 
+// busyServices returns the locks of other chains that exclude request. A lock on all services excludes every repair, and
+// a repair without services is excluded by every lock.
 func busyServices(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
 ) ([]escalation.BusyService, error) {
-	if len(request.Services) == 0 {
-		return nil, nil
+	var keys []any
+	if len(request.Services) > 0 {
+		keys = append(keys, everyService)
+		for _, service := range request.Services {
+			keys = append(keys, escalation.ServiceKey(service))
+		}
 	}
-	args := []any{request.ChainID, namespaceID}
-	for _, service := range request.Services {
-		args = append(args, service)
-	}
-	locks, err := collect(ctx, q, lockFields, busyQuery(len(request.Services)), args...)
+	locks, err := collect(ctx, q, lockFields, busyQuery(len(keys)), append([]any{request.ChainID, namespaceID}, keys...)...)
 	var busy []escalation.BusyService
 	for _, lock := range locks {
 		other := escalation.BusyService{Service: lock.Service, ChainID: lock.ChainID}

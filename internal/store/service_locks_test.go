@@ -31,6 +31,70 @@ func testServiceLocks(t *testing.T, database backend) {
 	require.Len(t, locks(t, s), 1, "a dry run claims nothing")
 }
 
+// testRepairOfAllServices has a chain that repairs without naming a service. It excludes, and is excluded by, every other
+// repair.
+func testRepairOfAllServices(t *testing.T, database backend) {
+	s := database(t)()
+	policy := lenient()
+	policy.Cooldowns.MaxWait = escalation.Duration(time.Hour)
+	refused := func(chainID string, services ...string) string {
+		t.Helper()
+		opened := admit(t, s, repair(chainID, chainID, noon), about(services...), policy)
+		require.NotNil(t, opened.Refusal)
+		require.Equal(t, escalation.RuleServiceBusy, opened.Refusal.Rule)
+		require.Equal(t, noon.Add(time.Minute), opened.Refusal.WaitUntil)
+		return opened.Refusal.Reason
+	}
+	admit(t, s, repair("one", "one/1", noon), about("web", "db"), policy)
+	require.Contains(t, refused("all"), "chain one is at db")
+	require.NoError(t, s.ReleaseServices(bounded(t), "one"))
+
+	require.Nil(t, admit(t, s, repair("all", "all/1", noon), about(), policy).Refusal)
+	require.Equal(t, []store.ServiceLock{{Service: "", ChainID: "all", Since: noon}}, locks(t, s))
+	require.Contains(t, refused("one", "web"), "chain all names no service")
+	require.Contains(t, refused("another"), "chain all repairs and names none either")
+	require.Nil(t, admit(t, s, opening("looks", "looks", 0), about(), policy).Refusal, "who only looks waits for nobody")
+	require.Nil(t, admit(t, s, repair("all", "all/2", noon), about(), policy).Refusal, "nor does the chain itself")
+
+	mustClose(t, s, "all/2", escalation.Report{Status: escalation.SessionTimedOut, Attempts: 1, CostUSD: 1}, noon)
+	require.Empty(t, ledger(t, s, time.Time{}), "nobody knows what it restarted")
+	later := noon.Add(time.Minute)
+	admit(t, s, repair("all", "all/3", later), about("web"), policy)
+	require.Equal(t, []store.ServiceLock{{Service: "web", ChainID: "all", Since: later}}, locks(t, s), "now it names a service and lets go of the others")
+	require.Nil(t, admit(t, s, repair("one", "one/2", later), about("db"), policy).Refusal)
+	require.NoError(t, s.ReleaseServices(bounded(t), "all"))
+	require.NoError(t, s.ReleaseServices(bounded(t), "one"))
+
+	admit(t, s, repair("all", "all/4", later), about(), policy)
+	released, err := s.ReleaseLock(bounded(t), locks(t, s)[0])
+	require.NoError(t, err)
+	require.True(t, released, "as a sweep does it")
+	require.Empty(t, locks(t, s))
+}
+
+// testServiceNames spells a service in several ways. It is one service to locks, charges and the entries of a verdict.
+func testServiceNames(t *testing.T, database backend) {
+	s := database(t)()
+	policy := lenient()
+	policy.Cooldowns = twiceInFour()
+	admit(t, s, repair("chain", "a", noon), about("Web  Shop", "WEB shop"), policy)
+	require.Equal(t, []store.ServiceLock{{Service: "Web  Shop", ChainID: "chain", Since: noon}}, locks(t, s))
+	refused := admit(t, s, repair("other", "b", noon), about("web shop "), policy)
+	require.Equal(t, escalation.RuleServiceBusy, refused.Refusal.Rule)
+	require.Contains(t, refused.Refusal.Reason, "Web  Shop")
+
+	mustCharge(t, s, restart("1", noon, "WEB SHOP"))
+	mustClose(t, s, "a", did("web  shop", 2), noon)
+	require.NoError(t, s.ReleaseServices(bounded(t), "chain"))
+	refused = admit(t, s, repair("other", "b", noon), about("web shop"), policy)
+	require.Equal(t, escalation.RuleCooldown, refused.Refusal.Rule)
+	require.Len(t, refused.Services, 1)
+	require.Equal(t, "web shop", refused.Services[0].Service)
+	require.Equal(t, 2, refused.Services[0].Restarts.Used, "the verdict tells of the charged restart and of one more")
+	mustRefuse(t, s, restart("2", noon, "Web Shop"))
+	mustRefuse(t, s, restart("2", noon, "DB", "db"))
+}
+
 func testReleaseLock(t *testing.T, database backend) {
 	s := database(t)()
 	admit(t, s, repair("one", "one/1", noon), about("web"), lenient())

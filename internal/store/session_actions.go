@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -30,10 +29,10 @@ type target struct {
 	kind    escalation.ActionKind
 }
 
-// targetOf returns the target of an action. It ignores case and blanks around the service's name, because a verdict may
-// spell the name differently from the call.
+// targetOf returns the target of an action. It has the key of the service's name, because a verdict may spell the name
+// differently from the call.
 func targetOf(service string, kind escalation.ActionKind) target {
-	return target{strings.ToLower(strings.TrimSpace(service)), kind}
+	return target{escalation.ServiceKey(service), kind}
 }
 
 func (r *ledgerRow) target() target { return targetOf(r.Service, r.Kind) }
@@ -101,8 +100,9 @@ func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded 
 	return nil
 }
 
-// claimedQuery selects the services that a session has locked. A later session of the chain that locks them changes since.
-var claimedQuery = selectLocks + " WHERE chain_id = $1 AND namespace_id = $2 AND since = $3 ORDER BY service"
+// claimedQuery selects the services that a session has locked by their names. A later session of the chain that locks them
+// changes since.
+var claimedQuery = selectLocks + " WHERE chain_id = $1 AND namespace_id = $2 AND since = $3 AND service_key <> '' ORDER BY service_key"
 
 // presumeActions adds one restart of each service that the session has locked to the ledger, if none of the session's calls
 // was charged. Call it for a session that may have acted (see escalation.Session.MayHaveActed). Otherwise a session that

@@ -67,6 +67,8 @@ func testBackend(t *testing.T, database backend) {
 		"decisions are all recorded or none":        testDecisionsAtomic,
 		"what is kept of a call is bounded":         testDecisionsBounded,
 		"services are locked and released":          testServiceLocks,
+		"a repair that names no service":            testRepairOfAllServices,
+		"locks and limits compare names":            testServiceNames,
 		"a lock that was claimed again stays":       testReleaseLock,
 		"a repeated opening claims again":           testRepetitionClaims,
 		"settling comes too late or not":            testSettle,

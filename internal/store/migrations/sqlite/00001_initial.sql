@@ -97,7 +97,8 @@ CREATE INDEX ledger_at ON ledger (at);
 
 -- Who works on which service now.
 CREATE TABLE service_locks (
-    service      TEXT    PRIMARY KEY NOT NULL,
+    service_key  TEXT    PRIMARY KEY NOT NULL,          -- the name in the form in which names are compared
+    service      TEXT    NOT NULL,                      -- empty: all services, because the chain has named none
     chain_id     TEXT    NOT NULL,
     namespace    TEXT    NOT NULL,
     namespace_id TEXT    NOT NULL,

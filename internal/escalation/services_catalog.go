@@ -1,0 +1,217 @@
+package escalation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
+
+// Limits on a catalog. They are far above any sensible catalog, and keep its lookups and messages small.
+const (
+	maxCatalog     = 1_000 // services
+	maxAliases     = 50    // of one service
+	maxServiceText = 1_000 // characters of one text
+)
+
+// Criticality says how much depends on a service.
+type Criticality string
+
+// The criticalities.
+const (
+	CriticalityLow      Criticality = "low"
+	CriticalityNormal   Criticality = "normal"
+	CriticalityHigh     Criticality = "high"
+	CriticalityCritical Criticality = "critical"
+)
+
+// criticalities orders the criticalities, highest first.
+var criticalities = []Criticality{CriticalityCritical, CriticalityHigh, CriticalityNormal, CriticalityLow}
+
+// Service is one service of a catalog, as an operator describes it.
+type Service struct {
+	// Name is the canonical name. Records, locks and limits use it.
+	Name string `json:"name" yaml:"name"`
+	// Aliases lists other names of the service.
+	Aliases []string `json:"aliases,omitempty" yaml:"aliases"`
+	// Look tells agents how to look at the service: an address, a command, a sentence.
+	Look string `json:"look,omitempty" yaml:"look"`
+	// Criticality is CriticalityNormal if the operator gives none.
+	Criticality Criticality `json:"criticality,omitempty" yaml:"criticality"`
+	// DependsOn lists the services of the catalog that this one needs.
+	DependsOn []string `json:"depends_on,omitempty" yaml:"depends_on"`
+	// Owner is the person or team to ask.
+	Owner string `json:"owner,omitempty" yaml:"owner"`
+	// Runbook is an address or a sentence about what to do.
+	Runbook string `json:"runbook,omitempty" yaml:"runbook"`
+}
+
+// Catalog lists the services that an operator has described. It finds a service by its name and its aliases. A nil Catalog
+// is valid and knows no service: then names are compared by ServiceKey only.
+type Catalog struct {
+	services []Service
+	// index holds the position of each service in services, by the keys of its names.
+	index map[string]int
+}
+
+// NewCatalog returns the catalog of services. Its error describes the first mistake and names the service.
+func NewCatalog(services []Service) (*Catalog, error) {
+	if len(services) > maxCatalog {
+		return nil, fmt.Errorf("%d services, and at most %d are allowed", len(services), maxCatalog)
+	}
+	c := &Catalog{services: make([]Service, len(services)), index: map[string]int{}}
+	for i, service := range services {
+		if problem := nameProblem(service.Name); problem != "" {
+			return nil, fmt.Errorf("service %d has %s", i+1, problem)
+		}
+		service.Name = plaintext.Compact(service.Name)
+		if err := service.complete(); err != nil {
+			return nil, fmt.Errorf("service %q: %w", service.Name, err)
+		}
+		c.services[i] = service
+		if err := c.enter(i); err != nil {
+			return nil, fmt.Errorf("service %q: %w", service.Name, err)
+		}
+	}
+	for i := range c.services {
+		if err := c.resolve(&c.services[i]); err != nil {
+			return nil, fmt.Errorf("service %q: %w", c.services[i].Name, err)
+		}
+	}
+	if err := c.checkCircles(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// complete checks the fields of a service that depend on no other service, and fills in the default criticality.
+func (s *Service) complete() error {
+	s.Criticality = cmp.Or(s.Criticality, CriticalityNormal)
+	if !slices.Contains(criticalities, s.Criticality) {
+		return fmt.Errorf("criticality is %q, and must be low, normal, high or critical", s.Criticality)
+	}
+	if len(s.Aliases) > maxAliases {
+		return fmt.Errorf("%d aliases, and at most %d are allowed", len(s.Aliases), maxAliases)
+	}
+	for i, alias := range s.Aliases {
+		if problem := nameProblem(alias); problem != "" {
+			return fmt.Errorf("alias %d has %s", i+1, problem)
+		}
+	}
+	for _, text := range []struct{ key, value string }{{"look", s.Look}, {"owner", s.Owner}, {"runbook", s.Runbook}} {
+		if utf8.RuneCountInString(text.value) > maxServiceText {
+			return fmt.Errorf("%s has more than %d characters", text.key, maxServiceText)
+		}
+	}
+	return nil
+}
+
+// enter adds the names of the service at this position to the index.
+func (c *Catalog) enter(at int) error {
+	service := c.services[at]
+	for _, name := range slices.Concat([]string{service.Name}, service.Aliases) {
+		key := ServiceKey(name)
+		other, taken := c.index[key]
+		switch {
+		case taken && other == at:
+			return fmt.Errorf("%q is there twice, and case and blanks make no difference", name)
+		case taken:
+			return fmt.Errorf("%q is already a name of service %q, and case and blanks make no difference", name, c.services[other].Name)
+		}
+		c.index[key] = at
+	}
+	return nil
+}
+
+// resolve replaces the names that a service depends on by the canonical ones.
+func (c *Catalog) resolve(service *Service) error {
+	for _, name := range service.DependsOn {
+		if !c.Known(name) {
+			return fmt.Errorf("depends_on names %q, and no service has that name", plaintext.Cut(plaintext.Compact(name), MaxServiceName))
+		}
+	}
+	service.DependsOn = c.CanonicalAll(service.DependsOn)
+	return nil
+}
+
+// checkCircles returns an error if a service depends on itself, directly or through others.
+func (c *Catalog) checkCircles() error {
+	done := make([]bool, len(c.services))
+	for i := range c.services {
+		if circle := c.circle(i, nil, done); circle != nil {
+			return fmt.Errorf("service %q: depends_on leads back to it: %s", circle[0], strings.Join(circle, " → "))
+		}
+	}
+	return nil
+}
+
+// circle returns the names along a circle of dependencies that can be reached from a service; nil if there is none. path
+// leads to the service. done marks the services from which no circle can be reached.
+func (c *Catalog) circle(at int, path []string, done []bool) []string {
+	name := c.services[at].Name
+	if start := slices.Index(path, name); start >= 0 {
+		return append(slices.Clone(path[start:]), name)
+	}
+	if done[at] {
+		return nil
+	}
+	for _, needed := range c.services[at].DependsOn {
+		if circle := c.circle(c.index[ServiceKey(needed)], append(path, name), done); circle != nil {
+			return circle
+		}
+	}
+	done[at] = true
+	return nil
+}
+
+// Services returns the services in the order of the catalog.
+func (c *Catalog) Services() []Service {
+	if c == nil {
+		return nil
+	}
+	return slices.Clone(c.services)
+}
+
+// Known reports whether the catalog has a service of this name or alias.
+func (c *Catalog) Known(name string) bool {
+	if c == nil {
+		return false
+	}
+	_, known := c.index[ServiceKey(name)]
+	return known
+}
+
+// Canonical returns the canonical name of a service, found by its name or an alias. An unknown name is returned on one
+// line, without superfluous blanks.
+func (c *Catalog) Canonical(name string) string {
+	if c != nil {
+		if at, known := c.index[ServiceKey(name)]; known {
+			return c.services[at].Name
+		}
+	}
+	return plaintext.Compact(name)
+}
+
+// CanonicalAll returns the canonical names of services, each once, in the same order.
+func (c *Catalog) CanonicalAll(names []string) []string {
+	if names == nil {
+		return nil
+	}
+	canonical := make([]string, len(names))
+	for i, name := range names {
+		canonical[i] = c.Canonical(name)
+	}
+	return UniqueServices(canonical)
+}
+
+// Unknown returns the names that the catalog does not have, each once. A nil Catalog returns none, because then there is
+// nothing to compare them with.
+func (c *Catalog) Unknown(names []string) []string {
+	if c == nil {
+		return nil
+	}
+	return UniqueServices(slices.DeleteFunc(slices.Clone(names), c.Known))
+}
