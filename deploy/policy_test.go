@@ -20,16 +20,22 @@ import (
 
 const schemaFile = "policy.schema.json"
 
-// validate validates a policy against the schema.
+// validate validates a policy against its schema.
 func validate(t *testing.T, text []byte) error {
 	t.Helper()
-	schema, err := jsonschema.NewCompiler().Compile(schemaFile)
+	return validateAgainst(t, schemaFile, text)
+}
+
+// validateAgainst validates a document in YAML against the schema in a file.
+func validateAgainst(t *testing.T, file string, text []byte) error {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile(file)
 	require.NoError(t, err)
 	asJSON, err := yaml.YAMLToJSON(text)
 	require.NoError(t, err)
-	policy, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
 	require.NoError(t, err)
-	return schema.Validate(policy)
+	return schema.Validate(document)
 }
 
 func TestPolicyIsValid(t *testing.T) {

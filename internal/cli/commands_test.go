@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,7 +190,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Regexp(t, "✗ claude .*install the Claude Code CLI, or set CLAUDEOPS_CLAUDE to its path", got.stdout)
 	require.Regexp(t, "✗ credentials .*set ANTHROPIC_API_KEY, or CLAUDEOPS_CLAUDE_CONFIG_DIR=login", got.stdout)
 	require.Contains(t, got.stdout, "✗ temporal")
-	require.Contains(t, got.stderr, "3 of 10 checks failed")
+	require.Contains(t, got.stderr, "3 of 11 checks failed")
 
 	got = starter(t, bareEnvironment(t, "CLAUDE_CODE_USE_BEDROCK=1"), "doctor")
 	require.Regexp(t, "✓ credentials +agents use CLAUDE_CODE_USE_BEDROCK themselves, and their commands can read it", got.stdout)
@@ -300,6 +301,16 @@ func TestCommandsOnARealServer(t *testing.T) {
 		return listed.code == program.ExitOK && json.Unmarshal([]byte(listed.stdout), &rows) == nil &&
 			len(rows) == 1 && rows[0].ID == "two" && rows[0].Services[0] == "nas" && rows[0].Tier == 1
 	}, screenTimeout, screenLook, "the chain is not listed")
+	listed := starter(t, append(slices.Clone(environ), "CLAUDEOPS_SERVICES_FILE="+listedNAS(t)), "chains", "--service", "The  Nas")
+	require.Contains(t, listed.stdout, "two", "an alias finds it, too")
 	none := starter(t, environ, "chains", "--service", "o'clock")
 	require.Equal(t, "No chains.\n", none.stdout, none.stderr)
+}
+
+// listedNAS writes a services file with an alias of the service nas, and returns its path.
+func listedNAS(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "services.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("version: 1\nservices: [{name: nas, aliases: [the nas]}]\n"), 0o600))
+	return file
 }

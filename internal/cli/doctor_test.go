@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -55,4 +57,19 @@ func TestDoctorTriesTheSandbox(t *testing.T) {
 	require.Regexp(t, `✓ sandbox +tier 1: off; tier 2: off`, got.stdout)
 	got = starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=require", "CLAUDEOPS_CONTAINMENT=group"), "doctor")
 	require.Regexp(t, `✗ sandbox +the agent's sandbox is required, and not to be had here: .*; set CLAUDEOPS_SANDBOX=auto`, got.stdout)
+}
+
+// TestDoctorChecksTheServicesFile checks what `doctor` reports without a services file, with one, and with a mistake in it.
+func TestDoctorChecksTheServicesFile(t *testing.T) {
+	t.Parallel()
+	got := starter(t, bareEnvironment(t), "doctor")
+	require.Regexp(t, `✓ services +none are described: CLAUDEOPS_SERVICES_FILE is not set\n`, got.stdout)
+
+	file := filepath.Join(t.TempDir(), "services.yaml")
+	environ := bareEnvironment(t, "CLAUDEOPS_SERVICES_FILE="+file)
+	require.NoError(t, os.WriteFile(file, []byte("version: 1\nservices: [{name: web}, {name: db}]\n"), 0o600))
+	require.Regexp(t, `✓ services +2 described in `+file+`\n`, starter(t, environ, "doctor").stdout)
+	require.NoError(t, os.WriteFile(file, []byte("version: 1\nservices: [{name: web}, {name: Web}]\n"), 0o600))
+	got = starter(t, environ, "doctor")
+	require.Regexp(t, `✗ configuration .*`+file+`"; it must name a list of services that can be used: service "Web": "Web" is already a name`, got.stdout)
 }

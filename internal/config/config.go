@@ -15,17 +15,18 @@ const Prefix = "CLAUDEOPS_"
 
 // Config holds all validated settings of Claude Ops, as Load returns them. All paths are absolute.
 type Config struct {
-	Chain   Chain   `group:"Chain"`
-	Limits  Limits  `group:"Budgets and cooldowns"`
-	Gate    Gate    `group:"Gates"`
-	State   State   `group:"State and records"`
-	Claude  Claude  `group:"The claude command line"`
-	Tiers   Tiers   `group:"Tiers"`
-	Guard   Guard   `group:"Permissions"`
-	Prompts Prompts `group:"Prompts"`
-	Notify  Notify  `group:"Notifications"`
-	Worker  Worker  `group:"Worker"`
-	Log     Log     `group:"Log"`
+	Chain    Chain    `group:"Chain"`
+	Limits   Limits   `group:"Budgets and cooldowns"`
+	Gate     Gate     `group:"Gates"`
+	State    State    `group:"State and records"`
+	Claude   Claude   `group:"The claude command line"`
+	Tiers    Tiers    `group:"Tiers"`
+	Guard    Guard    `group:"Permissions"`
+	Services Services `group:"Services"`
+	Prompts  Prompts  `group:"Prompts"`
+	Notify   Notify   `group:"Notifications"`
+	Worker   Worker   `group:"Worker"`
+	Log      Log      `group:"Log"`
 
 	// given is the set of variables that the environment sets.
 	given map[string]bool
@@ -147,6 +148,13 @@ type Guard struct {
 	PolicyFile string `env:"POLICY_FILE" default:"the built-in deploy/policy.yaml" desc:"Absolute path of a policy that replaces the built-in one. It says what the agents of each tier may do. Begin with a copy of deploy/policy.yaml; deploy/policy.schema.json describes it. Try it with starter policy check and starter policy test."`
 }
 
+// Services holds the description of the operator's services.
+type Services struct {
+	File string `env:"SERVICES_FILE" desc:"Absolute path of a list of your services: their names and aliases, how to look at them, what they depend on, and more. Agents are told it, and every name of a service is matched against it. Begin with a copy of deploy/services.example.yaml; deploy/services.schema.json describes it. Unset: services have the names that people and agents give them."`
+	// Catalog has the services of File; it is nil if File is unset.
+	Catalog *escalation.Catalog `env:"-"`
+}
+
 // Prompts holds the paths of files that replace the built-in instructions of a tier. An empty path selects the built-in
 // instructions.
 type Prompts struct {
@@ -242,7 +250,7 @@ func (c Config) Policy() escalation.Policy {
 
 		ChainBudgetUSD:    c.Limits.ChainBudgetUSD,
 		DayBudgetUSD:      c.Limits.DayBudgetUSD,
-		Cooldowns:         c.Limits.cooldowns(),
+		Cooldowns:         c.Services.Catalog.Cooldowns(c.Limits.cooldowns()),
 		EscalationLimit:   escalation.Limit(c.Limits.Escalations),
 		MaxParallelIssues: c.Limits.MaxParallelIssues,
 		Gate:              c.Gate.policy(),

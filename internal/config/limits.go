@@ -82,6 +82,7 @@ func (o Overrides) add(item string) error {
 }
 
 func (o Overrides) set(service string, kind escalation.ActionKind, limit escalation.Limit) error {
+	service = o.spelled(service)
 	own := o[service]
 	var place **escalation.Limit
 	switch kind {
@@ -100,6 +101,16 @@ func (o Overrides) set(service string, kind escalation.ActionKind, limit escalat
 	*place = &limit
 	o[service] = own
 	return nil
+}
+
+// spelled returns the name under which o has limits of a service: service itself, unless another spelling of it came before.
+func (o Overrides) spelled(service string) string {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if escalation.SameService(name, service) {
+			return name
+		}
+	}
+	return service
 }
 
 // parseLimit parses a limit. Its errors complete the phrase "it must".

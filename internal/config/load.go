@@ -8,8 +8,8 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Load reads the configuration from environ, which has the form of os.Environ. It also reads the prompt files and the
-// policy file that environ names. It changes no file. On failure the error is an *Error with all problems, and the
+// Load reads the configuration from environ, which has the form of os.Environ. It also reads the prompt files, the policy
+// file and the services file that environ names. It changes no file. On failure the error is an *Error with all problems, and the
 // Config must not be used.
 func Load(environ []string) (Config, error) {
 	vars := env.ToMap(environ)
@@ -78,6 +78,8 @@ func resolve(c *Config, foreign foreignVariables, p *problems) {
 	}
 	resolveConfigDir(&c.Claude, c.AgentsDir(), foreign, p)
 	absolute("POLICY_FILE", &c.Guard.PolicyFile)
+	absolute("SERVICES_FILE", &c.Services.File)
+	c.Services.load(p)
 	absolute("PROMPT", &c.Prompts.Tier1)
 	absolute("TIER2_PROMPT", &c.Prompts.Tier2)
 	absolute("TIER3_PROMPT", &c.Prompts.Tier3)

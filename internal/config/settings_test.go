@@ -167,9 +167,13 @@ read-only run without a rule. Separate lists with commas or line breaks; a comma
 dry run every tier has the tools, permissions and rules of tier 1.`,
 	"Permissions": `The policy says what each tier may do: programs with their options and arguments, files, hosts, and what no tier may do. At
 tiers 1 and 2 everything that it does not list is denied. ` + "`starter policy explain --tier 1`" + ` describes it in words.`,
+	"Services": `Names of services in inputs, verdicts and tool calls are matched against the file without regard to case, blanks and
+aliases. Records, locks, limits and search attributes then have the name that the file gives. A service that is not in the file can be
+used all the same; its chain lists it as unknown. Prompts describe up to 40 services, those of the chain first. If the file has a
+mistake, the program does not start, and names the line or the service.`,
 	"Prompts": `A file replaces the built-in instructions of a tier. It is used whether the tier starts fresh, from a handoff or in a
-resumed conversation. Do not repeat what always follows it: the person's request, the handoff, the permissions, the dry run,
-the rules and the form of the verdict.
+resumed conversation. Do not repeat what always follows it: the person's request, the services file, the handoff, the permissions,
+the dry run, the rules and the form of the verdict.
 
 A file is a Go template (` + "`text/template`" + `) with ` + "`.Tier`" + `, ` + "`.Resumed`" + `, ` + "`.DryRun`" + `, ` + "`.Services`" + `, ` + "`.Request`" + `, ` + "`.Guidance`" + `, ` + "`.Handoff`" + `,
 ` + "`.Brief`" + ` (what the policy grants, as Markdown), ` + "`.Allowed`" + ` and ` + "`.Denied`" + ` (the rules that narrow it). Use ` + "`{{if .Resumed}}`" + ` to

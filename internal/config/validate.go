@@ -17,6 +17,7 @@ func (c Config) validate(p *problems) {
 	p.must("RESUME_CONTEXT_THRESHOLD", c.Chain.ResumeThreshold > 0 && c.Chain.ResumeThreshold <= 1, "be above 0 and at most 1")
 	p.must("RESUME_MAX_TOKENS", c.Chain.ResumeMaxTokens >= 0, noCap)
 	c.Limits.validate(p)
+	c.validateOverrides(p)
 	c.Gate.validate(p)
 	c.validateDatabase(p)
 	validateTranscripts(c.State.Transcripts, p)

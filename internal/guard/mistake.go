@@ -30,14 +30,20 @@ func (e *PolicyError) Error() string {
 
 // malformed converts an error of the YAML library to a PolicyError.
 func malformed(err error) error {
+	line, problem := DescribeYAML(err)
+	return &PolicyError{line, problem}
+}
+
+// DescribeYAML describes an error of the YAML library in one sentence. line is its line in the file; 0 if it is unknown.
+func DescribeYAML(err error) (line int, problem string) {
 	if wrong, is := errors.AsType[*yaml.TypeError](err); is {
-		return &PolicyError{wrong.Token.Position.Line, fmt.Sprintf("%s %q is there, where %s is needed",
-			kindOf(wrong.SrcType), wrong.Token.Value, kindOf(wrong.DstType))}
+		return wrong.Token.Position.Line, fmt.Sprintf("%s %q is there, where %s is needed",
+			kindOf(wrong.SrcType), wrong.Token.Value, kindOf(wrong.DstType))
 	}
 	if found, is := errors.AsType[yaml.Error](err); is && found.GetToken() != nil {
-		return &PolicyError{found.GetToken().Position.Line, oneLine(found.GetMessage())}
+		return found.GetToken().Position.Line, oneLine(found.GetMessage())
 	}
-	return &PolicyError{Problem: oneLine(err.Error())}
+	return 0, oneLine(err.Error())
 }
 
 // kindOf returns the YAML name of a Go type.

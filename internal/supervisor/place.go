@@ -83,11 +83,11 @@ var shellVariables = []string{
 }
 
 // ownFiles lists the supervisor's own files: its records, its conversations, the credentials for Temporal and claude,
-// and the policy and prompts that control agents.
+// and the policy, the services file and the prompts that control agents.
 func ownFiles(cfg config.Config, environ []string) []string {
 	own := []string{
 		cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.Guard.PolicyFile,
-		cfg.Prompts.Tier1, cfg.Prompts.Tier2, cfg.Prompts.Tier3,
+		cfg.Services.File, cfg.Prompts.Tier1, cfg.Prompts.Tier2, cfg.Prompts.Tier3,
 	}
 	if file := cfg.State.DatabaseFile(); file != "" {
 		own = append(own, file, file+"-wal", file+"-shm", file+"-journal")

@@ -50,13 +50,15 @@ func TestGuardPlaceAsConfigured(t *testing.T) {
 	require.NoError(t, os.Symlink(root+"/real", root+"/state"))
 	policy := root + "/policy.yaml"
 	require.NoError(t, os.WriteFile(policy, []byte("version: 1\ntiers: {1: {}, 2: {}, 3: {}}\n"), 0o600))
+	services := root + "/services.yaml"
+	require.NoError(t, os.WriteFile(services, []byte("version: 1\nservices: [{name: web}]\n"), 0o600))
 	require.NoError(t, os.WriteFile(root+"/temporal.toml", nil, 0o600))
 	door := guard.Door{Host: "127.0.0.1", Port: 40001}
 	place := placed(t, AgentPlace{
 		Directory: root + "/repo", Variables: map[string]string{"TMPDIR": root + "/session/", "CLAUDEOPS_TIER": "2"}, Doors: []guard.Door{door},
 	},
 		"HOME="+root+"/agent", "TMPDIR=/var/tmp", "CLAUDEOPS_STATE_DIR="+root+"/state", "CLAUDEOPS_WORK_DIR="+root+"/work",
-		"CLAUDEOPS_REPOSITORIES="+root+"/repo", "CLAUDEOPS_CLAUDE_CONFIG_DIR=login", "CLAUDEOPS_POLICY_FILE="+policy,
+		"CLAUDEOPS_REPOSITORIES="+root+"/repo", "CLAUDEOPS_CLAUDE_CONFIG_DIR=login", "CLAUDEOPS_POLICY_FILE="+policy, "CLAUDEOPS_SERVICES_FILE="+services,
 		"CLAUDEOPS_DATABASE_URL=sqlite://"+root+"/records.db", "CLAUDEOPS_UI_URL=https://temporal.example.org",
 		"TEMPORAL_ADDRESS=dns:///temporal.lan:7244", "TEMPORAL_CONFIG_FILE="+root+"/temporal.toml")
 	require.Equal(t, []string{root + "/repo"}, place.Work)
@@ -65,7 +67,7 @@ func TestGuardPlaceAsConfigured(t *testing.T) {
 	require.Contains(t, place.Variables, "CLAUDEOPS_TIER")
 	for _, own := range []string{
 		root + "/state", root + "/real", root + "/records.db", root + "/records.db-wal", root + "/agent/.claude", root + "/agent/.claude.json",
-		policy, root + "/temporal.toml",
+		policy, services, root + "/temporal.toml",
 	} {
 		require.Contains(t, place.Own, own)
 	}

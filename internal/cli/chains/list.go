@@ -50,30 +50,35 @@ func (a *app) listCommand() *cobra.Command {
 }
 
 func (a *app) list(ctx context.Context, f listFilter) error {
-	query, err := f.query(time.Now())
-	if err != nil {
+	if err := f.check(); err != nil {
 		return program.Misuse(err)
 	}
-	c, _, err := a.Connect(ctx)
+	c, cfg, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	rows, err := chainclient.List(ctx, c, query, f.limit)
+	f.service = cfg.Services.Catalog.Canonical(f.service)
+	rows, err := chainclient.List(ctx, c, f.query(time.Now()), f.limit)
 	if err != nil {
 		return err
 	}
 	return a.Print(rows, func(w io.Writer) { writeChains(w, rows) })
 }
 
-// query returns the filter in Temporal's list syntax.
-func (f listFilter) query(now time.Time) (string, error) {
+// check returns an error if no chain can match the filter.
+func (f listFilter) check() error {
 	if f.limit < 1 {
-		return "", fmt.Errorf("--limit %d is less than one chain", f.limit)
+		return fmt.Errorf("--limit %d is less than one chain", f.limit)
 	}
 	if f.outcome != "" && !slices.Contains(escalation.Outcomes(), escalation.Outcome(f.outcome)) {
-		return "", fmt.Errorf("--outcome is %q; it must be %s", f.outcome, console.OrList(outcomeNames()))
+		return fmt.Errorf("--outcome is %q; it must be %s", f.outcome, console.OrList(outcomeNames()))
 	}
+	return nil
+}
+
+// query returns the filter in Temporal's list syntax.
+func (f listFilter) query(now time.Time) string {
 	terms := []string{"WorkflowType = " + chainclient.Quote(workflows.ChainWorkflow)}
 	add := func(key, value string) {
 		if value != "" {
@@ -92,7 +97,7 @@ func (f listFilter) query(now time.Time) (string, error) {
 	if f.since > 0 {
 		terms = append(terms, "StartTime >= "+chainclient.Quote(now.Add(-f.since).UTC().Format(time.RFC3339)))
 	}
-	return strings.Join(terms, " AND "), nil
+	return strings.Join(terms, " AND ")
 }
 
 func outcomeNames() []string {

@@ -76,7 +76,7 @@ func (a *app) examine(ctx context.Context) []Finding {
 		findings = append(findings, passed("state directory", cfg.State.Dir+" is writable"),
 			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
-	findings = append(findings, checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg))
+	findings = append(findings, checkServices(cfg.Services), checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg))
 	if cfg.Claude.AgentUser != "" {
 		findings = append(findings, a.checkAgentUser(ctx, cfg))
 	}
@@ -111,6 +111,15 @@ func checkTranscripts(ctx context.Context, cfg config.Config) Finding {
 		return failed(check, err)
 	}
 	return passed(check, "archived at "+cfg.State.Transcripts)
+}
+
+// checkServices reports how many services the operator has described.
+func checkServices(settings config.Services) Finding {
+	const check = "services"
+	if settings.Catalog == nil {
+		return passed(check, "none are described: CLAUDEOPS_SERVICES_FILE is not set")
+	}
+	return passed(check, fmt.Sprintf("%d described in %s", len(settings.Catalog.Services()), settings.File))
 }
 
 // checkNotifications reports the services that are notified. It sends nothing, because a test would notify people.
