@@ -59,7 +59,7 @@ func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (Writ
 		return WriteHandoffResult{}, err
 	}
 	result := WriteHandoffResult{Report: report.Report, EndedAt: now()}
-	result.Handoff, result.Problem = input.read(report)
+	result.Handoff, result.Problem = input.read(report, t.Catalog)
 	return result, nil
 }
 
@@ -102,8 +102,8 @@ func (i WriteHandoffInput) policy(file string) escalation.TierPolicy {
 	return brief(policy, handoffTimeout, handoffTurns)
 }
 
-// read returns the handoff that the agent wrote, or the reason why there is none.
-func (i WriteHandoffInput) read(report AgentReport) (*escalation.Handoff, string) {
+// read returns the handoff that the agent wrote, or the reason why there is none. Services get their canonical names.
+func (i WriteHandoffInput) read(report AgentReport, catalog *escalation.Catalog) (*escalation.Handoff, string) {
 	switch {
 	case report.Handoff.Problem != "":
 		return nil, fmt.Sprintf("%s left no handoff that can be used: %s", i.Tier, report.Handoff.Problem)
@@ -116,6 +116,7 @@ func (i WriteHandoffInput) read(report AgentReport) (*escalation.Handoff, string
 	if err != nil {
 		return nil, fmt.Sprintf("%s left an %s", i.Tier, err)
 	}
+	handoff = catalog.Handoff(handoff)
 	handoff.Cooldowns = escalation.NewCooldownState(i.Cooldowns)
 	return &handoff, ""
 }

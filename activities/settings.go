@@ -19,16 +19,27 @@ type Settings struct {
 	// Policy is the policy in this worker's configuration.
 	Policy  escalation.Policy
 	Windows WindowReader
+	// Catalog holds the services that the operator has described; nil if there are none.
+	Catalog *escalation.Catalog
+}
+
+// LoadPolicyInput has what a chain's input says and the worker's configuration must complete.
+type LoadPolicyInput struct {
+	// Services are names of services.
+	Services []string `json:"services,omitempty"`
 }
 
 // LoadPolicyResult is a snapshot of the policy, which holds for the whole chain.
 type LoadPolicyResult struct {
 	Policy escalation.Policy `json:"policy"`
+	// Services are the services of the input under their canonical names. Unknown are those that the catalog does not have.
+	Services []string `json:"services,omitempty"`
+	Unknown  []string `json:"unknown,omitempty"`
 }
 
-// LoadPolicy returns the worker's policy. A context window that the CLI has reported replaces the configured one, which
-// is only a guess.
-func (s *Settings) LoadPolicy(ctx context.Context) (LoadPolicyResult, error) {
+// LoadPolicy returns the worker's policy, and the canonical names of services. A context window that the CLI has reported
+// replaces the configured one, which is only a guess.
+func (s *Settings) LoadPolicy(ctx context.Context, input LoadPolicyInput) (LoadPolicyResult, error) {
 	policy := s.Policy
 	policy.Tiers = slices.Clone(policy.Tiers)
 	for i := range policy.Tiers {
@@ -38,5 +49,6 @@ func (s *Settings) LoadPolicy(ctx context.Context) (LoadPolicyResult, error) {
 		}
 		policy.Tiers[i].ContextWindow = cmp.Or(reported, policy.Tiers[i].ContextWindow)
 	}
-	return LoadPolicyResult{Policy: policy}, nil
+	services := s.Catalog.CanonicalAll(input.Services)
+	return LoadPolicyResult{Policy: policy, Services: services, Unknown: s.Catalog.Unknown(services)}, nil
 }

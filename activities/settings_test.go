@@ -29,13 +29,13 @@ func TestLoadPolicyPrefersReportedWindows(t *testing.T) {
 		{Model: "haiku", ContextWindow: 200_000}, {Model: "sonnet", ContextWindow: 200_000},
 	}}
 	settings := &activities.Settings{Policy: configured, Windows: fakeWindows{windows: map[string]int{"sonnet": 1_000_000}}}
-	loaded, err := settings.LoadPolicy(t.Context())
+	loaded, err := settings.LoadPolicy(t.Context(), activities.LoadPolicyInput{})
 	require.NoError(t, err)
 	require.Equal(t, 200_000, loaded.Policy.Tiers[0].ContextWindow)
 	require.Equal(t, 1_000_000, loaded.Policy.Tiers[1].ContextWindow)
 	require.Equal(t, 200_000, configured.Tiers[1].ContextWindow, "the configuration itself stays as it is")
 
 	settings.Windows = fakeWindows{err: errors.New("the database is away")}
-	_, err = settings.LoadPolicy(t.Context())
+	_, err = settings.LoadPolicy(t.Context(), activities.LoadPolicyInput{})
 	require.ErrorContains(t, err, "the database is away")
 }

@@ -43,6 +43,8 @@ type Tiers struct {
 	Heartbeats Heartbeats
 	// Briefs returns the permissions of a tier in Markdown, for its prompt; nil if prompts must not contain them.
 	Briefs func(tier escalation.Tier) string
+	// Catalog holds the services that the operator has described; nil if there are none.
+	Catalog *escalation.Catalog
 	// Host is the name of this machine in records.
 	Host string
 	// Version is the version of this program in records.
@@ -56,6 +58,8 @@ type RunTierInput struct {
 	Tier      escalation.Tier   `json:"tier"`
 	Policy    escalation.Policy `json:"policy"`
 	Services  []string          `json:"services,omitempty"`
+	// Affected lists the services that the chain is about: those of the last verdict, or else Services.
+	Affected []string `json:"affected,omitempty"`
 	// Request is the operator's request.
 	Request string `json:"request,omitempty"`
 	// Issue describes the one problem that the chain must repair; empty if it is not limited to one.
@@ -88,6 +92,8 @@ type RunTierResult struct {
 	Report escalation.Report `json:"report"`
 	// InFlight holds the latest tool calls that had no result when the tier ended, at most maxInFlight.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
+	// Unknown lists the services in the verdict that the catalog does not have.
+	Unknown []string `json:"unknown,omitempty"`
 	// EndedAt is the end of the tier by the worker's clock. It stays the same after a reset, unlike the workflow's clock.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
@@ -100,7 +106,7 @@ const maxInFlight = 10
 
 // RunTier runs a tier's agent until it has a verdict or ends without one. If the verdict is missing or invalid, the
 // agent is asked for it once more in the same conversation. A retry continues the conversation of the previous attempt,
-// if there is one.
+// if there is one. Services in the verdict get their canonical names.
 //
 // An error of type ErrorTypeAgent means that another attempt may succeed, unless it is non-retryable. Its details hold
 // the spending of the attempts so far.
@@ -110,7 +116,12 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	}
 	report, err := t.supervise(ctx, input.SessionID, work)
 	latest := report.InFlight[max(0, len(report.InFlight)-maxInFlight):]
-	return RunTierResult{Report: report.Report, InFlight: latest, EndedAt: now()}, err
+	result := RunTierResult{Report: report.Report, InFlight: latest, EndedAt: now()}
+	if result.Report.Verdict != nil {
+		verdict := t.Catalog.Verdict(*result.Report.Verdict)
+		result.Report.Verdict, result.Unknown = &verdict, t.Catalog.Unknown(verdict.AllServices())
+	}
+	return result, err
 }
 
 // FindTranscriptInput is a conversation of agents in a directory; an empty Directory is the default one.
@@ -276,6 +287,7 @@ func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) 
 		Tier: input.Tier, From: input.ParentTier, Policy: input.Policy,
 		Services: input.Services, Request: input.Request, Issue: input.Issue, Guidance: input.Guidance, Recheck: input.Recheck,
 		CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile), Brief: t.permissions(input.Tier, input.Policy.DryRun),
+		Catalog: t.Catalog, Affected: input.Affected,
 	}
 	if input.Continues {
 		return t.Prompts.Continued(launch, callsOf(input.InFlight))

@@ -25,6 +25,10 @@ type Launch struct {
 	Brief string
 	// Services lists the services to check. If it is empty, the agent chooses them.
 	Services []string
+	// Catalog has the services that the operator has described; nil if there are none.
+	Catalog *escalation.Catalog
+	// Affected lists the services that the chain is about, as far as they are known. The prompt describes them first.
+	Affected []string
 	// Request is the request of the person who started the chain, word for word.
 	Request string
 	// Issue describes the one problem that the session is to repair, in the words of the agent that found it.
@@ -81,11 +85,11 @@ func (s *Set) complete(launch Launch) (string, error) {
 		return "", err
 	}
 	return join(v, s.role(launch.Tier, false), s.sections(
-		"cutoff.md", "request.md", "handoff.md", "permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
+		"cutoff.md", "request.md", "known.md", "handoff.md", "permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
 }
 
 // Resumed returns the prompt for a session that resumes the conversation of another session. It states the new role and
-// permissions. The conversation contains the rest.
+// permissions, and describes the affected services. The conversation contains the rest.
 func (s *Set) Resumed(launch Launch) (string, error) {
 	launch.Handoff = ""
 	v, err := newView(launch)
@@ -93,12 +97,16 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 		return "", err
 	}
 	v.Resumed, v.Stranger = true, !launch.From.Valid()
+	if !v.Stranger {
+		v.know(launch.Catalog.Around(launch.Affected))
+	}
 	role := s.role(launch.Tier, true)
 	if launch.Recheck {
 		role = s.builtIn.Lookup("recheck.md")
 	}
 	sections := []*template.Template{role}
-	sections = append(sections, s.sections("cutoff.md", "request.md", "permissions.md", "dryrun.md", "limits.md", "statuses.md")...)
+	sections = append(sections, s.sections(
+		"cutoff.md", "request.md", "known.md", "permissions.md", "dryrun.md", "limits.md", "statuses.md")...)
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
 
@@ -154,6 +162,8 @@ type view struct {
 	DryRun   bool
 
 	Services []string
+	Known    []string // describes services of the catalog, one line each
+	Unlisted int      // the number of its services that Known leaves out
 	Issue    string
 	Request  string
 	Guidance string
@@ -192,6 +202,7 @@ func newView(launch Launch) (view, error) {
 		Commands: slices.Contains(rules.Tools, "Bash"),
 	}
 	v.limit(launch)
+	v.know(launch.Catalog.ByRelevance(launch.Affected))
 	return v, nil
 }
 

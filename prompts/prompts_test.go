@@ -70,7 +70,16 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 		Tier: 2, From: 1, Policy: normal, Brief: brief(2), Services: []string{"web"}, CooldownFile: cooldownFile,
 		Issue: "The certificate of web has expired.",
 	}
+	listed := prompts.Launch{
+		Tier: 1, Policy: normal, Brief: brief(1), Services: []string{"web"}, Affected: []string{"web"}, Catalog: catalog(t),
+	}
 	render := map[string]func() (string, error){
+		"tier1-fresh-services": func() (string, error) { return set.Fresh(listed) },
+		"tier2-resumed-services": func() (string, error) {
+			l := listed
+			l.Tier, l.From, l.Brief, l.Affected = 2, 1, brief(2), []string{"db"}
+			return set.Resumed(l)
+		},
 		"tier2-resumed-issue": func() (string, error) { return set.Resumed(issue) },
 		"tier1-fresh":         func() (string, error) { return set.Fresh(prompts.Launch{Tier: 1, Policy: normal, Brief: brief(1)}) },
 		"tier1-fresh-dry-run": func() (string, error) { return set.Fresh(prompts.Launch{Tier: 1, Policy: dryRun, Brief: brief(1)}) },

@@ -108,7 +108,10 @@ func (w *trial) register(env *testsuite.TestWorkflowEnvironment) {
 	env.RegisterActivity(&activities.Settings{})
 	env.RegisterActivity(&activities.Tiers{})
 	env.RegisterActivity(&activities.Notifications{})
-	env.OnActivity("LoadPolicy", mock.Anything).Return(activities.LoadPolicyResult{Policy: w.policy}, nil)
+	env.OnActivity("LoadPolicy", mock.Anything, mock.Anything).Return(
+		func(_ context.Context, input activities.LoadPolicyInput) (activities.LoadPolicyResult, error) {
+			return activities.LoadPolicyResult{Policy: w.policy, Services: input.Services}, nil
+		})
 	env.OnActivity("RunTier", mock.Anything, mock.Anything).Maybe().After(tierTakes).Return(w.runTier)
 	env.OnActivity("WriteHandoff", mock.Anything, mock.Anything).Maybe().After(tierTakes).Return(w.writeHandoff)
 	env.OnActivity("FindTranscript", mock.Anything, mock.Anything).Maybe().Return(w.findTranscript)

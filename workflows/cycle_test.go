@@ -41,9 +41,10 @@ func newCalendar(t *testing.T, chain func(ctx workflow.Context, input workflows.
 	c.env.RegisterActivity(&activities.Settings{})
 	c.env.RegisterActivity(&activities.Notifications{})
 	c.env.RegisterActivity(&activities.Schedules{})
-	c.env.OnActivity("LoadPolicy", mock.Anything).Maybe().Return(func(context.Context) (activities.LoadPolicyResult, error) {
-		return activities.LoadPolicyResult{Policy: escalation.Policy{Notify: c.notify}}, nil
-	})
+	c.env.OnActivity("LoadPolicy", mock.Anything, mock.Anything).Maybe().Return(
+		func(context.Context, activities.LoadPolicyInput) (activities.LoadPolicyResult, error) {
+			return activities.LoadPolicyResult{Policy: escalation.Policy{Notify: c.notify}}, nil
+		})
 	c.env.OnActivity("Omitted", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.OmittedInput) (activities.OmittedCycles, error) {
 			require.Equal(t, "hourly", input.ScheduleID)

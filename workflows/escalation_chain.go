@@ -40,6 +40,8 @@ type chainRun struct {
 	parent   *parentLink
 	// waitingSince is when the chain first waited for admission; zero if it never did. An answer at a gate resets it.
 	waitingSince time.Time
+	// unknown lists the services in the input that the services file does not have.
+	unknown []string
 }
 
 // EscalationChain runs one chain until it has an outcome. It begins with Tier 1, unless the input says otherwise, and
@@ -83,16 +85,18 @@ func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	return chain, err
 }
 
-// loadPolicy takes the snapshot of the policy and applies the limits of the input to it.
+// loadPolicy takes the snapshot of the policy and applies the limits of the input to it. Services in the input get their
+// canonical names.
 func (c *chainRun) loadPolicy(ctx workflow.Context) error {
-	policy, err := loadPolicy(ctx)
+	loaded, err := loadSettings(ctx, activities.LoadPolicyInput{Services: c.input.Services})
 	if err != nil && ctx.Err() != nil {
 		return c.abort(ctx, "the chain was cancelled before it began")
 	}
 	if err != nil {
 		return err
 	}
-	*c.policy = applyLimits(policy, c.input)
+	*c.policy = applyLimits(loaded.Policy, c.input)
+	c.input.Services, c.log.chain.Services, c.unknown = loaded.Services, loaded.Services, loaded.Unknown
 	c.log.chain.DryRun, c.log.chain.MaxTier = c.policy.DryRun, c.policy.MaxTier
 	if c.sessions.directory, err = findRepository(c.policy.Repositories, c.input.Repository); err == nil {
 		err = checkStart(*c.policy, c.input)
@@ -105,10 +109,15 @@ func (c *chainRun) loadPolicy(ctx workflow.Context) error {
 
 // loadPolicy returns the policy from the worker's configuration.
 func loadPolicy(ctx workflow.Context) (escalation.Policy, error) {
-	var settings *activities.Settings
-	var loaded activities.LoadPolicyResult
-	err := readRecords(withRecords(ctx, "policy snapshot"), settings.LoadPolicy, nil, &loaded)
+	loaded, err := loadSettings(ctx, activities.LoadPolicyInput{})
 	return loaded.Policy, err
+}
+
+// loadSettings returns the policy from the worker's configuration, and the canonical names of services.
+func loadSettings(ctx workflow.Context, input activities.LoadPolicyInput) (loaded activities.LoadPolicyResult, err error) {
+	var settings *activities.Settings
+	err = readRecords(withRecords(ctx, "policy snapshot"), settings.LoadPolicy, input, &loaded)
+	return loaded, err
 }
 
 // checkInput returns the first error in the input that can be found without the policy. It panics if this worker cannot
@@ -251,6 +260,7 @@ func (c *chainRun) begin(ctx workflow.Context) (step, error) {
 		return step{}, err
 	}
 	c.log.add(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describeStart(c.log.chain)})
+	c.listUnknown(ctx, "", c.unknown)
 	if first.tier > c.policy.MaxTier {
 		return c.beginBlocked(ctx, first)
 	}

@@ -32,6 +32,8 @@ type world struct {
 	mu     sync.Mutex // protects the fields below while a chain runs
 	env    *testsuite.TestWorkflowEnvironment
 	policy escalation.Policy
+	// catalog holds the services of the workers' services file; nil for none.
+	catalog *escalation.Catalog
 	// tiers holds the results of the agents, in the order in which they run.
 	tiers []tierScript
 	ran   []activities.RunTierInput
@@ -139,13 +141,14 @@ func (w *world) alone() func() {
 // answer mocks the activities with the contents of w.
 func (w *world) answer(t *testing.T) {
 	t.Helper()
-	w.env.OnActivity("LoadPolicy", mock.Anything).Maybe().Return(
-		func(context.Context) (activities.LoadPolicyResult, error) {
+	w.env.OnActivity("LoadPolicy", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, input activities.LoadPolicyInput) (activities.LoadPolicyResult, error) {
 			defer w.alone()()
 			if w.failPolicy {
 				return activities.LoadPolicyResult{}, errAway
 			}
-			return activities.LoadPolicyResult{Policy: w.policy}, nil
+			services := w.catalog.CanonicalAll(input.Services)
+			return activities.LoadPolicyResult{Policy: w.policy, Services: services, Unknown: w.catalog.Unknown(services)}, nil
 		})
 	w.env.OnActivity("OpenSession", mock.Anything, mock.Anything).Maybe().After(w.openTakes).Return(
 		func(_ context.Context, input activities.OpenSessionInput) (escalation.AdmissionResult, error) {
@@ -240,7 +243,12 @@ func (w *world) answer(t *testing.T) {
 			}
 			w.ran = append(w.ran, input)
 			report, err := w.tiers[len(w.ran)-1](t, input)
-			return activities.RunTierResult{Report: report, InFlight: w.inFlight}, err
+			result := activities.RunTierResult{Report: report, InFlight: w.inFlight}
+			if report.Verdict != nil {
+				verdict := w.catalog.Verdict(*report.Verdict)
+				result.Report.Verdict, result.Unknown = &verdict, w.catalog.Unknown(verdict.AllServices())
+			}
+			return result, err
 		})
 	w.env.OnActivity("WriteHandoff", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
 		func(_ context.Context, input activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {
@@ -572,10 +580,10 @@ func requireDistinctKeys(t *testing.T, events []escalation.Event) {
 // within Temporal's limits.
 func TestChainSurvivesAnAgentsExcess(t *testing.T) {
 	t.Parallel()
-	name := strings.Repeat("<", escalation.MaxServiceName) // JSON encodes each as six bytes
+	name := strings.Repeat("<", escalation.MaxServiceName-2) // JSON encodes each as six bytes
 	excess := escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: strings.Repeat("very ", 10_000)}
-	for range escalation.MaxServices {
-		excess.Services = append(excess.Services, name)
+	for i := range escalation.MaxServices {
+		excess.Services = append(excess.Services, fmt.Sprintf("%s%02d", name, i))
 	}
 	w := newWorld(t, func(*testing.T, activities.RunTierInput) (escalation.Report, error) {
 		return escalation.Report{Status: escalation.SessionCompleted, Verdict: &excess}, nil

@@ -106,20 +106,12 @@ func readRecords(ctx workflow.Context, activity, input, result any) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	err := workflow.ExecuteLocalActivity(ctx, activity, arguments(input)...).Get(ctx, result)
+	err := workflow.ExecuteLocalActivity(ctx, activity, input).Get(ctx, result)
 	if err == nil || ctx.Err() != nil || permanent(err) {
 		return err
 	}
 	workflow.GetLogger(ctx).Warn("the records do not answer: they are asked again by an ordinary activity", "error", err)
-	return workflow.ExecuteActivity(ctx, activity, arguments(input)...).Get(ctx, result)
-}
-
-// arguments returns the arguments of an activity that takes one input, or none if it is nil.
-func arguments(input any) []any {
-	if input == nil {
-		return nil
-	}
-	return []any{input}
+	return workflow.ExecuteActivity(ctx, activity, input).Get(ctx, result)
 }
 
 // permanent reports whether a retry would fail in the same way.

@@ -115,6 +115,7 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Admi
 		Tier:       s.tier,
 		Policy:     *c.policy,
 		Services:   c.input.Services, // the operator's limit, which verdicts do not change
+		Affected:   c.log.chain.Services,
 		Request:    c.input.Prompt,
 		Issue:      c.input.Issue,
 		Continuity: session.Continuity,
@@ -141,6 +142,7 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Admi
 	var result activities.RunTierResult
 	unjudged := c.sessions.run(ctx, session, tiers.RunTier, input, &result)
 	c.sessions.inFlight = result.InFlight
+	c.listUnknown(ctx, session.SessionID, result.Unknown)
 	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged)
 }
 

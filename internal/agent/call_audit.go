@@ -21,6 +21,7 @@ var errUnguarded = errors.New("the guard was not asked about the agent's calls")
 type callAudit struct {
 	records Records
 	logger  *slog.Logger
+	catalog *escalation.Catalog
 	chainID string
 	// executable is the program that the CLI starts to ask the guard.
 	executable string
@@ -46,7 +47,7 @@ func (a *callAudit) record(entry hook.Entry) {
 	a.pending = append(a.pending, escalation.CallDecision{
 		ChainID: a.chainID, SessionID: entry.Session, Tier: escalation.Tier(entry.Tier), At: entry.At, Call: entry.Call,
 		Tool: entry.Tool, Input: string(entry.Input), Allowed: entry.Decision.Allowed, Rule: entry.Decision.Rule,
-		Reason: entry.Decision.Reason, Actions: actionsOf(entry.Decision.Actions),
+		Reason: entry.Decision.Reason, Actions: actionsOf(a.catalog, entry.Decision.Actions),
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), auditLimit)
 	defer cancel()

@@ -24,6 +24,8 @@ type guards struct {
 	place func(directory string, variables map[string]string, asked []string) (guard.Place, error)
 	// executable is this program. The CLI starts it to ask about a call.
 	executable string
+	// catalog has the canonical names of services; nil if the operator has described none.
+	catalog *escalation.Catalog
 	// sockets is the directory with the sockets of all sessions.
 	sockets string
 	records Records
@@ -66,7 +68,7 @@ func newGuards(options Options) (*guards, error) {
 	}
 	return &guards{
 		policy: options.Policy, place: options.Place, executable: executable, sockets: sockets, records: options.Records,
-		logger: options.Logger,
+		logger: options.Logger, catalog: options.Config.Services.Catalog,
 	}, nil
 }
 
@@ -93,11 +95,11 @@ func (g *guards) open(run activities.AgentRun, invocation *claude.Invocation, as
 	place.Own = slices.Concat(place.Own, []string{g.sockets}, resolved(g.sockets))
 	tier := tierOf(run)
 	audit := &callAudit{
-		records: g.records, logger: g.logger, chainID: run.ChainID, executable: g.executable, known: map[string]bool{},
+		records: g.records, logger: g.logger, catalog: g.catalog, chainID: run.ChainID, executable: g.executable, known: map[string]bool{},
 	}
 	post, err := hook.Open(g.sockets, guard.New(g.policy, guard.Host{}), hook.Session{
 		ID: run.SessionID, Tier: int(tier), Place: place, Narrowed: len(run.Policy.AllowedTools) > 0,
-	}, charges{g.records, run}, audit.record)
+	}, charges{g.records, g.catalog, run}, audit.record)
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +137,7 @@ func (w *watch) close(ctx context.Context, made []claude.MadeCall, byItself bool
 // charges implements the ledger of one run. It charges the repairs of the run in the records.
 type charges struct {
 	records Records
+	catalog *escalation.Catalog
 	run     activities.AgentRun
 }
 
@@ -144,7 +147,7 @@ var _ hook.Ledger = charges{}
 func (c charges) Charge(ctx context.Context, call string, actions []guard.Action) (refusal string, err error) {
 	refused, err := c.records.Charge(ctx, escalation.Charge{
 		ChainID: c.run.ChainID, SessionID: c.run.SessionID, Call: call, At: time.Now(),
-		Actions: actionsOf(actions), Cooldowns: c.run.Limits,
+		Actions: actionsOf(c.catalog, actions), Cooldowns: c.run.Limits,
 	})
 	if err != nil || refused == nil {
 		return "", err
@@ -152,11 +155,13 @@ func (c charges) Charge(ctx context.Context, call string, actions []guard.Action
 	return refused.Reason(), nil
 }
 
-// actionsOf converts the actions that the guard found in a call.
-func actionsOf(found []guard.Action) []escalation.CallAction {
+// actionsOf converts the actions that the guard found in a call. Services get their canonical names, as in a verdict.
+func actionsOf(catalog *escalation.Catalog, found []guard.Action) []escalation.CallAction {
 	var actions []escalation.CallAction
 	for _, action := range found {
-		actions = append(actions, escalation.CallAction{Kind: escalation.ActionKind(action.Kind), Service: action.Service})
+		actions = append(actions, escalation.CallAction{
+			Kind: escalation.ActionKind(action.Kind), Service: catalog.Canonical(action.Service),
+		})
 	}
 	return actions
 }

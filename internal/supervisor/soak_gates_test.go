@@ -36,8 +36,8 @@ type brokenDisk struct {
 	opened atomic.Int64
 }
 
-func (b *brokenDisk) LoadPolicy(context.Context) (activities.LoadPolicyResult, error) {
-	return activities.LoadPolicyResult{Policy: b.policy}, nil
+func (b *brokenDisk) LoadPolicy(_ context.Context, input activities.LoadPolicyInput) (activities.LoadPolicyResult, error) {
+	return activities.LoadPolicyResult{Policy: b.policy, Services: input.Services}, nil
 }
 
 func (b *brokenDisk) OpenSession(_ context.Context, input activities.OpenSessionInput) (escalation.AdmissionResult, error) {

@@ -115,12 +115,15 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		resources: opened,
 
 		sweepInterval: env.SweepInterval,
-		settings:      activities.Settings{Policy: cfg.Policy(), Windows: opened.store},
+		settings:      activities.Settings{Policy: cfg.Policy(), Windows: opened.store, Catalog: cfg.Services.Catalog},
 		records:       activities.Records{IsPermanent: isPermanent, IsUnknown: isUnknown},
 		notifications: activities.Notifications{
 			Targets: maskTargets(opened.mask, targets), IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},
-		tiers: activities.Tiers{Agent: opened.agents, Prompts: texts, Briefs: briefs(policy), Host: env.Host, Version: env.Version},
+		tiers: activities.Tiers{
+			Agent: opened.agents, Prompts: texts, Briefs: briefs(policy), Catalog: cfg.Services.Catalog,
+			Host: env.Host, Version: env.Version,
+		},
 	}, nil
 }
 

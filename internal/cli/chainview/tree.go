@@ -30,6 +30,9 @@ func WriteSnapshot(w io.Writer, clock console.Clock, now chainclient.Snapshot, l
 		_, _ = fmt.Fprintf(w, " (%s)", console.Printable(strings.Join(chain.Services, ", "), 80))
 	}
 	_, _ = fmt.Fprintln(w)
+	if unknown := chain.UnknownServices; len(unknown) > 0 {
+		_, _ = fmt.Fprintf(w, "Not in the services file: %s\n", console.Printable(strings.Join(unknown, ", "), 200))
+	}
 	if left := EarlierOf(chain); left != "" {
 		_, _ = fmt.Fprintln(w, left)
 	}

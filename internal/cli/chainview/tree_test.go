@@ -35,6 +35,15 @@ func TestSessionsThatWereLeftOutAreTold(t *testing.T) {
 	require.Contains(t, b.String(), "Total: $3.70  more than 7m47s\n", "how long those took is not known here")
 }
 
+func TestTreeListsUnknownServices(t *testing.T) {
+	t.Parallel()
+	chain := chaintest.Climbed()
+	chain.UnknownServices = []string{"tv", "ra\x1bdio"}
+	var b bytes.Buffer
+	WriteTree(&b, chaintest.Clock, chain)
+	require.Contains(t, b.String(), "(jellyfin)\nNot in the services file: tv, radio\n├── Session #18 ")
+}
+
 func TestCost(t *testing.T) {
 	t.Parallel()
 	estimated := escalation.Report{CostUSD: 0.25, CostEstimated: true, Attempts: 1}

@@ -1,0 +1,46 @@
+package agent
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/hook"
+)
+
+// ledger is a Records that keeps charges and decisions in memory.
+type ledger struct {
+	shelf
+
+	charged []escalation.Charge
+}
+
+func (l *ledger) Charge(_ context.Context, charge escalation.Charge) (*escalation.ChargeRefusal, error) {
+	l.charged = append(l.charged, charge)
+	return nil, nil //nolint:nilnil // no refusal
+}
+
+// TestCallsHaveNamesOfTheServicesFile checks that a call's actions are charged and recorded under the names that a verdict
+// has, too.
+func TestCallsHaveNamesOfTheServicesFile(t *testing.T) {
+	t.Parallel()
+	catalog, err := escalation.NewCatalog([]escalation.Service{{Name: "Shop", Aliases: []string{"shop-web-1"}}})
+	require.NoError(t, err)
+	called := []guard.Action{{Kind: "restart", Service: "SHOP-web-1"}, {Kind: "restart", Service: " tv"}}
+	want := []escalation.CallAction{{Kind: escalation.ActionRestart, Service: "Shop"}, {Kind: escalation.ActionRestart, Service: "tv"}}
+
+	records := &ledger{}
+	refusal, err := charges{records, catalog, activities.AgentRun{ChainID: "chain-1"}}.Charge(t.Context(), "toolu_1", called)
+	require.NoError(t, err)
+	require.Empty(t, refusal)
+	require.Equal(t, want, records.charged[0].Actions)
+
+	audit := newAuditOf(records)
+	audit.catalog = catalog
+	audit.record(hook.Entry{Call: "toolu_1", Decision: guard.Decision{Allowed: true, Actions: called}})
+	require.Equal(t, want, records.kept[0].Actions)
+}

@@ -1,0 +1,67 @@
+package prompts
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
+
+const (
+	// maxKnown and maxKnownBytes bound the description of services in a prompt, because each session pays for it. A session
+	// that repairs is told its own services in any case, unless there are very many.
+	maxKnown      = 40
+	maxKnownBytes = 8_000
+	// maxKnownText bounds one text about a service, in characters.
+	maxKnownText = 300
+)
+
+// know describes services, as many of the first ones as fit.
+func (v *view) know(services []escalation.Service) {
+	v.Known, v.Unlisted = nil, 0
+	size := 0
+	for i, service := range services {
+		line := describeService(service)
+		size += len(line)
+		if i == maxKnown || size > maxKnownBytes {
+			v.Unlisted = len(services) - i
+			return
+		}
+		v.Known = append(v.Known, line)
+	}
+}
+
+// describeService describes a service on one line.
+func describeService(service escalation.Service) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s", quote(service.Name), service.Criticality)
+	if len(service.Aliases) > 0 {
+		fmt.Fprintf(&b, "; also called %s", quoteAll(service.Aliases))
+	}
+	b.WriteString(")")
+	if len(service.DependsOn) > 0 {
+		fmt.Fprintf(&b, " depends on %s", quoteAll(service.DependsOn))
+	}
+	for _, part := range []struct{ label, text string }{
+		{"look", service.Look}, {"runbook", service.Runbook}, {"owner", service.Owner},
+	} {
+		if text := plaintext.Compact(part.text); text != "" {
+			fmt.Fprintf(&b, "; %s: %s", part.label, plaintext.Cut(text, maxKnownText))
+		}
+	}
+	return b.String()
+}
+
+// quoteAll quotes the first names of a list.
+func quoteAll(names []string) string {
+	const most = 10
+	quoted := make([]string, 0, most)
+	for _, name := range names[:min(len(names), most)] {
+		quoted = append(quoted, quote(name))
+	}
+	if len(names) > most {
+		quoted = append(quoted, fmt.Sprintf("%d more", len(names)-most))
+	}
+	return strings.Join(quoted, ", ")
+}
