@@ -40,7 +40,7 @@ func entry(service string, kind escalation.ActionKind, hours float64) escalation
 func TestCooldownLimits(t *testing.T) {
 	t.Parallel()
 	for service, want := range map[string][2]string{
-		"nginx": {"2/4h", "1/24h"}, "jellyfin": {"4/30h", "1/24h"}, "postgres": {"none", "0/24h"},
+		"nginx": {"2/4h", "1/24h"}, "jellyfin": {"4/30h", "1/24h"}, "postgres": {"none", "0/24h"}, "JellyFin": {"4/30h", "1/24h"},
 	} {
 		restarts, redeployments := usual().Limits(service)
 		require.Equal(t, want, [2]string{restarts.String(), redeployments.String()}, service)

@@ -153,7 +153,7 @@ func (s Sweeper) settleSession(ctx context.Context, chains *chainStates, session
 	return err
 }
 
-// releaseLock releases the service if its chain has ended.
+// releaseLock releases the service, or all services, if its chain has ended.
 func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock store.ServiceLock) error {
 	end := chains.ending(ctx, lock.NamespaceID, lock.ChainID)
 	if end.reason == "" {
@@ -161,7 +161,7 @@ func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock stor
 	}
 	released, err := s.Records.ReleaseLock(ctx, lock)
 	if released {
-		s.Logger.Warn("released an abandoned service", "service", lock.Service, "chain", lock.ChainID, "reason", end.reason)
+		s.Logger.Warn("released an abandoned service", "service", cmp.Or(lock.Service, "all"), "chain", lock.ChainID, "reason", end.reason)
 	}
 	return err
 }
