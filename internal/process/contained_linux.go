@@ -1,7 +1,6 @@
 package process
 
 import (
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"os"
@@ -12,15 +11,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/process/proctable"
+	"github.com/claudeops/claudeops/internal/process/treeinit"
 )
 
-const (
-	// killPatience is the time that an init has to kill its tree. After that time this process kills the tree itself.
-	// It is longer than refusedPatience, so that an init can first report the processes that it may not kill.
-	killPatience = refusedPatience + 2*time.Second
-	// ownImage is the path of this executable. It works even if the executable's file was replaced after the start.
-	ownImage = "/proc/self/exe"
-)
+// killPatience is the time that an init has to kill its tree. After that time this process kills the tree itself. It is
+// longer than proctable.RefusedPatience, so that an init can first report the processes that it may not kill.
+const killPatience = proctable.RefusedPatience + 2*time.Second
 
 // contained is a tree whose program runs under an init.
 type contained struct {
@@ -33,7 +31,7 @@ type contained struct {
 
 	heard chan struct{} // closed when the init has reported for the last time
 	// last and sandbox may be read only after heard is closed.
-	last    answer
+	last    treeinit.Answer
 	sandbox Sandboxed
 
 	mu sync.Mutex
@@ -90,15 +88,11 @@ func way(containment Containment, flags uintptr) candidate {
 // start starts the init.
 func (t *contained) start(spec Spec, flags uintptr) error {
 	if t.mode == ModeSubreaper {
-		if err := checkProc(); err != nil {
+		if err := proctable.Check(); err != nil {
 			return &unavailableError{"subreaper", err}
 		}
 	}
-	j := job{
-		Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...), Env: spec.Env, Dir: spec.Dir,
-		Sandbox: spec.Sandbox, User: spec.User,
-	}
-	given, err := j.write()
+	given, err := writeJob(spec)
 	if err != nil {
 		return err
 	}
@@ -109,7 +103,7 @@ func (t *contained) start(spec Spec, flags uintptr) error {
 	}
 	defer func() { _ = theirs.Close() }()
 	t.cmd = initCommand(spec, t.mode, flags)
-	t.cmd.ExtraFiles = []*os.File{theirs, given} // controlDescriptor, jobDescriptor
+	t.cmd.ExtraFiles = []*os.File{theirs, given} // in the order that treeinit.Arguments requires
 	if err := t.cmd.Start(); err != nil {
 		_ = ours.Close()
 		return asUnavailable(err, flags)
@@ -132,8 +126,8 @@ func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
 	}
 	return &exec.Cmd{
-		Path:        ownImage,
-		Args:        []string{initName, string(mode)},
+		Path:        treeinit.Image,
+		Args:        treeinit.Arguments(treeinit.Mode(mode)),
 		Env:         []string{}, // not nil: a nil Env would inherit this process's environment
 		Stdin:       spec.Stdin,
 		Stdout:      spec.Stdout,
@@ -161,7 +155,7 @@ func asUnavailable(err error, flags uintptr) error {
 	}
 	switch {
 	case errno == unix.ENOENT:
-		return &unavailableError{"init", fmt.Errorf("%s: %w", ownImage, errno)}
+		return &unavailableError{"init", fmt.Errorf("%s: %w", treeinit.Image, errno)}
 	case !slices.Contains(refusals(), errno):
 		return err
 	case flags&unix.CLONE_NEWUSER != 0:
@@ -181,14 +175,14 @@ func refusals() []syscall.Errno {
 // listen reads the init's answers until the init ends.
 func (t *contained) listen() {
 	defer close(t.heard)
-	answers := gob.NewDecoder(t.control)
+	answers := treeinit.NewAnswers(t.control)
 	for {
-		var received answer
-		if answers.Decode(&received) != nil {
+		received, err := answers.Next()
+		if err != nil {
 			return
 		}
-		if received.Kind == answerLaunched {
-			t.sandbox = received.Sandbox
+		if received.Kind == treeinit.AnswerLaunched {
+			t.sandbox = Sandboxed(received.Sandbox)
 			continue
 		}
 		t.last = received
@@ -199,17 +193,17 @@ func (t *contained) pid() int { return t.cmd.Process.Pid }
 
 func (t *contained) over() <-chan struct{} { return t.heard }
 
-func (t *contained) interrupt() { t.send(commandInterrupt) }
+func (t *contained) interrupt() { t.send(treeinit.CommandInterrupt) }
 
 // kill tells the init to kill the tree. If the init does not do so in killPatience, for instance because the agent has
 // stopped it, this process kills the tree.
 func (t *contained) kill() {
-	t.send(commandKill)
+	t.send(treeinit.CommandKill)
 	t.force = time.AfterFunc(killPatience, t.killFromOutside)
 }
 
 // send sends a command to the init. It ignores errors, because the init may have ended.
-func (t *contained) send(c command) { _, _ = t.control.Write([]byte{byte(c)}) }
+func (t *contained) send(c treeinit.Command) { _, _ = t.control.Write([]byte{byte(c)}) }
 
 // killFromOutside kills the tree without the help of its init. It kills the init last, because every orphan stays in
 // the tree as long as the init lives.
@@ -220,7 +214,7 @@ func (t *contained) killFromOutside() {
 		return
 	}
 	if t.mode == ModeSubreaper {
-		t.survivors = endDescendants(t.pid())
+		t.survivors = proctable.EndDescendants(t.pid())
 	}
 	_ = t.cmd.Process.Kill()
 }
@@ -234,7 +228,7 @@ func (t *contained) collect() (Exit, error) {
 	if t.force != nil {
 		t.force.Stop()
 	}
-	lost := t.mode == ModeSubreaper && t.last.Kind == answerNone
+	lost := t.mode == ModeSubreaper && t.last.Kind == treeinit.AnswerNone
 	if lost && t.mark != "" { // the init was killed, and left orphans
 		if _, err := EndMarked(t.mark); errors.Is(err, errUnkillable) {
 			t.survivors = max(1, t.survivors)
@@ -252,18 +246,20 @@ func (t *contained) collect() (Exit, error) {
 // exit returns the program's exit from the init's last answer. If the init was killed, it returns the init's own exit.
 func (t *contained) exit() (Exit, error) {
 	switch t.last.Kind {
-	case answerEnded:
+	case treeinit.AnswerEnded:
 		exit := exitOf(t.last.Status)
 		exit.Survivors = t.last.Survivors
 		return exit, nil
-	case answerGivenUp:
+	case treeinit.AnswerGivenUp:
 		return Exit{Code: -1, Survivors: t.last.Survivors}, nil
-	case answerRefused:
+	case treeinit.AnswerUnconfined:
+		return Exit{}, requiredSandbox(t.last.Sandbox.Remark)
+	case treeinit.AnswerRefused:
 		if t.last.Reason != "" {
 			return Exit{}, &SandboxError{Reason: t.last.Reason}
 		}
 		return Exit{}, fmt.Errorf("start %s: %w", t.path, t.last.Errno)
-	case answerNone, answerLaunched:
+	case treeinit.AnswerNone, treeinit.AnswerLaunched:
 	}
 	// The init was killed, and the program with it.
 	if status, ok := t.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {

@@ -1,5 +1,5 @@
 // Package process starts one program, waits for it, and ends its tree. The tree is the program and all processes that
-// it started, directly or indirectly. No other package of this repository starts processes.
+// it started, directly or indirectly. Only this package and its init (package treeinit) start processes.
 //
 //	start -> running -> exited on its own -------------------------+-> all the rest killed -> reaped
 //	            |                                                  |

@@ -8,26 +8,34 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/process/treeinit"
 )
+
+// deviceDir is hidden, because it also contains disks and memory. An init grants only the usual devices.
+const deviceDir = "/dev"
 
 // maxEntries limits the directory entries that are granted one by one, because each takes some microseconds. If a
 // directory would exceed the limit, its entries are not granted.
 const maxEntries = 4096
 
-// grant allows the use of a path and of all below it.
-type grant struct {
-	path  string
-	write bool
-}
-
 // grants collects the grants of a sandbox.
 type grants struct {
 	hidden []string
-	list   []grant
+	list   []treeinit.Grant
 	// entries counts directory entries that were granted one by one.
 	entries int
 	// skipped has the directories with too many entries.
 	skipped []string
+}
+
+// forInit returns s in the form that an init takes. It lists the directories that have to be granted entry by entry as they
+// are now. An entry that is replaced by a symbolic link later is not granted.
+func (s *Sandbox) forInit() *treeinit.Sandbox {
+	granted := s.grantsOf()
+	return &treeinit.Sandbox{
+		Required: s.Required, Grants: granted.list, Remark: granted.remark(), Signals: s.Signals, Setuid: s.Setuid,
+	}
 }
 
 // grantsOf returns the grants of s, without the devices.
@@ -46,7 +54,7 @@ func (s *Sandbox) grantsOf() *grants {
 // add grants path, except for the hidden paths below it.
 func (g *grants) add(path string, write bool) {
 	if !g.holdsHidden(path) {
-		g.list = append(g.list, grant{path, write})
+		g.list = append(g.list, treeinit.Grant{Path: path, Write: write})
 		return
 	}
 	entries, err := os.ReadDir(path)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/process/proctable"
 )
 
 // cleanScans is the number of scans in a row that must find nothing before EndMarked returns. One scan is not enough,
@@ -21,22 +23,22 @@ func EndMarked(mark string) (ended int, err error) {
 	if name, value, _ := strings.Cut(mark, "="); name == "" || value == "" {
 		return 0, fmt.Errorf("the mark %q is not NAME=value", mark)
 	}
-	if err := checkProc(); err != nil {
+	if err := proctable.Check(); err != nil {
 		return 0, fmt.Errorf("look for processes marked %s: %w", mark, err)
 	}
-	known := map[processEntry]bool{}
+	known := map[proctable.Entry]bool{}
 	began := time.Now()
-	for clean, pause := 0, time.Millisecond; ; pause = min(2*pause, scanPause) {
+	for clean, pause := 0, time.Millisecond; ; pause = min(2*pause, proctable.ScanPause) {
 		found := marked(mark)
 		for _, entry := range found {
-			known[processEntry{pid: entry.pid, started: entry.started}] = true
+			known[proctable.Entry{PID: entry.PID, Started: entry.Started}] = true
 		}
-		left := kill(found)
+		left := proctable.Kill(found)
 		clean++
 		switch {
-		case left.living > 0 && left.hopeless(time.Since(began), refusedPatience):
-			return len(known) - left.living, fmt.Errorf("%d processes marked %s: %w", left.living, mark, errUnkillable)
-		case left.living > 0:
+		case left.Living > 0 && left.Hopeless(time.Since(began), proctable.RefusedPatience):
+			return len(known) - left.Living, fmt.Errorf("%d processes marked %s: %w", left.Living, mark, errUnkillable)
+		case left.Living > 0:
 			clean = 0
 		case clean == cleanScans:
 			return len(known), nil
@@ -48,26 +50,26 @@ func EndMarked(mark string) (ended int, err error) {
 var errUnkillable = errors.New("they could not be killed")
 
 // marked returns the living processes that have the mark, and their descendants, without this process.
-func marked(mark string) []processEntry {
+func marked(mark string) []proctable.Entry {
 	if !anyMarked(mark) { // the common case, at half the price
 		return nil
 	}
-	all := allProcesses()
+	all := proctable.All()
 	var roots []int
-	var living []processEntry
-	add := func(entry processEntry) {
-		if !entry.zombie && entry.pid != os.Getpid() {
+	var living []proctable.Entry
+	add := func(entry proctable.Entry) {
+		if !entry.Zombie && entry.PID != os.Getpid() {
 			living = append(living, entry)
 		}
 	}
 	for _, entry := range all {
-		if entry.pid != os.Getpid() && entry.hasMark(mark) {
-			roots = append(roots, entry.pid)
+		if entry.PID != os.Getpid() && entry.HasMark(mark) {
+			roots = append(roots, entry.PID)
 			add(entry)
 		}
 	}
-	for _, entry := range descendants(all, roots...) {
-		if !entry.hasMark(mark) {
+	for _, entry := range proctable.Descendants(all, roots...) {
+		if !entry.HasMark(mark) {
 			add(entry)
 		}
 	}
@@ -76,7 +78,7 @@ func marked(mark string) []processEntry {
 
 // anyMarked reports whether a process other than this one has the mark.
 func anyMarked(mark string) bool {
-	return slices.ContainsFunc(processNumbers(), func(pid int) bool {
-		return pid != os.Getpid() && processEntry{pid: pid}.hasMark(mark)
+	return slices.ContainsFunc(proctable.Numbers(), func(pid int) bool {
+		return pid != os.Getpid() && proctable.Entry{PID: pid}.HasMark(mark)
 	})
 }

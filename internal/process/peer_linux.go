@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/process/proctable"
 )
 
 // errPeerGone says that no process has the other end of a connection open any more.
@@ -21,7 +23,7 @@ var errPeerGone = errors.New("the program that opened the connection is gone")
 //
 // An error means that the answer is unknown, for example because the program has ended already.
 func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
-	if err := checkProc(); err != nil {
+	if err := proctable.Check(); err != nil {
 		return false, fmt.Errorf("look for the program that opened a connection: %w", err)
 	}
 	socket, err := peerSocket(local, remote)
@@ -29,7 +31,7 @@ func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 		return false, err
 	}
 	for _, entry := range ours(variable) {
-		if entry.holds(socket) {
+		if holds(entry, socket) {
 			return true, nil
 		}
 	}
@@ -43,22 +45,22 @@ func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 
 // ours lists the descendants of this process, the processes with the variable in their environment, and their
 // descendants.
-func ours(variable string) []processEntry {
-	all := allProcesses()
+func ours(variable string) []proctable.Entry {
+	all := proctable.All()
 	roots := []int{os.Getpid()}
-	var found []processEntry
+	var found []proctable.Entry
 	for _, entry := range all {
-		if entry.pid != os.Getpid() && entry.environHas(variable+"=") {
-			roots = append(roots, entry.pid)
+		if entry.PID != os.Getpid() && entry.EnvironHas(variable+"=") {
+			roots = append(roots, entry.PID)
 			found = append(found, entry)
 		}
 	}
-	return append(found, descendants(all, roots...)...)
+	return append(found, proctable.Descendants(all, roots...)...)
 }
 
-// holds reports whether the process has the socket open. socket is the kernel's name for it, such as "socket:[1234]".
-func (e processEntry) holds(socket string) bool {
-	dir := fmt.Sprintf("/proc/%d/fd", e.pid)
+// holds reports whether a process has the socket open. socket is the kernel's name for it, such as "socket:[1234]".
+func holds(entry proctable.Entry, socket string) bool {
+	dir := fmt.Sprintf("/proc/%d/fd", entry.PID)
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return false // it has ended, or belongs to another user

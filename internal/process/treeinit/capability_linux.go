@@ -1,9 +1,8 @@
-package process
+package treeinit
 
 import (
-	"fmt"
-
-	"golang.org/x/sys/unix"
+	"strconv"
+	"syscall"
 )
 
 // capabilities is a set of Linux capabilities, one bit each.
@@ -13,20 +12,19 @@ func (c capabilities) has(number uint) bool { return c&(1<<number) != 0 }
 
 // effectiveCapabilities returns the capabilities that the calling thread can use.
 func effectiveCapabilities() (capabilities, error) {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&header, &data[0]); err != nil {
-		return 0, fmt.Errorf("read the capabilities: %w", err)
+	data, err := capget()
+	if err != nil {
+		return 0, failed("read the capabilities", err)
 	}
-	return capabilities(data[0].Effective) | capabilities(data[1].Effective)<<32, nil
+	return capabilities(data[0].effective) | capabilities(data[1].effective)<<32, nil
 }
 
 // dangerous returns the capabilities that would bypass a sandbox: they give access to the memory of the kernel and of
 // other processes, to raw disks, and to other mounts of the file system.
 func dangerous() []uint {
 	return []uint{
-		unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_PTRACE, unix.CAP_SYS_BOOT,
-		unix.CAP_MKNOD, unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_CHECKPOINT_RESTORE, unix.CAP_MAC_ADMIN, unix.CAP_MAC_OVERRIDE,
+		capSysAdmin, capSysModule, capSysRawio, capSysPtrace, capSysBoot,
+		capMknod, capBPF, capPerfmon, capCheckpointRestore, capMacAdmin, capMacOverride,
 	}
 }
 
@@ -35,16 +33,15 @@ func dangerous() []uint {
 // dangerous capabilities to pass on.
 func dropDangerous() error {
 	held, err := effectiveCapabilities()
-	if err != nil || !held.has(unix.CAP_SETPCAP) {
+	if err != nil || !held.has(capSetpcap) {
 		return err
 	}
 	for _, number := range dangerous() {
-		present, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(number), 0, 0, 0)
-		if err != nil || present == 0 { // unknown to this kernel, or dropped already
+		if !capabilityBounded(number) { // unknown to this kernel, or dropped already
 			continue
 		}
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(number), 0, 0, 0); err != nil {
-			return fmt.Errorf("drop capability %d: %w", number, err)
+		if err := prctl(syscall.PR_CAPBSET_DROP, uintptr(number)); err != nil {
+			return failed("drop capability "+strconv.Itoa(int(number)), err)
 		}
 	}
 	return nil
@@ -52,8 +49,8 @@ func dropDangerous() error {
 
 // dropAmbient clears the ambient capabilities, so that a program of another user does not inherit them.
 func dropAmbient() error {
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return fmt.Errorf("drop the ambient capabilities: %w", err)
+	if err := prctl(prCapAmbient, prCapAmbientClearAll); err != nil {
+		return failed("drop the ambient capabilities", err)
 	}
 	return nil
 }

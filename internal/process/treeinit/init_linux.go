@@ -1,51 +1,25 @@
-package process
+package treeinit
 
 import (
-	"encoding/gob"
+	"bytes"
 	"errors"
 	"os"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"strconv"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/claudeops/claudeops/internal/process/proctable"
 )
-
-// init runs this process as an init or a launcher if Run has started it as one. In these roles it does not return.
-//
-// It runs before main and before most other packages are initialized, because this package imports only the standard
-// library and golang.org/x/sys: Go initializes packages in the order of their paths, each as soon as its imports are
-// initialized. In a program that links the Temporal server, initializing the other packages takes ten times as long as
-// the init's own work. Like every init function it runs on the process's first thread.
-//
-// The process's name (argument zero) requests the role. Children would inherit a variable, but they do not inherit the
-// name, so an agent's processes do not take the role by accident. If an agent starts a process with that name on
-// purpose, the process has no control socket and ends.
-func init() { //nolint:gochecknoinits // a role of this executable; it must run before packages that initialize slowly
-	switch {
-	case len(os.Args) == 2 && os.Args[0] == initName:
-		runInit(Mode(os.Args[1]))
-	case len(os.Args) == 1 && os.Args[0] == launchName:
-		runLaunch()
-	default:
-		return
-	}
-	syscall.Exit(0) // not os.Exit, which takes a second under the race detector
-}
 
 // initProcess is the state of this process as the init of one tree.
 type initProcess struct {
 	mode     Mode
 	control  *os.File
-	reports  reporter
 	parent   int
 	wake     chan os.Signal
-	commands chan command
+	commands chan Command
 	stdio    [3]uintptr
 
 	program   int     // process number; 0 before the program runs
@@ -66,26 +40,24 @@ func runInit(mode Mode) {
 	if j, err := readJob(); err != nil || !in.start(j) {
 		return
 	}
-	debug.FreeOSMemory() // for example the memory of the decoded job
 	go in.listen()
 	in.report(in.run())
 }
 
 // newInit prepares this process for its role as an init.
 func newInit(mode Mode) (*initProcess, error) {
-	in := &initProcess{mode: mode, parent: os.Getppid(), wake: make(chan os.Signal, 1), commands: make(chan command)}
+	in := &initProcess{mode: mode, parent: os.Getppid(), wake: make(chan os.Signal, 1), commands: make(chan Command)}
 	// This process survives every signal that an agent can send it, except SIGKILL and SIGSTOP. It catches the signals
 	// and does not ignore them, because the program would inherit ignored signals. Every signal wakes run, although run
 	// needs only SIGCHLD.
 	signal.Notify(in.wake, fatalSignals()...)
-	if _, err := unix.GetsockoptInt(controlDescriptor, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+	if _, err := syscall.GetsockoptInt(controlDescriptor, syscall.SOL_SOCKET, syscall.SO_TYPE); err != nil {
 		return nil, err
 	}
 	if err := sealDescriptors(); err != nil {
 		return nil, err
 	}
 	in.control = os.NewFile(controlDescriptor, "control")
-	in.reports.to = gob.NewEncoder(in.control)
 	if err := in.setAttributes(); err != nil {
 		return nil, err
 	}
@@ -97,30 +69,29 @@ func newInit(mode Mode) (*initProcess, error) {
 // and drops all others. Catching all 64 here would take milliseconds.
 func fatalSignals() []os.Signal {
 	return []os.Signal{
-		unix.SIGCHLD, unix.SIGCONT, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS,
-		unix.SIGFPE, unix.SIGSEGV, unix.SIGTERM, unix.SIGSTKFLT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGSYS,
+		syscall.SIGCHLD, syscall.SIGCONT, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGILL, syscall.SIGTRAP,
+		syscall.SIGABRT, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGTERM, syscall.SIGSTKFLT, syscall.SIGTSTP,
+		syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGSYS,
 	}
 }
 
 // setAttributes gives this process the attributes that its mode needs.
 func (in *initProcess) setAttributes() error {
 	switch in.mode {
-	case ModeNamespace:
+	case Namespace:
 		if os.Getpid() != 1 {
 			return errors.New("not in a namespace of its own")
 		}
 		spreadNumbers()
-	case ModeSubreaper:
-		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+	case Subreaper:
+		if err := prctl(prSetChildSubreaper, 1); err != nil {
 			return err
 		}
-	case ModeAuto, ModeGroup:
-		return errors.New("that mode has no init")
 	default:
 		return errors.New("unknown mode")
 	}
 	showName(initName)
-	return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // the agent must not read or trace this process
+	return prctl(syscall.PR_SET_DUMPABLE, 0) // the agent must not read or trace this process
 }
 
 // spreadNumbers sets the first process number of the namespace to a different number for each tree. Programs name files
@@ -133,11 +104,12 @@ func spreadNumbers() {
 	if err != nil || unknown != nil {
 		return
 	}
-	highest := number(strings.TrimSpace(string(limit)))
-	if highest <= 0 {
+	number, err := strconv.Atoi(own)
+	highest, unknown := strconv.Atoi(string(bytes.TrimSpace(limit)))
+	if err != nil || unknown != nil || highest <= 0 {
 		return
 	}
-	first := (number(own) + highest/2) % highest
+	first := (number + highest/2) % highest
 	_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(first)), 0)
 }
 
@@ -147,14 +119,14 @@ func showName(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0
 
 // sealDescriptors prevents the program from inheriting the descriptors that this process has inherited.
 func sealDescriptors() error {
-	err := unix.CloseRange(controlDescriptor, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	err := closeOnExecFrom(controlDescriptor)
 	if err == nil {
 		return nil
 	}
 	open, err := os.ReadDir("/proc/self/fd") // an old kernel
 	for _, entry := range open {
-		if descriptor := number(entry.Name()); descriptor >= controlDescriptor {
-			unix.CloseOnExec(descriptor)
+		if descriptor, err := strconv.Atoi(entry.Name()); err == nil && descriptor >= controlDescriptor {
+			syscall.CloseOnExec(descriptor)
 		}
 	}
 	return err
@@ -169,12 +141,12 @@ func (in *initProcess) takeStdio() error {
 	}
 	defer func() { _ = nothing.Close() }()
 	for descriptor := range in.stdio {
-		moved, err := unix.FcntlInt(uintptr(descriptor), unix.F_DUPFD_CLOEXEC, jobDescriptor+1)
+		moved, err := duplicate(descriptor, jobDescriptor+1)
 		if err != nil {
 			return err
 		}
 		in.stdio[descriptor] = uintptr(moved)
-		if err := unix.Dup3(int(nothing.Fd()), descriptor, 0); err != nil {
+		if err := syscall.Dup3(int(nothing.Fd()), descriptor, 0); err != nil {
 			return err
 		}
 	}
@@ -183,14 +155,14 @@ func (in *initProcess) takeStdio() error {
 
 // start starts the program, and reports whether it runs. If the job has no program, start returns true and the program
 // counts as ended.
-func (in *initProcess) start(j job) bool {
+func (in *initProcess) start(j Job) bool {
 	if j.Path == "" && !j.givesUpRights() {
 		in.ended = true
 		return true
 	}
 	err := in.fork(j)
-	for _, descriptor := range in.stdio {
-		_ = unix.Close(int(descriptor))
+	for _, descriptor := range append(in.stdio[:], jobDescriptor) {
+		_ = syscall.Close(int(descriptor))
 	}
 	if err != nil {
 		in.report(refusal(err))
@@ -200,7 +172,7 @@ func (in *initProcess) start(j job) bool {
 }
 
 // fork starts the program, or the launcher that executes it.
-func (in *initProcess) fork(j job) (err error) {
+func (in *initProcess) fork(j Job) (err error) {
 	attributes := &syscall.SysProcAttr{
 		Setpgid:   true,
 		Pdeathsig: syscall.SIGKILL, // kills the program if this process is killed
@@ -210,15 +182,15 @@ func (in *initProcess) fork(j job) (err error) {
 		in.program, err = syscall.ForkExec(j.Path, j.Args, process) //nolint:gosec // what to run is up to the caller of Run
 		return err
 	}
-	if in.program, in.launch, err = startLauncher(j, in.stdio, attributes); err == nil {
-		go in.launch.follow(func(state Sandboxed) { in.report(answer{Kind: answerLaunched, Sandbox: state}) })
+	if in.program, in.launch, err = startLauncher(in.stdio, attributes); err == nil {
+		go in.launch.follow(func(state Sandboxed) { in.report(Answer{Kind: AnswerLaunched, Sandbox: state}) })
 	}
 	return err
 }
 
 // refusal returns the answer for a program that could not be started.
-func refusal(err error) answer {
-	refused := answer{Kind: answerRefused, Errno: unix.EINVAL}
+func refusal(err error) Answer {
+	refused := Answer{Kind: AnswerRefused, Errno: syscall.EINVAL}
 	_ = errors.As(err, &refused.Errno)
 	return refused
 }
@@ -231,37 +203,37 @@ func (in *initProcess) listen() {
 		if n, err := in.control.Read(buffer); n == 0 || err != nil {
 			return
 		}
-		in.commands <- command(buffer[0])
+		in.commands <- Command(buffer[0])
 	}
 }
 
 // run executes commands until the program has ended or must be killed. Then it kills the rest of the tree, and returns
 // the last answer.
-func (in *initProcess) run() answer {
-	patience := refusedPatience
+func (in *initProcess) run() Answer {
+	patience := proctable.RefusedPatience
 	for killed := false; !in.ended && !killed; in.reap() {
 		var orphaned bool
 		select {
 		case <-in.wake:
-			orphaned = in.mode == ModeSubreaper && os.Getppid() != in.parent
+			orphaned = in.mode == Subreaper && os.Getppid() != in.parent
 		case c, open := <-in.commands:
-			if c == commandInterrupt {
+			if c == CommandInterrupt {
 				in.interrupt()
 			}
-			killed, orphaned = c == commandKill, !open
+			killed, orphaned = c == CommandKill, !open
 		}
 		if orphaned { // the process that started this one has ended, so nobody waits for the answer
-			killed, patience = true, deathPatience
+			killed, patience = true, proctable.DeathPatience
 		}
 	}
 	survivors := in.endAll(patience)
 	if !in.ended {
-		return answer{Kind: answerGivenUp, Survivors: survivors}
+		return Answer{Kind: AnswerGivenUp, Survivors: survivors}
 	}
 	if refused, ok := in.launch.refusal(in.status); ok {
 		return refused
 	}
-	return answer{Kind: answerEnded, Status: in.status, Survivors: survivors}
+	return Answer{Kind: AnswerEnded, Status: in.status, Survivors: survivors}
 }
 
 // interrupt sends SIGINT to the program and its group, and SIGCONT for processes that are stopped.
@@ -292,22 +264,22 @@ func (in *initProcess) reap() {
 // endAll kills the whole tree, and returns the number of processes still alive. It waits up to patience for processes
 // that it may not kill.
 func (in *initProcess) endAll(patience time.Duration) (survivors int) {
-	if in.mode == ModeNamespace {
+	if in.mode == Namespace {
 		return in.endProgram()
 	}
 	began := time.Now()
-	for pause := time.Millisecond; ; pause = min(2*pause, scanPause) {
+	for pause := time.Millisecond; ; pause = min(2*pause, proctable.ScanPause) {
 		in.reap()
 		if in.childless {
 			return 0
 		}
-		found := descendants(allProcesses(), os.Getpid())
-		left := kill(found)
+		found := proctable.Descendants(proctable.All(), os.Getpid())
+		left := proctable.Kill(found)
 		if len(found) == 0 { // the children belong to another user, and /proc does not show them
-			left = remains{living: 1, refused: 1}
+			left = proctable.Remains{Living: 1, Refused: 1}
 		}
-		if left.hopeless(time.Since(began), patience) {
-			return left.living
+		if left.Hopeless(time.Since(began), patience) {
+			return left.Living
 		}
 		in.reapFor(pause)
 	}
@@ -336,16 +308,4 @@ func (in *initProcess) endProgram() (survivors int) {
 }
 
 // report sends a to the process that started this one, if it still runs.
-func (in *initProcess) report(a answer) { in.reports.send(a) }
-
-// reporter sends answers. Several goroutines may use it at once.
-type reporter struct {
-	mu sync.Mutex
-	to *gob.Encoder
-}
-
-func (r *reporter) send(a answer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_ = r.to.Encode(a)
-}
+func (in *initProcess) report(a Answer) { _ = a.send(in.control) }

@@ -1,0 +1,50 @@
+package process
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/process/treeinit"
+)
+
+// jobOf returns the job of an init that runs spec.
+func jobOf(spec Spec) treeinit.Job {
+	j := treeinit.Job{Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...), Env: spec.Env, Dir: spec.Dir}
+	if spec.Sandbox != nil {
+		j.Sandbox = spec.Sandbox.forInit()
+	}
+	if user := spec.User; user != nil {
+		j.User = &treeinit.User{UID: user.UID, GID: user.GID, Groups: user.Groups}
+	}
+	return j
+}
+
+// writeJob returns a file without a name that contains the job of an init that runs spec.
+func writeJob(spec Spec) (*os.File, error) {
+	descriptor, err := unix.MemfdCreate("job", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create a file in memory: %w", err)
+	}
+	file := os.NewFile(uintptr(descriptor), "job")
+	j := jobOf(spec)
+	if _, err = file.Write(j.Encode()); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("write the job: %w", err)
+	}
+	return file, nil
+}
+
+// newControl returns both ends of a control socket.
+func newControl() (ours, theirs *os.File, err error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create a socket: %w", err)
+	}
+	if err := unix.SetNonblock(ends[0], true); err != nil { // so that a read does not occupy a thread
+		_, _ = unix.Close(ends[0]), unix.Close(ends[1])
+		return nil, nil, fmt.Errorf("set up a socket: %w", err)
+	}
+	return os.NewFile(uintptr(ends[0]), "control"), os.NewFile(uintptr(ends[1]), "control"), nil
+}

@@ -1,0 +1,104 @@
+package proctable
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	// RefusedPatience is the time to wait for processes that this process may not kill, because they belong to another
+	// user. They may end on their own.
+	RefusedPatience = 5 * time.Second
+	// DeathPatience is the time to wait for processes to die after SIGKILL. They may be waiting for a disk, or for CPU
+	// time on a busy machine.
+	DeathPatience = 30 * time.Second
+	// ScanPause is the longest pause between two scans of /proc. A scan takes milliseconds.
+	ScanPause = 100 * time.Millisecond
+)
+
+// Remains counts the processes that were still alive when Kill last sent SIGKILL to them.
+type Remains struct {
+	Living int
+	// Refused counts the living processes that this process may not kill.
+	Refused int
+}
+
+// Hopeless reports whether to give up after the time waited. The limit is patience if this process may not kill any of
+// the living processes. Otherwise the limit is DeathPatience.
+func (r Remains) Hopeless(waited, patience time.Duration) bool {
+	return waited > DeathPatience || waited > patience && r.Refused > 0 && r.Refused == r.Living
+}
+
+// Kill kills entries, and counts those that were alive.
+func Kill(entries []Entry) (left Remains) {
+	for _, entry := range entries {
+		// Kill zombies, too, because perhaps only the first thread has ended.
+		refused := entry.kill()
+		if entry.Zombie {
+			continue
+		}
+		left.Living++
+		if refused {
+			left.Refused++
+		}
+	}
+	return left
+}
+
+// EndDescendants kills the descendants of root until none is alive, or until Hopeless says to give up. It returns the
+// number of descendants still alive.
+func EndDescendants(root int) (survivors int) {
+	began := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, ScanPause) {
+		left := Kill(Descendants(All(), root))
+		if left.Living == 0 || left.Hopeless(time.Since(began), RefusedPatience) {
+			return left.Living
+		}
+		time.Sleep(pause)
+	}
+}
+
+// kill sends SIGKILL to the process. It does nothing if the process has ended, even if another process has its number
+// now. It reports whether the kernel refused the signal.
+func (e Entry) kill() (refused bool) {
+	handle, err := pidfdOpen(e.PID)
+	if err == nil {
+		defer func() { _ = syscall.Close(handle) }()
+	}
+	if now, gone := read(e.PID); gone != nil || now.Started != e.Started {
+		return false
+	}
+	if err == nil {
+		err = pidfdKill(handle)
+	}
+	if err != nil && !errors.Is(err, syscall.ESRCH) {
+		err = syscall.Kill(e.PID, syscall.SIGKILL) // a kernel, or a sandbox around this process, without pidfds
+	}
+	return errors.Is(err, os.ErrPermission)
+}
+
+// The numbers of system calls that package syscall lacks. They are the same on amd64 and arm64.
+const (
+	sysPidfdSendSignal = 424
+	sysPidfdOpen       = 434
+)
+
+// pidfdOpen returns a descriptor of the process. Unlike its number, it never belongs to another process.
+func pidfdOpen(pid int) (int, error) {
+	descriptor, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(descriptor), nil
+}
+
+// pidfdKill sends SIGKILL to the process of a descriptor.
+func pidfdKill(descriptor int) error {
+	_, _, errno := syscall.Syscall6(sysPidfdSendSignal, uintptr(descriptor), uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package treeinit
+
+import (
+	"errors"
+	"strconv"
+	"syscall"
+)
+
+// minABI is the first version of Landlock's interface that can grant the right to move files between directories. Git
+// needs that right in its own directory.
+const minABI = 2
+
+// The rights of Landlock, grouped by use.
+const (
+	readFileRights  = accessExecute | accessReadFile
+	readRights      = readFileRights | accessReadDir
+	writeFileRights = readFileRights | accessWriteFile | accessTruncate
+	// writeRights exclude the creation of devices, because the superuser could create one for any disk.
+	writeRights = writeFileRights | readRights | accessRemoveDir | accessRemoveFile | accessMakeDir | accessMakeReg |
+		accessMakeSock | accessMakeFifo | accessMakeSym | accessRefer
+	// deviceRights include the ioctl right, which terminals need.
+	deviceRights = accessReadFile | accessWriteFile | accessTruncate | accessIoctlDev
+)
+
+// devices lists the devices that every tree may use. /dev/fd, /dev/stdin and the like are links to /proc.
+func devices() []string {
+	return []string{
+		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
+	}
+}
+
+// handledRights returns the rights that a sandbox withholds unless it grants them, for this version of Landlock's
+// interface. A sandbox does not withhold the rights to use the network and to connect to sockets by path.
+func handledRights(abi int) uint64 {
+	rights := accessRefer<<1 - 1
+	if abi >= 3 {
+		rights |= accessTruncate
+	}
+	if abi >= 5 {
+		rights |= accessIoctlDev
+	}
+	return rights
+}
+
+// missing says which rights a kernel with this version of the interface cannot withhold. It returns "" if there are
+// none.
+func missing(abi int) string {
+	switch {
+	case abi < 3:
+		return "this kernel can neither withhold signals nor the truncation of files"
+	case abi < 6:
+		return "this kernel cannot withhold signals"
+	}
+	return ""
+}
+
+// landlockABI returns this kernel's version of Landlock's interface, or an error if Landlock is not usable.
+func landlockABI() (int, error) {
+	abi, err := landlockVersion()
+	switch {
+	case errors.Is(err, syscall.ENOSYS):
+		return 0, errors.New("this kernel has no Landlock, which came with Linux 5.13")
+	case errors.Is(err, syscall.EOPNOTSUPP):
+		return 0, errors.New("this kernel has Landlock switched off; add landlock to its lsm= parameter")
+	case err != nil:
+		return 0, failed("this system refuses Landlock", err)
+	case abi < minABI:
+		return 0, errors.New("the Landlock of this kernel is too old (ABI " + strconv.Itoa(abi) + "); it takes Linux 5.19")
+	}
+	return abi, nil
+}
+
+// ruleset is a Landlock ruleset that is not enforced yet.
+type ruleset struct {
+	descriptor int
+	handled    uint64
+}
+
+// newRuleset creates a ruleset with the grants of s.
+func (s *Sandbox) newRuleset(abi int) (ruleset, error) {
+	attributes := rulesetAttributes{handledFS: handledRights(abi)}
+	if abi >= 6 {
+		attributes.scoped = landlockScopeAbstractSocket
+		if !s.Signals {
+			attributes.scoped |= landlockScopeSignal
+		}
+	}
+	descriptor, err := createRuleset(&attributes)
+	if err != nil {
+		return ruleset{}, failed("create a Landlock ruleset", err)
+	}
+	rules := ruleset{descriptor: descriptor, handled: attributes.handledFS}
+	if err := rules.fill(s.Grants); err != nil {
+		_ = syscall.Close(descriptor)
+		return ruleset{}, err
+	}
+	return rules, nil
+}
+
+// remark names the rights that the sandbox cannot withhold, and what it cannot grant.
+func (s *Sandbox) remark(abi int) string {
+	unenforced := missing(abi)
+	if unenforced != "" && s.Remark != "" {
+		return unenforced + "; " + s.Remark
+	}
+	return unenforced + s.Remark
+}
+
+// fill adds the rules. They permit listing every directory, because df, du and ls need the names. Names alone are not
+// secret. And no rule could prevent a program from testing whether a name exists.
+func (r ruleset) fill(granted []Grant) error {
+	err := r.allow("/", accessReadDir)
+	for _, path := range devices() {
+		err = errors.Join(err, r.allow(path, deviceRights))
+	}
+	for _, g := range granted {
+		rights := readRights
+		if g.Write {
+			rights = writeRights
+		}
+		err = errors.Join(err, r.allow(g.Path, rights))
+	}
+	return err
+}
+
+// allow adds a rule for path. It adds no rule if path cannot be opened, for example because it does not exist, or if a
+// part of path is a symbolic link. So an agent cannot redirect a rule by a link.
+func (r ruleset) allow(path string, rights uint64) error {
+	descriptor, err := openWithoutLinks(path)
+	if err != nil {
+		return nil // not granted
+	}
+	defer func() { _ = syscall.Close(descriptor) }()
+	var info syscall.Stat_t
+	if err := syscall.Fstat(descriptor, &info); err != nil {
+		return failed("look at "+path, err)
+	}
+	switch info.Mode & syscall.S_IFMT {
+	case syscall.S_IFLNK:
+		return nil
+	case syscall.S_IFDIR:
+	default:
+		rights &= writeFileRights | deviceRights
+	}
+	rule := pathBeneath{allowed: rights & r.handled, parent: int32(descriptor)} //nolint:gosec // small
+	if err := addRule(r.descriptor, &rule); err != nil {
+		return failed("grant "+path, err)
+	}
+	return nil
+}
+
+// enforce applies the ruleset to the calling thread, and to the program that it executes.
+func (r ruleset) enforce() error {
+	if err := restrictSelf(r.descriptor); err != nil {
+		return failed("enforce a Landlock ruleset", err)
+	}
+	return nil
+}
+
+// confine puts the calling thread, and the program that it executes, into the sandbox. target is the number of the user
+// that the program will run as.
+func (s *Sandbox) confine(target int) Sandboxed {
+	abi, err := landlockABI()
+	if err != nil {
+		return Sandboxed{Remark: err.Error()}
+	}
+	held, err := effectiveCapabilities()
+	if err != nil {
+		return Sandboxed{Remark: err.Error()}
+	}
+	// Without CAP_SYS_ADMIN the kernel requires no_new_privs. Under no_new_privs no program can gain rights.
+	privileged := held.has(capSysAdmin)
+	if s.Setuid && !privileged && target != superuser {
+		return Sandboxed{Remark: "it would keep sudo from working, which the tier's rules grant, unless this worker has CAP_SYS_ADMIN"}
+	}
+	rules, err := s.newRuleset(abi)
+	if err != nil {
+		return Sandboxed{Remark: err.Error()}
+	}
+	if !s.Setuid || !privileged {
+		if err := prctl(prSetNoNewPrivs, 1); err != nil {
+			return Sandboxed{Remark: failed("set no_new_privs", err).Error()}
+		}
+	}
+	if err := errors.Join(dropDangerous(), rules.enforce()); err != nil {
+		return Sandboxed{Remark: err.Error()}
+	}
+	_ = syscall.Close(rules.descriptor)
+	return Sandboxed{ABI: abi, Remark: s.remark(abi)}
+}
+
+// superuser is the user number of root.
+const superuser = 0

@@ -1,0 +1,53 @@
+package treeinit
+
+// Sandbox describes the Landlock domain that a launcher enters, and what else it gives up for it.
+type Sandbox struct {
+	// Required makes the launcher refuse the program if the sandbox is not available.
+	Required bool
+	// Grants list the files that the program may use, besides the usual devices.
+	Grants []Grant
+	// Remark says what could not be granted. It may be empty.
+	Remark string
+	// Signals lets the program send signals to processes outside of its tree.
+	Signals bool
+	// Setuid lets programs such as sudo still change the user.
+	Setuid bool
+}
+
+// Grant allows the use of a path and of all below it.
+type Grant struct {
+	// Path is absolute. If a part of it is a symbolic link, nothing is granted.
+	Path string
+	// Write allows changes, too.
+	Write bool
+}
+
+// Sandboxed describes the sandbox that a program runs in.
+type Sandboxed struct {
+	// ABI is the version of Landlock's interface in use; 0 means no sandbox.
+	ABI int
+	// Remark says why there is no sandbox, or what the sandbox cannot enforce or grant. It may be empty.
+	Remark string
+}
+
+func (s *Sandbox) encode(e *encoder) {
+	e.flag(s.Required)
+	e.number(len(s.Grants))
+	for _, grant := range s.Grants {
+		e.text(grant.Path)
+		e.flag(grant.Write)
+	}
+	e.text(s.Remark)
+	e.flag(s.Signals)
+	e.flag(s.Setuid)
+}
+
+// decodeSandbox is the reverse of encode.
+func decodeSandbox(d *decoder) *Sandbox {
+	s := &Sandbox{Required: d.flag()}
+	for range d.length() {
+		s.Grants = append(s.Grants, Grant{Path: d.text(), Write: d.flag()})
+	}
+	s.Remark, s.Signals, s.Setuid = d.text(), d.flag(), d.flag()
+	return s
+}
