@@ -53,7 +53,9 @@ type sandboxes struct {
 }
 
 func newSandboxes(cfg config.Config, policy *guard.Policy, environ []string, hidden ...string) sandboxes {
-	return sandboxes{choice: cfg.Claude.Sandbox, hidden: append(hiddenPaths(cfg, environ), hidden...), policy: policy}
+	all := append(hiddenPaths(cfg, environ), hidden...)
+	slices.Sort(all)
+	return sandboxes{choice: cfg.Claude.Sandbox, hidden: slices.Compact(all), policy: policy}
 }
 
 // of returns the sandbox of a session. If there is none, it returns nil and the reason.

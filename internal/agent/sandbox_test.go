@@ -3,6 +3,7 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -100,6 +101,10 @@ func TestHiddenPaths(t *testing.T) {
 	})
 	require.NotContains(t, hidden, "/bin/sh")
 	require.NotContains(t, hidden, "eu-west-1")
+
+	once := newSandboxes(cfg, nil, environ, home, "/srv/records.db").hidden
+	require.Subset(t, once, hidden)
+	require.Len(t, once, len(slices.Compact(slices.Sorted(slices.Values(hidden)))), "each path once")
 }
 
 func TestTempDirOfAnAgent(t *testing.T) {

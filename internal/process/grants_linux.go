@@ -102,9 +102,10 @@ func hiddenPlaces(paths []string) []string {
 		table = nil
 	}
 	mounted := parseMounts(string(table))
+	links := resolver{}
 	var places []string
 	for _, path := range paths {
-		resolved, err := filepath.EvalSymlinks(path)
+		resolved, err := links.resolve(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue // a file created there later is readable only if its whole directory is granted
