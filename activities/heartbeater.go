@@ -46,7 +46,8 @@ type heartbeater struct {
 	deadline time.Duration
 	end      context.CancelCauseFunc
 
-	done chan struct{}
+	// halt ends run, and gives up the heartbeat that is being sent.
+	halt context.CancelFunc
 	idle sync.WaitGroup
 
 	mu   sync.Mutex
@@ -60,11 +61,17 @@ func startHeartbeater(ctx context.Context, heartbeats Heartbeats, progress TierP
 	agent, end := context.WithCancelCause(ctx)
 	h := &heartbeater{
 		heartbeats: heartbeats, taskToken: info.TaskToken, deadline: info.HeartbeatTimeout / 2,
-		end: end, done: make(chan struct{}), last: progress,
+		end: end, last: progress,
 	}
-	// The heartbeats continue after ctx ends, because an agent that is being stopped is still alive.
-	h.idle.Go(func() { h.run(context.WithoutCancel(ctx)) })
+	h.start(ctx)
 	return agent, h
+}
+
+// start starts run. The heartbeats continue after ctx ends, because an agent that is being stopped is still alive.
+func (h *heartbeater) start(ctx context.Context) {
+	sending, halt := context.WithCancel(context.WithoutCancel(ctx))
+	h.halt = halt
+	h.idle.Go(func() { h.run(sending) })
 }
 
 // run sends heartbeats until the heartbeater is stopped.
@@ -75,6 +82,8 @@ func (h *heartbeater) run(ctx context.Context) {
 	for {
 		sent := time.Now()
 		switch err := h.send(ctx); {
+		case ctx.Err() != nil:
+			return
 		case err == nil:
 			accepted = sent
 		case final(err) != nil:
@@ -84,7 +93,7 @@ func (h *heartbeater) run(ctx context.Context) {
 		}
 		select {
 		case <-ticker.C:
-		case <-h.done:
+		case <-ctx.Done():
 			return
 		}
 	}
@@ -138,10 +147,10 @@ func (h *heartbeater) progress() TierProgress {
 	return h.last
 }
 
-// stop stops the heartbeats. If report is true, it sends a last heartbeat, from which the next attempt learns the
-// spending. If that heartbeat fails, the next attempt gets an older figure.
+// stop stops the heartbeats and gives up one that is being sent. If report is true, it sends a last heartbeat, from which the
+// next attempt learns the spending. If that heartbeat fails, the next attempt gets an older figure.
 func (h *heartbeater) stop(ctx context.Context, report bool) {
-	close(h.done)
+	h.halt()
 	h.idle.Wait()
 	if report {
 		_ = h.send(context.WithoutCancel(ctx))

@@ -45,8 +45,8 @@ func (f *fakeHeartbeats) last() TierProgress {
 func startTestHeartbeater(t *testing.T, heartbeats Heartbeats) (context.Context, *heartbeater) {
 	t.Helper()
 	agent, end := context.WithCancelCause(t.Context())
-	h := &heartbeater{heartbeats: heartbeats, deadline: 15 * time.Second, end: end, done: make(chan struct{})}
-	h.idle.Go(func() { h.run(context.WithoutCancel(agent)) })
+	h := &heartbeater{heartbeats: heartbeats, deadline: 15 * time.Second, end: end}
+	h.start(agent)
 	return agent, h
 }
 
@@ -92,6 +92,23 @@ func TestHeartbeaterEndsTheAgent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestHeartbeaterStopsAtOnce stops the heartbeats while one of them is being sent. An agent that has ended must not wait for
+// it.
+func TestHeartbeaterStopsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		agent, h := startTestHeartbeater(t, &fakeHeartbeats{answer: func(ctx context.Context, _ int) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		synctest.Wait()
+		h.stop(t.Context(), false)
+		require.Zero(t, time.Since(began))
+		require.Equal(t, context.Canceled, context.Cause(agent), "stopping is no failure")
+	})
 }
 
 func TestHeartbeaterOutlastsAShortOutage(t *testing.T) {
