@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	// spoolInterval is the time between two reads of a spool while its CLI runs.
-	spoolInterval = 20 * time.Millisecond
+	// spoolInterval is the time between two reads of a spool while its CLI prints. It doubles with each read that finds
+	// nothing, up to maxSpoolInterval, because a CLI that waits for its model prints nothing for seconds.
+	spoolInterval    = 20 * time.Millisecond
+	maxSpoolInterval = 160 * time.Millisecond
 	// spoolChunk is the number of bytes that are read at once.
 	spoolChunk = 64 << 10
 )
@@ -79,17 +81,19 @@ func (s *spool) pastStop() bool {
 
 // follow copies the file to w as it grows. It returns when ended is closed and everything is copied.
 func (s *spool) follow(ended <-chan struct{}, w io.Writer) error {
-	tick := time.NewTicker(spoolInterval)
-	defer tick.Stop()
 	buffer := make([]byte, spoolChunk)
-	for {
+	for interval := spoolInterval; ; {
 		select {
 		case <-ended:
 			return s.drain(buffer, w)
-		case <-tick.C:
-			if err := s.drain(buffer, w); err != nil {
-				return err
-			}
+		case <-time.After(interval):
+		}
+		before := s.offset
+		if err := s.drain(buffer, w); err != nil {
+			return err
+		}
+		if interval = min(2*interval, maxSpoolInterval); s.offset > before {
+			interval = spoolInterval
 		}
 	}
 }
