@@ -20,9 +20,22 @@ type Admissions interface {
 	ReleaseServices(ctx context.Context, chainID string) error
 }
 
+// Incidents keeps the incidents of all chains. CloseSession and OpenSession of the same records open and resolve them.
+type Incidents interface {
+	// KnownIncidents returns the incidents of these services, and those with these IDs, that are open or were resolved within
+	// escalation.IncidentMemory before at.
+	KnownIncidents(ctx context.Context, services, ids []string, at time.Time) ([]escalation.Incident, error)
+	// ChainIncidents returns the incidents that a chain works on, and those of other chains that the session has found
+	// healed.
+	ChainIncidents(ctx context.Context, chainID, sessionID string) (own, healed []escalation.Incident, err error)
+	// RecordProgress stores what a chain does about its incidents.
+	RecordProgress(ctx context.Context, chainID string, progress escalation.ChainProgress) error
+}
+
 // Recorder keeps records. Every method that writes is idempotent, because a retry of the activity repeats the call.
 type Recorder interface {
 	Admissions
+	Incidents
 	// FindSession returns the session of a conversation; false if none is stored.
 	FindSession(ctx context.Context, sessionID string) (escalation.Session, bool, error)
 	// CloseSession stores the result of a session.
@@ -52,8 +65,10 @@ type OpenSessionInput struct {
 // OpenSession admits a session and stores it, before its process starts. It first closes the previous session, if
 // input.Closing is set. It stores the events whether or not the session is admitted.
 func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (escalation.AdmissionResult, error) {
+	var closed escalation.IncidentBrief
 	if input.Closing != nil {
-		if err := r.CloseSession(ctx, *input.Closing); err != nil {
+		var err error
+		if closed, err = r.CloseSession(ctx, *input.Closing); err != nil {
 			return escalation.AdmissionResult{}, err
 		}
 	}
@@ -61,6 +76,7 @@ func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (esca
 	if err != nil {
 		return escalation.AdmissionResult{}, r.translate(fmt.Errorf("open the record of session %s: %w", input.Session.SessionID, err))
 	}
+	opening.Healed = closed.Healed
 	return opening, r.appendEvents(ctx, input.Session.ChainID, input.Events)
 }
 
@@ -103,14 +119,42 @@ type CloseSessionInput struct {
 	Events    []escalation.Event `json:"events,omitempty"`
 	// Release reports that the chain stops repairing, for now or for good.
 	Release bool `json:"release,omitempty"`
+	// Progress says what the chain does about its incidents from now on; nil if that has not changed.
+	Progress *escalation.ChainProgress `json:"progress,omitempty"`
 }
 
-// CloseSession stores how a session ended.
-func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) error {
+// CloseSession stores how a session ended. It returns the chain's incidents, and those that the session has found healed.
+func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) (escalation.IncidentBrief, error) {
+	var brief escalation.IncidentBrief
 	if err := r.Store.CloseSession(ctx, input.SessionID, input.Report, input.EndedAt); err != nil {
-		return r.translate(fmt.Errorf("close the record of session %s: %w", input.SessionID, err))
+		return brief, r.translate(fmt.Errorf("close the record of session %s: %w", input.SessionID, err))
 	}
-	return r.RecordEvents(ctx, RecordEventsInput{ChainID: input.ChainID, Events: input.Events, Release: input.Release})
+	err := r.RecordEvents(ctx, RecordEventsInput{
+		ChainID: input.ChainID, Events: input.Events, Release: input.Release, Progress: input.Progress,
+	})
+	if err != nil {
+		return brief, err
+	}
+	if brief.Incidents, brief.Healed, err = r.Store.ChainIncidents(ctx, input.ChainID, input.SessionID); err != nil {
+		return brief, r.translate(fmt.Errorf("look up the incidents of chain %s: %w", input.ChainID, err))
+	}
+	return brief, nil
+}
+
+// KnownIncidentsInput selects incidents by services or IDs.
+type KnownIncidentsInput struct {
+	Services []string  `json:"services,omitempty"`
+	IDs      []string  `json:"ids,omitempty"`
+	At       time.Time `json:"at"`
+}
+
+// KnownIncidents returns the incidents with which a chain compares what it has found wrong.
+func (r *Records) KnownIncidents(ctx context.Context, input KnownIncidentsInput) ([]escalation.Incident, error) {
+	incidents, err := r.Store.KnownIncidents(ctx, input.Services, input.IDs, input.At)
+	if err != nil {
+		return nil, r.translate(fmt.Errorf("look up the known incidents: %w", err))
+	}
+	return incidents, nil
 }
 
 // RecordEventsInput is the events of a chain that belong to no opening or closing of a session.
@@ -119,6 +163,8 @@ type RecordEventsInput struct {
 	Events  []escalation.Event `json:"events,omitempty"`
 	// Release reports that the chain stops repairing, for now or for good.
 	Release bool `json:"release,omitempty"`
+	// Progress says what the chain does about its incidents from now on; nil if that has not changed.
+	Progress *escalation.ChainProgress `json:"progress,omitempty"`
 }
 
 // RecordEvents stores events of a chain.
@@ -126,6 +172,11 @@ func (r *Records) RecordEvents(ctx context.Context, input RecordEventsInput) err
 	if input.Release {
 		if err := r.Store.ReleaseServices(ctx, input.ChainID); err != nil {
 			return r.translate(fmt.Errorf("release the services of chain %s: %w", input.ChainID, err))
+		}
+	}
+	if input.Progress != nil {
+		if err := r.Store.RecordProgress(ctx, input.ChainID, *input.Progress); err != nil {
+			return r.translate(fmt.Errorf("record what chain %s does about its incidents: %w", input.ChainID, err))
 		}
 	}
 	return r.appendEvents(ctx, input.ChainID, input.Events)

@@ -21,7 +21,10 @@ type fakeRecorder struct {
 	// refuse is the reason why no session is admitted; empty if all are.
 	refuse   string
 	released []string
-	known    map[string]escalation.Session
+	// incidents and healed are the incidents of every chain.
+	incidents, healed []escalation.Incident
+	progress          []escalation.ChainProgress
+	known             map[string]escalation.Session
 }
 
 var _ activities.Recorder = (*fakeRecorder)(nil)
@@ -56,6 +59,19 @@ func (f *fakeRecorder) CloseSession(_ context.Context, sessionID string, _ escal
 	return f.err
 }
 
+func (f *fakeRecorder) KnownIncidents(context.Context, []string, []string, time.Time) ([]escalation.Incident, error) {
+	return f.incidents, f.err
+}
+
+func (f *fakeRecorder) ChainIncidents(context.Context, string, string) (own, healed []escalation.Incident, err error) {
+	return f.incidents, f.healed, f.err
+}
+
+func (f *fakeRecorder) RecordProgress(_ context.Context, _ string, progress escalation.ChainProgress) error {
+	f.progress = append(f.progress, progress)
+	return f.err
+}
+
 func (f *fakeRecorder) AppendEvents(_ context.Context, events []escalation.Event) error {
 	f.events = append(f.events, events...)
 	return f.err
@@ -72,13 +88,13 @@ func TestRecords(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, int64(18), opened.Session.ID)
-	require.NoError(t, records.CloseSession(t.Context(), activities.CloseSessionInput{
-		SessionID: ownID, Events: []escalation.Event{event},
-	}))
+	_, err = records.CloseSession(t.Context(), activities.CloseSessionInput{SessionID: ownID, Events: []escalation.Event{event}})
+	require.NoError(t, err)
 	require.NoError(t, records.RecordEvents(t.Context(), activities.RecordEventsInput{Events: []escalation.Event{event}}))
 	require.Equal(t, []string{ownID}, store.closed)
 	require.Empty(t, store.released)
-	require.NoError(t, records.CloseSession(t.Context(), activities.CloseSessionInput{ChainID: "chain", SessionID: ownID, Release: true}))
+	_, err = records.CloseSession(t.Context(), activities.CloseSessionInput{ChainID: "chain", SessionID: ownID, Release: true})
+	require.NoError(t, err)
 	require.NoError(t, records.RecordEvents(t.Context(), activities.RecordEventsInput{ChainID: "chain", Release: true}))
 	require.Equal(t, []string{"chain", "chain"}, store.released)
 	require.Equal(t, []escalation.Event{event, event, event}, store.events)
@@ -138,11 +154,13 @@ func TestRecordsErrors(t *testing.T) {
 				Store: &fakeRecorder{err: tt.err}, IsPermanent: func(err error) bool { return errors.Is(err, refused) },
 			}
 			_, openErr := records.OpenSession(t.Context(), activities.OpenSessionInput{})
-			closeErr := records.CloseSession(t.Context(), activities.CloseSessionInput{})
+			_, closeErr := records.CloseSession(t.Context(), activities.CloseSessionInput{})
 			_, reviewErr := records.Review(t.Context(), activities.ReviewInput{})
 			_, findErr := records.FindSession(t.Context(), ownID)
 			releaseErr := records.RecordEvents(t.Context(), activities.RecordEventsInput{Release: true})
-			for _, err := range []error{openErr, closeErr, reviewErr, findErr, releaseErr} {
+			_, incidentsErr := records.KnownIncidents(t.Context(), activities.KnownIncidentsInput{})
+			progressErr := records.RecordEvents(t.Context(), activities.RecordEventsInput{Progress: &escalation.ChainProgress{}})
+			for _, err := range []error{openErr, closeErr, reviewErr, findErr, releaseErr, incidentsErr, progressErr} {
 				require.ErrorIs(t, err, tt.err)
 				var application *temporal.ApplicationError
 				isPermanent := errors.As(err, &application) && application.NonRetryable()
@@ -182,4 +200,26 @@ type closingFails struct {
 func (c *closingFails) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
 	_ = c.fakeRecorder.CloseSession(ctx, sessionID, report, endedAt)
 	return c.err
+}
+
+// TestRecordsOfIncidents checks that the end of a session records the chain's progress and returns the incidents, also if it
+// is recorded with the next opening.
+func TestRecordsOfIncidents(t *testing.T) {
+	t.Parallel()
+	own, healed := []escalation.Incident{{ID: "incident-1"}}, []escalation.Incident{{ID: "incident-2"}}
+	store := &fakeRecorder{incidents: own, healed: healed}
+	records := &activities.Records{Store: store}
+	closing := activities.CloseSessionInput{Progress: &escalation.ChainProgress{Status: escalation.ChainWaiting}}
+
+	brief, err := records.CloseSession(t.Context(), closing)
+	require.NoError(t, err)
+	require.Equal(t, escalation.IncidentBrief{Incidents: own, Healed: healed}, brief)
+	opening, err := records.OpenSession(t.Context(), activities.OpenSessionInput{Closing: &closing})
+	require.NoError(t, err)
+	require.Equal(t, healed, opening.Healed)
+	require.Equal(t, []escalation.ChainProgress{*closing.Progress, *closing.Progress}, store.progress)
+
+	known, err := records.KnownIncidents(t.Context(), activities.KnownIncidentsInput{Services: []string{"web"}})
+	require.NoError(t, err)
+	require.Equal(t, own, known)
 }

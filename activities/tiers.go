@@ -80,6 +80,9 @@ type RunTierInput struct {
 	Directory string `json:"directory,omitempty"`
 	// Handoff replaces the conversation, with escalation.ContinuityHandoff.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
+	// IncidentBrief is what the agent is told of incidents and earlier repairs. Leave are the incidents of other chains.
+	escalation.IncidentBrief
+	Leave []escalation.ChainIncident `json:"leave,omitempty"`
 	// Cooldowns is the state of the services that the agent gets.
 	Cooldowns []escalation.ServiceState `json:"cooldowns,omitempty"`
 	// BudgetUSD limits the spending of the session over all its attempts, in US dollars; 0 for the limit in the tier's
@@ -288,6 +291,7 @@ func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) 
 		Services: input.Services, Request: input.Request, Issue: input.Issue, Guidance: input.Guidance, Recheck: input.Recheck,
 		CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile), Brief: t.permissions(input.Tier, input.Policy.DryRun),
 		Catalog: t.Catalog, Affected: input.Affected,
+		Incidents: input.Incidents, Repairs: input.Repairs, Leave: input.Leave,
 	}
 	if input.Continues {
 		return t.Prompts.Continued(launch, callsOf(input.InFlight))

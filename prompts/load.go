@@ -94,6 +94,8 @@ func (s *Set) try(tier escalation.Tier) error {
 	full := Launch{
 		Tier: tier, Brief: "- look", Services: []string{"web"}, Issue: "It is slow.",
 		Request: "Look.", Guidance: "Look closer.", Handoff: "Found.",
+		Incidents: []escalation.Incident{{ID: "incident-1"}}, Leave: []escalation.ChainIncident{{ID: "incident-2"}},
+		Repairs: []escalation.PastRepair{{Tier: escalation.TierSafeRepair}},
 	}
 	for _, launch := range []Launch{bare, full} {
 		for _, dryRun := range []bool{false, true} {

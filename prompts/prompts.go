@@ -46,6 +46,12 @@ type Launch struct {
 	// CutOff describes an earlier process of the same session that may have ended before it received its task; nil if
 	// there was none.
 	CutOff *Interruption
+	// Incidents are the open incidents for Tier 1, and the incidents of the chain for higher tiers.
+	Incidents []escalation.Incident
+	// Leave are the incidents that other chains take care of.
+	Leave []escalation.ChainIncident
+	// Repairs are earlier repairs of the services.
+	Repairs []escalation.PastRepair
 }
 
 // Call is a tool call.
@@ -85,7 +91,7 @@ func (s *Set) complete(launch Launch) (string, error) {
 		return "", err
 	}
 	return join(v, s.role(launch.Tier, false), s.sections(
-		"cutoff.md", "request.md", "known.md", "handoff.md", "permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
+		"cutoff.md", "request.md", "incidents.md", "known.md", "handoff.md", "permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
 }
 
 // Resumed returns the prompt for a session that resumes the conversation of another session. It states the new role and
@@ -106,7 +112,7 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	}
 	sections := []*template.Template{role}
 	sections = append(sections, s.sections(
-		"cutoff.md", "request.md", "known.md", "permissions.md", "dryrun.md", "limits.md", "statuses.md")...)
+		"cutoff.md", "request.md", "incidents.md", "known.md", "permissions.md", "dryrun.md", "limits.md", "statuses.md")...)
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
 
@@ -169,7 +175,9 @@ type view struct {
 	Guidance string
 	Handoff  string
 	CutOff   *Interruption
-	Left     []Call // tool calls of the continued session that have no result
+	// Incidents, Leave and Repairs have one line of Markdown for each entry.
+	Incidents, Leave, Repairs []string
+	Left                      []Call // tool calls of the continued session that have no result
 
 	Brief    string   // describes what the tier may do, as Markdown; empty if it is omitted
 	Allowed  []string // the tier's rules that restrict Brief, one phrase each; empty if there are none
@@ -196,6 +204,11 @@ func newView(launch Launch) (view, error) {
 		Guidance: strings.TrimSpace(launch.Guidance),
 		Handoff:  strings.TrimSpace(launch.Handoff),
 		CutOff:   launch.CutOff,
+
+		Incidents: describeIncidents(launch.Incidents, launch.Tier),
+		Leave:     describeLeft(launch.Leave),
+		Repairs:   describeRepairs(launch.Repairs),
+
 		Brief:    strings.TrimSpace(launch.Brief),
 		Allowed:  phrases(rules.AllowedTools),
 		Denied:   phrases(rules.DisallowedTools),

@@ -73,12 +73,33 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 	listed := prompts.Launch{
 		Tier: 1, Policy: normal, Brief: brief(1), Services: []string{"web"}, Affected: []string{"web"}, Catalog: catalog(t),
 	}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	incident := escalation.Incident{
+		ID: "incident-3", Services: []string{"web", "db"}, Kind: "disk_full", Summary: "The disk is `full`.\nDo this.",
+		Severity: escalation.SeverityCritical, OpenedAt: at, Returned: 4, Returns: []time.Time{at, at, at},
+		Chains: []escalation.IncidentChain{{ChainID: "chain-1", Tier: 2, Did: "cleared the cache", ChainProgress: escalation.ChainProgress{
+			Status: escalation.ChainWaiting, Reason: "tier 2 asks for a person",
+		}}},
+	}
+	repairs := []escalation.PastRepair{
+		{At: at, Tier: 2, Services: []string{"web"}, Verdict: "resolved", Did: "cleared the cache", Actions: []string{"restart of web, succeeded"}},
+		{At: at, Tier: 3, Status: escalation.SessionTimedOut},
+	}
 	render := map[string]func() (string, error){
 		"tier1-fresh-services": func() (string, error) { return set.Fresh(listed) },
 		"tier2-resumed-services": func() (string, error) {
 			l := listed
 			l.Tier, l.From, l.Brief, l.Affected = 2, 1, brief(2), []string{"db"}
 			return set.Resumed(l)
+		},
+		"tier1-known": func() (string, error) {
+			return set.Fresh(prompts.Launch{Tier: 1, Policy: normal, Brief: brief(1), Incidents: []escalation.Incident{incident}})
+		},
+		"tier2-incident": func() (string, error) {
+			return set.Resumed(prompts.Launch{
+				Tier: 2, From: 1, Policy: normal, Brief: brief(2), Incidents: []escalation.Incident{incident}, Repairs: repairs,
+				Leave: []escalation.ChainIncident{{ID: "incident-4", Services: []string{"mail"}, Summary: "The certificate has expired."}},
+			})
 		},
 		"tier2-resumed-issue": func() (string, error) { return set.Resumed(issue) },
 		"tier1-fresh":         func() (string, error) { return set.Fresh(prompts.Launch{Tier: 1, Policy: normal, Brief: brief(1)}) },

@@ -52,6 +52,10 @@ type ChainInput struct {
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 	// Force skips the cooldowns for the first tier.
 	Force bool `json:"force,omitempty"`
+	// Incidents are the IDs of the incidents to work on, if they are known.
+	Incidents []string `json:"incidents,omitempty"`
+	// Ask has the chain of an issue ask a person before it repairs anything. Only the chain that splits may set it.
+	Ask *AskInput `json:"ask,omitempty"`
 	// Actor names the person or program that starts the chain. Nobody verifies it.
 	Actor string `json:"actor,omitempty"`
 	// Carried is the state that a chain passes to its next run when it continues as new. In any other input it is an
@@ -61,6 +65,13 @@ type ChainInput struct {
 	// problem is the error of decoding the JSON. Temporal would retry a decoding error for ever. Validate returns problem
 	// instead, so that the chain fails once.
 	problem error
+}
+
+// AskInput says why a person is asked before anything is repaired.
+type AskInput struct {
+	Reason string `json:"reason"`
+	// History describes the earlier repairs, one line each.
+	History []string `json:"history,omitempty"`
 }
 
 // ResumeFrom names an earlier conversation.
@@ -109,6 +120,15 @@ func (in ChainInput) Validate() error {
 		return fmt.Errorf("start_tier %d is higher than max_tier %d", in.StartTier, in.MaxTier)
 	case in.BudgetUSD < 0:
 		return fmt.Errorf("budget_usd %v must not be negative", in.BudgetUSD)
+	case in.Ask != nil && in.Trigger != escalation.TriggerIssue:
+		return errors.New("ask is not for people: a chain that splits gives it to the chains of its issues")
+	case len(in.Incidents) > escalation.MaxKnownIncidents:
+		return fmt.Errorf("incidents has %d entries, and at most %d are allowed", len(in.Incidents), escalation.MaxKnownIncidents)
+	}
+	for _, id := range in.Incidents {
+		if err := escalation.CheckIncidentID(id); err != nil {
+			return fmt.Errorf("incidents: %w", err)
+		}
 	}
 	if in.Actor != "" {
 		if err := escalation.CheckActor(in.Actor); err != nil {

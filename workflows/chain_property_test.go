@@ -226,6 +226,7 @@ func requireExplained(t *rapid.T, w *trial, chain escalation.Chain) {
 	for _, event := range chain.Events[slices.Index(chain.Events, ended[0])+1:] {
 		require.Contains(t, []escalation.EventKind{escalation.EventGateRefused, escalation.EventSignal}, event.Kind,
 			"only answers and requests come too late")
+		require.Contains(t, event.Message, "is refused")
 	}
 	decisions := eventsOf(chain.Events, escalation.EventDecision)
 	require.NotEmpty(t, decisions)

@@ -65,6 +65,7 @@ type CarriedStep struct {
 	Handoff        *escalation.Handoff   `json:"handoff,omitempty"`
 	Asked          bool                  `json:"asked,omitempty"`
 	MinTier        escalation.Tier       `json:"min_tier,omitempty"`
+	Healed         bool                  `json:"healed,omitempty"`
 	Refused        bool                  `json:"refused,omitempty"`
 	PassesCooldown bool                  `json:"passes_cooldown,omitempty"`
 	PassesLimit    bool                  `json:"passes_limit,omitempty"`
@@ -76,7 +77,7 @@ func (s step) carry() CarriedStep {
 	return CarriedStep{
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
 		TranscriptLost: s.transcriptLost, CutOff: s.cutOff, Left: s.left, Handoff: s.handoff,
-		Asked: s.asked, MinTier: s.minTier, Refused: s.refused,
+		Asked: s.asked, MinTier: s.minTier, Healed: s.healed, Refused: s.refused,
 		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit,
 	}
 }
@@ -87,7 +88,7 @@ func (s CarriedStep) step() step {
 		action: stepGate,
 		tier:   s.Tier, purpose: s.Purpose, parent: s.Parent, resumeFailed: s.ResumeFailed,
 		transcriptLost: s.TranscriptLost, cutOff: s.CutOff, left: s.Left, handoff: s.Handoff,
-		asked: s.Asked, minTier: s.MinTier, refused: s.Refused,
+		asked: s.Asked, minTier: s.MinTier, healed: s.Healed, refused: s.Refused,
 		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit,
 	}
 }
@@ -96,7 +97,7 @@ func (s CarriedStep) step() step {
 var errGivenUp = errors.New("the chain went on in a new run before everybody could be told")
 
 // mayContinueAsNew reports whether the history is long enough for a new run and this run would lose nothing. It returns
-// false while a request for a tier is unread, an update is being handled or a notification is being sent. From
+// false while a request for a tier or news of an incident are unread, an update is being handled or a notification is being sent. From
 // longestHistory events on it ignores notifications, so that the history does not grow without limit.
 func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
@@ -105,7 +106,8 @@ func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 	}
 	length := info.GetCurrentHistoryLength()
 	long := info.GetContinueAsNewSuggested() || length >= maxHistory
-	return long && !g.requests.arrived(ctx) && (g.people.allSent() || length >= longestHistory) && workflow.AllHandlersFinished(ctx)
+	unread := g.requests.arrived(ctx) || g.incidents.arrived(ctx)
+	return long && !unread && (g.people.allSent() || length >= longestHistory) && workflow.AllHandlersFinished(ctx)
 }
 
 // continueAsNew returns the error that makes Temporal start a new run of the chain at the same gate. It loses no

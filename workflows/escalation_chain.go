@@ -38,6 +38,8 @@ type chainRun struct {
 	people   *notifier
 	requests *escalationRequests
 	parent   *parentLink
+	// incidents connects the chain with the incidents in the records.
+	incidents *incidents
 	// waitingSince is when the chain first waited for admission; zero if it never did. An answer at a gate resets it.
 	waitingSince time.Time
 	// unknown lists the services in the input that the services file does not have.
@@ -56,6 +58,7 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 		chain.announce(ctx, err)
 		chain.gates.refuseLateReplies(ctx)
 		chain.requests.refuseLate(ctx)
+		chain.incidents.drop(ctx)
 	}
 	if temporal.IsCanceledError(err) {
 		err = cancelled(chain.log.chain)
@@ -150,7 +153,12 @@ func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
 	if input.Carried != nil && isContinued(ctx) {
 		return input.Carried.chainRun(input)
 	}
+	var known []escalation.ChainIncident
+	for _, id := range input.Incidents {
+		known = append(known, escalation.ChainIncident{ID: id})
+	}
 	return composeChain(input, escalation.Chain{
+		Incidents: known,
 		ID:        workflow.GetInfo(ctx).WorkflowExecution.ID,
 		Trigger:   cmp.Or(input.Trigger, escalation.TriggerManual),
 		Services:  input.Services,
@@ -171,14 +179,18 @@ func composeChain(input ChainInput, chain escalation.Chain) *chainRun {
 		requests: &escalationRequests{log: log, policy: policy},
 		parent:   &parentLink{chainID: chain.ID},
 	}
-	c.gates = &gates{log: log, policy: policy, sessions: c.sessions, people: c.people, requests: c.requests}
+	c.incidents = &incidents{log: log, policy: policy, people: c.people}
+	c.sessions.incidents = c.incidents
+	c.gates = &gates{
+		log: log, policy: policy, sessions: c.sessions, people: c.people, requests: c.requests, incidents: c.incidents,
+	}
 	return c
 }
 
 // forgetUnchecked removes values of an invalid input from the visible state, so that they do not become search
 // attributes.
 func (c *chainRun) forgetUnchecked() {
-	c.log.chain.Services = nil
+	c.log.chain.Services, c.log.chain.Incidents = nil, nil
 	if !triggerPattern.MatchString(string(c.log.chain.Trigger)) {
 		c.log.chain.Trigger = escalation.TriggerManual
 	}
@@ -216,6 +228,7 @@ func (c *chainRun) abort(ctx workflow.Context, reason string) error {
 	chain.Wait = nil
 	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeAborted, reason, workflow.Now(ctx)
 	c.log.add(ctx, escalation.Event{Kind: escalation.EventChainEnded, Message: describeOutcome(*chain) + ": " + reason})
+	c.log.progress = c.incidents.progress(ctx, escalation.Cancelled())
 	return cmp.Or(c.log.recordEnd(ctx), ctx.Err())
 }
 
@@ -261,8 +274,12 @@ func (c *chainRun) begin(ctx workflow.Context) (step, error) {
 	}
 	c.log.add(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describeStart(c.log.chain)})
 	c.listUnknown(ctx, "", c.unknown)
-	if first.tier > c.policy.MaxTier {
+	switch {
+	case first.tier > c.policy.MaxTier:
 		return c.beginBlocked(ctx, first)
+	case c.input.Ask != nil:
+		first.refused, c.gates.history = true, c.input.Ask.History
+		return c.stop(ctx, first, escalation.Gated(*c.policy, escalation.AskFirst(c.input.Ask.Reason)))
 	}
 	return first, nil
 }
@@ -290,8 +307,10 @@ func (c *chainRun) ending() (kind escalation.NotificationKind, notify bool) {
 	case escalation.OutcomeFailed:
 		return escalation.NotifyFailed, true
 	case escalation.OutcomeResolved:
-		return escalation.NotifyResolved, c.log.chain.Tier() >= escalation.TierSafeRepair
-	case escalation.OutcomeHealthy, escalation.OutcomeSuppressed, escalation.OutcomeOverridden, escalation.OutcomeAborted:
+		asked := len(c.log.chain.Gates) > 0 // then people wait for news
+		return escalation.NotifyResolved, asked || c.log.chain.Tier() >= escalation.TierSafeRepair
+	case escalation.OutcomeHealthy, escalation.OutcomeKnown, escalation.OutcomeSuppressed,
+		escalation.OutcomeOverridden, escalation.OutcomeAborted:
 		return "", false
 	}
 	return "", false

@@ -56,6 +56,13 @@ type world struct {
 	// known holds the records of conversations, by conversation id.
 	known map[string]escalation.Session
 
+	// incidents are the incidents in the records, and brief is what the records say after the end of a session.
+	incidents []escalation.Incident
+	brief     escalation.IncidentBrief
+	// opening is what the opening of a session returns of incidents.
+	opening  escalation.IncidentBrief
+	compared []activities.KnownIncidentsInput
+
 	// transcript reports whether a conversation can be resumed; nil means that it can.
 	transcript func() (reachable bool, err error)
 	// inFlight holds the calls that every tier leaves without a result.
@@ -171,7 +178,8 @@ func (w *world) answer(t *testing.T) {
 			session.BudgetUSD = admission.BudgetUSD
 			w.opened = append(w.opened, session)
 			return escalation.AdmissionResult{
-				Session: session, Services: input.Policy.Cooldowns.States(nil, input.Request.Services, input.Request.At),
+				IncidentBrief: w.opening,
+				Session:       session, Services: input.Policy.Cooldowns.States(nil, input.Request.Services, input.Request.At),
 			}, nil
 		})
 	w.env.OnActivity("Review", mock.Anything, mock.Anything).Maybe().Return(
@@ -221,9 +229,15 @@ func (w *world) answer(t *testing.T) {
 			return nil
 		})
 	w.env.OnActivity("CloseSession", mock.Anything, mock.Anything).Maybe().Return(
-		func(_ context.Context, input activities.CloseSessionInput) error {
+		func(_ context.Context, input activities.CloseSessionInput) (escalation.IncidentBrief, error) {
 			defer w.alone()()
-			return w.close(input)
+			return w.brief, w.close(input)
+		})
+	w.env.OnActivity("KnownIncidents", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, input activities.KnownIncidentsInput) ([]escalation.Incident, error) {
+			defer w.alone()()
+			w.compared = append(w.compared, input)
+			return w.incidents, nil
 		})
 	w.env.OnActivity("WithdrawSession", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, input activities.CloseSessionInput) error {

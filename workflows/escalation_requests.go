@@ -103,19 +103,6 @@ func (r *escalationRequests) take() *EscalateSignal {
 	return request
 }
 
-// await waits until the timer fires or a request is pending. waiting is the tier that the chain waits to run. It has
-// not run, so a request may name that same tier.
-func (r *escalationRequests) await(ctx workflow.Context, timer workflow.Future, waiting escalation.Tier) {
-	for over := false; !over && r.pending == nil; {
-		selector := workflow.NewSelector(ctx)
-		selector.AddFuture(timer, func(workflow.Future) { over = true })
-		selector.AddReceive(workflow.GetSignalChannel(ctx, EscalateSignalName), func(workflow.ReceiveChannel, bool) {
-			r.receive(ctx, waiting-1)
-		})
-		selector.Select(ctx)
-	}
-}
-
 // arrived reports whether a signal has arrived that receive has not read yet.
 func (r *escalationRequests) arrived(ctx workflow.Context) bool {
 	return workflow.GetSignalChannel(ctx, EscalateSignalName).Len() > 0

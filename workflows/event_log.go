@@ -18,6 +18,9 @@ type eventLog struct {
 
 	// unrecorded holds the events that the next activity call will record.
 	unrecorded []escalation.Event
+	// progress is what the chain does about its incidents from now on. The next activity call that records events or the end
+	// of a session records it; nil if it has not changed.
+	progress *escalation.ChainProgress
 }
 
 // add adds an event. It sets the key, the chain, the time and, if empty, the severity. The records keep the message of
@@ -91,7 +94,14 @@ func (l *eventLog) recordRest(ctx workflow.Context) {
 }
 
 func (l *eventLog) input(release bool) activities.RecordEventsInput {
-	return activities.RecordEventsInput{ChainID: l.chain.ID, Events: l.take(), Release: release}
+	return activities.RecordEventsInput{ChainID: l.chain.ID, Events: l.take(), Release: release, Progress: l.takeProgress()}
+}
+
+// takeProgress returns the progress that is not recorded yet, and clears it.
+func (l *eventLog) takeProgress() *escalation.ChainProgress {
+	progress := l.progress
+	l.progress = nil
+	return progress
 }
 
 // readRecords runs an activity that reads a few rows and changes nothing. It first tries once with a local activity,

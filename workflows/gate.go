@@ -30,6 +30,10 @@ type gates struct {
 	sessions *sessions
 	people   *notifier
 	requests *escalationRequests
+	// incidents receives what other chains find of the workflow's incidents; nil if it has none.
+	incidents *incidents
+	// history describes earlier repairs, for a gate that opens before the first session.
+	history []string
 	// reminded counts the reminders of the open gate that have become due.
 	reminded int
 }
@@ -86,6 +90,10 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 		Decision: request.decision, Tier: request.tier, Refused: request.refused,
 		Last: chain.Last(), Transcript: escalation.TranscriptReachable,
 		SpentUSD: chain.CostUSD, SpentAtMostUSD: chain.SpentAtMostUSD(), Tried: tried(*chain),
+		History: g.incidents.history(request.decision),
+	}
+	if len(chain.Sessions) == 0 {
+		opening.History = g.history
 	}
 	if possible, _ := escalation.ContinuationOf(*g.policy, opening); possible != nil {
 		opening.Transcript = g.sessions.transcript(ctx, possible.SessionID)
@@ -94,6 +102,7 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 		return nil
 	}
 	g.receiveReplies(ctx)
+	g.incidents.receive(ctx, nil) // what came before the last session ended is old
 	opening.At = workflow.Now(ctx)
 	shortenGates(chain.Gates)
 	chain.Gates = append(chain.Gates, escalation.NewGate(*g.policy, opening))
@@ -239,11 +248,16 @@ func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escala
 	if gate.Answer != nil {
 		return
 	}
+	gate.News = g.incidents.receive(ctx, gate.News)
 	if g.policy.Gate.Restricts() {
 		g.requests.refuseAll(ctx, errNameless)
 	}
 	g.requests.receive(ctx, last)
-	if request := g.requests.pending; request != nil {
+	request := g.requests.pending
+	switch {
+	case request == nil && g.incidents.healed(gate.News):
+		gate.Answer = &escalation.GateClosing{Action: escalation.GateRecheck, At: workflow.Now(ctx)}
+	case request != nil:
 		gate.Answer = &escalation.GateClosing{ToTier: request.ToTier, Guidance: request.Guidance, At: workflow.Now(ctx)}
 	}
 }
@@ -280,7 +294,7 @@ func (g *gates) refuseLateReplies(ctx workflow.Context) {
 
 // signalled reports whether an answer, or a request for a tier, has arrived as a signal.
 func (g *gates) signalled(ctx workflow.Context) bool {
-	return workflow.GetSignalChannel(ctx, ResolveGate).Len() > 0 || g.requests.arrived(ctx)
+	return workflow.GetSignalChannel(ctx, ResolveGate).Len() > 0 || g.requests.arrived(ctx) || g.incidents.arrived(ctx)
 }
 
 // maxTried is the maximum number of sessions that a gate lists. A chain without gates has fewer.

@@ -23,6 +23,9 @@ func describeGate(gate escalation.Gate) string {
 	if len(gate.Tried) > 0 {
 		text += "; tried: " + strings.Join(gate.Tried, "; ")
 	}
+	if len(gate.History) > 0 {
+		text += "; earlier repairs: " + strings.Join(gate.History, "; ")
+	}
 	return text
 }
 
@@ -52,6 +55,12 @@ func gateDetails(gate escalation.Gate, chainID string) string {
 		gate.OpenedAt.UTC().Format(time.RFC3339), gate.CostUSD, inline(gate.Reason))
 	for _, option := range gate.Options {
 		fmt.Fprintf(&b, "- `%s` — %s\n", option, inline(gate.Next(escalation.GateClosing{Action: option, Actor: "somebody"})))
+	}
+	for _, line := range gate.History {
+		fmt.Fprintf(&b, "- earlier: %s\n", inline(line))
+	}
+	for _, news := range gate.News {
+		fmt.Fprintf(&b, "- **%s**\n", inline(describeNews(news)))
 	}
 	if gate.NoContinuation != "" {
 		fmt.Fprintf(&b, "- no `%s`: %s\n", escalation.GateContinue, inline(gate.NoContinuation))

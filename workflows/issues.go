@@ -19,14 +19,20 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 	for i, issue := range issues {
 		c.log.chain.Issues[i] = escalation.IssueChain{Services: issue.Services, Summary: clip(issue.Summary)}
 	}
+	ids := c.incidents.ofIssues(*observer.Verdict)
 	slots := workflow.NewSemaphore(ctx, int64(max(1, c.policy.MaxParallelIssues)))
 	running := len(issues)
 	for _, i := range escalation.MostSevereFirst(issues) {
+		if known := c.incidents.recognition.KnownIssue(i); known != nil {
+			running--
+			c.endIssue(ctx, i, escalation.OutcomeKnown, known.Describe(), 0)
+			continue
+		}
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer func() { running-- }()
 			if slots.Acquire(ctx, 1) == nil {
 				defer c.releaseOnce(ctx, slots, c.issueChainID(i))()
-				c.runIssue(ctx, observer, i)
+				c.runIssue(ctx, observer, i, ids[i])
 				return
 			}
 			c.endIssue(ctx, i, escalation.OutcomeAborted, "the chain was cancelled before its turn", 0)
@@ -66,10 +72,11 @@ func (c *chainRun) issueChainID(at int) string {
 	return fmt.Sprintf("%s-issue-%d", c.log.chain.ID, at+1)
 }
 
-// runIssue runs the chain of one issue.
-func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, at int) {
+// runIssue runs the chain of one issue. incidentID is its incident; "" if the records have none.
+func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, at int, incidentID string) {
+	input := c.issueInput(observer, at, incidentID)
 	issue := observer.Verdict.Issues[at]
-	if blocked := c.blocked(issue.FirstTier(observer.Tier)); blocked != nil {
+	if blocked := c.blocked(input.StartTier); blocked != nil {
 		c.endIssue(ctx, at, blocked.Outcome, blocked.Reason, 0)
 		return
 	}
@@ -91,7 +98,7 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, // after a reset the same ID is started again
 		StaticSummary:         inline(issue.Summary),
 	})
-	err := workflow.ExecuteChildWorkflow(child, ChainWorkflow, c.issueInput(observer, issue)).Get(ctx, &ended)
+	err := workflow.ExecuteChildWorkflow(child, ChainWorkflow, input).Get(ctx, &ended)
 	switch {
 	case err == nil:
 		c.endIssue(ctx, at, ended.Outcome, ended.Reason, ended.CostUSD)
@@ -137,8 +144,9 @@ func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, error) 
 }
 
 // issueInput returns the input of an issue's chain: all limits of this chain, and an equal share of its remaining
-// budget.
-func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issue) ChainInput {
+// budget. A fault that has come back too often begins with the highest tier, or asks a person first.
+func (c *chainRun) issueInput(observer escalation.Session, at int, incidentID string) ChainInput {
+	issue := observer.Verdict.Issues[at]
 	input := ChainInput{
 		Trigger:    escalation.TriggerIssue,
 		StartTier:  issue.FirstTier(observer.Tier),
@@ -151,6 +159,16 @@ func (c *chainRun) issueInput(observer escalation.Session, issue escalation.Issu
 		MaxTier:    c.policy.MaxTier,
 		ResumeFrom: &ResumeFrom{SessionID: observer.SessionID},
 		Actor:      c.input.Actor,
+	}
+	if incidentID != "" {
+		input.Incidents = []string{incidentID}
+	}
+	if returned := c.incidents.recognition.Returned(c.policy.Returns, at); returned != nil && input.StartTier <= c.policy.MaxTier {
+		decision := escalation.DecideReturned(*c.policy, *returned, input.StartTier, c.incidents.recognition.At)
+		input.StartTier = decision.Tier
+		if decision.Action == escalation.DecisionComplete {
+			input.Ask = &AskInput{Reason: decision.Reason, History: returned.History(maxTried)}
+		}
 	}
 	if c.policy.ChainBudgetUSD > 0 {
 		rest := max(0.01, c.policy.ChainBudgetUSD-c.log.chain.SpentAtMostUSD()) // zero would mean no limit

@@ -225,7 +225,7 @@ func TestIssueTakesTheChainsInputAlong(t *testing.T) {
 
 	given, got := reflect.ValueOf(input), reflect.ValueOf(s.inputs[0])
 	ofItsOwn := []string{
-		"Trigger", "StartTier", "Services", "ResumeFrom", "Issue", // specific to the issue
+		"Trigger", "StartTier", "Services", "ResumeFrom", "Issue", "Incidents", "Ask", // specific to the issue
 		"BudgetUSD", // its share of the budget
 		"Force",     // applies to the first tier only
 		"DryRun",    // a dry run does not split

@@ -199,6 +199,19 @@ func (m *memoryRecords) presume(session escalation.Session) {
 	}
 }
 
+// KnownIncidents returns none: the property test is about admission and the ledger.
+func (m *memoryRecords) KnownIncidents(context.Context, []string, []string, time.Time) ([]escalation.Incident, error) {
+	return nil, nil
+}
+
+func (m *memoryRecords) ChainIncidents(context.Context, string, string) (own, healed []escalation.Incident, err error) {
+	return nil, nil, nil
+}
+
+func (m *memoryRecords) RecordProgress(context.Context, string, escalation.ChainProgress) error {
+	return nil
+}
+
 func (m *memoryRecords) AppendEvents(_ context.Context, events []escalation.Event) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -140,7 +140,7 @@ func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell boo
 		return escalation.NotifyBudgetSpent, true
 	case escalation.RuleVerdict, escalation.RuleNoVerdict, escalation.RuleResumeFailed, escalation.RuleTranscriptLost,
 		escalation.RuleDryRun, escalation.RuleOperator, escalation.RuleCancelled, escalation.RuleIssues, escalation.RuleAdmitted,
-		escalation.RuleGateExpired:
+		escalation.RuleGateExpired, escalation.RuleKnown, escalation.RuleReturned, escalation.RuleHealed:
 		return "", false
 	}
 	return "", false
@@ -176,17 +176,26 @@ func describeForPeople(chain escalation.Chain, message string) string {
 	if len(chain.Services) > 0 {
 		lines = append(lines, "Services: "+listForPeople(chain.Services, 10))
 	}
+	for _, incident := range chain.Incidents[:min(len(chain.Incidents), maxToldIncidents)] {
+		lines = append(lines, "Incident: "+plain(describeIncident(incident)))
+	}
 	latest := max(0, len(chain.Sessions)-maxTried)
 	for i := range chain.Sessions[latest:] {
 		lines = append(lines, describeTry(chain.Sessions[latest+i]))
 	}
 	lines = append(lines, fmt.Sprintf("Cost so far: $%.2f", chain.CostUSD), lookAt(chain.ID))
 	if gate := chain.OpenGate(); gate != nil {
+		for _, line := range gate.History {
+			lines = append(lines, "Earlier: "+plain(line))
+		}
 		until := gate.ExpiresAt.UTC().Format(time.RFC3339)
 		lines = append(lines, fmt.Sprintf("Until %s, answer with: starter gate %s", until, Operand(chain.ID)))
 	}
 	return strings.Join(lines, "\n")
 }
+
+// maxToldIncidents limits the incidents in a notification.
+const maxToldIncidents = 5
 
 // describeTry describes a session in one line, and quotes the summary of its verdict.
 func describeTry(session escalation.Session) string {

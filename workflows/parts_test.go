@@ -110,6 +110,16 @@ func (k *keeper) CloseSession(_ context.Context, sessionID string, _ escalation.
 	return nil
 }
 
+func (k *keeper) KnownIncidents(context.Context, []string, []string, time.Time) ([]escalation.Incident, error) {
+	return nil, nil
+}
+
+func (k *keeper) ChainIncidents(context.Context, string, string) (own, healed []escalation.Incident, err error) {
+	return nil, nil, nil
+}
+
+func (k *keeper) RecordProgress(context.Context, string, escalation.ChainProgress) error { return nil }
+
 func (k *keeper) AppendEvents(_ context.Context, events []escalation.Event) error {
 	k.events = append(k.events, events...)
 	return nil

@@ -18,6 +18,8 @@ import (
 type sessions struct {
 	log    *eventLog
 	policy *escalation.Policy
+	// incidents gets what the records say about incidents; nil if the workflow has none.
+	incidents *incidents
 	// directory is the agents' working directory; empty for the default one.
 	directory string
 	// inFlight are the tool calls that the last session left without a result.
@@ -71,6 +73,12 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 		return opening, err
 	}
 	s.closing = nil
+	if brief := opening.IncidentBrief; opening.Refusal == nil || len(brief.Healed) > 0 {
+		if opening.Refusal != nil || request.tier == escalation.TierObserve {
+			brief.Incidents = nil // not the chain's own
+		}
+		s.incidents.update(brief)
+	}
 	if opening.Refusal != nil {
 		return opening, nil
 	}
@@ -116,6 +124,7 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 		Continuity:       request.context.Continuity,
 		ContinuityReason: request.context.Reason,
 		Purpose:          request.purpose,
+		Scope:            s.log.chain.Services,
 		StartedAt:        workflow.Now(ctx),
 		Report:           escalation.Report{Status: escalation.SessionRunning},
 	}
@@ -171,6 +180,7 @@ func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escal
 		ChainSpentUSD: s.log.chain.SpentAtMostUSD(),
 		Force:         request.force,
 		Approved:      request.approved,
+		Incidents:     s.log.chain.OwnIncidents(),
 		WaitingSince:  request.waitingSince,
 	}
 }
@@ -280,6 +290,7 @@ func (s *sessions) closeWithNext(session escalation.Session) {
 		EndedAt:   session.EndedAt,
 		Report:    session.Report,
 		Events:    s.log.take(),
+		Progress:  s.log.takeProgress(),
 	}
 }
 
@@ -292,10 +303,12 @@ func (s *sessions) flush(ctx workflow.Context) error {
 	defer cancel()
 	recording := withRecords(disconnected, "close record: "+summarize(*s.log.chain.Last()))
 	var records *activities.Records
-	if err := workflow.ExecuteActivity(recording, records.CloseSession, *s.closing).Get(recording, nil); err != nil {
+	var brief escalation.IncidentBrief
+	if err := workflow.ExecuteActivity(recording, records.CloseSession, *s.closing).Get(recording, &brief); err != nil {
 		return err
 	}
 	s.closing = nil
+	s.incidents.update(brief)
 	return nil
 }
 

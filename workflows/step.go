@@ -52,6 +52,8 @@ type step struct {
 	request *EscalateSignal
 	// continues is the interrupted session of this step that a person chose to continue; nil if none.
 	continues *escalation.Session
+	// healed reports that this recheck follows another chain's report that the incidents have healed.
+	healed bool
 	// refused reports that the step has not run, because it was not admitted or its handoff is unusable.
 	refused bool
 	// passesCooldown and passesLimit report whether a person at a gate let the step skip the cooldown, or the limit of
@@ -127,6 +129,15 @@ func (s step) lookAgain() step {
 		return s
 	}
 	return step{action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck, parent: s.parent, minTier: s.tier}
+}
+
+// checkHealed returns the recheck that finds out whether the problem has healed. last is the last session if it belongs to
+// the step s, which waits; otherwise nil. An answer that the problem is still there opens a gate before s runs again.
+func (s step) checkHealed(last *escalation.Session) step {
+	return step{
+		action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck,
+		parent: cmp.Or(last, s.parent), minTier: s.tier, healed: true,
+	}
 }
 
 // requested returns the step that follows a person's request: s, at the requested tier if that is higher.

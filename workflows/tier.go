@@ -25,11 +25,17 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 		return c.refused(ctx, s, *opening.Refusal)
 	}
 	s.refused = false
+	c.incidents.send(ctx)
 	session := c.runTier(ctx, s, opening)
 	decision := escalation.Gated(*c.policy, c.decide(ctx, s, session))
 	if err := c.conclude(ctx, session, decision); err != nil {
 		return step{}, err
 	}
+	return c.after(ctx, s, session, decision)
+}
+
+// after returns the step that follows the session of s, as decided.
+func (c *chainRun) after(ctx workflow.Context, s step, session escalation.Session, decision escalation.Decision) (step, error) {
 	switch decision.Action {
 	case escalation.DecisionComplete:
 		return step{}, nil
@@ -42,6 +48,10 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 	case escalation.DecisionSplit:
 		return step{}, c.split(ctx, session)
 	case escalation.DecisionGate:
+		if decision.Tier != 0 { // a person decides on a tier that has not run
+			s = s.escalate(session, decision.Tier, nil)
+			s.refused = true
+		}
 		return s.gated(decision), nil
 	}
 	return step{}, nil
@@ -122,7 +132,9 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Admi
 		Directory:  c.sessions.directory,
 		Cooldowns:  opening.Services,
 		BudgetUSD:  session.BudgetUSD,
+		Leave:      c.incidents.left(),
 	}
+	input.Incidents, input.Repairs = opening.Incidents, opening.Repairs
 	if s.purpose == escalation.PurposeRecheck && s.continues == nil {
 		input.Recheck, input.Services = true, c.log.chain.Services
 	}
@@ -163,9 +175,10 @@ func sessionEnded(
 
 // decide returns the decision on a session that has ended. A person's request counts if it has arrived by now.
 func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Session) escalation.Decision {
+	recognition := c.incidents.recognize(ctx, s, session)
 	c.requests.receive(ctx, session.Tier)
 	input := escalation.DecisionInput{
-		MinTier: s.minTier,
+		MinTier: s.minTier, Healed: s.healed, Recognition: recognition,
 		NoSplit: c.log.chain.Trigger == escalation.TriggerIssue || s.purpose == escalation.PurposeRecheck,
 	}
 	if c.requests.counts(ctx, escalation.Decide(*c.policy, session, input)) {
@@ -178,6 +191,7 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 // end and the next opening.
 func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, decision escalation.Decision) error {
 	c.sessions.ended(ctx, session)
+	c.incidents.leave(ctx, session, decision)
 	c.decided(ctx, decision)
 	if decision.Action == escalation.DecisionEscalate || decision.Action == escalation.DecisionHandoff {
 		c.sessions.closeWithNext(session) // opening the next session publishes
@@ -186,7 +200,11 @@ func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, de
 	if err := c.sessions.close(ctx, session, releases(decision)); err != nil {
 		return err
 	}
-	return c.log.publish(ctx)
+	if err := c.log.publish(ctx); err != nil {
+		return err
+	}
+	c.incidents.send(ctx)
+	return nil
 }
 
 // record records a decision that follows no session.
@@ -212,6 +230,7 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 	}
 	chain.Reason = decision.Reason
 	c.log.add(ctx, event)
+	c.log.progress = c.incidents.progress(ctx, decision)
 	kind, blocked := blockedBy(decision.Rule)
 	switch {
 	case !blocked:
@@ -258,6 +277,14 @@ func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 	}
 	c.waitingSince = time.Time{} // the maximum wait starts again after a person's decision
 	gate := c.gates.latest()
+	if gate.Answer.Action == escalation.GateRecheck {
+		var ran *escalation.Session
+		if s.hasRun(c.log.chain.Last()) {
+			session := *c.log.chain.Last()
+			ran = &session
+		}
+		return s.checkHealed(ran), c.log.publish(ctx)
+	}
 	if decision, ends := gate.Ending(*gate.Answer); ends {
 		return step{}, c.record(ctx, decision)
 	}

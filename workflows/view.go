@@ -21,6 +21,7 @@ var (
 	GateAttribute     = temporal.NewSearchAttributeKeyKeyword("ClaudeOpsGate")
 	ServicesAttribute = temporal.NewSearchAttributeKeyKeywordList("ClaudeOpsServices")
 	CostAttribute     = temporal.NewSearchAttributeKeyFloat64("ClaudeOpsCostUSD")
+	IncidentAttribute = temporal.NewSearchAttributeKeyKeywordList("ClaudeOpsIncident")
 	TriggerAttribute  = temporal.NewSearchAttributeKeyKeyword("ClaudeOpsTrigger")
 )
 
@@ -28,6 +29,7 @@ var (
 func SearchAttributes() []temporal.SearchAttributeKey {
 	return []temporal.SearchAttributeKey{
 		TierAttribute, OutcomeAttribute, GateAttribute, ServicesAttribute, CostAttribute, TriggerAttribute,
+		IncidentAttribute,
 	}
 }
 
@@ -71,6 +73,9 @@ func (v *view) publish(ctx workflow.Context) error {
 	if services := listed(v.chain.AllServices()); len(services) > 0 {
 		set(ServicesAttribute.GetName(), services, ServicesAttribute.ValueSet(services))
 	}
+	if incidents := incidentIDs(v.chain); len(incidents) > 0 {
+		set(IncidentAttribute.GetName(), incidents, IncidentAttribute.ValueSet(incidents))
+	}
 	if len(v.chain.Gates) > 0 {
 		gate := gateClosed
 		if v.chain.OpenGate() != nil {
@@ -85,6 +90,15 @@ func (v *view) publish(ctx workflow.Context) error {
 		return nil
 	}
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
+}
+
+// incidentIDs returns the IDs of all incidents that the chain has met.
+func incidentIDs(chain escalation.Chain) []string {
+	var ids []string
+	for _, incident := range chain.Incidents {
+		ids = append(ids, incident.ID)
+	}
+	return listed(ids)
 }
 
 // maxListedBytes keeps the services below Temporal's limit for one search attribute, 2 KB as JSON. The server ends a
@@ -123,11 +137,26 @@ func details(chain escalation.Chain) string {
 	if chain.Wait != nil {
 		fmt.Fprintf(&b, "\nWaiting until %s: %s\n", chain.Wait.Until.UTC().Format(time.RFC3339), inline(chain.Wait.Reason))
 	}
+	for _, incident := range chain.Incidents {
+		fmt.Fprintf(&b, "- %s\n", inline(describeIncident(incident)))
+	}
 	for _, issue := range chain.Issues {
 		fmt.Fprintf(&b, "- issue %s (%s): %s, $%.2f\n", inline(issue.Summary), inline(strings.Join(issue.Services, ", ")),
 			cmp.Or(string(issue.Outcome), "running"), issue.CostUSD)
 	}
 	return b.String()
+}
+
+// describeIncident describes an incident of a chain in one line.
+func describeIncident(incident escalation.ChainIncident) string {
+	text := incident.ID
+	if incident.Summary != "" {
+		text += fmt.Sprintf(" (%s): %s", cmp.Or(strings.Join(incident.Services, ", "), "no service named"), incident.Summary)
+	}
+	if incident.Handler != "" {
+		text += " — known to chain " + incident.Handler
+	}
+	return text
 }
 
 // inline returns text as one plain line of Markdown. Agents' words and services' names may have been written by an attacker.

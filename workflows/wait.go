@@ -19,6 +19,10 @@ func (c *chainRun) wait(ctx workflow.Context, s step) (step, error) {
 	if err := c.sleep(ctx, s); err != nil {
 		return step{}, err
 	}
+	if ctx.Err() == nil && c.requests.pending == nil && c.incidents.healed(c.log.chain.Wait.News) {
+		c.endWait(ctx)
+		return s.checkHealed(nil), nil
+	}
 	decision := escalation.Cancelled()
 	if ctx.Err() == nil {
 		if request := c.requests.take(); request != nil {
@@ -57,10 +61,11 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 }
 
 // sleep releases the services of the chain, so that other chains may repair them. Then it waits until decision.Until, or until
-// a person requests a tier.
+// a person requests a tier, or until another chain has found all incidents healed.
 func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 	now, decision := workflow.Now(ctx), s.decision
 	c.log.chain.Wait = &escalation.Wait{Rule: decision.Rule, Reason: decision.Reason, Since: now, Until: decision.Until}
+	c.log.progress = c.incidents.progress(ctx, decision)
 	if err := c.log.record(ctx, "record the wait", true); err != nil {
 		return err
 	}
@@ -69,7 +74,14 @@ func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 	timer := workflow.NewTimerWithOptions(sleeping, decision.Until.Sub(now), workflow.TimerOptions{
 		Summary: clip(plaintext.Compact(fmt.Sprintf("%s: %s", decision.Rule, decision.Reason))),
 	})
-	c.requests.await(ctx, timer, s.tier)
+	wait := c.log.chain.Wait
+	for ctx.Err() == nil && !timer.IsReady() && c.requests.pending == nil && !c.incidents.healed(wait.News) {
+		_ = workflow.Await(ctx, func() bool { // an error means that ctx has ended
+			return timer.IsReady() || c.requests.arrived(ctx) || c.incidents.arrived(ctx)
+		})
+		c.requests.receive(ctx, s.tier-1) // the tier has not run, so a request may name it
+		wait.News = c.incidents.receive(ctx, wait.News)
+	}
 	return nil
 }
 

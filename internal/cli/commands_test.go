@@ -97,7 +97,7 @@ func TestMisuse(t *testing.T) {
 		"no tier to go to":   {args: []string{"escalate", "one"}, want: "--to is missing: say with it which tier is to run, 2 or 3"},
 		"no higher tier":     {args: []string{"escalate", "one", "--to", "1"}, want: `--to is "1"; it must be 2 or 3`},
 		"no chains wanted":   {args: []string{"chains", "--limit", "0"}, want: "--limit 0 is less than one chain"},
-		"odd outcome":        {args: []string{"chains", "--outcome", "need_human"}, want: `--outcome is "need_human"; it must be healthy, resolved, suppressed, overridden, aborted, needs_human or failed`},
+		"odd outcome":        {args: []string{"chains", "--outcome", "need_human"}, want: `--outcome is "need_human"; it must be healthy, resolved, known, suppressed, overridden, aborted, needs_human or failed`},
 		"odd tier in list":   {args: []string{"chains", "--tier", "9"}, want: `--tier is "9"; it must be 1, 2 or 3`},
 		"no policy command":  {args: []string{"policy"}, want: "say what to do with the policy: check, test or explain"},
 		"check no tier":      {args: []string{"policy", "check", "ls"}, want: "--tier is missing: say with it for which tier, 1, 2 or 3"},

@@ -49,22 +49,25 @@ type Limits struct {
 	Restarts          Limit         `env:"RESTART_LIMIT" desc:"Number of restarts of one service within a time span, over all chains, as number/duration; none: no limit."`
 	Redeployments     Limit         `env:"REDEPLOYMENT_LIMIT" desc:"Number of redeployments of one service within a time span, over all chains, as number/duration; none: no limit."`
 	Overrides         Overrides     `env:"COOLDOWN_OVERRIDES" desc:"Limits for single services, as service:restart=number/duration or service:redeployment=number/duration, separated by semicolons or line breaks: jellyfin:restart=4/4h; postgres:redeployment=0/24h."`
+	Returns           Limit         `env:"RETURNS" desc:"When a fault that comes back after repairs is no longer repaired in the same way, as number/duration: from this number of returns within the time span on. Then tier 3 begins at once, if CLAUDEOPS_MAX_TIER permits it and no chain has tried it for this incident; otherwise a person is asked. Both get the history. The time span is at most 720h; none: every return is repaired as before."`
 	MaxWait           time.Duration `env:"COOLDOWN_MAX_WAIT" desc:"Total time that a chain may wait for cooldowns to pass, or for another chain to finish with a service. Then a person is asked. 0s: never wait."`
 	MaxParallelIssues int           `env:"MAX_PARALLEL_ISSUES" desc:"Number of independent problems of one cycle that are repaired at the same time, each by its own chain; 1 to 20. A chain that waits for a person, a cooldown or a service lets the next one begin."`
 }
 
 // Gate holds the settings of gates, where chains wait for an operator.
 type Gate struct {
-	Timeout   time.Duration         `env:"GATE_TIMEOUT" desc:"Time that a chain waits at its gate for a person's answer. 0s: no gates; a chain that needs a person ends as needs_human or failed at once."`
-	Remind    DurationList          `env:"GATE_REMIND" desc:"Times of the reminders about an open gate, counted from its opening: ascending durations shorter than the timeout, comma-separated; none: never."`
-	OnTimeout escalation.GateAction `env:"GATE_ON_TIMEOUT" desc:"What happens if nobody answers in time. abort: end the chain. fix: run the tier again in a new session, at most twice in a row."`
-	Approvers PersonList            `env:"GATE_APPROVERS" desc:"Names of the people who may answer, comma-separated; everybody if unset. An answer carries the name that its sender gives. Everybody who can reach Temporal can give any name, so this protects against mistakes, not against malice."`
-	FourEyes  bool                  `env:"GATE_FOUR_EYES" desc:"true: the person who started a chain cannot answer at its gates. A chain starts only if its input names that person."`
+	Timeout   time.Duration           `env:"GATE_TIMEOUT" desc:"Time that a chain waits at its gate for a person's answer. 0s: no gates; a chain that needs a person ends as needs_human or failed at once."`
+	Remind    DurationList            `env:"GATE_REMIND" desc:"Times of the reminders about an open gate, counted from its opening: ascending durations shorter than the timeout, comma-separated; none: never."`
+	OnTimeout escalation.GateAction   `env:"GATE_ON_TIMEOUT" desc:"What happens if nobody answers in time. abort: end the chain. fix: run the tier again in a new session, at most twice in a row."`
+	Approvers PersonList              `env:"GATE_APPROVERS" desc:"Names of the people who may answer, comma-separated; everybody if unset. An answer carries the name that its sender gives. Everybody who can reach Temporal can give any name, so this protects against mistakes, not against malice."`
+	OnHealed  escalation.HealedAction `env:"GATE_ON_HEALED" desc:"What a chain at a gate does if a later look finds its incidents healed. close: look once more with tier 1, and end as resolved if all is well. keep: show it, and wait for an answer."`
+	FourEyes  bool                    `env:"GATE_FOUR_EYES" desc:"true: the person who started a chain cannot answer at its gates. A chain starts only if its input names that person."`
 }
 
 func (g Gate) policy() escalation.GatePolicy {
 	policy := escalation.GatePolicy{
 		Timeout: escalation.Duration(g.Timeout), OnTimeout: g.OnTimeout, Approvers: g.Approvers, FourEyes: g.FourEyes,
+		OnHealed: g.OnHealed,
 	}
 	for _, after := range g.Remind {
 		policy.Remind = append(policy.Remind, escalation.Duration(after))
@@ -252,6 +255,7 @@ func (c Config) Policy() escalation.Policy {
 		DayBudgetUSD:      c.Limits.DayBudgetUSD,
 		Cooldowns:         c.Services.Catalog.Cooldowns(c.Limits.cooldowns()),
 		EscalationLimit:   escalation.Limit(c.Limits.Escalations),
+		Returns:           escalation.Limit(c.Limits.Returns),
 		MaxParallelIssues: c.Limits.MaxParallelIssues,
 		Gate:              c.Gate.policy(),
 	}

@@ -19,7 +19,8 @@ func defaults() Config {
 		Gate: Gate{
 			Timeout:   72 * time.Hour, // covers a weekend
 			Remind:    DurationList{time.Hour, 6 * time.Hour, 24 * time.Hour},
-			OnTimeout: escalation.GateAbort, // spends money only on repairs that an operator asked for
+			OnHealed:  escalation.HealedClose, // one look costs a few cents, and nobody needs to answer
+			OnTimeout: escalation.GateAbort,   // spends money only on repairs that an operator asked for
 		},
 		Claude: Claude{
 			Path:             "claude",
@@ -43,11 +44,12 @@ func defaults() Config {
 func limits() Limits {
 	within := func(times int, span time.Duration) Limit { return Limit{Max: times, Window: escalation.Duration(span)} }
 	return Limits{
-		Escalations:       within(3, time.Hour),    // equal to MaxParallelIssues, so that one cycle can repair that many issues
-		Restarts:          within(2, 4*time.Hour),  // a third would hide a fault that restarts do not repair
-		Redeployments:     within(1, 24*time.Hour), // a second one on the same day would repeat a repair that did not help
-		MaxWait:           6 * time.Hour,           // longer than the window of Restarts; after a day an operator would be asked too late
-		MaxParallelIssues: 3,                       // few agents run at a time (MaxConcurrentAgents), and other people need the services
+		Escalations:       within(3, time.Hour),      // equal to MaxParallelIssues, so that one cycle can repair that many issues
+		Restarts:          within(2, 4*time.Hour),    // a third would hide a fault that restarts do not repair
+		Redeployments:     within(1, 24*time.Hour),   // a second one on the same day would repeat a repair that did not help
+		Returns:           within(3, 7*24*time.Hour), // three repairs in a week did not remove the cause
+		MaxWait:           6 * time.Hour,             // longer than the window of Restarts; after a day an operator would be asked too late
+		MaxParallelIssues: 3,                         // few agents run at a time (MaxConcurrentAgents), and other people need the services
 	}
 }
 

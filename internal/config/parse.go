@@ -79,7 +79,8 @@ func parsers(explain func(value string, err error) error) map[reflect.Type]env.P
 		reflect.TypeFor[escalation.Tier](): of(parseTier),
 		reflect.TypeFor[escalation.ContinuityMode](): of(
 			oneOf(escalation.ContinuityAuto, escalation.ContinuityHandoffOnly)),
-		reflect.TypeFor[escalation.GateAction](): of(oneOf(escalation.GateAbort, escalation.GateFix)),
+		reflect.TypeFor[escalation.HealedAction](): of(oneOf(escalation.HealedClose, escalation.HealedKeep)),
+		reflect.TypeFor[escalation.GateAction]():   of(oneOf(escalation.GateAbort, escalation.GateFix)),
 		reflect.TypeFor[Containment](): of(
 			oneOf(ContainmentAuto, ContainmentNamespace, ContainmentSubreaper, ContainmentGroup)),
 		reflect.TypeFor[Sandbox]():   of(oneOf(SandboxAuto, SandboxRequire, SandboxOff)),

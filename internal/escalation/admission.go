@@ -24,6 +24,8 @@ type AdmissionRequest struct {
 	Force bool `json:"force,omitempty"`
 	// Approved overrides the escalation limit. It is set after an operator's answer at a gate.
 	Approved bool `json:"approved,omitempty"`
+	// Incidents are the IDs of the incidents that the chain works on, as far as it knows them.
+	Incidents []string `json:"incidents,omitempty"`
 	// WaitingSince is the time at which the chain began to wait for admission; zero if it has not waited.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 }
@@ -103,6 +105,17 @@ type AdmissionResult struct {
 	// Services holds the cooldowns of the requested services and of all other services that were repaired
 	// recently, sorted by name.
 	Services []ServiceState `json:"services,omitempty"`
+	IncidentBrief
+}
+
+// IncidentBrief is what the records tell an agent, and its chain, about incidents.
+type IncidentBrief struct {
+	// Incidents are all open incidents for TierObserve, and the chain's own for higher tiers.
+	Incidents []Incident `json:"incidents,omitempty"`
+	// Repairs are the latest repairs of the requested services by other chains, oldest first. TierObserve gets none.
+	Repairs []PastRepair `json:"repairs,omitempty"`
+	// Healed are the incidents of other chains that the chain's last session has found healed.
+	Healed []Incident `json:"healed,omitempty"`
 }
 
 // Admit grants or refuses request. It checks, in this order: the chain's budget, the day's budget, cooldowns,

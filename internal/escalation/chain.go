@@ -31,6 +31,8 @@ type Chain struct {
 	Issues []IssueChain `json:"issues,omitempty"`
 	// UnknownServices lists the names that the chain has met and that the services file does not have, at most MaxServices.
 	UnknownServices []string `json:"unknown_services,omitempty"`
+	// Incidents lists the incidents that the chain has met: those that it works on, and those that it leaves to others.
+	Incidents []ChainIncident `json:"incidents,omitempty"`
 	// Actor names the person who started the chain; empty if the chain's input names nobody.
 	Actor string `json:"actor,omitempty"`
 	// Gates lists the chain's gates in order. The last one may be open.
@@ -38,6 +40,29 @@ type Chain struct {
 	// Earlier counts the entries that a long chain has dropped from these lists. The database still has their
 	// records.
 	Earlier Earlier `json:"earlier,omitzero"`
+}
+
+// ChainIncident is an incident as a chain has met it.
+type ChainIncident struct {
+	ID       string   `json:"id"`
+	Services []string `json:"services,omitempty"`
+	Summary  string   `json:"summary,omitempty"`
+	Severity Severity `json:"severity,omitempty"`
+	// Resolved reports whether the incident was resolved when the chain last recorded something.
+	Resolved bool `json:"resolved,omitempty"`
+	// Handler is the chain that takes care of the incident, if this one leaves it to that chain.
+	Handler string `json:"handler,omitempty"`
+}
+
+// OwnIncidents returns the IDs of the incidents that the chain works on.
+func (c *Chain) OwnIncidents() []string {
+	var ids []string
+	for _, incident := range c.Incidents {
+		if incident.Handler == "" {
+			ids = append(ids, incident.ID)
+		}
+	}
+	return ids
 }
 
 // Earlier counts the entries dropped from a chain's lists.
@@ -65,6 +90,8 @@ type Wait struct {
 	// Since is the beginning of the wait, Until the time of the next attempt.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
+	// News says what other chains have found of the chain's incidents meanwhile, one entry for each incident.
+	News []GateNews `json:"news,omitempty"`
 }
 
 // IssueChain describes the chain of one issue. The parent chain that found the issue keeps it.

@@ -8,7 +8,8 @@ import (
 // Decision is the next step of a chain after a session has ended or was not admitted.
 type Decision struct {
 	Action DecisionAction `json:"action"`
-	// Tier is the tier to run next; 0 if none follows at once.
+	// Tier is the tier to run next; 0 if none follows. At a gate it is the tier that a person may let run, if that is not
+	// the tier that ran last.
 	Tier Tier `json:"tier,omitempty"`
 	// Outcome is the chain's outcome; empty unless Action is DecisionComplete.
 	Outcome Outcome `json:"outcome,omitempty"`
@@ -56,6 +57,9 @@ const (
 	RuleEscalationLimit Rule = "escalation_limit" // too many chains have escalated recently
 	RuleHandoffInvalid  Rule = "handoff_invalid"  // the handoff written by the previous tier cannot be used
 	RuleGateExpired     Rule = "gate_expired"     // nobody answered at the gate
+	RuleKnown           Rule = "known"            // other chains take care of everything that is wrong
+	RuleReturned        Rule = "returned"         // the fault has come back too often after repairs
+	RuleHealed          Rule = "healed"           // another chain has found the incidents healed
 )
 
 // Severity returns the severity of the event that records the decision.
@@ -65,7 +69,7 @@ func (d Decision) Severity() Severity {
 		return SeverityCritical
 	case OutcomeNeedsHuman, OutcomeSuppressed:
 		return SeverityWarning
-	case OutcomeHealthy, OutcomeResolved, OutcomeOverridden, OutcomeAborted:
+	case OutcomeHealthy, OutcomeResolved, OutcomeKnown, OutcomeOverridden, OutcomeAborted:
 		return SeverityInfo
 	}
 	if d.Action == DecisionHandoff || d.Action == DecisionWait || d.Action == DecisionGate {
@@ -82,6 +86,11 @@ type DecisionInput struct {
 	RequestedTier Tier
 	// NoSplit forbids splitting the chain by issue.
 	NoSplit bool
+	// Recognition compares the faults that the session has found with the incidents in the records; nil if the records were
+	// not asked.
+	Recognition *Recognition
+	// Healed means that the session looks whether the chain's incidents have healed, as another chain says.
+	Healed bool
 }
 
 // Decide returns the next step of the chain under policy. session is the session that ended last. Decide escalates
@@ -98,6 +107,12 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	case SessionCompleted:
 		if session.Verdict == nil {
 			return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s ended without a verdict", session.Tier))
+		}
+		if input.Healed {
+			return decideHealed(session.Tier, *session.Verdict, input.MinTier)
+		}
+		if input.Recognition.AllKnown() {
+			return complete(OutcomeKnown, RuleKnown, input.Recognition.describe())
 		}
 		return decideVerdict(policy, session.Tier, *session.Verdict, input)
 	case SessionResumeFailed:
@@ -211,12 +226,48 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionI
 	case next > policy.MaxTier:
 		return complete(OutcomeNeedsHuman, RuleMaxTier,
 			fmt.Sprintf("%s asks for %s, and %s is the highest allowed", tier, next, policy.MaxTier))
-	default:
+	}
+	if returned := input.Recognition.Returned(policy.Returns, -1); returned != nil {
+		return DecideReturned(policy, *returned, next, input.Recognition.At)
+	}
+	return Decision{
+		Action: DecisionEscalate, Tier: next, Rule: RuleVerdict,
+		Reason: fmt.Sprintf("%s asks for %s", tier, next),
+	}
+}
+
+// DecideReturned returns the decision on a fault that has come back too often after repairs. If policy allows
+// TierFullRepair, and no chain has tried that for this incident, it runs next: MaxTier is the permission to run it without
+// a person. Otherwise a person is asked. Tier of the decision is then the tier to run after the answer.
+func DecideReturned(policy Policy, incident Incident, next Tier, at time.Time) Decision {
+	reason := fmt.Sprintf("%s has come back %d times within %s after repairs", incident.Describe(),
+		incident.ReturnsWithin(policy.Returns, at), ShortDuration(policy.Returns.Window.Std()))
+	if policy.MaxTier >= TierFullRepair && incident.HighestTier() < TierFullRepair {
 		return Decision{
-			Action: DecisionEscalate, Tier: next, Rule: RuleVerdict,
-			Reason: fmt.Sprintf("%s asks for %s", tier, next),
+			Action: DecisionEscalate, Tier: TierFullRepair, Rule: RuleReturned,
+			Reason: fmt.Sprintf("%s: %s begins at once", reason, TierFullRepair),
 		}
 	}
+	decision := complete(OutcomeNeedsHuman, RuleReturned, reason+": repairing it in the same way again does not help")
+	decision.Tier = next
+	return decision
+}
+
+// AskFirst returns the decision that asks a person before anything is repaired.
+func AskFirst(reason string) Decision { return complete(OutcomeNeedsHuman, RuleReturned, reason) }
+
+// decideHealed returns the decision on a look that follows another chain's report that the incidents have healed. If they
+// have not, a person is asked again: next is the tier that the chain had waited to run.
+func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
+	again := complete(OutcomeNeedsHuman, RuleHealed, fmt.Sprintf("another chain found the problem healed, and %s does not", tier))
+	again.Tier = next
+	switch verdict.Status {
+	case VerdictHealthy, VerdictResolved:
+		return complete(OutcomeResolved, RuleHealed, fmt.Sprintf("%s found that the problem has healed by itself", tier))
+	case VerdictEscalate, VerdictNeedsHuman, VerdictFailed:
+		return again
+	}
+	return again
 }
 
 // decideNoConversation retries the tier from a handoff if session resumed its parent's conversation. It happens

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // ErrInvalidVerdict is wrapped by every error of DecodeVerdict.
@@ -34,6 +36,7 @@ func DecodeVerdict(raw []byte) (Verdict, error) {
 	if problems := verdict.problems(); len(problems) > 0 {
 		return Verdict{}, fmt.Errorf("%w: %s", ErrInvalidVerdict, strings.Join(problems, "; "))
 	}
+	verdict.spellKinds()
 	// The re-encoded document can be longer: Go writes each of <, > and & as six bytes.
 	if encoded, err := json.Marshal(verdict); err != nil || len(encoded) > maxVerdictBytes {
 		return Verdict{}, fmt.Errorf("%w: %d bytes as JSON, and at most %d are allowed", ErrInvalidVerdict, len(encoded), maxVerdictBytes)
@@ -42,7 +45,7 @@ func DecodeVerdict(raw []byte) (Verdict, error) {
 }
 
 // problems lists the defects of v in the order of its fields.
-func (v Verdict) problems() []string {
+func (v *Verdict) problems() []string {
 	var found problemList
 	must := found.must
 	must(knownVerdictStatus(v.Status), "status is %q, and must be healthy, resolved, escalate, needs_human or failed", v.Status)
@@ -52,12 +55,14 @@ func (v Verdict) problems() []string {
 	}
 	// Admission looks up cooldowns and limits by service.
 	must(v.Status != VerdictEscalate || len(v.Services) > 0, "services_affected is empty, and status escalate needs at least one service")
+	must(len(v.Kind) <= maxKind, kindProblem, "kind", maxKind)
 	found = append(found, checkProblems(v.Checks)...)
 	must(v.RecommendedTier == 0 || v.RecommendedTier.Valid(),
 		"recommended_tier is %d, and must be 1, 2 or 3, or 0 to leave it open", int(v.RecommendedTier))
 	must(len(v.Issues) <= MaxIssues, "issues has %d entries, and at most %d are allowed", len(v.Issues), MaxIssues)
 	for i, issue := range v.Issues {
 		must(!blank(issue.Summary), "issues[%d].summary is empty", i)
+		must(len(issue.Kind) <= maxKind, kindProblem, fmt.Sprintf("issues[%d].kind", i), maxKind)
 		must(len(issue.Services) > 0, "issues[%d].services is empty", i)
 		if err := CheckServices(issue.Services); err != nil {
 			must(false, "issues[%d].services: %s", i, err)
@@ -66,7 +71,44 @@ func (v Verdict) problems() []string {
 		must(issue.RecommendedTier == 0 || issue.RecommendedTier.Valid(),
 			"issues[%d].recommended_tier is %d, and must be 1, 2 or 3, or 0 to leave it open", i, int(issue.RecommendedTier))
 	}
+	found = append(found, knownProblems(v.Known)...)
 	return append(found, actionProblems(v.Actions)...)
+}
+
+const (
+	kindProblem = "%s has more than %d bytes, and must be a short word such as down, disk_full or certificate, or absent"
+	// maxKind limits the kind of a fault, in bytes.
+	maxKind = 40
+	// maxNote limits the note on an incident, in characters.
+	maxNote = 1_000
+)
+
+// notKind matches what a kind has no place for.
+var notKind = regexp.MustCompile(`[^a-z0-9]+`)
+
+// canonicalKind returns a kind in its canonical spelling: "Disk full" is disk_full.
+func canonicalKind(kind string) string {
+	return strings.Trim(notKind.ReplaceAllString(strings.ToLower(kind), "_"), "_")
+}
+
+// spellKinds gives the kinds of faults their canonical spelling.
+func (v *Verdict) spellKinds() {
+	v.Kind = canonicalKind(v.Kind)
+	for i := range v.Issues {
+		v.Issues[i].Kind = canonicalKind(v.Issues[i].Kind)
+	}
+}
+
+// knownProblems lists the defects of what a verdict says about known incidents.
+func knownProblems(known []KnownIncident) []string {
+	var found problemList
+	found.must(len(known) <= MaxKnownIncidents, "known_incidents has %d entries, and at most %d are allowed", len(known), MaxKnownIncidents)
+	for i, one := range known {
+		found.must(!blank(one.ID) && len(one.ID) <= maxKind, "known_incidents[%d].id is empty or longer than %d bytes", i, maxKind)
+		found.must(knownNews(one.Status), "known_incidents[%d].status is %q, and must be unchanged, worse or healed", i, one.Status)
+		found.must(utf8.RuneCountInString(one.Note) <= maxNote, "known_incidents[%d].note has more than %d characters", i, maxNote)
+	}
+	return found
 }
 
 // checkProblems lists the defects of the checks in a verdict or handoff.
@@ -123,6 +165,15 @@ func knownCheckStatus(s CheckStatus) bool {
 func knownSeverity(s Severity) bool {
 	switch s {
 	case SeverityInfo, SeverityWarning, SeverityCritical:
+		return true
+	default:
+		return false
+	}
+}
+
+func knownNews(n IncidentNews) bool {
+	switch n {
+	case IncidentUnchanged, IncidentWorse, IncidentGone:
 		return true
 	default:
 		return false

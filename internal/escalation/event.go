@@ -49,4 +49,5 @@ const (
 	EventGateClosed     EventKind = "gate_closed"
 	EventGateRefused    EventKind = "gate_refused"    // an answer was rejected
 	EventUnknownService EventKind = "unknown_service" // a name that the services file does not have
+	EventIncident       EventKind = "incident"        // an incident is known, has become worse or has healed
 )

@@ -33,8 +33,22 @@ type Gate struct {
 	// Fresh reports whether `fix` starts without earlier context. It is set if the conversation that the chain
 	// was to start from could not be loaded and no record describes it.
 	Fresh bool `json:"fresh,omitempty"`
+	// History describes the earlier repairs of a fault that has come back, oldest first, one line each.
+	History []string `json:"history,omitempty"`
+	// News says what later looks have found of the chain's incidents, one entry for each incident.
+	News []GateNews `json:"news,omitempty"`
 	// Answer describes how the gate was closed; nil while it is open.
 	Answer *GateClosing `json:"answer,omitempty"`
+}
+
+// GateNews is what a later look has found of an incident.
+type GateNews struct {
+	IncidentID string       `json:"incident_id"`
+	Status     IncidentNews `json:"status"`
+	Note       string       `json:"note,omitempty"`
+	// ChainID is the chain that has looked.
+	ChainID string    `json:"chain_id"`
+	At      time.Time `json:"at"`
 }
 
 // GateSource names the kind of event that opened a gate.
@@ -68,6 +82,8 @@ const (
 	GateFix      GateAction = "fix"              // run the tier again in a new session
 	GateOverride GateAction = "override"         // accept the state; end as overridden
 	GateAbort    GateAction = "abort"            // end as aborted
+	// GateRecheck looks once more with TierObserve. Nobody can choose it: it closes a gate whose incidents have healed.
+	GateRecheck GateAction = "recheck"
 )
 
 // GateAnswer is an operator's answer. It is the payload of the update `resolve-gate` and of the signal of the same name.
@@ -117,4 +133,15 @@ type GatePolicy struct {
 	Approvers []string `json:"approvers,omitempty"`
 	// FourEyes forbids the person who started the chain to answer.
 	FourEyes bool `json:"four_eyes,omitempty"`
+	// OnHealed says what a chain at a gate does if another chain finds its incidents healed. Empty means HealedKeep.
+	OnHealed HealedAction `json:"on_healed,omitempty"`
 }
+
+// HealedAction says what a waiting chain does if its incidents have healed.
+type HealedAction string
+
+// The actions.
+const (
+	HealedClose HealedAction = "close" // look once more, and end as resolved if all is well
+	HealedKeep  HealedAction = "keep"  // show it, and wait for a person's answer
+)

@@ -136,6 +136,8 @@ func (c GateClosing) String() string {
 		return "the chain was cancelled at " + at
 	case c.ToTier != 0:
 		return fmt.Sprintf("a person asked for %s at %s", c.ToTier, at)
+	case c.Action == GateRecheck:
+		return fmt.Sprintf("its incidents were found healed at %s", at)
 	case c.Actor == "":
 		return fmt.Sprintf("nobody answered until %s, so it was %s", at, c.Action)
 	default:

@@ -14,7 +14,7 @@ func Gated(policy Policy, decision Decision) Decision {
 	if decision.Action != DecisionComplete || !forPerson || policy.Gate.Timeout <= 0 || policy.DryRun {
 		return decision
 	}
-	return Decision{Action: DecisionGate, Rule: decision.Rule, Reason: decision.Reason}
+	return Decision{Action: DecisionGate, Tier: decision.Tier, Rule: decision.Rule, Reason: decision.Reason}
 }
 
 // GateInput is the input of NewGate.
@@ -37,6 +37,8 @@ type GateInput struct {
 	SpentUSD, SpentAtMostUSD float64
 	// Tried lists the agents' actions, one sentence each.
 	Tried []string
+	// History describes the earlier repairs of a fault that has come back.
+	History []string
 	// Before lists the chain's earlier gates in order. The latest two suffice, because only maxAutomaticFixes are
 	// counted.
 	Before []Gate
@@ -59,7 +61,7 @@ const maxAutomaticFixes = 2
 func NewGate(policy Policy, o GateInput) Gate {
 	gate := Gate{
 		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier,
-		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Tried: o.Tried, CostUSD: o.SpentUSD,
+		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Tried: o.Tried, History: o.History, CostUSD: o.SpentUSD,
 		OpenedAt: o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
 	}
 	if o.Last != nil {
@@ -82,8 +84,12 @@ func NewGate(policy Policy, o GateInput) Gate {
 // source returns the kind of event that opens the gate.
 func (o GateInput) source() GateSource {
 	switch {
-	case o.Refused || o.Last == nil || o.Decision.Rule == RuleHandoffInvalid:
+	case o.Decision.Rule == RuleReturned:
 		return GateBlocked
+	case o.Refused && o.Decision.Rule != RuleHealed || o.Last == nil || o.Decision.Rule == RuleHandoffInvalid:
+		return GateBlocked
+	case o.Decision.Rule == RuleHealed:
+		return GateNeedsHuman
 	case o.Decision.Rule == RuleMaxTier && o.Tier == TierFullRepair:
 		return GateUnresolved
 	case o.Decision.Rule == RuleMaxTier:
@@ -187,6 +193,8 @@ func (g Gate) Next(closing GateClosing) string {
 			g.Tier, told)
 	case closing.Action == GateFix:
 		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.Tier, told)
+	case closing.Action == GateRecheck:
+		return fmt.Sprintf("%s looks once more, and the chain ends as resolved if all is well", TierObserve)
 	case closing.Action == GateOverride:
 		return "the state is accepted, and the chain ends as overridden"
 	default:
@@ -208,7 +216,7 @@ func (g Gate) Ending(closing GateClosing) (Decision, bool) {
 	switch {
 	case closing.Cancelled:
 		return Cancelled(), true
-	case closing.ToTier != 0 || closing.Action == GateContinue || closing.Action == GateFix:
+	case closing.ToTier != 0 || closing.Action == GateContinue || closing.Action == GateFix || closing.Action == GateRecheck:
 		return Decision{}, false
 	}
 	reason := fmt.Sprintf("%s at %s (%s)", closing, g.ID, g.Reason)

@@ -10,6 +10,7 @@ const (
 	NotifyResolved    NotificationKind = "resolved"     // a repair tier resolved the problem
 	NotifyBlocked     NotificationKind = "blocked"      // the policy blocked an escalation
 	NotifyBudgetSpent NotificationKind = "budget_spent" // the budget does not suffice for the next session
+	NotifyWorse       NotificationKind = "worse"        // an incident with which a chain waits has become worse
 	NotifyCycleMissed NotificationKind = "cycle_missed" // cycles of a schedule were skipped
 )
 
@@ -18,7 +19,7 @@ func (k NotificationKind) Severity() Severity {
 	switch k {
 	case NotifyFailed:
 		return SeverityCritical
-	case NotifyNeedsHuman, NotifyBlocked, NotifyBudgetSpent, NotifyCycleMissed:
+	case NotifyNeedsHuman, NotifyBlocked, NotifyBudgetSpent, NotifyWorse, NotifyCycleMissed:
 		return SeverityWarning
 	case NotifyResolved:
 		return SeverityInfo
@@ -39,6 +40,8 @@ func (k NotificationKind) Headline() string {
 		return "an escalation was blocked"
 	case NotifyBudgetSpent:
 		return "a budget is spent"
+	case NotifyWorse:
+		return "an incident became worse"
 	case NotifyCycleMissed:
 		return "scheduled cycles did not take place"
 	}

@@ -8,7 +8,8 @@ type Outcome string
 // The outcomes.
 const (
 	OutcomeHealthy    Outcome = "healthy"     // nothing was wrong
-	OutcomeResolved   Outcome = "resolved"    // something was wrong and was repaired
+	OutcomeResolved   Outcome = "resolved"    // something was wrong and was repaired, or has healed
+	OutcomeKnown      Outcome = "known"       // all that is wrong is known, and other chains take care of it
 	OutcomeSuppressed Outcome = "suppressed"  // a dry run suppressed the escalation, or the day's budget a scheduled look
 	OutcomeNeedsHuman Outcome = "needs_human" // an operator has to look
 	OutcomeOverridden Outcome = "overridden"  // an operator accepted the state as it is

@@ -29,6 +29,9 @@ type Policy struct {
 	Cooldowns Cooldowns `json:"cooldowns"`
 	// EscalationLimit limits how many chains may escalate within a window.
 	EscalationLimit Limit `json:"escalation_limit"`
+	// Returns is how often a fault may come back after repairs: from the Max-th return within Window on it is not repaired
+	// in the same way again. Without a limit it always is.
+	Returns Limit `json:"returns,omitzero"`
 	// MaxParallelIssues limits how many issues of one cycle are repaired at the same time.
 	MaxParallelIssues int `json:"max_parallel_issues,omitempty"`
 	// Gate holds the rules for gates.

@@ -69,6 +69,9 @@ type Session struct {
 	Continuity       Continuity       `json:"continuity"`
 	ContinuityReason ContinuityReason `json:"continuity_reason"`
 
+	// Scope lists the services that the session was to look at or to repair; empty if it was not limited.
+	Scope []string `json:"scope,omitempty"`
+
 	// Purpose is the session's task; empty for the usual work of its tier.
 	Purpose Purpose `json:"purpose,omitempty"`
 	// BudgetUSD is the session's budget in US dollars; 0 sets no cap. It is reserved while the session runs.

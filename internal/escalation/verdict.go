@@ -19,6 +19,8 @@ type Verdict struct {
 	Summary string `json:"summary"`
 	// Services lists the affected services.
 	Services []string `json:"services_affected,omitempty"`
+	// Kind classifies the problem of a verdict without issues; empty if the agent names no kind.
+	Kind string `json:"kind,omitempty"`
 	// Checks lists the health checks that were made.
 	Checks []CheckResult `json:"check_results,omitempty"`
 	// RecommendedTier is the tier requested with VerdictEscalate; 0 if the agent names none. The supervisor
@@ -32,6 +34,8 @@ type Verdict struct {
 	Actions []Action `json:"actions,omitempty"`
 	// Issues lists the independent problems that were found, if there are several.
 	Issues []Issue `json:"issues,omitempty"`
+	// Known says what has become of the open incidents of which the agent was told.
+	Known []KnownIncident `json:"known_incidents,omitempty"`
 }
 
 // Issue is one of several problems that can be repaired independently.
@@ -40,6 +44,8 @@ type Issue struct {
 	// Services lists the services that this problem affects.
 	Services []string `json:"services"`
 	Severity Severity `json:"severity"`
+	// Kind classifies the problem, such as down, disk_full or certificate; empty if the agent names no kind.
+	Kind string `json:"kind,omitempty"`
 	// RecommendedTier is the requested tier; 0 if the agent names none.
 	RecommendedTier Tier `json:"recommended_tier,omitempty"`
 }

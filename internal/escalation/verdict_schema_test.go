@@ -48,6 +48,10 @@ func TestVerdictSchemaDescribesVerdict(t *testing.T) {
 	require.Equal(t, MaxServiceName, *verdictSchema(t).Properties["actions"].Items.Properties["service"].MaxLength)
 	issues := verdictSchema(t).Properties["issues"]
 	require.Equal(t, MaxIssues, *issues.MaxItems)
+	require.Equal(t, maxKind, *issues.Items.Properties["kind"].MaxLength)
+	known := verdictSchema(t).Properties["known_incidents"]
+	require.Equal(t, MaxKnownIncidents, *known.MaxItems)
+	require.Equal(t, maxNote, *known.Items.Properties["note"].MaxLength)
 	require.Equal(t, MaxServices, *issues.Items.Properties["services"].MaxItems)
 	requireSame(t, "verdict", reflect.TypeFor[Verdict](), verdictSchema(t))
 }
@@ -116,7 +120,7 @@ func constantsOf(t *testing.T, typeName string) []string {
 		}
 		return true
 	}
-	for _, name := range []string{"verdict.go", "event.go"} {
+	for _, name := range []string{"verdict.go", "event.go", "sighting.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		require.NoError(t, err)
 		ast.Inspect(file, collect)
@@ -139,6 +143,9 @@ func TestEveryEnumOfTheSchemaIsDecoded(t *testing.T) {
 	}
 	for _, severity := range described["issues"].Items.Properties["severity"].Enum {
 		require.True(t, knownSeverity(Severity(severity)), severity)
+	}
+	for _, news := range described["known_incidents"].Items.Properties["status"].Enum {
+		require.True(t, knownNews(IncidentNews(news)), news)
 	}
 	tier := described["recommended_tier"]
 	require.InDelta(t, 0, *tier.Minimum, 0)

@@ -38,11 +38,21 @@ type Records interface {
 	ReleaseLock(ctx context.Context, lock store.ServiceLock) (bool, error)
 	// ReportAlive records that a worker of this namespace runs now. It returns when workers of each namespace last ran.
 	ReportAlive(ctx context.Context, now time.Time) ([]store.SeenNamespace, error)
+	Incidents
+}
+
+// Incidents reads and ends the work of chains on incidents.
+type Incidents interface {
+	// ChainsAtWork returns the chains that take care of incidents.
+	ChainsAtWork(ctx context.Context) ([]store.ChainAtWork, error)
+	// AbandonIncidents records that a chain takes care of no incident any more. It returns false if the chain has recorded
+	// its progress after it was read.
+	AbandonIncidents(ctx context.Context, chain store.ChainAtWork, reason string) (bool, error)
 }
 
 var _ Records = (*store.Store)(nil)
 
-// Sweeper closes the sessions and releases the services of chains that were terminated, timed out, or are unknown to
+// Sweeper closes the sessions and releases the services and incidents of chains that were terminated, timed out, or are unknown to
 // Temporal. Such chains cannot do it themselves. Sweeper deletes nothing.
 //
 // Workers of several namespaces may share the records. Sweeper leaves the chains of other namespaces alone, because they
@@ -86,7 +96,7 @@ func (s Sweeper) Sweep(ctx context.Context) {
 
 func (s Sweeper) interval() time.Duration { return cmp.Or(s.Interval, sweepInterval) }
 
-// sweep reads the open sessions and locks before it looks up their chains, because chains continue meanwhile. It
+// sweep reads the open sessions, the locks and the chains at work before it looks up their chains, because chains continue meanwhile. It
 // settles only what has not changed since then. A session that was closed meanwhile keeps its report, and a service
 // that a new run of the chain has locked stays locked.
 func (s Sweeper) sweep(ctx context.Context) error {
@@ -102,6 +112,10 @@ func (s Sweeper) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	working, err := s.Records.ChainsAtWork(ctx)
+	if err != nil {
+		return err
+	}
 	chains := &chainStates{temporal: s.Temporal, namespaceID: s.NamespaceID, lost: lost, endings: map[string]ending{}}
 	for i := range sessions {
 		if err := s.settleSession(ctx, chains, sessions[i]); err != nil {
@@ -110,6 +124,11 @@ func (s Sweeper) sweep(ctx context.Context) error {
 	}
 	for _, lock := range locks {
 		if err := s.releaseLock(ctx, chains, lock); err != nil {
+			return err
+		}
+	}
+	for _, chain := range working {
+		if err := s.abandonIncidents(ctx, chains, chain); err != nil {
 			return err
 		}
 	}
@@ -162,6 +181,19 @@ func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock stor
 	released, err := s.Records.ReleaseLock(ctx, lock)
 	if released {
 		s.Logger.Warn("released an abandoned service", "service", cmp.Or(lock.Service, "all"), "chain", lock.ChainID, "reason", end.reason)
+	}
+	return err
+}
+
+// abandonIncidents records that the chain takes care of no incident any more, if it has ended.
+func (s Sweeper) abandonIncidents(ctx context.Context, chains *chainStates, chain store.ChainAtWork) error {
+	end := chains.ending(ctx, chain.NamespaceID, chain.ChainID)
+	if end.reason == "" {
+		return nil
+	}
+	abandoned, err := s.Records.AbandonIncidents(ctx, chain, end.reason)
+	if abandoned {
+		s.Logger.Warn("an ended chain no longer takes care of its incidents", "chain", chain.ChainID, "reason", end.reason)
 	}
 	return err
 }

@@ -28,6 +28,9 @@ type openRecords struct {
 
 	settled  map[string]escalation.Report
 	released []string
+
+	working   []store.ChainAtWork
+	abandoned []string
 }
 
 var _ Records = (*openRecords)(nil)
@@ -47,6 +50,15 @@ func (r *openRecords) SettleSession(_ context.Context, sessionID string, report 
 
 func (r *openRecords) ReleaseLock(_ context.Context, lock store.ServiceLock) (bool, error) {
 	r.released = append(r.released, lock.Service)
+	return true, nil
+}
+
+func (r *openRecords) ChainsAtWork(context.Context) ([]store.ChainAtWork, error) {
+	return r.working, nil
+}
+
+func (r *openRecords) AbandonIncidents(_ context.Context, chain store.ChainAtWork, _ string) (bool, error) {
+	r.abandoned = append(r.abandoned, chain.ChainID)
 	return true, nil
 }
 

@@ -119,9 +119,17 @@ func openOnce(
 		}
 	}
 	if request.Repairs(policy) {
-		err = lockServices(ctx, tx, opening.Session, request.Services)
+		if err := lockServices(ctx, tx, opening.Session, request.Services); err != nil {
+			return opening, err
+		}
 	}
-	return opening, err
+	if err := claimIncidents(ctx, tx, session.NamespaceID, request, policy); err != nil {
+		return opening, fmt.Errorf("claim its incidents: %w", err)
+	}
+	if opening.IncidentBrief, err = readBrief(ctx, tx, session.NamespaceID, request); err != nil {
+		return opening, fmt.Errorf("read its incidents: %w", err)
+	}
+	return opening, nil
 }
 
 // readFacts reads the facts that the admission of request depends on. namespaceID is the namespace of its chain.

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 )
@@ -32,6 +33,7 @@ func sessionFields(s *escalation.Session) []field {
 		{"continuity", &s.Continuity},
 		{"continuity_reason", &s.ContinuityReason},
 		{"purpose", &s.Purpose},
+		{"scope", jsonText[[]string]{&s.Scope}},
 		{"budget_usd", &s.BudgetUSD},
 		{"forced", &s.Forced},
 		{"dry_run", &s.DryRun},
@@ -133,6 +135,45 @@ func lockFields(l *ServiceLock) []field {
 		{"since", millis{&l.Since}},
 		{"namespace", &l.Namespace},
 		{"namespace_id", &l.NamespaceID},
+	}
+}
+
+// incidentFields lists the columns of incidents.
+func incidentFields(i *incidentRow) []field {
+	return []field{
+		{"id", &i.row},
+		{"services", jsonText[[]string]{&i.Services}},
+		{"kind", &i.Kind},
+		{"summary", &i.Summary},
+		{"severity", &i.Severity},
+		{"opened_at", millis{&i.OpenedAt}},
+		{"last_seen_at", millis{&i.LastSeenAt}},
+		{"returned_at", millis{&i.ReturnedAt}},
+		{"worse_at", millis{&i.WorseAt}},
+		{"resolved_at", millis{&i.ResolvedAt}},
+		{"resolved_by", &i.ResolvedBy},
+		{"resolved_session", &i.resolvedSession},
+		{"resolution", &i.Resolution},
+		{"returned", &i.Returned},
+		{"returns", jsonText[[]time.Time]{&i.Returns}},
+	}
+}
+
+// incidentChainFields lists the columns of incident_chains, without the row number.
+func incidentChainFields(c *incidentChainRow) []field {
+	return []field{
+		{"incident_id", &c.incident},
+		{"chain_id", &c.ChainID},
+		{"namespace_id", &c.NamespaceID},
+		{"status", &c.Status},
+		{"rule", &c.Rule},
+		{"reason", &c.Reason},
+		{"until", millis{&c.Until}},
+		{"outcome", &c.Outcome},
+		{"at", millis{&c.At}},
+		{"tier", &c.Tier},
+		{"did", &c.Did},
+		{"since", millis{&c.Since}},
 	}
 }
 

@@ -38,6 +38,19 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"what a session did":       sessionLedgerQuery,
 		"what became of an action": succeededQuery,
 		"a charge that returns":    returnQuery,
+		"an incident":              incidentQuery,
+		"open incidents":           openQuery,
+		"resolved incidents":       resolvedQuery,
+		"incidents found healed":   healedQuery,
+		"chains of an incident":    chainsOfQuery,
+		"incidents of a chain":     incidentsOfQuery,
+		"chains at work":           handlersQuery,
+		"what a chain's work cost": chainCostQuery,
+		"what an incident cost":    incidentCostQuery,
+		"a chain that has gone":    abandonQuery,
+		"what a repair did":        attemptQuery,
+		"an incident that is left": leaveQuery,
+		"earlier repairs":          repairsQuery,
 		"calls":                    callsQuery,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +62,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 			var step string
 			for rows.Next() {
 				require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
-				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks|calls)|AUTOMATIC", step)
+				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks|calls|incidents|incident_chains)|AUTOMATIC", step)
 			}
 			require.NoError(t, rows.Err())
 			require.NotEmpty(t, step)

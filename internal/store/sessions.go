@@ -19,7 +19,8 @@ import (
 // replaces the current one, because a later report knows more. The replaced report is kept, because its cost was paid
 // too. This happens, for instance, when a chain is reset and a tier runs again under the same session id.
 //
-// The restarts and redeployments in the report's verdict are added to the ledger, unless they are already there. An
+// The restarts and redeployments in the report's verdict are added to the ledger, unless they are already there. What it
+// finds wrong opens or updates incidents, and what it finds well or has repaired resolves them. An
 // unknown session is ErrNotFound. A report without a final status is ErrInvalid, and so is a zero endedAt.
 func (s *Store) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
 	_, err := s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt})
@@ -163,12 +164,17 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 	}
 	switch {
 	case current.MayHaveActed():
-		return true, presumeActions(ctx, tx, current, end.endedAt)
+		err = presumeActions(ctx, tx, current, end.endedAt)
 	case current.Verdict != nil:
-		return true, recordActions(ctx, tx, current, end.endedAt)
-	default:
-		return true, nil
+		err = recordActions(ctx, tx, current, end.endedAt)
 	}
+	if err == nil && current.Verdict != nil {
+		err = applyVerdict(ctx, tx, current, end.endedAt)
+	}
+	if err == nil {
+		err = keepAttempt(ctx, tx, current)
+	}
+	return true, err
 }
 
 // keepReport prepares a closed session for the report next. It reports whether next is already recorded, as the current

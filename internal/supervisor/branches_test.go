@@ -137,14 +137,15 @@ func TestChainBranchesOfWaits(t *testing.T) {
 
 	first := s.startAs("repairs", map[string]any{"prompt": "look at everything"})
 	require.Eventually(t, exists(repairing), testTimeout, 50*time.Millisecond)
-	busy := s.startAs("service_busy", map[string]any{"prompt": "look at the nas"})
+	// Without force, these looks would leave the fault to the chain that takes care of it.
+	busy := s.startAs("service_busy", map[string]any{"prompt": "look at the nas", "force": true})
 	require.Equal(t, escalation.RuleServiceBusy, s.awaitWait("service_busy").Wait.Rule)
 	require.NoError(t, os.WriteFile(release, nil, 0o600))
 	_, err := s.finish(first)
 	require.NoError(t, err)
 
-	cooling := s.startAs("cooldown_healthy", nil)
-	cancelled := s.startAs("cancelled_in_a_wait", nil)
+	cooling := s.startAs("cooldown_healthy", map[string]any{"force": true})
+	cancelled := s.startAs("cancelled_in_a_wait", map[string]any{"force": true})
 	require.Equal(t, escalation.RuleCooldown, s.awaitWait("cancelled_in_a_wait").Wait.Rule)
 	require.NoError(t, s.client.CancelWorkflow(t.Context(), cancelled.GetID(), cancelled.GetRunID()))
 	_, err = s.finish(cancelled)

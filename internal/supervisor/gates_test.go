@@ -44,7 +44,8 @@ func parkAndAnswer(t *testing.T, chains int) parking {
 		claudesim.On(claudesim.Match{Prompt: "in a new session, please"}, claudesim.Conclude(allWell())).Named("fixed"),
 		concluding("haiku", needsPerson())))
 	c, address := startTemporalAt(t)
-	environ := environment(t, claude, "CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=6", "CLAUDEOPS_LOG_LEVEL=warn")
+	environ := environment(t, claude, "CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_GATE_ON_HEALED=keep",
+		"CLAUDEOPS_MAX_CONCURRENT_AGENTS=6", "CLAUDEOPS_LOG_LEVEL=warn")
 	s := siteOf(t, c, environ)
 	first := startWorker(t, environ, address)
 	_, err := s.finish(s.startAs("warm-up", map[string]any{"prompt": "in a new session, please", "dry_run": true}))
@@ -53,7 +54,7 @@ func parkAndAnswer(t *testing.T, chains int) parking {
 
 	began := time.Now()
 	for i := range chains {
-		s.startAs(gatedChain(i), map[string]any{"actor": "ben"})
+		s.startAs(gatedChain(i), map[string]any{"actor": "ben", "force": true}) // all have the same fault
 	}
 	for i := range chains {
 		s.awaitGate(gatedChain(i), "gate-1")

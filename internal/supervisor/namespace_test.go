@@ -47,7 +47,7 @@ func TestSetUpNamespaceWithoutPermission(t *testing.T) {
 	err = supervisor.SetUpNamespace(t.Context(), connect(grpc.WithChainUnaryInterceptor(mayNotAdd)), "default")
 	var missing *supervisor.MissingAttributesError
 	require.ErrorAs(t, err, &missing)
-	require.Len(t, missing.Missing, 6)
+	require.Len(t, missing.Missing, 7)
 	for _, want := range []string{
 		"temporal operator search-attribute create --namespace default --name ClaudeOpsTier --type Int\n",
 		"temporal operator search-attribute create --namespace default --name ClaudeOpsOutcome --type Keyword\n",

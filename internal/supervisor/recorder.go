@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -26,6 +27,17 @@ func (r recorder) FindSession(ctx context.Context, sessionID string) (escalation
 		return escalation.Session{}, false, nil
 	}
 	return session, err == nil, err
+}
+
+// KnownIncidents implements activities.Incidents.
+func (r recorder) KnownIncidents(ctx context.Context, services, ids []string, at time.Time) ([]escalation.Incident, error) {
+	return r.Incidents(ctx, store.IncidentFilter{Since: at.Add(-escalation.IncidentMemory), Services: services, IDs: ids})
+}
+
+// RecordProgress implements activities.Incidents.
+func (r recorder) RecordProgress(ctx context.Context, chainID string, progress escalation.ChainProgress) error {
+	progress.Reason = r.mask.Text(progress.Reason)
+	return r.Store.RecordProgress(ctx, chainID, progress)
 }
 
 // AppendDecisions records the guard's decisions on calls. The inputs of the calls come from the CLI's hook, so

@@ -23,6 +23,14 @@ func GateText(clock console.Clock, chainID string, gate escalation.Gate, width i
 		add(label, "- "+console.Printable(tried, 300))
 		label = strings.Repeat(" ", len(label))
 	}
+	label = "Earlier  "
+	for _, line := range gate.History {
+		add(label, "- "+console.Printable(line, 300))
+		label = strings.Repeat(" ", len(label))
+	}
+	for _, news := range gate.News {
+		add("News     ", newsOf(clock, news))
+	}
 	add("Session  ", continuationOf(gate))
 	if !gate.ExpiresAt.IsZero() {
 		add("Expires  ", fmt.Sprintf("in %s, at %s: then %s",
@@ -58,8 +66,19 @@ func meaningOf(action escalation.GateAction, gate escalation.Gate) string {
 		return "override: accept the state and end the chain"
 	case escalation.GateAbort:
 		return "abort: end the chain"
+	case escalation.GateRecheck: // nobody can choose it
 	}
 	return console.Printable(string(action), 60)
+}
+
+// newsOf says what a later look has found of an incident.
+func newsOf(clock console.Clock, news escalation.GateNews) string {
+	text := fmt.Sprintf("%s is %s since %s, says chain %s",
+		console.Printable(news.IncidentID, 60), news.Status, clock.Moment(news.At), console.Printable(news.ChainID, 200))
+	if news.Note != "" {
+		text += ": " + console.Printable(news.Note, 300)
+	}
+	return text
 }
 
 // ReasonOf returns a gate's source and reason in a line.

@@ -11,7 +11,7 @@ const (
 
 // ExitHelp lists the exit codes.
 const ExitHelp = `Exit codes:
-  0  done; followed to its end, the chain ended healthy, resolved or overridden
+  0  done; followed to its end, the chain ended healthy, resolved, known or overridden
   1  something did not work
   2  the command line, the input, the answer to a gate or the configuration is wrong; nothing was done
   3  followed to its end, the chain ended needs_human, suppressed or aborted;

@@ -18,6 +18,7 @@ CREATE TABLE sessions (
     continuity            TEXT    NOT NULL,
     continuity_reason     TEXT    NOT NULL,
     purpose               TEXT    NOT NULL,
+    scope                 TEXT,                         -- a JSON list of services; NULL: not limited
     budget_usd            REAL    NOT NULL,             -- what was reserved for it
     forced                INTEGER NOT NULL CHECK (forced IN (0, 1)),
     dry_run               INTEGER NOT NULL CHECK (dry_run IN (0, 1)),
@@ -113,6 +114,49 @@ CREATE TABLE namespaces (
     name    TEXT    NOT NULL,
     seen_at INTEGER NOT NULL                            -- milliseconds since 1970, UTC, by the worker's clock
 ) STRICT;
+
+-- One fault of one or more services, from its first sight to its end.
+CREATE TABLE incidents (
+    id               INTEGER PRIMARY KEY AUTOINCREMENT,
+    services         TEXT    NOT NULL,                  -- a JSON list
+    kind             TEXT    NOT NULL,                  -- empty: no verdict has named one
+    summary          TEXT    NOT NULL,
+    severity         TEXT    NOT NULL,
+    opened_at        INTEGER NOT NULL,                  -- milliseconds since 1970, UTC, as all times
+    last_seen_at     INTEGER NOT NULL,
+    returned_at      INTEGER,
+    worse_at         INTEGER,
+    resolved_at      INTEGER,                           -- NULL: not resolved
+    resolved_by      TEXT    NOT NULL,                  -- a chain or a person
+    resolved_session TEXT    NOT NULL,                  -- the conversation whose verdict resolved it; empty: a person did
+    resolution       TEXT    NOT NULL,
+    returned         INTEGER NOT NULL,
+    returns          TEXT                               -- a JSON list of the times at which it came back after a repair
+) STRICT;
+
+CREATE INDEX incidents_resolved_at ON incidents (resolved_at, id);
+CREATE INDEX incidents_resolved_session ON incidents (resolved_session);
+
+-- What chains do about incidents.
+CREATE TABLE incident_chains (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    incident_id INTEGER NOT NULL REFERENCES incidents (id),
+    chain_id    TEXT    NOT NULL,
+    namespace_id TEXT   NOT NULL,
+    status      TEXT    NOT NULL,
+    rule        TEXT    NOT NULL,
+    reason      TEXT    NOT NULL,
+    until       INTEGER,
+    outcome     TEXT    NOT NULL,
+    at          INTEGER NOT NULL,                       -- of the status
+    tier        INTEGER NOT NULL,                       -- the highest that may have changed something; 0: none
+    did         TEXT    NOT NULL,
+    since       INTEGER NOT NULL,
+    UNIQUE (incident_id, chain_id, namespace_id)
+) STRICT;
+
+CREATE INDEX incident_chains_chain_id ON incident_chains (chain_id, namespace_id, incident_id);
+CREATE INDEX incident_chains_status ON incident_chains (status, chain_id);
 
 -- What was sent to whom, so that nobody gets it twice. A target is a name of ours, not its URL.
 CREATE TABLE notifications (

@@ -1,0 +1,303 @@
+package escalation
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Incident is one fault of one or more services, from its first sight to its end. Several chains can work on it.
+type Incident struct {
+	// ID is "incident-" and a number. The store assigns it.
+	ID string `json:"id"`
+	// Services lists the affected services; empty if no verdict has named one.
+	Services []string `json:"services"`
+	// Kind classifies the fault, such as down, disk_full or certificate; empty if no verdict has named a kind.
+	Kind     string   `json:"kind,omitempty"`
+	Summary  string   `json:"summary"`
+	Severity Severity `json:"severity"`
+	// State follows from ResolvedAt and Chains.
+	State      IncidentState `json:"state"`
+	OpenedAt   time.Time     `json:"opened_at"`
+	LastSeenAt time.Time     `json:"last_seen_at"`
+	// ReturnedAt is when it last came back; zero if it never did.
+	ReturnedAt time.Time `json:"returned_at,omitzero"`
+	// WorseAt is when it was found to be worse for the first time since it opened or came back; zero if never.
+	WorseAt time.Time `json:"worse_at,omitzero"`
+	// ResolvedAt is zero while the incident is not resolved. ResolvedBy is the ID of the chain, or the name of the person.
+	ResolvedAt time.Time   `json:"resolved_at,omitzero"`
+	ResolvedBy string      `json:"resolved_by,omitempty"`
+	Resolution IncidentEnd `json:"resolution,omitempty"`
+	// Returned counts how often the incident has come back after it was resolved.
+	Returned int `json:"returned"`
+	// Returns are the times at which it came back after a repair, oldest first. Only the latest are kept.
+	Returns []time.Time `json:"returns,omitempty"`
+	// Chains are the chains that have worked on it, oldest first. Of those that have ended only the latest are listed.
+	Chains []IncidentChain `json:"chains,omitempty"`
+	// CostUSD is the cost of these chains, in US dollars. A chain with several incidents counts for each of them.
+	CostUSD float64 `json:"cost_usd"`
+}
+
+// IncidentState is the state of an incident.
+type IncidentState string
+
+// The states.
+const (
+	IncidentOpen      IncidentState = "open"      // no chain works on it
+	IncidentRepairing IncidentState = "repairing" // a chain repairs it
+	IncidentWaiting   IncidentState = "waiting"   // a chain waits for a person or a limit
+	IncidentResolved  IncidentState = "resolved"  // the fault is gone
+)
+
+// IncidentEnd says how an incident was resolved.
+type IncidentEnd string
+
+// The ends.
+const (
+	IncidentRepaired IncidentEnd = "repaired" // a chain repaired it
+	IncidentHealed   IncidentEnd = "healed"   // a look found it gone, and no chain had repaired it
+	IncidentClosed   IncidentEnd = "closed"   // a person closed it
+)
+
+// IncidentChain describes the work of one chain on an incident.
+type IncidentChain struct {
+	ChainID string `json:"chain_id"`
+	// NamespaceID is the ID of the chain's Temporal namespace.
+	NamespaceID string `json:"namespace_id,omitempty"`
+	ChainProgress
+	// Tier is the highest tier of the chain that may have changed something; 0 if none did.
+	Tier Tier `json:"tier,omitempty"`
+	// Did describes the chain's last attempt to repair, in the words of its verdict.
+	Did string `json:"did,omitempty"`
+	// Since is when the chain first met the incident.
+	Since   time.Time `json:"since"`
+	CostUSD float64   `json:"cost_usd"`
+}
+
+// ChainProgress says what a chain does about its incidents.
+type ChainProgress struct {
+	Status ChainStatus `json:"status"`
+	// Rule and Reason are those of the decision that makes the chain wait or that ended it.
+	Rule   Rule   `json:"rule,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Until is when the wait ends; zero if the chain does not wait.
+	Until time.Time `json:"until,omitzero"`
+	// Outcome is empty until the chain has ended.
+	Outcome Outcome   `json:"outcome,omitempty"`
+	At      time.Time `json:"at"`
+	// Leaves are the IDs of the incidents that the chain has met and leaves to other chains.
+	Leaves []string `json:"leaves,omitempty"`
+}
+
+// ChainStatus is the state of a chain's work on an incident.
+type ChainStatus string
+
+// The statuses.
+const (
+	ChainLooking   ChainStatus = "looking"   // it has found the fault, and nothing is decided
+	ChainRepairing ChainStatus = "repairing" // it repairs, or is about to
+	ChainWaiting   ChainStatus = "waiting"   // it waits for a person or a limit
+	ChainEnded     ChainStatus = "ended"
+)
+
+// ProgressOf returns the progress of a chain after decision. A gate closes at the latest after policy.Gate.Timeout.
+func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
+	progress := ChainProgress{Status: ChainRepairing, At: at}
+	switch decision.Action {
+	case DecisionComplete:
+		progress.Status, progress.Outcome = ChainEnded, decision.Outcome
+	case DecisionGate:
+		progress.Status, progress.Until = ChainWaiting, at.Add(policy.Gate.Timeout.Std())
+	case DecisionWait:
+		progress.Status, progress.Until = ChainWaiting, decision.Until
+	case DecisionEscalate, DecisionHandoff, DecisionSplit:
+		return progress
+	}
+	progress.Rule, progress.Reason = decision.Rule, cut(decision.Reason, maxIncidentText)
+	return progress
+}
+
+const (
+	// IncidentMemory is how long a resolved incident is remembered: the same fault within this time is a return.
+	IncidentMemory = 30 * 24 * time.Hour
+	// MaxIncidentChains limits the list of chains of an incident. Chains that have not ended are always listed.
+	MaxIncidentChains = 10
+	// MaxReturns limits the list of returns of an incident.
+	MaxReturns = 50
+	// maxIncidentText limits a text of an incident, in characters.
+	maxIncidentText = 500
+	// lateEnd is how long after the end of its wait a chain still counts as waiting. It covers workers that are down.
+	lateEnd = time.Hour
+)
+
+// ClipIncidentText cuts a text from a verdict to the length that incidents keep.
+func ClipIncidentText(text string) string { return cut(strings.TrimSpace(text), maxIncidentText) }
+
+// incidentPattern matches IDs of incidents.
+var incidentPattern = regexp.MustCompile(`^incident-[1-9]\d{0,17}$`)
+
+// CheckIncidentID checks the form of an incident's ID. The error is one sentence.
+func CheckIncidentID(id string) error {
+	if !incidentPattern.MatchString(id) {
+		return fmt.Errorf("%q is no incident: write incident- and its number", cut(id, 60))
+	}
+	return nil
+}
+
+// StateOf returns the state of an incident from its other fields.
+func (i *Incident) StateOf() IncidentState {
+	if !i.ResolvedAt.IsZero() {
+		return IncidentResolved
+	}
+	state := IncidentOpen
+	for _, chain := range i.Chains {
+		switch chain.Status {
+		case ChainRepairing:
+			return IncidentRepairing
+		case ChainWaiting:
+			state = IncidentWaiting
+		case ChainLooking, ChainEnded:
+		}
+	}
+	return state
+}
+
+// Handler returns the chain that takes care of the incident at the time at, apart from the chain except; false if there is
+// none. That is a chain that repairs or waits. A chain whose gate ended with override counts, too, as long as no chain has
+// worked on the incident after it and the incident has not become worse: a person has accepted the state.
+func (i *Incident) Handler(except string, at time.Time) (IncidentChain, bool) {
+	var latest IncidentChain
+	for _, chain := range slices.Backward(i.Chains) {
+		if chain.ChainID == except {
+			continue
+		}
+		waits := chain.Status == ChainWaiting && (chain.Until.IsZero() || at.Before(chain.Until.Add(lateEnd)))
+		if waits || chain.Status == ChainRepairing {
+			return chain, true
+		}
+		if latest.ChainID == "" && chain.Status == ChainEnded {
+			latest = chain
+		}
+	}
+	accepted := latest.Outcome == OutcomeOverridden && i.WorseAt.IsZero() && !latest.At.Before(i.ReturnedAt)
+	return latest, accepted
+}
+
+// HighestTier returns the highest tier that has tried to repair the incident; 0 if none has.
+func (i *Incident) HighestTier() Tier {
+	var highest Tier
+	for _, chain := range i.Chains {
+		highest = max(highest, chain.Tier)
+	}
+	return highest
+}
+
+// ReturnsWithin counts the returns after a repair within limit's window before at. A resolved incident that was repaired
+// counts its return at this moment.
+func (i *Incident) ReturnsWithin(limit Limit, at time.Time) int {
+	count := 0
+	for _, returned := range i.Returns {
+		if returned.After(at.Add(-limit.Window.Std())) {
+			count++
+		}
+	}
+	if !i.ResolvedAt.IsZero() && i.Resolution == IncidentRepaired {
+		count++
+	}
+	return count
+}
+
+// History describes each chain's attempt to repair the incident, oldest first, in one line each. Only the latest most are
+// described.
+func (i *Incident) History(most int) []string {
+	var lines []string
+	for _, chain := range i.Chains {
+		if chain.Tier == 0 {
+			continue
+		}
+		line := fmt.Sprintf("%s: %s of chain %s", chain.At.UTC().Format(time.RFC3339), chain.Tier, chain.ChainID)
+		if chain.Outcome != "" {
+			line += fmt.Sprintf(" (%s)", chain.Outcome)
+		}
+		if chain.Did != "" {
+			line += ": " + chain.Did
+		}
+		lines = append(lines, line)
+	}
+	return lines[max(0, len(lines)-most):]
+}
+
+// MostImportant returns the incidents of which an agent is told, in their order: at most MaxKnownIncidents, the most severe
+// and, of one severity, those seen last.
+func MostImportant(incidents []Incident) []Incident {
+	if len(incidents) <= MaxKnownIncidents {
+		return incidents
+	}
+	byRank := slices.Clone(incidents)
+	slices.SortStableFunc(byRank, func(a, b Incident) int {
+		if order := cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)); order != 0 {
+			return order
+		}
+		return b.LastSeenAt.Compare(a.LastSeenAt)
+	})
+	kept := map[string]bool{}
+	for i := range byRank[:MaxKnownIncidents] {
+		kept[byRank[i].ID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(incidents), func(incident Incident) bool { return !kept[incident.ID] })
+}
+
+// Describe returns the incident in a few words: its ID, services and summary.
+func (i *Incident) Describe() string {
+	return fmt.Sprintf("%s (%s: %s)", i.ID, cmp.Or(strings.Join(i.Services, ", "), "no service named"), cut(i.Summary, 120))
+}
+
+// PastRepair is an earlier session that may have changed a service.
+type PastRepair struct {
+	ChainID  string        `json:"chain_id"`
+	Tier     Tier          `json:"tier"`
+	At       time.Time     `json:"at"`
+	Services []string      `json:"services,omitempty"`
+	Status   SessionStatus `json:"status"`
+	// Verdict is the conclusion; empty if there was none.
+	Verdict VerdictStatus `json:"verdict,omitempty"`
+	// Did describes what was tried and its result, in the words of the verdict.
+	Did string `json:"did,omitempty"`
+	// Actions lists the changes.
+	Actions []string `json:"actions,omitempty"`
+}
+
+const (
+	// MaxPastRepairs limits the earlier repairs that an agent is told.
+	MaxPastRepairs = 6
+	// maxPastActions limits the changes of one of them.
+	maxPastActions = 6
+)
+
+// NewPastRepair describes an ended session for the agents that come after it.
+func NewPastRepair(session Session) PastRepair {
+	repair := PastRepair{ChainID: session.ChainID, Tier: session.Tier, At: session.EndedAt, Status: session.Status, Did: session.Error}
+	if verdict := session.Verdict; verdict != nil {
+		repair.Verdict, repair.Services, repair.Did = verdict.Status, verdict.Services, verdict.Attempt()
+		for _, action := range verdict.Actions[:min(len(verdict.Actions), maxPastActions)] {
+			result := "failed"
+			if action.Succeeded {
+				result = "succeeded"
+			}
+			repair.Actions = append(repair.Actions, fmt.Sprintf("%s of %s, %s", action.Kind, action.Service, result))
+		}
+	}
+	repair.Did = ClipIncidentText(repair.Did)
+	return repair
+}
+
+// Attempt returns what the verdict says about attempted repairs, or else its summary.
+func (v *Verdict) Attempt() string {
+	if blank(v.Remediation) {
+		return ClipIncidentText(v.Summary)
+	}
+	return ClipIncidentText(v.Remediation)
+}

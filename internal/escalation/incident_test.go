@@ -1,0 +1,156 @@
+package escalation
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var incidentNoon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// worked returns the work of a chain on an incident, an hour before noon.
+func worked(chainID string, status ChainStatus, outcome Outcome) IncidentChain {
+	return IncidentChain{ChainID: chainID, ChainProgress: ChainProgress{Status: status, Outcome: outcome, At: incidentNoon.Add(-time.Hour)}}
+}
+
+func TestHandlerOfAnIncident(t *testing.T) {
+	t.Parallel()
+	waits := func(until time.Duration) IncidentChain {
+		chain := worked("waits", ChainWaiting, "")
+		chain.Until = incidentNoon.Add(until)
+		return chain
+	}
+	overridden := worked("overridden", ChainEnded, OutcomeOverridden)
+	for name, tt := range map[string]struct {
+		incident Incident
+		want     string
+		state    IncidentState
+	}{
+		"nobody":                  {Incident{}, "", IncidentOpen},
+		"looking":                 {Incident{Chains: []IncidentChain{worked("looks", ChainLooking, "")}}, "", IncidentOpen},
+		"repairing":               {Incident{Chains: []IncidentChain{worked("repairs", ChainRepairing, "")}}, "repairs", IncidentRepairing},
+		"waiting":                 {Incident{Chains: []IncidentChain{waits(time.Hour)}}, "waits", IncidentWaiting},
+		"late":                    {Incident{Chains: []IncidentChain{waits(-30 * time.Minute)}}, "waits", IncidentWaiting},
+		"gone":                    {Incident{Chains: []IncidentChain{waits(-2 * time.Hour)}}, "", IncidentWaiting},
+		"its own":                 {Incident{Chains: []IncidentChain{worked("own", ChainRepairing, "")}}, "", IncidentRepairing},
+		"ended":                   {Incident{Chains: []IncidentChain{worked("ended", ChainEnded, OutcomeAborted)}}, "", IncidentOpen},
+		"accepted":                {Incident{Chains: []IncidentChain{overridden}}, "overridden", IncidentOpen},
+		"accepted, and worse":     {Incident{Chains: []IncidentChain{overridden}, WorseAt: incidentNoon}, "", IncidentOpen},
+		"accepted, and came back": {Incident{Chains: []IncidentChain{overridden}, ReturnedAt: incidentNoon}, "", IncidentOpen},
+		"accepted, then aborted": {
+			Incident{Chains: []IncidentChain{overridden, worked("ended", ChainEnded, OutcomeAborted)}}, "", IncidentOpen,
+		},
+		"resolved": {Incident{ResolvedAt: incidentNoon}, "", IncidentResolved},
+	} {
+		handler, handled := tt.incident.Handler("own", incidentNoon)
+		require.Equal(t, tt.want != "", handled, name)
+		if handled {
+			require.Equal(t, tt.want, handler.ChainID, name)
+		}
+		require.Equal(t, tt.state, tt.incident.StateOf(), name)
+	}
+}
+
+func TestReturnsOfAnIncident(t *testing.T) {
+	t.Parallel()
+	limit := Limit{Max: 3, Window: Duration(24 * time.Hour)}
+	incident := Incident{Returns: []time.Time{incidentNoon.Add(-25 * time.Hour), incidentNoon.Add(-time.Hour)}}
+	require.Equal(t, 1, incident.ReturnsWithin(limit, incidentNoon))
+	incident.ResolvedAt, incident.Resolution = incidentNoon, IncidentHealed
+	require.Equal(t, 1, incident.ReturnsWithin(limit, incidentNoon), "it was not repaired")
+	incident.Resolution = IncidentRepaired
+	require.Equal(t, 2, incident.ReturnsWithin(limit, incidentNoon), "it returns now")
+}
+
+func TestDecideReturned(t *testing.T) {
+	t.Parallel()
+	policy := Policy{MaxTier: TierFullRepair, Returns: Limit{Max: 1, Window: Duration(time.Hour)}}
+	incident := Incident{ID: "incident-1", Chains: []IncidentChain{{Tier: TierSafeRepair}}}
+	decision := DecideReturned(policy, incident, TierSafeRepair, incidentNoon)
+	require.Equal(t, DecisionEscalate, decision.Action)
+	require.Equal(t, TierFullRepair, decision.Tier)
+
+	incident.Chains = append(incident.Chains, IncidentChain{Tier: TierFullRepair})
+	decision = DecideReturned(policy, incident, TierSafeRepair, incidentNoon)
+	require.Equal(t, OutcomeNeedsHuman, decision.Outcome, "tier 3 was tried")
+	require.Equal(t, TierSafeRepair, decision.Tier, "what a person may let run")
+
+	policy.MaxTier, incident.Chains = TierSafeRepair, nil
+	require.Equal(t, OutcomeNeedsHuman, DecideReturned(policy, incident, TierSafeRepair, incidentNoon).Outcome)
+}
+
+func TestRecognize(t *testing.T) {
+	t.Parallel()
+	waits := worked("other", ChainWaiting, "")
+	web := Incident{ID: "incident-1", Services: []string{"web"}, Severity: SeverityWarning, Chains: []IncidentChain{waits}}
+	accepted := web
+	accepted.Chains = []IncidentChain{worked("other", ChainEnded, OutcomeOverridden)}
+	finds := func(services ...string) Verdict {
+		return Verdict{Status: VerdictEscalate, Summary: "broken", Services: services}
+	}
+	down := finds("web")
+	down.Checks = []CheckResult{{Service: "web", Status: CheckDown}}
+	named := finds("web", "db")
+	named.Known = []KnownIncident{{ID: "incident-1", Status: IncidentUnchanged}}
+	for name, tt := range map[string]struct {
+		verdict    Verdict
+		incident   Incident
+		known, new int
+		worse      bool
+	}{
+		"known":                       {finds("Web "), web, 1, 0, false},
+		"more services":               {finds("web", "db"), web, 0, 1, false},
+		"named, and more services":    {named, web, 1, 1, false},
+		"worse":                       {down, web, 1, 0, true},
+		"accepted":                    {finds("web"), accepted, 1, 0, false},
+		"accepted, and worse":         {down, accepted, 0, 1, false},
+		"nothing is wrong":            {Verdict{Status: VerdictHealthy}, web, 0, 0, false},
+		"a failure without a service": {Verdict{Status: VerdictFailed}, web, 0, 0, false},
+	} {
+		recognition := Recognize(tt.verdict, []Incident{tt.incident}, "own", incidentNoon)
+		require.Len(t, recognition.Known, tt.known, name)
+		require.Len(t, recognition.New, tt.new, name)
+		require.Equal(t, tt.known > 0 && tt.new == 0, recognition.AllKnown(), name)
+		require.Equal(t, tt.worse, tt.known > 0 && recognition.Known[0].News == IncidentWorse, name)
+	}
+	recognition := Recognize(named, []Incident{web}, "own", incidentNoon)
+	require.Equal(t, []string{"db"}, recognition.NewServices())
+}
+
+func TestMostImportantIncidents(t *testing.T) {
+	t.Parallel()
+	var incidents []Incident
+	for i := range MaxKnownIncidents + 3 {
+		severity := SeverityWarning
+		if i == 0 {
+			severity = SeverityCritical
+		}
+		incidents = append(incidents, Incident{ID: fmt.Sprint(i), Severity: severity, LastSeenAt: incidentNoon.Add(time.Duration(i) * time.Hour)})
+	}
+	kept := MostImportant(incidents)
+	require.Len(t, kept, MaxKnownIncidents)
+	require.Equal(t, "0", kept[0].ID)
+	require.Equal(t, "4", kept[1].ID, "those seen last, in their order")
+	require.Len(t, MostImportant(incidents[:2]), 2)
+}
+
+func TestDecodeVerdictWithIncidents(t *testing.T) {
+	t.Parallel()
+	verdict, err := DecodeVerdict([]byte(`{"status": "escalate", "summary": "s", "services_affected": ["web"], "kind": "Disk Full!",
+		"issues": [{"summary": "s", "services": ["web"], "severity": "info", "kind": "TLS-certificate"}],
+		"known_incidents": [{"id": "incident-1", "status": "worse", "note": "n"}, {"id": "incident-77", "status": "healed"}]}`))
+	require.NoError(t, err)
+	require.Equal(t, "disk_full", verdict.Kind)
+	require.Equal(t, "tls_certificate", verdict.Issues[0].Kind)
+	require.Equal(t, KnownIncident{ID: "incident-1", Status: IncidentWorse, Note: "n"}, verdict.Known[0])
+	for raw, want := range map[string]string{
+		`"known_incidents": [{"id": "", "status": "worse"}]`:            "known_incidents[0].id is empty",
+		`"known_incidents": [{"id": "incident-1", "status": "better"}]`: `known_incidents[0].status is "better"`,
+		`"kind": "a very long description of what kind of fault it is"`: "kind has more than 40 bytes",
+	} {
+		_, err := DecodeVerdict([]byte(`{"status": "healthy", "summary": "s", ` + raw + "}"))
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -1,0 +1,278 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// applyVerdict opens, updates and resolves incidents as the verdict of an ended session says, and links them to the
+// session's chain.
+func applyVerdict(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
+	own, err := incidentsOf(ctx, tx, session.NamespaceID, session.ChainID)
+	if err != nil {
+		return fmt.Errorf("read the incidents of the chain: %w", err)
+	}
+	var known []incidentRow
+	for _, query := range []struct {
+		text string
+		args []any
+	}{{openQuery, nil}, {resolvedQuery, []any{at.Add(-escalation.IncidentMemory).UnixMilli()}}} {
+		rows, err := completeIncidents(ctx, tx, query.text, query.args...)
+		if err != nil {
+			return fmt.Errorf("read the incidents: %w", err)
+		}
+		known = append(known, rows...)
+	}
+	change := incidentChange{tx: tx, session: session, at: at, known: known}
+	for _, row := range own {
+		change.own = append(change.own, incidentPrefix+strconv.FormatInt(row, 10))
+	}
+	return change.apply(ctx)
+}
+
+// incidentChange applies one verdict to the incidents.
+type incidentChange struct {
+	tx      *sql.Tx
+	session escalation.Session
+	at      time.Time
+	known   []incidentRow
+	// own are the IDs of the incidents that the chain works on.
+	own []string
+}
+
+func (c *incidentChange) apply(ctx context.Context) error {
+	incidents := make([]escalation.Incident, len(c.known))
+	for i := range c.known {
+		incidents[i] = c.known[i].Incident
+	}
+	healed := c.session.Heals(incidents, c.own)
+	for _, sighting := range c.session.Verdict.Sightings(incidents, c.own) {
+		if err := c.sight(ctx, sighting); err != nil {
+			return fmt.Errorf("record what is wrong with %q: %w", sighting.Fault.Services, err)
+		}
+	}
+	for _, id := range healed {
+		row := c.rowOf(id)
+		row.resolve(c.resolution(id), c.session.ChainID, c.session.SessionID, c.at)
+		if err := updateIncident(ctx, c.tx, *row); err != nil {
+			return fmt.Errorf("resolve %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// resolution returns how the session has resolved an incident.
+func (c *incidentChange) resolution(id string) escalation.IncidentEnd {
+	if c.session.Verdict.Status == escalation.VerdictResolved {
+		return escalation.IncidentRepaired
+	}
+	// The chain has repaired before, and this look proves it.
+	for _, chain := range c.rowOf(id).Chains {
+		if chain.ChainID == c.session.ChainID && chain.Tier > 0 {
+			return escalation.IncidentRepaired
+		}
+	}
+	return escalation.IncidentHealed
+}
+
+func (c *incidentChange) rowOf(id string) *incidentRow {
+	at := slices.IndexFunc(c.known, func(row incidentRow) bool { return row.ID == id })
+	return &c.known[at]
+}
+
+// sight records a fault: it opens an incident or updates the one that the fault is.
+func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting) error {
+	fault := sighting.Fault
+	if sighting.Incident == nil {
+		row := incidentRow{Incident: escalation.Incident{
+			Services: append([]string{}, fault.Services...), Kind: fault.Kind, Severity: fault.Severity,
+			Summary:  escalation.ClipIncidentText(fault.Summary),
+			OpenedAt: c.at, LastSeenAt: c.at,
+		}}
+		query, args := insertInto("incidents", incidentFields(&row)[1:])
+		if err := c.tx.QueryRowContext(ctx, query+" RETURNING id", args...).Scan(&row.row); err != nil {
+			return err
+		}
+		return c.link(ctx, row.row)
+	}
+	row := c.rowOf(sighting.Incident.ID)
+	if !row.ResolvedAt.IsZero() {
+		if row.ResolvedAt.After(c.at) {
+			return nil // an old report that came late
+		}
+		row.comeBack(c.at)
+		row.Severity = fault.Severity
+	}
+	row.LastSeenAt = later(row.LastSeenAt, c.at)
+	row.Services = escalation.MergeServices(row.Services, fault.Services)
+	if row.Kind == "" {
+		row.Kind = fault.Kind
+	}
+	if sighting.News == escalation.IncidentWorse && row.WorseAt.IsZero() {
+		row.WorseAt = c.at
+	}
+	if escalation.MoreSevere(fault.Severity, row.Severity) {
+		row.Severity = fault.Severity
+	}
+	if sighting.Issue >= 0 || row.Summary == "" || sighting.News == "" {
+		row.Summary = escalation.ClipIncidentText(fault.Summary)
+	}
+	if err := updateIncident(ctx, c.tx, *row); err != nil {
+		return err
+	}
+	return c.link(ctx, row.row)
+}
+
+// link records that the session's chain has met the incident.
+func (c *incidentChange) link(ctx context.Context, incident int64) error {
+	return linkChain(ctx, c.tx, incidentChainRow{incident: incident, IncidentChain: escalation.IncidentChain{
+		ChainID: c.session.ChainID, NamespaceID: c.session.NamespaceID, Since: c.at,
+		ChainProgress: escalation.ChainProgress{Status: escalation.ChainLooking, At: c.at},
+	}})
+}
+
+func linkChain(ctx context.Context, tx *sql.Tx, row incidentChainRow) error {
+	query, args := insertInto("incident_chains", incidentChainFields(&row))
+	_, err := tx.ExecContext(ctx, query+" ON CONFLICT (incident_id, chain_id, namespace_id) DO NOTHING", args...)
+	return err
+}
+
+const attemptQuery = "UPDATE incident_chains SET tier = max(tier, $1), did = $2 WHERE chain_id = $3 AND namespace_id = $4"
+
+// keepAttempt records with the chain's incidents what a session that repairs has tried.
+func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) error {
+	if !session.Repairs() || session.Verdict == nil && !session.BeganWork() {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, attemptQuery, int(session.Tier), escalation.NewPastRepair(session).Did, session.ChainID, session.NamespaceID)
+	return err
+}
+
+// resolve marks the incident as resolved.
+func (i *incidentRow) resolve(how escalation.IncidentEnd, by, session string, at time.Time) {
+	i.ResolvedAt, i.ResolvedBy, i.Resolution, i.resolvedSession = at, by, how, session
+}
+
+// comeBack opens a resolved incident again.
+func (i *incidentRow) comeBack(at time.Time) {
+	if i.Resolution == escalation.IncidentRepaired {
+		i.Returns = append(i.Returns, at.UTC())
+		i.Returns = i.Returns[max(0, len(i.Returns)-escalation.MaxReturns):]
+	}
+	i.Returned++
+	i.ReturnedAt, i.WorseAt = at, time.Time{}
+	i.resolve("", "", "", time.Time{})
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func updateIncident(ctx context.Context, tx *sql.Tx, row incidentRow) error {
+	fields := incidentFields(&row)[1:]
+	query := fmt.Sprintf("UPDATE incidents SET %s WHERE id = $%d", assignments(fields), len(fields)+1) //nolint:gosec // our own columns
+	_, err := tx.ExecContext(ctx, query, append(values(fields), row.row)...)
+	return err
+}
+
+const leaveQuery = "DELETE FROM incident_chains WHERE chain_id = $1 AND namespace_id = $2 AND incident_id = $3"
+
+func recordProgress(ctx context.Context, tx *sql.Tx, namespaceID, chainID string, progress escalation.ChainProgress) error {
+	for _, id := range progress.Leaves {
+		if _, err := tx.ExecContext(ctx, leaveQuery, chainID, namespaceID, incidentRowOf(id)); err != nil {
+			return err
+		}
+	}
+	row := incidentChainRow{IncidentChain: escalation.IncidentChain{ChainProgress: progress}}
+	fields := incidentChainFields(&row)[3:9] // status to at
+	set := assignments(fields)
+	query := fmt.Sprintf("UPDATE incident_chains SET %s WHERE chain_id = $%d AND namespace_id = $%d", //nolint:gosec // our own columns
+		set, len(fields)+1, len(fields)+2)
+	_, err := tx.ExecContext(ctx, query, append(values(fields), chainID, namespaceID)...)
+	return err
+}
+
+// claimIncidents records that the session's chain works on the incidents of the request, and that it repairs its own ones
+// if the session repairs.
+func claimIncidents(
+	ctx context.Context, tx *sql.Tx, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
+) error {
+	for _, id := range request.Incidents {
+		row, err := oneIncident(ctx, tx, id)
+		if errors.Is(err, ErrNotFound) {
+			continue // the chain's input may name what these records do not have
+		}
+		if err != nil {
+			return err
+		}
+		link := incidentChainRow{incident: row.row, IncidentChain: escalation.IncidentChain{
+			ChainID: request.ChainID, NamespaceID: namespaceID, Since: request.At,
+			ChainProgress: escalation.ChainProgress{Status: escalation.ChainLooking, At: request.At},
+		}}
+		if err := linkChain(ctx, tx, link); err != nil {
+			return err
+		}
+	}
+	if !request.Repairs(policy) {
+		return nil
+	}
+	return recordProgress(ctx, tx, namespaceID, request.ChainID, escalation.ChainProgress{Status: escalation.ChainRepairing, At: request.At})
+}
+
+// repairsQuery selects the latest sessions of other chains that may have changed services. The conditions on tier and
+// purpose match escalation.Session.Repairs.
+var repairsQuery = selectSessions + ` WHERE started_at > $1 AND (chain_id <> $2 OR namespace_id <> $3)
+AND ended_at IS NOT NULL AND tier >= $4 AND purpose IN ($5, $6) AND NOT dry_run ORDER BY started_at DESC LIMIT 200`
+
+// pastRepairs returns the latest repairs of the requested services by other chains, oldest first.
+func pastRepairs(
+	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
+) ([]escalation.PastRepair, error) {
+	if request.Tier < escalation.TierSafeRepair || len(request.Services) == 0 {
+		return nil, nil
+	}
+	sessions, err := collect(ctx, q, sessionFields, repairsQuery, request.At.Add(-escalation.IncidentMemory).UnixMilli(), request.ChainID, namespaceID,
+		int(escalation.TierSafeRepair), string(escalation.PurposeTier), string(escalation.PurposeContinuation))
+	var repairs []escalation.PastRepair
+	for i := range sessions {
+		session := &sessions[i]
+		services := session.Scope
+		if session.Verdict != nil {
+			services = escalation.MergeServices(session.Verdict.Services, services)
+		}
+		if len(repairs) < escalation.MaxPastRepairs && escalation.SharesService(services, request.Services) {
+			repairs = append(repairs, escalation.NewPastRepair(*session))
+		}
+	}
+	slices.Reverse(repairs)
+	return repairs, err
+}
+
+// readBrief returns what the agent of a request is told of incidents.
+func readBrief(
+	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
+) (brief escalation.IncidentBrief, err error) {
+	if request.Tier == escalation.TierObserve {
+		brief.Incidents, err = readIncidents(ctx, q, IncidentFilter{Services: request.Services})
+		brief.Incidents = escalation.MostImportant(brief.Incidents)
+		return brief, err
+	}
+	own, err := incidentsOf(ctx, q, namespaceID, request.ChainID)
+	if err == nil {
+		brief.Incidents, err = incidentsByRow(ctx, q, own)
+	}
+	if err == nil {
+		brief.Repairs, err = pastRepairs(ctx, q, namespaceID, request)
+	}
+	return brief, err
+}

@@ -1,0 +1,282 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// incidentRow is an incident with the columns that only the store needs.
+type incidentRow struct {
+	escalation.Incident
+	row int64
+	// resolvedSession is the conversation whose verdict resolved the incident; empty if a person did.
+	resolvedSession string
+}
+
+// incidentChainRow is the work of a chain on the incident with that row number.
+type incidentChainRow struct {
+	escalation.IncidentChain
+	incident int64
+}
+
+const incidentPrefix = "incident-"
+
+// incidentRowOf returns the row number of an incident's ID; 0, which no row has, if the ID has another form.
+func incidentRowOf(id string) int64 {
+	number, err := strconv.ParseInt(strings.TrimPrefix(id, incidentPrefix), 10, 64)
+	if err != nil || !strings.HasPrefix(id, incidentPrefix) {
+		return 0
+	}
+	return number
+}
+
+var (
+	selectIncidents = "SELECT " + columns(incidentFields(new(incidentRow))) + " FROM incidents"
+	incidentQuery   = selectIncidents + " WHERE id = $1"
+	openQuery       = selectIncidents + " WHERE resolved_at IS NULL ORDER BY id"
+	resolvedQuery   = selectIncidents + " WHERE resolved_at > $1 ORDER BY resolved_at, id"
+	healedQuery     = selectIncidents + " WHERE resolved_session = $1 ORDER BY id"
+
+	selectIncidentChains = "SELECT " + columns(incidentChainFields(new(incidentChainRow))) + " FROM incident_chains"
+	chainsOfQuery        = selectIncidentChains + " WHERE incident_id = $1 ORDER BY since, id"
+	incidentsOfQuery     = "SELECT incident_id FROM incident_chains WHERE chain_id = $1 AND namespace_id = $2 ORDER BY incident_id"
+	handlersQuery        = selectIncidentChains + " WHERE status IN ($1, $2) ORDER BY chain_id"
+
+	chainCostQuery    = spentQuery("chain_id = $1 AND namespace_id = $2")
+	incidentCostQuery = spentQuery(
+		"(chain_id, namespace_id) IN (SELECT chain_id, namespace_id FROM incident_chains WHERE incident_id = $1)")
+)
+
+// IncidentFilter selects incidents.
+type IncidentFilter struct {
+	// Since adds the incidents that were resolved after this time. Without it only open incidents are selected.
+	Since time.Time
+	// Services limits the list to incidents of one of these services; all if empty.
+	Services []string
+	// IDs adds incidents by their IDs, whatever their services.
+	IDs []string
+}
+
+// Incidents returns the open incidents, and those that were resolved after filter.Since, in the order in which they
+// opened.
+func (s *Store) Incidents(ctx context.Context, filter IncidentFilter) (incidents []escalation.Incident, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		incidents, err = readIncidents(ctx, tx, filter)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the incidents: %w", err)
+	}
+	return incidents, nil
+}
+
+// Incident returns one incident, or ErrNotFound.
+func (s *Store) Incident(ctx context.Context, id string) (incident escalation.Incident, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		row, err := oneIncident(ctx, tx, id)
+		incident = row.Incident
+		return err
+	})
+	if err != nil {
+		return escalation.Incident{}, fmt.Errorf("read incident %q: %w", id, err)
+	}
+	return incident, nil
+}
+
+// CloseIncident resolves an incident because a person says so. A resolved incident stays as it is. An unknown one is
+// ErrNotFound; an empty actor is ErrInvalid.
+func (s *Store) CloseIncident(ctx context.Context, id, actor string, at time.Time) error {
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		row, err := oneIncident(ctx, tx, id)
+		switch {
+		case err != nil:
+			return err
+		case actor == "" || at.IsZero():
+			return fmt.Errorf("%w: nobody, or no time, is given", ErrInvalid)
+		case !row.ResolvedAt.IsZero():
+			return nil
+		}
+		row.resolve(escalation.IncidentClosed, actor, "", at)
+		return updateIncident(ctx, tx, row)
+	})
+	if err != nil {
+		return fmt.Errorf("close incident %q: %w", id, err)
+	}
+	return nil
+}
+
+// ChainIncidents returns the incidents that a chain works on, and those of other chains that the session has found healed.
+func (s *Store) ChainIncidents(ctx context.Context, chainID, sessionID string) (own, healed []escalation.Incident, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		ids, err := incidentsOf(ctx, tx, s.namespace.ID, chainID)
+		if err != nil {
+			return err
+		}
+		if own, err = incidentsByRow(ctx, tx, ids); err != nil {
+			return err
+		}
+		rows, err := completeIncidents(ctx, tx, healedQuery, sessionID)
+		for i := range rows {
+			if !slices.Contains(ids, rows[i].row) {
+				healed = append(healed, rows[i].Incident)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the incidents of chain %q: %w", chainID, err)
+	}
+	return own, healed, nil
+}
+
+// RecordProgress records what a chain does about its incidents. It removes the chain from those in progress.Leaves.
+func (s *Store) RecordProgress(ctx context.Context, chainID string, progress escalation.ChainProgress) error {
+	ids, err := incidentsOf(ctx, s.db, s.namespace.ID, chainID)
+	if err == nil && len(ids) > 0 { // the chains of healthy looks have none
+		err = s.write(ctx, func(tx *sql.Tx) error { return recordProgress(ctx, tx, s.namespace.ID, chainID, progress) })
+	}
+	if err != nil {
+		return fmt.Errorf("record what chain %q does about its incidents: %w", chainID, err)
+	}
+	return nil
+}
+
+// ChainAtWork is a chain that takes care of incidents.
+type ChainAtWork struct {
+	ChainID     string
+	NamespaceID string
+	// At is when it last said so.
+	At time.Time
+}
+
+// ChainsAtWork returns the chains that repair incidents, or wait to.
+func (s *Store) ChainsAtWork(ctx context.Context) ([]ChainAtWork, error) {
+	rows, err := collect(ctx, s.db, incidentChainFields, handlersQuery, string(escalation.ChainRepairing), string(escalation.ChainWaiting))
+	if err != nil {
+		return nil, fmt.Errorf("read which chains work on incidents: %w", err)
+	}
+	var chains []ChainAtWork
+	for i := range rows {
+		if one := (ChainAtWork{rows[i].ChainID, rows[i].NamespaceID, rows[i].At}); !slices.Contains(chains, one) {
+			chains = append(chains, one)
+		}
+	}
+	return chains, nil
+}
+
+const abandonQuery = `
+UPDATE incident_chains SET status = $1, outcome = $2, reason = $3 WHERE chain_id = $4 AND namespace_id = $5 AND at = $6 AND status <> $1`
+
+// AbandonIncidents records that a chain ended without saying so. It does nothing, and returns false, if the chain has
+// recorded its progress after the caller read it.
+func (s *Store) AbandonIncidents(ctx context.Context, chain ChainAtWork, reason string) (abandoned bool, err error) {
+	var rows int64
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, abandonQuery, string(escalation.ChainEnded), string(escalation.OutcomeFailed), reason,
+			chain.ChainID, chain.NamespaceID, chain.At.UnixMilli())
+		if err == nil {
+			rows, err = result.RowsAffected()
+		}
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("end the work of chain %q on incidents: %w", chain.ChainID, err)
+	}
+	return rows > 0, nil
+}
+
+func readIncidents(ctx context.Context, q querier, filter IncidentFilter) ([]escalation.Incident, error) {
+	rows, err := collect(ctx, q, incidentFields, openQuery)
+	if err == nil && !filter.Since.IsZero() {
+		var resolved []incidentRow
+		resolved, err = collect(ctx, q, incidentFields, resolvedQuery, filter.Since.UnixMilli())
+		rows = append(rows, resolved...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows = slices.DeleteFunc(rows, func(row incidentRow) bool {
+		named := slices.Contains(filter.IDs, incidentPrefix+strconv.FormatInt(row.row, 10))
+		return len(filter.Services) > 0 && !named && !escalation.SharesService(row.Services, filter.Services)
+	})
+	slices.SortFunc(rows, func(a, b incidentRow) int { return cmp.Compare(a.row, b.row) })
+	incidents := make([]escalation.Incident, len(rows))
+	for i := range rows {
+		if err := rows[i].complete(ctx, q); err != nil {
+			return nil, err
+		}
+		incidents[i] = rows[i].Incident
+	}
+	return incidents, nil
+}
+
+func oneIncident(ctx context.Context, q querier, id string) (incidentRow, error) {
+	rows, err := completeIncidents(ctx, q, incidentQuery, incidentRowOf(id))
+	if err == nil && len(rows) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return incidentRow{}, err
+	}
+	return rows[0], nil
+}
+
+func incidentsByRow(ctx context.Context, q querier, ids []int64) ([]escalation.Incident, error) {
+	var incidents []escalation.Incident
+	for _, id := range ids {
+		rows, err := completeIncidents(ctx, q, incidentQuery, id)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			incidents = append(incidents, rows[i].Incident)
+		}
+	}
+	return incidents, nil
+}
+
+func completeIncidents(ctx context.Context, q querier, query string, args ...any) ([]incidentRow, error) {
+	rows, err := collect(ctx, q, incidentFields, query, args...)
+	for i := range rows {
+		if err == nil {
+			err = rows[i].complete(ctx, q)
+		}
+	}
+	return rows, err
+}
+
+// complete fills in the fields of an incident that are not in its row.
+func (i *incidentRow) complete(ctx context.Context, q querier) error {
+	i.ID = incidentPrefix + strconv.FormatInt(i.row, 10)
+	chains, err := collect(ctx, q, incidentChainFields, chainsOfQuery, i.row)
+	if err != nil {
+		return err
+	}
+	for j := range chains {
+		chain := chains[j].IncidentChain
+		if chain.Status == escalation.ChainEnded && len(chains)-j > escalation.MaxIncidentChains {
+			continue
+		}
+		if chain.CostUSD, _, err = spent(ctx, q, chainCostQuery, chain.ChainID, chain.NamespaceID); err != nil {
+			return err
+		}
+		i.Chains = append(i.Chains, chain)
+	}
+	i.State = i.StateOf()
+	i.CostUSD, _, err = spent(ctx, q, incidentCostQuery, i.row)
+	return err
+}
+
+// incidentsOf returns the row numbers of the incidents that a chain works on.
+func incidentsOf(ctx context.Context, q querier, namespaceID, chainID string) (ids []int64, err error) {
+	rows, err := collect(ctx, q, func(id *int64) []field { return []field{{"incident_id", id}} }, incidentsOfQuery, chainID, namespaceID)
+	return rows, err
+}

@@ -1,0 +1,305 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// incidentChains opens and closes the sessions of chains, an hour after each other.
+type incidentChains struct {
+	t  *testing.T
+	s  *store.Store
+	at time.Time
+}
+
+func newIncidentChains(t *testing.T, database backend) *incidentChains {
+	return &incidentChains{t: t, s: database(t)(), at: noon}
+}
+
+// ran records a session of a chain that ended with this verdict, and returns its report.
+func (c *incidentChains) ran(chainID string, tier escalation.Tier, verdict escalation.Verdict) escalation.Report {
+	c.t.Helper()
+	c.at = c.at.Add(time.Hour)
+	session := opening(chainID, chainID+"/"+c.at.String(), 0)
+	session.Tier, session.StartedAt = tier, c.at
+	request := escalation.AdmissionRequest{Services: verdict.Services}
+	opened, err := c.s.OpenSession(bounded(c.t), session, request, lenient())
+	require.NoError(c.t, err)
+	require.Nil(c.t, opened.Refusal)
+	report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.5, Attempts: 1, Verdict: &verdict}
+	require.NoError(c.t, c.s.CloseSession(bounded(c.t), session.SessionID, report, c.at.Add(time.Minute)))
+	require.NoError(c.t, c.s.ReleaseServices(bounded(c.t), chainID))
+	return report
+}
+
+func (c *incidentChains) progress(chainID string, progress escalation.ChainProgress) {
+	c.t.Helper()
+	require.NoError(c.t, c.s.RecordProgress(bounded(c.t), chainID, progress))
+}
+
+// open returns the open incidents.
+func (c *incidentChains) open() []escalation.Incident {
+	c.t.Helper()
+	incidents, err := c.s.Incidents(bounded(c.t), store.IncidentFilter{})
+	require.NoError(c.t, err)
+	return incidents
+}
+
+func (c *incidentChains) incident(id string) escalation.Incident {
+	c.t.Helper()
+	incident, err := c.s.Incident(bounded(c.t), id)
+	require.NoError(c.t, err)
+	return incident
+}
+
+func finds(status escalation.VerdictStatus, kind string, services ...string) escalation.Verdict {
+	return escalation.Verdict{Status: status, Summary: "what is wrong", Services: services, Kind: kind}
+}
+
+func healthy(services ...string) escalation.Verdict {
+	verdict := escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}
+	for _, service := range services {
+		verdict.Checks = append(verdict.Checks, escalation.CheckResult{Service: service, CheckType: "http", Status: escalation.CheckHealthy})
+	}
+	return verdict
+}
+
+// testIncident follows one incident from its first sight over a repair to its end.
+func testIncident(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.ran("first", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	require.Len(t, c.open(), 1)
+	incident := c.open()[0]
+	require.Equal(t, "incident-1", incident.ID)
+	require.Equal(t, escalation.IncidentOpen, incident.State)
+	require.Equal(t, []string{"web"}, incident.Services)
+	require.Equal(t, c.at.Add(time.Minute), incident.OpenedAt)
+	require.InDelta(t, 0.5, incident.CostUSD, 1e-9)
+
+	repair := finds(escalation.VerdictNeedsHuman, "", "web")
+	repair.Remediation = "restarted it"
+	c.ran("first", 2, repair)
+	incident = c.incident(incident.ID)
+	require.Equal(t, escalation.IncidentRepairing, incident.State)
+	require.Equal(t, "down", incident.Kind)
+	require.InDelta(t, 1.0, incident.CostUSD, 1e-9)
+	until := c.at.Add(72 * time.Hour)
+	c.progress("first", escalation.ChainProgress{
+		Status: escalation.ChainWaiting, Rule: escalation.RuleVerdict, Reason: "asks for a person", Until: until, At: c.at,
+	})
+	incident = c.incident(incident.ID)
+	require.Equal(t, escalation.IncidentWaiting, incident.State)
+	require.Equal(t, escalation.IncidentChain{
+		ChainID: "first", Tier: 2, Did: "restarted it", CostUSD: 1, Since: incident.OpenedAt,
+		ChainProgress: escalation.ChainProgress{
+			Status: escalation.ChainWaiting, Rule: escalation.RuleVerdict, Reason: "asks for a person", Until: until, At: c.at,
+		},
+	}, incident.Chains[0])
+
+	// A look that leaves it to that chain is not one of its chains.
+	c.ran("second", 1, finds(escalation.VerdictEscalate, "", "WEB "))
+	c.progress("second", escalation.ChainProgress{Status: escalation.ChainEnded, At: c.at, Leaves: []string{incident.ID}})
+	incident = c.incident(incident.ID)
+	require.Len(t, incident.Chains, 1)
+	require.Equal(t, c.at.Add(time.Minute), incident.LastSeenAt)
+	require.Equal(t, escalation.IncidentWaiting, incident.State)
+
+	c.ran("third", 1, healthy("web"))
+	require.Empty(t, c.open())
+	incident = c.incident(incident.ID)
+	require.Equal(t, escalation.IncidentResolved, incident.State)
+	require.Equal(t, "third", incident.ResolvedBy)
+	require.Equal(t, escalation.IncidentHealed, incident.Resolution)
+	own, healed, err := c.s.ChainIncidents(bounded(t), "third", "third/"+c.at.String())
+	require.NoError(t, err)
+	require.Empty(t, own)
+	require.Len(t, healed, 1)
+	own, _, err = c.s.ChainIncidents(bounded(t), "first", "none")
+	require.NoError(t, err)
+	require.Len(t, own, 1)
+}
+
+// testIncidentsOfVerdicts checks which incidents a second verdict opens, finds again or resolves.
+func testIncidentsOfVerdicts(t *testing.T, database backend) {
+	issue := func(kind, service string) escalation.Issue {
+		return escalation.Issue{Summary: kind, Services: []string{service}, Severity: escalation.SeverityWarning, Kind: kind}
+	}
+	several := finds(escalation.VerdictEscalate, "", "web", "db")
+	several.Issues = []escalation.Issue{issue("down", "web"), issue("disk_full", "db")}
+	unnamed := finds(escalation.VerdictEscalate, "", "web")
+	unnamed.Issues = []escalation.Issue{issue("", "web"), issue("", "web")}
+	healedDB := several
+	healedDB.Issues, healedDB.Services = several.Issues[:1], []string{"web"}
+	healedDB.Known = []escalation.KnownIncident{{ID: "incident-2", Status: escalation.IncidentGone}}
+	named := finds(escalation.VerdictEscalate, "", "web", "db", "mail")
+	named.Known = []escalation.KnownIncident{
+		{ID: "incident-1", Status: escalation.IncidentUnchanged}, {ID: "incident-2", Status: escalation.IncidentWorse},
+	}
+	for name, tt := range map[string]struct {
+		second escalation.Verdict
+		open   []string
+	}{
+		"the same":                 {several, []string{"incident-1", "incident-2"}},
+		"another kind":             {finds(escalation.VerdictEscalate, "certificate", "web"), []string{"incident-1", "incident-2", "incident-3"}},
+		"no kind":                  {finds(escalation.VerdictNeedsHuman, "", "web"), []string{"incident-1", "incident-2"}},
+		"two without a kind":       {unnamed, []string{"incident-1", "incident-2", "incident-3"}},
+		"another service":          {finds(escalation.VerdictEscalate, "", "mail"), []string{"incident-1", "incident-2", "incident-3"}},
+		"one has healed":           {healedDB, []string{"incident-1"}},
+		"named, and one more":      {named, []string{"incident-1", "incident-2", "incident-3"}},
+		"a failure names nothing":  {escalation.Verdict{Status: escalation.VerdictFailed, Summary: "no"}, []string{"incident-1", "incident-2"}},
+		"no service at all":        {finds(escalation.VerdictNeedsHuman, ""), []string{"incident-1", "incident-2", "incident-3"}},
+		"all is well":              {healthy(), nil},
+		"one service is well":      {escalation.Verdict{Status: escalation.VerdictNeedsHuman, Services: []string{"mail"}, Checks: healthy("db").Checks}, []string{"incident-1", "incident-3"}},
+		"well, but this is known":  {escalation.Verdict{Status: escalation.VerdictHealthy, Known: []escalation.KnownIncident{{ID: "incident-1", Status: escalation.IncidentUnchanged}}}, []string{"incident-1"}},
+		"another chain's repair":   {escalation.Verdict{Status: escalation.VerdictResolved, Services: []string{"db"}}, []string{"incident-1"}},
+		"a repair of what is less": {escalation.Verdict{Status: escalation.VerdictResolved, Services: []string{"mail"}}, []string{"incident-1", "incident-2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newIncidentChains(t, database)
+			c.ran("first", 1, several)
+			c.ran("second", 1, tt.second)
+			var open []string
+			for _, incident := range c.open() {
+				open = append(open, incident.ID)
+			}
+			require.Equal(t, tt.open, open)
+		})
+	}
+}
+
+// testIncidentOfNoService checks that verdicts that name no service tell of one incident.
+func testIncidentOfNoService(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.ran("first", 1, finds(escalation.VerdictNeedsHuman, ""))
+	c.ran("second", 1, finds(escalation.VerdictNeedsHuman, ""))
+	c.ran("third", 1, finds(escalation.VerdictNeedsHuman, "", "web"))
+	require.Len(t, c.open(), 2)
+	require.Empty(t, c.open()[0].Services)
+	require.NotNil(t, c.open()[0].Services)
+	c.ran("fourth", 1, healthy("web"))
+	require.Empty(t, c.open())
+}
+
+// testIncidentReturns checks that a fault that comes back is the same incident, and that only a return after a repair counts
+// against the repairs.
+func testIncidentReturns(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	repaired := finds(escalation.VerdictResolved, "", "web")
+	for _, chain := range []string{"a", "b"} {
+		c.ran(chain, 1, finds(escalation.VerdictEscalate, "down", "web"))
+		c.ran(chain, 2, repaired)
+		c.progress(chain, escalation.ChainProgress{Status: escalation.ChainEnded, Outcome: escalation.OutcomeResolved, At: c.at})
+	}
+	incident := c.incident("incident-1")
+	require.Equal(t, escalation.IncidentRepaired, incident.Resolution)
+	require.Equal(t, 1, incident.Returned)
+	require.Len(t, incident.Returns, 1)
+	require.Equal(t, 2, incident.ReturnsWithin(escalation.Limit{Max: 3, Window: escalation.Duration(24 * time.Hour)}, c.at), "it would return now")
+
+	c.ran("c", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	c.ran("d", 1, healthy())
+	c.ran("e", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	incident = c.incident("incident-1")
+	require.Equal(t, 3, incident.Returned)
+	require.Len(t, incident.Returns, 2, "it had healed by itself once")
+	require.Equal(t, escalation.IncidentOpen, incident.State)
+	require.Len(t, c.open(), 1)
+
+	c.ran("f", 1, healthy())
+	c.at = c.at.Add(escalation.IncidentMemory)
+	c.ran("g", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	require.Equal(t, "incident-2", c.open()[0].ID, "nobody remembers the old one")
+}
+
+// testIncidentsTwice checks that recording the end of a session twice changes the incidents once.
+func testIncidentsTwice(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	report := c.ran("a", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	first := "a/" + c.at.String()
+	c.ran("b", 1, healthy())
+	before := c.incident("incident-1")
+	require.NoError(t, c.s.CloseSession(bounded(t), first, report, c.at))
+	require.Equal(t, before, c.incident("incident-1"))
+	report.CostUSD++ // another report of an old session does not open the incident again
+	require.NoError(t, c.s.CloseSession(bounded(t), first, report, c.at.Add(-30*time.Minute)))
+	require.Equal(t, escalation.IncidentResolved, c.incident("incident-1").State)
+}
+
+// testCloseIncident checks that a person can close an incident.
+func testCloseIncident(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.ran("a", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	require.ErrorIs(t, c.s.CloseIncident(bounded(t), "incident-9", "ada", c.at), store.ErrNotFound)
+	require.ErrorIs(t, c.s.CloseIncident(bounded(t), "another", "ada", c.at), store.ErrNotFound)
+	require.ErrorIs(t, c.s.CloseIncident(bounded(t), "incident-1", "", c.at), store.ErrInvalid)
+	require.NoError(t, c.s.CloseIncident(bounded(t), "incident-1", "ada", c.at))
+	require.NoError(t, c.s.CloseIncident(bounded(t), "incident-1", "ben", c.at.Add(time.Hour)))
+	incident := c.incident("incident-1")
+	require.Equal(t, "ada", incident.ResolvedBy)
+	require.Equal(t, escalation.IncidentClosed, incident.Resolution)
+}
+
+// testAbandonedIncidents checks that a chain that has gone no longer takes care of its incidents, unless it has recorded
+// something meanwhile.
+func testAbandonedIncidents(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.ran("a", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	working, err := c.s.ChainsAtWork(bounded(t))
+	require.NoError(t, err)
+	require.Empty(t, working)
+	c.progress("a", escalation.ChainProgress{Status: escalation.ChainWaiting, At: c.at})
+	working, err = c.s.ChainsAtWork(bounded(t))
+	require.NoError(t, err)
+	require.Equal(t, []store.ChainAtWork{{ChainID: "a", At: c.at}}, working)
+	c.progress("a", escalation.ChainProgress{Status: escalation.ChainRepairing, At: c.at.Add(time.Minute)})
+	abandoned, err := c.s.AbandonIncidents(bounded(t), working[0], "it is gone")
+	require.NoError(t, err)
+	require.False(t, abandoned)
+	working[0].At = c.at.Add(time.Minute)
+	abandoned, err = c.s.AbandonIncidents(bounded(t), working[0], "it is gone")
+	require.NoError(t, err)
+	require.True(t, abandoned)
+	require.Equal(t, escalation.IncidentOpen, c.incident("incident-1").State)
+}
+
+// testIncidentBrief checks what an opening tells of incidents: a look gets the open ones, a repair its own and the earlier
+// repairs.
+func testIncidentBrief(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.ran("old", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	failed := finds(escalation.VerdictNeedsHuman, "", "web")
+	failed.Actions = []escalation.Action{{Kind: escalation.ActionRestart, Service: "web"}}
+	c.ran("old", 2, failed)
+	c.ran("other", 2, finds(escalation.VerdictNeedsHuman, "", "db"))
+
+	open := func(id string, tier escalation.Tier, request escalation.AdmissionRequest) escalation.IncidentBrief {
+		session := opening(id, id+" again", 0)
+		session.Tier, session.StartedAt = tier, c.at.Add(time.Hour)
+		opened, err := c.s.OpenSession(bounded(t), session, request, lenient())
+		require.NoError(t, err)
+		return opened.IncidentBrief
+	}
+	brief := open("look", 1, escalation.AdmissionRequest{})
+	require.Len(t, brief.Incidents, 2)
+	require.Empty(t, brief.Repairs)
+	require.Len(t, open("look at one", 1, escalation.AdmissionRequest{Services: []string{"db"}}).Incidents, 1)
+
+	brief = open("repair", 2, escalation.AdmissionRequest{Services: []string{"web"}, Incidents: []string{"incident-1", "incident-77"}})
+	require.Len(t, brief.Incidents, 1)
+	require.Equal(t, escalation.IncidentRepairing, c.incident("incident-1").State)
+	require.Len(t, brief.Repairs, 1)
+	require.Equal(t, "old", brief.Repairs[0].ChainID)
+	require.Equal(t, []string{"restart of web, failed"}, brief.Repairs[0].Actions)
+
+	late := escalation.Report{Status: escalation.SessionTimedOut, Error: "its time was up", ContextTokens: 9}
+	require.NoError(t, c.s.CloseSession(bounded(t), "repair again", late, c.at.Add(2*time.Hour)))
+	chains := c.incident("incident-1").Chains
+	require.Equal(t, escalation.TierSafeRepair, chains[len(chains)-1].Tier, "also without a verdict")
+	require.Equal(t, "its time was up", chains[len(chains)-1].Did)
+}

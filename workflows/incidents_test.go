@@ -1,0 +1,410 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// knownIncident returns an incident of jellyfin with which another chain waits.
+func knownIncident(status escalation.ChainStatus) escalation.Incident {
+	return escalation.Incident{
+		ID: "incident-7", Services: []string{"jellyfin"}, Summary: "it is slow", Severity: escalation.SeverityWarning,
+		State: escalation.IncidentWaiting,
+		Chains: []escalation.IncidentChain{{ChainID: "other", ChainProgress: escalation.ChainProgress{
+			Status: status, Reason: "tier 3 asks for a person",
+		}}},
+	}
+}
+
+// finding returns a script of a tier that reports this verdict.
+func finding(verdict escalation.Verdict) tierScript {
+	return func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		report, err := concludes(verdict.Status, 0.01)(t, input)
+		report.Verdict = &verdict
+		return report, err
+	}
+}
+
+func events(chain escalation.Chain, kind escalation.EventKind) []string {
+	var messages []string
+	for _, event := range chain.Events {
+		if event.Kind == kind {
+			messages = append(messages, event.Message)
+		}
+	}
+	return messages
+}
+
+// TestKnownIncident checks that a look that finds only what another chain takes care of ends as known, and tells nobody.
+func TestKnownIncident(t *testing.T) {
+	t.Parallel()
+	for _, status := range []escalation.ChainStatus{escalation.ChainWaiting, escalation.ChainRepairing} {
+		for _, verdict := range []escalation.VerdictStatus{escalation.VerdictEscalate, escalation.VerdictNeedsHuman, escalation.VerdictFailed} {
+			w := newWorld(t, concludes(verdict, 0.03))
+			w.policy.Notify, w.policy.Gate.Timeout = true, escalation.Duration(time.Hour)
+			w.incidents = []escalation.Incident{knownIncident(status)}
+			chain, err := w.run(t, workflows.ChainInput{Trigger: escalation.TriggerScheduled})
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeKnown, chain.Outcome)
+			require.Len(t, chain.Sessions, 1)
+			require.Contains(t, chain.Reason, "incident-7 (jellyfin: it is slow) is with chain other, which ")
+			require.Len(t, events(chain, escalation.EventIncident), 1)
+			require.Contains(t, events(chain, escalation.EventIncident)[0], "chain other")
+			require.Equal(t, "other", chain.Incidents[0].Handler)
+			require.Equal(t, []string{"incident-7"}, w.closed[0].Progress.Leaves)
+			require.Equal(t, escalation.OutcomeKnown, w.closed[0].Progress.Outcome)
+			w.env.AssertNotCalled(t, "Notify", mock.Anything, mock.Anything)
+		}
+	}
+}
+
+// TestUnknownIncident checks what is repaired as before: a fault of another service, of which nobody takes care, or that a
+// person forces.
+func TestUnknownIncident(t *testing.T) {
+	t.Parallel()
+	ended := knownIncident(escalation.ChainEnded)
+	elsewhere := knownIncident(escalation.ChainWaiting)
+	elsewhere.Services = []string{"nas"}
+	own := knownIncident(escalation.ChainWaiting)
+	own.Chains[0].ChainID = "default-test-workflow-id"
+	expired := knownIncident(escalation.ChainWaiting)
+	expired.Chains[0].Until = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		incident escalation.Incident
+		input    workflows.ChainInput
+	}{
+		"nobody takes care":     {ended, workflows.ChainInput{}},
+		"another service":       {elsewhere, workflows.ChainInput{}},
+		"its own":               {own, workflows.ChainInput{}},
+		"its gate is long over": {expired, workflows.ChainInput{}},
+		"forced":                {knownIncident(escalation.ChainWaiting), workflows.ChainInput{Force: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.4))
+			w.incidents = []escalation.Incident{tt.incident}
+			chain, err := w.run(t, tt.input)
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeResolved, chain.Outcome)
+		})
+	}
+}
+
+// TestHealthyLookComparesNothing checks that a look that finds nothing wrong asks the records nothing.
+func TestHealthyLookComparesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictHealthy, 0.03))
+	_, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Empty(t, w.compared)
+}
+
+// TestWorseIncident checks that a chain that waits is told once of an incident that has become worse, and that a chain that
+// ended with override is none: then the fault is new.
+func TestWorseIncident(t *testing.T) {
+	t.Parallel()
+	worse := escalation.Verdict{
+		Status: escalation.VerdictEscalate, Summary: "down", Services: []string{"jellyfin"},
+		Known: []escalation.KnownIncident{{ID: "incident-7", Status: escalation.IncidentWorse, Note: "it is down"}},
+	}
+	told := map[bool]int{}
+	for _, before := range []bool{false, true} {
+		w := newWorld(t, finding(worse))
+		incident := knownIncident(escalation.ChainWaiting)
+		if before {
+			incident.WorseAt = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		}
+		w.incidents = []escalation.Incident{incident}
+		w.env.OnSignalExternalWorkflow(mock.Anything, "other", "", workflows.IncidentSignalName, mock.Anything).Maybe().Return(
+			func(_, _, _, _ string, arg any) error {
+				require.Equal(t, workflows.IncidentSignal{
+					IncidentID: "incident-7", Status: escalation.IncidentWorse, Note: "it is down", ChainID: "default-test-workflow-id",
+				}, arg)
+				told[before]++
+				return errAway // a chain that has gone is no error
+			})
+		chain, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeKnown, chain.Outcome)
+	}
+	require.Equal(t, map[bool]int{false: 1}, told)
+
+	accepted := knownIncident(escalation.ChainEnded)
+	accepted.Chains[0].Outcome = escalation.OutcomeOverridden
+	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.01))
+	w.incidents = []escalation.Incident{accepted}
+	chain, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeKnown, chain.Outcome, "a person has accepted it")
+	w = newWorld(t, finding(worse), concludes(escalation.VerdictResolved, 0.4))
+	w.incidents = []escalation.Incident{accepted}
+	chain, err = w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "but not this")
+}
+
+// TestHealedIncidentIsTold checks that a look tells the chain that waits what it has found healed.
+func TestHealedIncidentIsTold(t *testing.T) {
+	t.Parallel()
+	for _, verdict := range []escalation.VerdictStatus{escalation.VerdictHealthy, escalation.VerdictEscalate} {
+		w := newWorld(t, concludes(verdict, 0.01), concludes(escalation.VerdictResolved, 0.4))
+		w.brief.Healed = []escalation.Incident{knownIncident(escalation.ChainWaiting)}
+		w.opening.Healed = w.brief.Healed
+		if verdict == escalation.VerdictHealthy {
+			w.opening.Healed = nil
+		}
+		var told []any
+		w.env.OnSignalExternalWorkflow(mock.Anything, "other", "", workflows.IncidentSignalName, mock.Anything).Return(
+			func(_, _, _, _ string, arg any) error {
+				told = append(told, arg)
+				return nil
+			})
+		_, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Contains(t, told, workflows.IncidentSignal{
+			IncidentID: "incident-7", Status: escalation.IncidentGone, ChainID: "default-test-workflow-id",
+		})
+	}
+}
+
+// atGateWith returns a world whose chain waits at a gate with incident-7 after Tier 1 and the given further tiers.
+func atGateWith(t *testing.T, onHealed escalation.HealedAction, tiers ...tierScript) *world {
+	t.Helper()
+	w := newWorld(t, append([]tierScript{concludes(escalation.VerdictNeedsHuman, 0.01)}, tiers...)...)
+	w.policy.Notify = true
+	w.policy.Gate = escalation.GatePolicy{Timeout: escalation.Duration(time.Hour), OnTimeout: escalation.GateAbort, OnHealed: onHealed}
+	w.brief.Incidents = []escalation.Incident{{ID: "incident-7", Services: []string{"jellyfin"}, Summary: "it is slow"}}
+	return w
+}
+
+// news delivers a signal about incident-7 a while after the start.
+func (w *world) news(after time.Duration, status escalation.IncidentNews) {
+	w.env.RegisterDelayedCallback(func() {
+		w.env.SignalWorkflow(workflows.IncidentSignalName, workflows.IncidentSignal{
+			IncidentID: "incident-7", Status: status, Note: "look", ChainID: "look-9",
+		})
+	}, after)
+}
+
+// TestGateShowsNews checks that an open gate shows what other chains find, and that people are told once of what is worse.
+func TestGateShowsNews(t *testing.T) {
+	t.Parallel()
+	w := atGateWith(t, escalation.HealedKeep)
+	told := map[escalation.NotificationKind]int{}
+	w.env.OnActivity("Notify", mock.Anything, mock.Anything).Return(func(_ context.Context, input activities.NotifyInput) error {
+		defer w.alone()()
+		told[input.Notification.Kind]++
+		require.Contains(t, input.Notification.Text, "incident-7")
+		return nil
+	})
+	w.news(10*time.Minute, escalation.IncidentWorse)
+	w.news(20*time.Minute, escalation.IncidentWorse)
+	var gate escalation.Gate
+	w.env.RegisterDelayedCallback(func() {
+		answer, err := w.env.QueryWorkflow(workflows.GateQuery)
+		require.NoError(t, err)
+		require.NoError(t, answer.Get(&gate))
+	}, 25*time.Minute)
+	w.news(30*time.Minute, escalation.IncidentGone)
+	w.env.RegisterDelayedCallback(func() {
+		w.env.SignalWorkflow(workflows.IncidentSignalName, workflows.IncidentSignal{IncidentID: "incident-8", Status: escalation.IncidentGone})
+		w.env.SignalWorkflow(workflows.IncidentSignalName, []byte("no JSON"))
+	}, 40*time.Minute)
+
+	chain, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeAborted, chain.Outcome, "nobody answered")
+	require.Len(t, chain.Sessions, 1, "the policy keeps the gate")
+	require.Len(t, gate.News, 1)
+	require.Equal(t, escalation.IncidentWorse, gate.News[0].Status)
+	require.Equal(t, "look-9", gate.News[0].ChainID)
+	require.Equal(t, escalation.IncidentGone, chain.Gates[0].News[0].Status)
+	require.Equal(t, 1, told[escalation.NotifyWorse])
+	messages := events(chain, escalation.EventIncident)
+	require.Len(t, messages, 4)
+	require.Contains(t, messages[0], "chain look-9 has found incident-7 worse: look")
+	require.Contains(t, messages[2], "is refused: it is about an incident that is none of this chain's")
+	require.Contains(t, messages[3], "is refused: its payload cannot be read")
+}
+
+// TestHealedGateCloses checks that a chain whose incidents have healed looks once more, and ends as resolved or asks again.
+func TestHealedGateCloses(t *testing.T) {
+	t.Parallel()
+	for verdict, want := range map[escalation.VerdictStatus]escalation.Outcome{
+		escalation.VerdictHealthy: escalation.OutcomeResolved, escalation.VerdictEscalate: escalation.OutcomeAborted,
+	} {
+		w := atGateWith(t, escalation.HealedClose, concludes(verdict, 0.01))
+		kinds := map[escalation.NotificationKind]int{}
+		w.env.OnActivity("Notify", mock.Anything, mock.Anything).Return(func(_ context.Context, input activities.NotifyInput) error {
+			defer w.alone()()
+			kinds[input.Notification.Kind]++
+			return nil
+		})
+		w.news(10*time.Minute, escalation.IncidentGone)
+		chain, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, want, chain.Outcome)
+		require.Len(t, chain.Sessions, 2)
+		require.Equal(t, escalation.PurposeRecheck, chain.Sessions[1].Purpose)
+		require.True(t, w.ran[1].Recheck)
+		require.Equal(t, escalation.GateRecheck, chain.Gates[0].Answer.Action)
+		if verdict == escalation.VerdictHealthy {
+			require.Len(t, chain.Gates, 1)
+			require.Equal(t, 1, kinds[escalation.NotifyResolved], "people who were asked are told")
+			continue
+		}
+		require.Len(t, chain.Gates, 2)
+		require.Equal(t, escalation.RuleHealed, chain.Gates[1].Rule)
+		require.Equal(t, escalation.GateNeedsHuman, chain.Gates[1].Source)
+	}
+}
+
+// TestHealedWaitEnds checks that a chain that waits for a cooldown looks again as soon as its incident has healed.
+func TestHealedWaitEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.01), concludes(escalation.VerdictHealthy, 0.01))
+	w.policy.Gate.OnHealed, w.policy.Cooldowns.MaxWait = escalation.HealedClose, escalation.Duration(6*time.Hour)
+	w.facts = func(_ escalation.AdmissionRequest, _ time.Time) escalation.AdmissionFacts {
+		return escalation.AdmissionFacts{Busy: []escalation.BusyService{{Service: "jellyfin", ChainID: "another"}}}
+	}
+	w.known = nil
+	w.brief.Incidents = []escalation.Incident{{ID: "incident-7", Services: []string{"jellyfin"}}}
+	w.news(20*time.Minute, escalation.IncidentGone)
+	begin := w.env.Now()
+	chain, err := w.run(t, workflows.ChainInput{Incidents: []string{"incident-7"}})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+	require.Len(t, chain.Sessions, 2)
+	require.Less(t, chain.EndedAt.Sub(begin), time.Hour)
+	var waited bool
+	for _, recorded := range w.recorded {
+		waited = waited || recorded.Progress != nil && recorded.Progress.Status == escalation.ChainWaiting
+	}
+	require.True(t, waited, "other chains see that it waits")
+}
+
+// TestReturnedIncident checks that a fault that comes back too often begins with Tier 3, or with a person who sees the
+// history.
+func TestReturnedIncident(t *testing.T) {
+	t.Parallel()
+	now := newEnvironmentTime()
+	incident := escalation.Incident{
+		ID: "incident-7", Services: []string{"jellyfin"}, Summary: "it is slow", ResolvedAt: now, Resolution: escalation.IncidentRepaired,
+		Returns: []time.Time{now.Add(-time.Hour), now.Add(-2 * time.Hour)},
+		Chains:  []escalation.IncidentChain{{ChainID: "before", Tier: 2, Did: "restarted it"}},
+	}
+	returned := func(tiers ...tierScript) *world {
+		w := newWorld(t, append([]tierScript{concludes(escalation.VerdictEscalate, 0.01)}, tiers...)...)
+		w.env.SetStartTime(now)
+		w.policy.Returns = escalation.Limit{Max: 3, Window: escalation.Duration(24 * time.Hour)}
+		w.policy.Gate.Timeout = escalation.Duration(time.Hour)
+		w.incidents = []escalation.Incident{incident}
+		return w
+	}
+	w := returned(concludes(escalation.VerdictResolved, 2))
+	w.opening.Repairs = []escalation.PastRepair{{ChainID: "before", Tier: 2, Did: "restarted it"}}
+	chain, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome)
+	require.Equal(t, escalation.TierFullRepair, chain.Sessions[1].Tier)
+	require.Equal(t, w.opening.Repairs, w.ran[1].Repairs)
+
+	w = returned(concludes(escalation.VerdictResolved, 0.4))
+	w.policy.MaxTier = escalation.TierSafeRepair
+	w.env.RegisterDelayedCallback(func() {
+		w.env.SignalWorkflow(workflows.ResolveGate, escalation.GateAnswer{GateID: "gate-1", Action: escalation.GateFix, Guidance: "swap the disk", Actor: "ada"})
+	}, time.Minute)
+	chain, err = w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome)
+	require.Equal(t, escalation.RuleReturned, chain.Gates[0].Rule)
+	require.Contains(t, chain.Gates[0].Reason, "has come back 3 times within 24h after repairs")
+	require.Len(t, chain.Gates[0].History, 1)
+	require.Contains(t, chain.Gates[0].History[0], "restarted it")
+	require.Equal(t, escalation.TierSafeRepair, chain.Gates[0].Tier)
+	require.Equal(t, escalation.TierSafeRepair, w.ran[1].Tier)
+	require.Equal(t, "swap the disk", w.ran[1].Guidance)
+}
+
+// newEnvironmentTime returns a fixed time for the start of a chain.
+func newEnvironmentTime() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+// TestSplitLeavesKnownIssues checks that of several issues only the new ones get chains, each with its incident. One that has
+// come back too often asks a person first.
+func TestSplitLeavesKnownIssues(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, func(string) (escalation.Chain, error) {
+		return escalation.Chain{Outcome: escalation.OutcomeResolved, Reason: "repaired"}, nil
+	}, 2, 2, 2)
+	now := newEnvironmentTime()
+	s.env.SetStartTime(now)
+	s.policy.MaxTier = escalation.TierSafeRepair
+	s.policy.Returns = escalation.Limit{Max: 1, Window: escalation.Duration(time.Hour)}
+	services := [][]string{{"service-1"}, {"service-2"}, {"service-3"}}
+	known := knownIncident(escalation.ChainWaiting)
+	known.Services = services[1]
+	s.incidents = []escalation.Incident{known, {
+		ID: "incident-8", Services: services[2], ResolvedAt: now, Resolution: escalation.IncidentRepaired,
+		Chains: []escalation.IncidentChain{{ChainID: "before", Tier: 2, Did: "restarted it"}},
+	}}
+	s.brief.Incidents = []escalation.Incident{{ID: "incident-8", Services: services[2]}, {ID: "incident-9", Services: services[0]}}
+	chain, err := s.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeKnown, chain.Outcome)
+	require.Equal(t, escalation.OutcomeKnown, chain.Issues[1].Outcome)
+	require.Contains(t, chain.Issues[1].Reason, "incident-7")
+	require.Len(t, s.inputs, 2)
+	asked := map[string]bool{}
+	for _, input := range s.inputs {
+		require.Len(t, input.Incidents, 1)
+		asked[input.Incidents[0]] = input.Ask != nil
+	}
+	require.Equal(t, map[string]bool{"incident-8": true, "incident-9": false}, asked)
+	require.Equal(t, []string{"incident-7"}, s.closed[0].Progress.Leaves)
+	require.Equal(t, escalation.ChainRepairing, s.closed[0].Progress.Status)
+}
+
+// TestAskFirst checks that the chain of an issue that has come back begins at a gate with the history.
+func TestAskFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.policy.Gate.Timeout = escalation.Duration(time.Hour)
+	chain, err := w.run(t, workflows.ChainInput{
+		Trigger: escalation.TriggerIssue, StartTier: 2, Services: []string{"jellyfin"}, Incidents: []string{"incident-7"},
+		Ask: &workflows.AskInput{Reason: "it has come back", History: []string{"restarted it"}},
+	})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
+	require.Empty(t, chain.Sessions)
+	require.Equal(t, []string{"restarted it"}, chain.Gates[0].History)
+	require.Equal(t, "it has come back", chain.Gates[0].Reason)
+
+	_, err = newWorld(t).run(t, workflows.ChainInput{Ask: &workflows.AskInput{}})
+	require.ErrorContains(t, err, "ask is not for people")
+	_, err = newWorld(t).run(t, workflows.ChainInput{Incidents: []string{"seven"}})
+	require.ErrorContains(t, err, `"seven" is no incident`)
+}
+
+// TestRequestedTierRepairsTheKnown checks that a person's request for a tier counts although the fault is known.
+func TestRequestedTierRepairsTheKnown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 2))
+	w.tierTakes = time.Minute
+	w.incidents = []escalation.Incident{knownIncident(escalation.ChainWaiting)}
+	w.env.RegisterDelayedCallback(func() {
+		w.env.SignalWorkflow(workflows.EscalateSignalName, workflows.EscalateSignal{ToTier: 3})
+	}, time.Second)
+	chain, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome)
+	require.Empty(t, w.ran[1].Leave)
+	require.Nil(t, w.closed[0].Progress)
+}
