@@ -2,8 +2,10 @@
 //
 // A prompt is a sequence of sections. Each section is a file in this directory:
 //
-//	complete   tierN.md  cutoff.md  request.md  incidents.md  handoff.md  permissions.md  dryrun.md  rules.md  conclusion.md
-//	resumed    resumed.md  tierN-resumed.md  cutoff.md  request.md  incidents.md  permissions.md  dryrun.md  limits.md  statuses.md
+//	complete   tierN.md  cutoff.md  request.md  incidents.md  known.md  handoff.md  permissions.md  dryrun.md  rules.md
+//	           conclusion.md
+//	resumed    resumed.md  tierN-resumed.md  cutoff.md  request.md  incidents.md  known.md  permissions.md  dryrun.md
+//	           limits.md  statuses.md
 //	continued  continued.md  left.md  cutoff.md  request.md
 //
 // The complete form starts a new conversation, with or without a handoff. The resumed form continues a conversation in

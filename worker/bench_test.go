@@ -211,7 +211,7 @@ func (p *plant) park(chains int) {
 	}
 	for range chains - parked() {
 		_, err := p.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: "claudeops"}, workflows.ChainWorkflow,
-			workflows.ChainInput{MaxTier: escalation.TierObserve})
+			workflows.ChainInput{MaxTier: escalation.TierObserve, Force: true}) // all have the same fault
 		require.NoError(p.b, err)
 	}
 	require.Eventually(p.b, func() bool { return parked() == chains }, 5*time.Minute, 100*time.Millisecond)

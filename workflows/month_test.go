@@ -270,7 +270,10 @@ func newMonth(t *testing.T, silent bool) (*month, *store.Store) {
 	m.env.RegisterActivity(&activities.Settings{})
 	m.env.RegisterActivity(&activities.Tiers{})
 	m.env.RegisterActivity(&activities.Notifications{})
-	m.env.OnActivity("LoadPolicy", mock.Anything).Return(activities.LoadPolicyResult{Policy: policy}, nil)
+	m.env.OnActivity("LoadPolicy", mock.Anything, mock.Anything).Return(
+		func(_ context.Context, input activities.LoadPolicyInput) (activities.LoadPolicyResult, error) {
+			return activities.LoadPolicyResult{Policy: policy, Services: input.Services}, nil
+		})
 	m.env.OnActivity("RunTier", mock.Anything, mock.Anything).After(5 * time.Minute).Return(m.runTier)
 	m.env.OnActivity("FindTranscript", mock.Anything, mock.Anything).Maybe().Return(activities.FindTranscriptResult{Reachable: true}, nil)
 	m.env.OnActivity("Notify", mock.Anything, mock.Anything).Return(m.notify)

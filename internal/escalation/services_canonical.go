@@ -57,7 +57,7 @@ func (c *Catalog) Cooldowns(cooldowns Cooldowns) Cooldowns {
 
 // AllServices returns the services that need a repair or got one: those of the verdict, of its issues and of its actions.
 // Names of checks are not among them, because agents also check what is no service.
-func (v Verdict) AllServices() []string {
+func (v *Verdict) AllServices() []string {
 	all := slices.Clone(v.Services)
 	for _, issue := range v.Issues {
 		all = append(all, issue.Services...)

@@ -32,18 +32,23 @@ type Records interface {
 	Running(ctx context.Context) ([]escalation.Session, error)
 	// SettleSession closes a session. It returns false if the session was already closed.
 	SettleSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) (bool, error)
+	// ReportAlive records that a worker of this namespace runs now. It returns when workers of each namespace last ran.
+	ReportAlive(ctx context.Context, now time.Time) ([]store.SeenNamespace, error)
+	Locks
+	Incidents
+}
+
+// Locks reads and releases the services that chains have locked.
+type Locks interface {
 	// ServiceLocks returns the services that chains of all namespaces have locked.
 	ServiceLocks(ctx context.Context) ([]store.ServiceLock, error)
 	// ReleaseLock releases a service. It returns false if the service was locked again after lock was read.
 	ReleaseLock(ctx context.Context, lock store.ServiceLock) (bool, error)
-	// ReportAlive records that a worker of this namespace runs now. It returns when workers of each namespace last ran.
-	ReportAlive(ctx context.Context, now time.Time) ([]store.SeenNamespace, error)
-	Incidents
 }
 
 // Incidents reads and ends the work of chains on incidents.
 type Incidents interface {
-	// ChainsAtWork returns the chains that take care of incidents.
+	// ChainsAtWork returns the chains of all namespaces that take care of incidents.
 	ChainsAtWork(ctx context.Context) ([]store.ChainAtWork, error)
 	// AbandonIncidents records that a chain takes care of no incident any more. It returns false if the chain has recorded
 	// its progress after it was read.
@@ -52,8 +57,8 @@ type Incidents interface {
 
 var _ Records = (*store.Store)(nil)
 
-// Sweeper closes the sessions and releases the services and incidents of chains that were terminated, timed out, or are unknown to
-// Temporal. Such chains cannot do it themselves. Sweeper deletes nothing.
+// Sweeper closes the sessions and releases the services and incidents of chains that were terminated, timed out, or are
+// unknown to Temporal. Such chains cannot do it themselves. Sweeper deletes nothing.
 //
 // Workers of several namespaces may share the records. Sweeper leaves the chains of other namespaces alone, because they
 // are unknown to its Temporal while they run in theirs. But if no worker of a namespace has run for an hour, perhaps because

@@ -169,3 +169,15 @@ func TestSweepOfLostNamespaces(t *testing.T) {
 		})
 	}
 }
+
+// TestSweepEndsTheWorkOnIncidents checks that a chain that has gone takes care of no incident any more, and that one that runs
+// keeps its incidents.
+func TestSweepEndsTheWorkOnIncidents(t *testing.T) {
+	t.Parallel()
+	records := &openRecords{working: []store.ChainAtWork{{ChainID: "runs"}, {ChainID: "terminated"}, {ChainID: "unknown"}, {ChainID: "away"}}}
+	Sweeper{Records: records, Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{
+		"runs":       chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
+		"terminated": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED),
+	}}.Sweep(t.Context())
+	require.Equal(t, []string{"terminated", "unknown"}, records.abandoned)
+}

@@ -151,7 +151,8 @@ func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) er
 	if !session.Repairs() || session.Verdict == nil && !session.BeganWork() {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, attemptQuery, int(session.Tier), escalation.NewPastRepair(session).Did, session.ChainID, session.NamespaceID)
+	did := escalation.NewPastRepair(session).Did
+	_, err := tx.ExecContext(ctx, attemptQuery, int(session.Tier), did, session.ChainID, session.NamespaceID)
 	return err
 }
 
@@ -226,7 +227,8 @@ func claimIncidents(
 	if !request.Repairs(policy) {
 		return nil
 	}
-	return recordProgress(ctx, tx, namespaceID, request.ChainID, escalation.ChainProgress{Status: escalation.ChainRepairing, At: request.At})
+	repairing := escalation.ChainProgress{Status: escalation.ChainRepairing, At: request.At}
+	return recordProgress(ctx, tx, namespaceID, request.ChainID, repairing)
 }
 
 // repairsQuery selects the latest sessions of other chains that may have changed services. The conditions on tier and
@@ -241,7 +243,8 @@ func pastRepairs(
 	if request.Tier < escalation.TierSafeRepair || len(request.Services) == 0 {
 		return nil, nil
 	}
-	sessions, err := collect(ctx, q, sessionFields, repairsQuery, request.At.Add(-escalation.IncidentMemory).UnixMilli(), request.ChainID, namespaceID,
+	since := request.At.Add(-escalation.IncidentMemory).UnixMilli()
+	sessions, err := collect(ctx, q, sessionFields, repairsQuery, since, request.ChainID, namespaceID,
 		int(escalation.TierSafeRepair), string(escalation.PurposeTier), string(escalation.PurposeContinuation))
 	var repairs []escalation.PastRepair
 	for i := range sessions {
