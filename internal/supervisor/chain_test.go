@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -50,8 +51,9 @@ func allWell() escalation.Verdict {
 // that grows most when it is encoded as JSON.
 func excess() escalation.Verdict {
 	verdict := escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: "so many"}
-	for range escalation.MaxServices {
-		verdict.Services = append(verdict.Services, strings.Repeat("<", escalation.MaxServiceName))
+	for i := range escalation.MaxServices {
+		number := strconv.Itoa(i)
+		verdict.Services = append(verdict.Services, number+strings.Repeat("<", escalation.MaxServiceName-len(number)))
 	}
 	return verdict
 }
