@@ -99,6 +99,10 @@ func conversations() map[string]contract {
 			scenario: claudesim.Play(claudesim.Always(claudesim.Say("noted").Using(tokens))),
 			check:    checkFork,
 		},
+		"fork in another directory": {
+			scenario: claudesim.Play(claudesim.Always(claudesim.Bash("pwd"), claudesim.Say("noted").Using(tokens))),
+			check:    checkForkElsewhere,
+		},
 		"several results": {
 			scenario: claudesim.Play(claudesim.Always(
 				claudesim.BashInBackground("./brief.sh").Using(tokens),

@@ -65,7 +65,6 @@ func (c *CLI) fixed(limits Limits) map[string]string {
 		"CLAUDE_CODE_MAX_RETRIES":                  strconv.Itoa(max(c.options.MaxRetries, 0)),
 	}
 	maps.Copy(variables, timeouts(limits.Idle))
-	maps.Copy(variables, gitSettings())
 	if home := c.ownHome(); home != "" {
 		variables["HOME"] = home
 	}
@@ -141,10 +140,12 @@ func (c *CLI) environment(i Invocation) []string {
 	}
 	maps.Copy(variables, i.variables())
 	maps.Copy(variables, c.fixed(i.Limits))
+	git := i.GitSettings
 	if c.options.User != nil && i.Dir != "" {
 		// Git refuses a repository that belongs to another user. The operator chose this directory, so allow it.
-		maps.Copy(variables, gitSettings([2]string{"safe.directory", i.Dir}))
+		git = append(slices.Clip(git), [2]string{"safe.directory", i.Dir})
 	}
+	maps.Copy(variables, gitSettings(git...))
 	if i.API != nil {
 		c.redirect(variables, *i.API)
 	}

@@ -40,6 +40,9 @@ type Invocation struct {
 	// Env adds variables to the environment of the CLI and of every command it runs. They override variables of
 	// Options.Environ, but not the variables that this package sets itself.
 	Env map[string]string
+	// GitSettings are names and values of git's configuration. They override that of any repository for the agent's
+	// commands, in addition to the settings that this package makes itself.
+	GitSettings [][2]string
 	// Sandbox restricts the CLI and all processes that it starts; nil means no restriction. This package adds the files
 	// and directories that the CLI itself must read and write.
 	Sandbox *Sandbox
