@@ -284,7 +284,7 @@ func (j *judge) grants(use *Use, name string, command Command, got given) error 
 		return err
 	}
 	command.Dir = dir
-	if err := j.in(use.In, command.Dir); err != nil {
+	if err := j.in(use, command.Dir); err != nil {
 		return err
 	}
 	args, err := use.form.assign(got.args)
@@ -347,17 +347,17 @@ func (j *judge) checkAll(words []typed, got given, command Command) error {
 	return nil
 }
 
-// in checks that dir is a working directory that a use requires. where is the use's setting In.
-func (j *judge) in(where string, dir Word) error {
-	switch where {
+// in checks that dir is a working directory that a use requires.
+func (j *judge) in(use *Use, dir Word) error {
+	switch use.In {
 	case "":
 		return nil
 	case "work":
-		return j.inWork(dir)
+		return j.inWorkOf(use, dir)
 	case "repository":
-		return j.inRepository(dir)
+		return j.inRepositoryOf(use, dir)
 	}
-	return denied("the place %q is not known", where)
+	return denied("the place %q is not known", use.In)
 }
 
 // composed returns the services of the compose file in a directory; nil if there is none that can be read.

@@ -235,7 +235,7 @@ func (j *judge) revision(word Word, command Command) error {
 		if err := j.secret(one); err != nil {
 			return err
 		}
-		if !j.below(one, j.roots([]string{"."})) {
+		if !j.below(one, j.roots(append([]string{"."}, j.origin()...))) {
 			return denied("%s is outside of the repository", one)
 		}
 	}
@@ -287,7 +287,8 @@ func (j *judge) apprise(word Word, _ Command) error {
 	return nil
 }
 
-// compose accepts a compose file in the working directory. The built-in policy forbids Tiers 1 and 2 to write such files.
+// compose accepts a compose file in the working directory, or, of a session in a worktree, in the directory that the
+// worktree was made from. The built-in policy forbids Tiers 1 and 2 to write such files.
 func (j *judge) compose(word Word, command Command) error {
 	path, err := j.at(word, command.Dir)
 	if err != nil {
@@ -297,8 +298,11 @@ func (j *judge) compose(word Word, command Command) error {
 	if err != nil {
 		return err
 	}
-	base := filepath.Base(paths[1])
-	if !j.below(paths[1], j.roots([]string{"."})) || !composeFile.MatchString(base) {
+	base, from := filepath.Base(paths[1]), []string{"."}
+	if j.place.Worktree != nil {
+		from = j.origin()
+	}
+	if !j.below(paths[1], j.roots(from)) || !composeFile.MatchString(base) {
 		return denied("%s is no compose file of the working directory", word)
 	}
 	return nil

@@ -13,6 +13,8 @@ import (
 type Place struct {
 	// Work lists the directories that the agent works in.
 	Work []string
+	// Worktree describes the git worktree that contains Work; nil if Work is in none that the supervisor has made.
+	Worktree *Worktree
 	// Dir is the directory in which commands start; empty means the first of Work.
 	Dir string
 	// Home and Temp are the agent's own directories.
@@ -81,7 +83,17 @@ func (j *judge) read(path string) error {
 	if slices.Contains([]string{"/dev/null", "/dev/stdin", "/dev/fd/63"}, path) {
 		return nil
 	}
-	return j.reach(path, slices.Concat(j.limits().Read, j.limits().Write), j.secret)
+	return j.reach(path, j.readable(), j.secret)
+}
+
+// readable returns the paths that the tier may read. Who may read the worktree may also read the directory that it was
+// made from.
+func (j *judge) readable() []string {
+	names := slices.Concat(j.limits().Read, j.limits().Write)
+	if slices.Contains(names, ".") {
+		names = append(names, j.origin()...)
+	}
+	return names
 }
 
 // list accepts paths that the tier may list without reading them: every path that is neither private nor secret.
@@ -296,7 +308,7 @@ func (j *judge) private(path string) error {
 // the reverse. The innermost directory decides.
 func (j *judge) own(path string) bool {
 	mine := j.nearest(path, j.place.Own)
-	return mine > 0 && mine > j.nearest(path, j.roots([]string{".", "~", "$TMPDIR"}))
+	return mine > 0 && mine > j.nearest(path, j.roots(append([]string{".", "~", "$TMPDIR"}, j.origin()...)))
 }
 
 // nearest returns the length of the longest directory that contains the path; 0 if none does.
@@ -335,13 +347,16 @@ func matchesAny(patterns []string, path string) bool {
 }
 
 // inWork accepts commands that run in one of the agent's working directories, or below one.
-func (j *judge) inWork(dir Word) error {
+func (j *judge) inWork(dir Word) error { return j.inOneOf([]string{"."}, dir) }
+
+// inOneOf accepts commands that run in one of the named directories, or below one.
+func (j *judge) inOneOf(names []string, dir Word) error {
 	text, known := dir.Known()
 	if !known {
 		return unclear("in which directory it runs", "write the directory after cd")
 	}
 	resolved, err := j.files.Resolve(text)
-	if err != nil || !j.below(resolved, j.roots([]string{"."})) {
+	if err != nil || !j.below(resolved, j.roots(names)) {
 		return denied("it is granted in the working directory only, and %s is outside", text)
 	}
 	return nil

@@ -42,6 +42,11 @@ func (j *judge) inRepository(dir Word) error {
 	if err := j.inWork(dir); err != nil {
 		return err
 	}
+	return j.configured(dir)
+}
+
+// configured accepts commands in a directory whose git configuration runs no program.
+func (j *judge) configured(dir Word) error {
 	text, _ := dir.Known()
 	if *j.wrote && !slices.Contains(j.place.Work, filepath.Clean(text)) {
 		return unclear("what git finds in "+text+" after files were written", "make another call")
@@ -55,7 +60,7 @@ func (j *judge) inRepository(dir Word) error {
 		if errors.Is(err, fs.ErrPermission) {
 			return denied("%s cannot be read: %v", file, err)
 		}
-		if key := harmfulGit(string(content)); err == nil && key != "" {
+		if key := HarmfulGit(string(content)); err == nil && key != "" {
 			return &DeniedError{Rule: "repository", Reason: file + " sets " + key + ", which may run a program: git is not used there"}
 		}
 	}
@@ -63,8 +68,8 @@ func (j *judge) inRepository(dir Word) error {
 }
 
 // gitConfigurations returns the paths of the configuration files that git may read in a directory and in all directories
-// above it. The files may not exist. It fails if .git is a file or leads out of the working directory, and if a
-// directory looks like a bare repository.
+// above it. The files may not exist. It fails if .git leads out of the working directory, if it is a file but not that of
+// the session's own worktree, and if a directory looks like a bare repository.
 func (j *judge) gitConfigurations(at string) (files []string, err error) {
 	for ; ; at = filepath.Dir(at) {
 		repository := filepath.Join(at, ".git")
@@ -72,7 +77,10 @@ func (j *judge) gitConfigurations(at string) (files []string, err error) {
 		if err != nil || resolved != repository && !j.below(resolved, j.roots([]string{"."})) {
 			return nil, denied("%s leads elsewhere", repository)
 		}
-		// In a worktree, .git is a file that names another directory. The configuration there would have to be checked,
+		if own, is, err := j.ownWorktree(resolved); is {
+			return append(files, own...), err
+		}
+		// In another worktree, .git is a file that names a directory. The configuration there would have to be checked,
 		// too.
 		if content, err := j.files.ReadFile(repository); err == nil {
 			return nil, denied("%s names another directory (%.40q): work in the repository itself", repository, content)
@@ -87,8 +95,8 @@ func (j *judge) gitConfigurations(at string) (files []string, err error) {
 	}
 }
 
-// harmfulGit returns a setting in a git configuration that may run a program or cannot be read; "" if there is none.
-func harmfulGit(content string) string {
+// HarmfulGit returns a setting in a git configuration that may run a program or cannot be read; "" if there is none.
+func HarmfulGit(content string) string {
 	section := ""
 	for line := range strings.Lines(content) {
 		line = strings.TrimSpace(line)

@@ -1,0 +1,89 @@
+package guard
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// Worktree describes a git worktree that the supervisor has made for a session. All paths are absolute and resolved.
+type Worktree struct {
+	// Top is the worktree's top directory.
+	Top string
+	// Origin is the directory for which the worktree stands in. The agent may read it, and run commands there that act on
+	// services by the files of a directory. It may not change it.
+	Origin string
+	// GitDir is the directory of git's files for this worktree. Common is the one with the configuration and the objects
+	// of the whole repository.
+	GitDir, Common string
+}
+
+// origin returns the directory that the worktree was made from, in a slice. The slice is empty if there is no worktree.
+func (j *judge) origin() []string {
+	if j.place.Worktree == nil {
+		return nil
+	}
+	return []string{j.place.Worktree.Origin}
+}
+
+// inWorkOf accepts the working directory of a use with "in: work".
+//
+// A use that changes something acts on services by the files of a directory, as docker compose does. In a worktree it
+// would act on others: compose derives the name of a project from its directory, and would start a second copy. So such
+// a use is granted in the directory that the worktree was made from.
+func (j *judge) inWorkOf(use *Use, dir Word) error {
+	switch {
+	case j.place.Worktree == nil:
+		return j.inWork(dir)
+	case use.Tier <= 1:
+		return j.inOneOf(append([]string{"."}, j.origin()...), dir)
+	}
+	err := j.inOneOf(j.origin(), dir)
+	if _, known := dir.Known(); err != nil && known {
+		return denied("the services run from %s, and not from the worktree: use cd %[1]s", j.place.Worktree.Origin)
+	}
+	return err
+}
+
+// inRepositoryOf accepts the working directory of a use with "in: repository". In the directory that the worktree was
+// made from, only uses that change nothing are granted.
+func (j *judge) inRepositoryOf(use *Use, dir Word) error {
+	if j.place.Worktree != nil && use.Tier <= 1 && j.inOneOf(j.origin(), dir) == nil {
+		return j.configured(dir)
+	}
+	return j.inRepository(dir)
+}
+
+// ownWorktree returns the paths of the configuration files that git reads in the session's worktree. It fails if the
+// files with which git finds them are not as git has made them. It returns false if repository, the path of a .git,
+// is not that of the session's worktree.
+func (j *judge) ownWorktree(repository string) (files []string, is bool, err error) {
+	tree := j.place.Worktree
+	if tree == nil || repository != filepath.Join(tree.Top, ".git") {
+		return nil, false, nil
+	}
+	if err := tree.Check(j.files.ReadFile); err != nil {
+		return nil, true, denied("%v: git is not used there", err)
+	}
+	return []string{
+		filepath.Join(tree.Common, "config"), filepath.Join(tree.Common, "config.worktree"), filepath.Join(tree.GitDir, "config.worktree"),
+	}, true, nil
+}
+
+// Check returns an error if the files that lead git from the worktree to its repository lead elsewhere. readFile reads
+// a whole file.
+func (w *Worktree) Check(readFile func(string) ([]byte, error)) error {
+	for _, link := range []struct{ file, content string }{
+		{filepath.Join(w.Top, ".git"), "gitdir: " + w.GitDir},
+		{filepath.Join(w.GitDir, "commondir"), "../.."},
+	} {
+		content, err := readFile(link.file)
+		if err != nil {
+			return err
+		}
+		if strings.TrimRight(string(content), "\n") != link.content {
+			return fmt.Errorf("%s is not as git has written it", link.file)
+		}
+	}
+	return nil
+}
