@@ -128,6 +128,12 @@ func (s *Set) Interrupted(interruption Interruption) (string, error) {
 	return join(interruption, s.builtIn.Lookup("interrupted.md"))
 }
 
+// Worktree returns the section for a session that works in a git worktree. It belongs at the end of any of the other
+// prompts for a session that repairs.
+func (s *Set) Worktree(worktree escalation.Worktree) (string, error) {
+	return join(worktree, s.builtIn.Lookup("worktree.md"))
+}
+
 // Repair returns the prompt that asks for a verdict again in the same conversation, after a missing or invalid verdict.
 // reason describes the problem. If it is blank, the prompt says that there was no verdict.
 func (s *Set) Repair(reason string) (string, error) {

@@ -142,6 +142,16 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 		"continued-cut-off": func() (string, error) {
 			return set.Continued(prompts.Launch{Tier: 2, Policy: dryRun, CutOff: &prompts.Interruption{}}, nil)
 		},
+		"worktree-new": func() (string, error) {
+			return set.Worktree(escalation.Worktree{
+				Path: "/var/lib/claudeops/worktrees/chain-1-0123456789abcdef", Branch: "claudeops/chain-1-0123456789abcdef", Origin: "/srv/infra", New: true,
+			})
+		},
+		"worktree": func() (string, error) {
+			return set.Worktree(escalation.Worktree{
+				Path: "/var/lib/claudeops/worktrees/chain-1-0123456789abcdef", Branch: "claudeops/chain-1-0123456789abcdef", Origin: "/srv/infra",
+			})
+		},
 		"handoff-request-tier1": func() (string, error) {
 			return set.HandoffRequest(prompts.HandoffRequest{File: ".claudeops/x/handoff.json", From: 1, Next: 2, Missing: []string{"check_results"}})
 		},

@@ -43,6 +43,7 @@ const (
 	EventIssueEnded     EventKind = "issue_ended"
 	EventSignal         EventKind = "signal"         // an operator intervened
 	EventHandoff        EventKind = "handoff"        // a handoff was built, written or rejected
+	EventWorktreeKept   EventKind = "worktree_kept"  // a session has left work that a person must merge
 	EventSessionReused  EventKind = "session_reused" // replaces session_started when an interrupted session is continued
 	EventGateOpened     EventKind = "gate_opened"
 	EventGateReminder   EventKind = "gate_reminder"

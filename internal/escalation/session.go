@@ -151,6 +151,8 @@ type Report struct {
 	Containment string `json:"containment,omitempty"`
 	// Sandbox describes the kernel's restrictions on the process: "landlock (ABI 7)", or "none" and the reason.
 	Sandbox string `json:"sandbox,omitempty"`
+	// Worktree is the git worktree in which the session worked; nil if it worked in the chain's directory.
+	Worktree *Worktree `json:"worktree,omitempty"`
 	// Survivors counts processes of the agent that could not be killed and may still run, because they belong
 	// to another user.
 	Survivors int `json:"survivors,omitempty"`
@@ -186,6 +188,7 @@ func (r Report) Then(next Report) Report {
 	total.CLIVersion = cmp.Or(next.CLIVersion, r.CLIVersion)
 	total.Containment = cmp.Or(next.Containment, r.Containment)
 	total.Sandbox = cmp.Or(next.Sandbox, r.Sandbox)
+	total.Worktree = cmp.Or(next.Worktree, r.Worktree)
 	total.Host = cmp.Or(next.Host, r.Host)
 	total.WorkerVersion = cmp.Or(next.WorkerVersion, r.WorkerVersion)
 	return total

@@ -61,6 +61,7 @@ func reportFields(r *escalation.Report) []field {
 		{"cli_version", &r.CLIVersion},
 		{"containment", &r.Containment},
 		{"sandbox", &r.Sandbox},
+		{"worktree", jsonText[*escalation.Worktree]{&r.Worktree}},
 		{"survivors", &r.Survivors},
 		{"interrupted", &r.Interrupted},
 		{"attempts", &r.Attempts},

@@ -40,6 +40,7 @@ CREATE TABLE sessions (
     cli_version           TEXT    NOT NULL,
     containment           TEXT    NOT NULL,             -- how its processes were held together
     sandbox               TEXT    NOT NULL,             -- what the kernel kept them from
+    worktree              TEXT,                         -- a JSON object; NULL: it worked in the chain's directory
     survivors             INTEGER NOT NULL,             -- how many of them could not be ended
     interrupted           INTEGER NOT NULL CHECK (interrupted IN (0, 1)),
     attempts              INTEGER NOT NULL,

@@ -1,0 +1,49 @@
+package escalation
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Worktree describes the git worktree in which a session worked, instead of in the directory that its chain names.
+type Worktree struct {
+	// Path is the worktree's directory, on the session's host.
+	Path string `json:"path"`
+	// Branch is the branch that was made for the chain.
+	Branch string `json:"branch"`
+	// Origin is the directory that the worktree was made from. What the session has changed is not in it.
+	Origin string `json:"origin"`
+	// New reports whether the worktree was made for this session. Otherwise it holds the work of earlier sessions of the
+	// chain.
+	New bool `json:"new,omitempty"`
+	// Kept reports whether the worktree was left when the session ended. One without changes and commits is removed.
+	Kept bool `json:"kept,omitempty"`
+	// Commits counts the commits of the worktree that Origin does not have.
+	Commits int `json:"commits,omitempty"`
+	// Changed reports whether the worktree has changes that are not committed.
+	Changed bool `json:"changed,omitempty"`
+	// Problem says why Commits and Changed are unknown; empty if they are known.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Describe says in a sentence where the work of a session is. It returns "" if the session has left nothing.
+func (w *Worktree) Describe() string {
+	if w == nil || !w.Kept {
+		return ""
+	}
+	var holds []string
+	switch {
+	case w.Commits == 1:
+		holds = append(holds, "1 commit on the branch "+w.Branch)
+	case w.Commits > 1:
+		holds = append(holds, fmt.Sprintf("%d commits on the branch %s", w.Commits, w.Branch))
+	}
+	if w.Changed {
+		holds = append(holds, "changes that are not committed")
+	}
+	if w.Problem != "" {
+		holds = append(holds, "work that could not be looked at ("+w.Problem+")")
+	}
+	return fmt.Sprintf("the worktree %s is kept, with %s; nothing of it is in %s until a person merges it",
+		w.Path, strings.Join(holds, " and "), w.Origin)
+}
