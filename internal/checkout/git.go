@@ -1,0 +1,107 @@
+package checkout
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+const (
+	// gitLimit limits one command of git. It is enough for the checkout of a large repository.
+	gitLimit = 5 * time.Minute
+	// gitGrace is the time that git has to clean up when it is stopped.
+	gitGrace = 2 * time.Second
+	// maxOutput limits the output that is kept, in bytes, and maxMessage the error messages. The rest is dropped.
+	maxOutput, maxMessage = 64 << 10, 500
+)
+
+// git runs git.
+type git struct {
+	path    string
+	options Options
+}
+
+// settings override those of the repository, for git and for the programs that git starts itself. Git LFS leaves its
+// pointers in place of large files, because its filters would contact a server that the repository names.
+func (g git) settings(top string) []string {
+	settings := []string{
+		"core.hooksPath=/dev/null", "core.fsmonitor=false", "safe.bareRepository=explicit", "protocol.allow=never",
+		"filter.lfs.smudge=", "filter.lfs.clean=", "filter.lfs.process=", "filter.lfs.required=false",
+		"gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "advice.detachedHead=false",
+	}
+	if g.options.User != nil {
+		// Git refuses a repository that belongs to another user. The operator chose this directory for agents, so allow it.
+		settings = append(settings, "safe.directory="+top)
+	}
+	var args []string
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+	return args
+}
+
+// environment returns the whole environment of git. No configuration of the user or of the system counts, and nobody is
+// asked for a password.
+func (g git) environment(ceiling string) []string {
+	return []string{
+		"PATH=" + g.options.SearchPath, "HOME=/nonexistent", "LC_ALL=C",
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true",
+		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_CEILING_DIRECTORIES=" + ceiling,
+	}
+}
+
+// failedError says that git has failed.
+type failedError struct{ command, message string }
+
+func (e *failedError) Error() string { return fmt.Sprintf("git %s: %s", e.command, e.message) }
+
+// in runs git in the working directory of a repository, and returns its output without the last line break.
+func (g git) in(ctx context.Context, r repository, args ...string) (string, error) {
+	return g.run(ctx, r, nil, args)
+}
+
+// at runs git in a worktree. It names the directories instead of having git look for them, because agents can change
+// what git would find.
+func (g git) at(ctx context.Context, tree *Worktree, args ...string) (string, error) {
+	return g.run(ctx, tree.repository, []string{"--git-dir=" + tree.Guarded.GitDir, "--work-tree=" + tree.Guarded.Top}, args)
+}
+
+func (g git) run(ctx context.Context, r repository, where, args []string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, gitLimit)
+	defer cancel()
+	stdout, stderr := limited{most: maxOutput}, limited{most: maxMessage}
+	exit, err := process.Run(ctx, process.Spec{
+		Path: g.path, Args: slices.Concat(where, g.settings(r.top), args), Env: g.environment(filepath.Dir(r.top)), Dir: r.top,
+		Stdout: &stdout, Stderr: &stderr, Grace: gitGrace, Containment: g.options.Containment, User: g.options.User,
+	})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("git %s: %w", args[0], err)
+	case exit.StoppedBy != nil:
+		return "", fmt.Errorf("git %s was stopped: %w", args[0], exit.StoppedBy)
+	case exit.Code != 0:
+		message := strings.Join(strings.Fields(string(stderr.kept)), " ")
+		if message == "" {
+			message = exit.String()
+		}
+		return "", &failedError{args[0], message}
+	}
+	return strings.TrimRight(string(stdout.kept), "\n"), nil
+}
+
+// limited keeps the first bytes that are written to it.
+type limited struct {
+	kept []byte
+	most int
+}
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	l.kept = append(l.kept, p[:min(len(p), l.most-len(l.kept))]...)
+	return len(p), nil
+}

@@ -1,0 +1,165 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+// Options configure a Keeper.
+type Options struct {
+	// Worktrees is an existing directory of the agents' user, below which the worktrees are made. If it is empty, all
+	// sessions work in their shared directory.
+	Worktrees string
+	// Locks is the directory of the lock files. New creates it. Agents must not be able to write there.
+	Locks string
+	// SearchPath is the value of PATH with which git is found.
+	SearchPath string
+	// User runs git, and owns the worktrees; nil is the user of this process. A repository may belong to another user.
+	User *process.User
+	// Containment is the containment of git's processes; empty is process.ModeAuto.
+	Containment process.Mode
+	// Patience limits the wait for a place that another session has.
+	Patience time.Duration
+}
+
+// Keeper gives sessions their places.
+type Keeper struct {
+	options Options
+	git     git
+}
+
+// New returns a Keeper.
+func New(options Options) (*Keeper, error) {
+	if err := os.MkdirAll(options.Locks, 0o700); err != nil {
+		return nil, fmt.Errorf("create the directory for the locks of working directories: %w", err)
+	}
+	path := guard.Host{}.LookPath("git", filepath.SplitList(options.SearchPath))
+	if !filepath.IsAbs(path) {
+		path = ""
+	}
+	return &Keeper{options: options, git: git{path, options}}, nil
+}
+
+// Session is a session that repairs.
+type Session struct {
+	// ID is the session's own id.
+	ID string
+	// Name is the name of the worktree, and of its branch below "claudeops/". It must be a plain file name. Sessions with
+	// the same name get the same worktree, one after the other.
+	Name string
+	// Directory is the shared directory in which the session would work without a worktree.
+	Directory string
+}
+
+// Place is a directory that a session has for itself.
+type Place struct {
+	// Directory is the directory in which the session works: Session.Directory, or one in the worktree.
+	Directory string
+	// Worktree is the session's worktree; nil if it works in Session.Directory.
+	Worktree *Worktree
+	// Shared is the reason why there is no worktree.
+	Shared string
+	// Abandoned is the id of another session that had the place and never left it; empty if there is none. The worker of
+	// that session has died, but processes of its agent may still be at work.
+	Abandoned string
+
+	git  git
+	lock *lock
+}
+
+// BusyError says that another session has the place, even after Options.Patience.
+type BusyError struct{ Directory, Holder string }
+
+// Error implements error.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("%s repairs in %s, and has not finished yet", holderName(e.Holder), e.Directory)
+}
+
+// holderName describes the session that holds a lock.
+func holderName(id string) string {
+	if id == "" {
+		return "another session"
+	}
+	return "session " + id
+}
+
+// unavailableError says why a session gets no worktree.
+type unavailableError struct{ reason string }
+
+func (e *unavailableError) Error() string { return e.reason }
+
+// unavailable returns an *unavailableError. Its arguments are those of fmt.Errorf.
+func unavailable(format string, args ...any) error {
+	return &unavailableError{fmt.Errorf(format, args...).Error()}
+}
+
+// Enter returns the place of a session. If another session has it, Enter calls waiting with a description, and waits. The
+// caller must release the place.
+//
+// The error is a *BusyError if the place did not become free in Options.Patience. When ctx ends, Enter returns its
+// cause.
+func (k *Keeper) Enter(ctx context.Context, session Session, waiting func(what string)) (*Place, error) {
+	top, found := findRepository(session.Directory)
+	place, err := k.enterWorktree(ctx, session, found, waiting)
+	why, is := errors.AsType[*unavailableError](err)
+	if !is {
+		return place, err
+	}
+	held, err := k.lock(ctx, top, session.ID, waiting)
+	if err != nil {
+		return nil, err
+	}
+	return &Place{Directory: session.Directory, Shared: why.Error(), Abandoned: held.abandoned, lock: held}, nil
+}
+
+// enterWorktree returns a place in a worktree. The error is an *unavailableError if the session must work in its shared
+// directory.
+func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, waiting func(string)) (place *Place, err error) {
+	switch {
+	case k.options.Worktrees == "":
+		return nil, unavailable("worktrees are off")
+	case in.problem != nil:
+		return nil, in.problem
+	case k.git.path == "":
+		return nil, unavailable("there is no git on the PATH")
+	}
+	parent, err := filepath.EvalSymlinks(k.options.Worktrees)
+	if err != nil {
+		return nil, unavailable("%w", err)
+	}
+	tree := &Worktree{
+		Branch: branchPrefix + session.Name, Origin: session.Directory, repository: in.repository,
+		Guarded: guard.Worktree{Top: filepath.Join(parent, session.Name), Origin: session.Directory, Common: in.repository.dir},
+	}
+	held, err := k.lock(ctx, tree.Guarded.Top, session.ID, waiting)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.git.open(ctx, tree); err != nil {
+		return nil, errors.Join(err, held.release())
+	}
+	return &Place{
+		Directory: filepath.Join(tree.Guarded.Top, in.repository.below), Worktree: tree, Abandoned: held.abandoned, git: k.git, lock: held,
+	}, nil
+}
+
+// Tidy returns what the session has left in its worktree, and removes the worktree if that is nothing. It takes limit at
+// most, also if ctx has ended. Without a worktree it does nothing.
+func (p *Place) Tidy(ctx context.Context, limit time.Duration) Left {
+	if p.Worktree == nil {
+		return Left{}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	return p.git.leave(ctx, p.Worktree)
+}
+
+// Release gives the place up.
+func (p *Place) Release() error { return p.lock.release() }

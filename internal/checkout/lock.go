@@ -1,0 +1,73 @@
+package checkout
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/filelock"
+)
+
+// lock is the lock on a place. Its file contains the id of the session that holds it. The kernel releases the lock when
+// its process ends, but the id remains.
+type lock struct {
+	held *filelock.Lock
+	file string
+	// abandoned is the id of another session whose process ended without a release.
+	abandoned string
+}
+
+// errImpatient is the cause for the end of a wait that took Options.Patience.
+var errImpatient = errors.New("the place did not become free in time")
+
+// lock locks a directory for a session. It works across the processes that share Options.Locks. If another session has
+// the lock, it calls waiting and waits.
+func (k *Keeper) lock(ctx context.Context, directory, session string, waiting func(what string)) (*lock, error) {
+	sum := sha256.Sum256([]byte(directory))
+	file := filepath.Join(k.options.Locks, hex.EncodeToString(sum[:16]))
+	held, err := filelock.Create(file)
+	if errors.Is(err, filelock.ErrHeld) {
+		busy := &BusyError{Directory: directory, Holder: holderOf(file)}
+		waiting(holderName(busy.Holder) + " repairs in " + directory)
+		patient, cancel := context.WithTimeoutCause(ctx, k.options.Patience, errImpatient)
+		defer cancel()
+		held, err = filelock.Wait(patient, file)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case errors.Is(context.Cause(patient), errImpatient):
+			return nil, busy
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s for a repair: %w", directory, err)
+	}
+	taken := &lock{held: held, file: file}
+	if before := holderOf(file); before != session {
+		taken.abandoned = before
+	}
+	if err := os.WriteFile(file, []byte(session), 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s for a repair: %w", directory, err), held.Close())
+	}
+	return taken, nil
+}
+
+// holderOf returns the id in a lock file; "" if it has none.
+func holderOf(file string) string {
+	content, err := os.ReadFile(file) //nolint:gosec // a file of the worker
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
+}
+
+// release removes the id from the lock file, and releases the lock.
+func (l *lock) release() error {
+	return errors.Join(os.Truncate(l.file, 0), l.held.Close())
+}
