@@ -12,6 +12,9 @@ type Agent interface {
 	// Run runs one invocation to its end. It calls observe on one goroutine whenever something happens. When ctx ends, Run
 	// stops the whole process tree before it returns, with the status escalation.SessionStopped. It returns an error if
 	// and only if the same invocation may succeed later. Even then the report contains what is known, including the cost.
+	//
+	// Run waits for the directory of an invocation that repairs, for MaxDirectoryWait at most. The error then wraps
+	// ErrDirectoryBusy.
 	Run(ctx context.Context, run AgentRun, observe func(AgentProgress)) (AgentReport, error)
 	// HasConversation reports whether a conversation of agents in directory can be resumed, from this host or from an
 	// archive. An error means that this is currently unknown.
@@ -21,7 +24,14 @@ type Agent interface {
 // AgentRun is one invocation of the claude CLI for a tier.
 type AgentRun struct {
 	ChainID string
-	Tier    escalation.Tier
+	// FirstRunID is the run ID with which the chain began. It tells chains apart that had the same ID.
+	FirstRunID string
+	Tier       escalation.Tier
+	// Repairs reports that the invocation may change files. It then gets a git worktree of its own, or Directory for
+	// itself.
+	Repairs bool
+	// InWorktree returns what the prompt must add if the agent works in a worktree. It must be set if Repairs is.
+	InWorktree func(escalation.Worktree) (string, error)
 	// DryRun reports that the chain must change nothing.
 	DryRun bool
 	// Policy limits the permissions and the spending of the invocation.
@@ -82,6 +92,8 @@ type AgentProgress struct {
 	CostUSD float64 `json:"cost_usd"`
 	// Tools holds the latest tool calls, oldest first. There are only a few, so that a heartbeat stays small.
 	Tools []ToolCall `json:"tools,omitempty"`
+	// Waiting says for what the invocation waits before its agent starts; empty if it does not wait.
+	Waiting string `json:"waiting,omitempty"`
 	// InFlight holds all tool calls that have no result yet. Each has its whole input, up to a few KB.
 	InFlight []ToolCall `json:"-"` // heartbeats send TierProgress.InFlight instead
 }

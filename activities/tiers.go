@@ -26,12 +26,18 @@ const (
 	maxFailures  = 10
 	firstPause   = 10 * time.Second
 	longestPause = 5 * time.Minute
+	// MaxDirectoryWait is how long a session waits for a directory in which another one repairs. It occupies a place for
+	// agents meanwhile, so it then gives the place up, and Temporal gives the tier to a worker again.
+	MaxDirectoryWait = 15 * time.Minute
 	// repairTurns is the maximum number of turns of a repair run. It allows for a first answer that does not match the schema.
 	repairTurns = 3
 )
 
 // ErrDraining is returned by an Agent whose worker stops. The tier must continue on another worker.
 var ErrDraining = errors.New("the worker shut down while the tier was running")
+
+// ErrDirectoryBusy is returned by an Agent that has waited in vain for a directory in which another session repairs.
+var ErrDirectoryBusy = errors.New("the working directory is not free")
 
 // errPrompt marks a prompt that cannot be rendered. A retry cannot help.
 var errPrompt = errors.New("prompt")
@@ -53,7 +59,10 @@ type Tiers struct {
 
 // RunTierInput describes one tier to run.
 type RunTierInput struct {
-	ChainID   string            `json:"chain_id"`
+	ChainID string `json:"chain_id"`
+	// FirstRunID is the run ID with which the chain began.
+	FirstRunID string `json:"first_run_id,omitempty"`
+
 	SessionID string            `json:"session_id"`
 	Tier      escalation.Tier   `json:"tier"`
 	Policy    escalation.Policy `json:"policy"`
@@ -211,9 +220,9 @@ func exhausted(spent escalation.Report) AgentReport {
 	}}
 }
 
-// handsOver reports whether an attempt ended because of its worker, and not because of its agent.
+// handsOver reports whether an attempt ended because of its worker or of another session, and not because of its agent.
 func handsOver(err error) bool {
-	return errors.Is(err, ErrDraining) || errors.Is(err, errHeartbeatLost)
+	return errors.Is(err, ErrDraining) || errors.Is(err, errHeartbeatLost) || errors.Is(err, ErrDirectoryBusy)
 }
 
 // unjudged returns the error of an attempt that failed. Temporal retries it, unless the prompt cannot be rendered or
@@ -246,15 +255,18 @@ func pauseAfter(failures int) time.Duration {
 // with what is known of that process.
 func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bool) (AgentRun, error) {
 	run := AgentRun{
-		ChainID:   input.ChainID,
-		Tier:      input.Tier,
-		DryRun:    input.Policy.DryRun,
-		Policy:    input.Policy.For(input.Tier),
-		SessionID: input.SessionID,
-		Directory: input.Directory,
-		Schema:    escalation.VerdictSchema,
-		Cooldowns: input.Cooldowns,
-		Limits:    input.Policy.Cooldowns,
+		ChainID:    input.ChainID,
+		FirstRunID: input.FirstRunID,
+		Tier:       input.Tier,
+		Repairs:    input.Tier >= escalation.TierSafeRepair && !input.Policy.DryRun && !input.Recheck,
+		InWorktree: t.Prompts.Worktree,
+		DryRun:     input.Policy.DryRun,
+		Policy:     input.Policy.For(input.Tier),
+		SessionID:  input.SessionID,
+		Directory:  input.Directory,
+		Schema:     escalation.VerdictSchema,
+		Cooldowns:  input.Cooldowns,
+		Limits:     input.Policy.Cooldowns,
 	}
 	run.Policy.BudgetUSD = budget(input.BudgetUSD, run.Policy)
 	switch {
@@ -340,7 +352,7 @@ func (t *Tiers) converse(ctx context.Context, run AgentRun, beats *heartbeater) 
 		report.Status, report.Error = spent.Status, fmt.Sprintf("%s, without a valid verdict: %s", spent.Error, problem)
 		return report, nil
 	}
-	run.Resume = run.SessionID
+	run.Resume, run.Repairs = run.SessionID, false
 	run.Policy = repairPolicy(run.Policy)
 	if run.Prompt, err = t.Prompts.Repair(problem.Error()); err != nil {
 		return report, fmt.Errorf("%w that asks %s for its verdict: %w", errPrompt, run.Tier, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -416,6 +417,7 @@ func TestRunTierGivesUp(t *testing.T) {
 		"last but one":               {8, overloaded, 5 * time.Minute, false},
 		"as many as may":             {9, overloaded, 5 * time.Minute, true},
 		"the worker stops meanwhile": {9, activities.ErrDraining, activities.HandOverDelay, false},
+		"the directory is not free":  {9, fmt.Errorf("%w: a session repairs there", activities.ErrDirectoryBusy), activities.HandOverDelay, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -429,6 +431,36 @@ func TestRunTierGivesUp(t *testing.T) {
 			require.Equal(t, tt.pause, application.NextRetryDelay())
 			require.InDelta(t, 0.2, activities.SpentBefore(err).CostUSD, 1e-9)
 		})
+	}
+}
+
+// TestWhoRepairs checks which runs get a directory for themselves. A run that is only asked for its verdict changes
+// nothing.
+func TestWhoRepairs(t *testing.T) {
+	t.Parallel()
+	recheck, dryRun := tierInput(2, escalation.ContinuityFresh), tierInput(3, escalation.ContinuityFresh)
+	recheck.Recheck, dryRun.Policy.DryRun = true, true
+	repair := tierInput(2, escalation.ContinuityFresh)
+	repair.FirstRunID = "run-1"
+	for name, test := range map[string]struct {
+		input activities.RunTierInput
+		want  []bool
+	}{
+		"tier 1": {tierInput(1, escalation.ContinuityFresh), []bool{false, false}}, "tier 2": {repair, []bool{true, false}},
+		"tier 3":    {tierInput(3, escalation.ContinuityFresh), []bool{true, false}},
+		"a recheck": {recheck, []bool{false, false}}, "a dry run": {dryRun, []bool{false, false}},
+	} {
+		agent := &fakeAgent{replies: []agentReply{finished("", 0.1), finished(healthy, 0.1)}}
+		agent.replies[0].report.Worktree = &escalation.Worktree{Path: "/worktrees/1"}
+		report, err := runTier(t, agent, test.input, nil)
+		require.NoError(t, err)
+		require.Len(t, agent.runs, 2, "the second run asks for the verdict")
+		require.Equal(t, test.want, []bool{agent.runs[0].Repairs, agent.runs[1].Repairs}, name)
+		require.Equal(t, test.input.FirstRunID, agent.runs[0].FirstRunID)
+		require.Equal(t, "/worktrees/1", report.Worktree.Path, "the second run has none of its own")
+		section, err := agent.runs[0].InWorktree(escalation.Worktree{Path: "/worktrees/1"})
+		require.NoError(t, err)
+		require.Contains(t, section, "/worktrees/1")
 	}
 }
 

@@ -203,6 +203,9 @@ func describeTry(session escalation.Session) string {
 	if session.Verdict != nil {
 		line += fmt.Sprintf(", verdict %s: “%s”", session.Verdict.Status, plain(session.Verdict.Summary))
 	}
+	if left := session.Worktree.Describe(); left != "" {
+		line += "; " + plain(left)
+	}
 	return line
 }
 

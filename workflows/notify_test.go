@@ -81,6 +81,34 @@ func TestPeopleAreToldHowAChainEnded(t *testing.T) {
 	}
 }
 
+// TestPeopleAreToldWhereTheWorkIs has Tier 2 leave commits in a worktree. An event and the notification say where.
+func TestPeopleAreToldWhereTheWorkIs(t *testing.T) {
+	t.Parallel()
+	for _, kept := range []bool{true, false} {
+		repaired := func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+			t.Helper()
+			report, err := concludes(escalation.VerdictResolved, 0.4)(t, input)
+			report.Worktree = &escalation.Worktree{Path: "/worktrees/1", Branch: "claudeops/1", Origin: "/srv/infra", Kept: kept, Commits: 2}
+			return report, err
+		}
+		w := newWorld(t, concludes(escalation.VerdictEscalate, 0.03), repaired)
+		people := w.listen()
+		result, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		told := 0
+		for _, event := range w.events {
+			if event.Kind == escalation.EventWorktreeKept {
+				told++
+				require.Equal(t, result.Last().SessionID, event.SessionID)
+				require.Contains(t, event.Message, "2 commits on the branch claudeops/1")
+			}
+		}
+		require.Equal(t, kept, told == 1)
+		require.Len(t, people.got, 1)
+		require.Equal(t, kept, strings.Contains(people.got[0].Text, "2 commits on the branch claudeops/1"), people.got[0].Text)
+	}
+}
+
 // TestEscalateSignalAfterTheEnd arrives while the chain only waits for its notifications.
 func TestEscalateSignalAfterTheEnd(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -120,7 +121,7 @@ const (
 func withTier(ctx workflow.Context, policy escalation.TierPolicy, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           AgentsTaskQueue(workflow.GetInfo(ctx).TaskQueueName),
-		StartToCloseTimeout: policy.Timeout.Std() + tierOverhead,
+		StartToCloseTimeout: activities.MaxDirectoryWait + policy.Timeout.Std() + tierOverhead,
 		HeartbeatTimeout:    tierHeartbeatTimeout,
 		WaitForCancellation: true, // waits for the agent's last output and its cost
 		RetryPolicy: &temporal.RetryPolicy{

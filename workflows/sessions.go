@@ -272,6 +272,9 @@ func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 	s.log.add(ctx, escalation.Event{
 		Kind: escalation.EventSessionEnded, SessionID: session.SessionID, Message: describeEnd(session),
 	})
+	if left := session.Worktree.Describe(); left != "" {
+		s.log.add(ctx, escalation.Event{Kind: escalation.EventWorktreeKept, SessionID: session.SessionID, Message: left})
+	}
 }
 
 // close records how a session ended, together with the events that explain the next step. If release is true, other

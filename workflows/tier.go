@@ -121,6 +121,7 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Admi
 	session := opening.Session
 	input := activities.RunTierInput{
 		ChainID:    session.ChainID,
+		FirstRunID: session.FirstRunID,
 		SessionID:  session.SessionID,
 		Tier:       s.tier,
 		Policy:     *c.policy,

@@ -27,6 +27,7 @@ type Runner struct {
 	keys          keys
 	settings      config.Claude
 	conversations conversations
+	workplaces    workplaces
 	sandboxes     sandboxes
 	guards        *guards
 	mask          *redact.Redactor
@@ -48,12 +49,17 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 	if err != nil {
 		return nil, errors.Join(err, keys.close())
 	}
+	workplaces, err := newWorkplaces(options)
+	if err != nil {
+		return nil, errors.Join(err, guards.close(), keys.close())
+	}
 	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	return &Runner{
 		cli:           options.CLI,
 		keys:          keys,
 		settings:      options.Config.Claude,
 		conversations: conversations{options.CLI, options.Archive, options.Logger},
+		workplaces:    workplaces,
 		sandboxes:     newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets),
 		guards:        guards,
 		mask:          options.Mask,
@@ -90,11 +96,42 @@ func (r *Runner) Run(
 	if err != nil {
 		return notStarted(err)
 	}
+	place, err := r.workplaces.enter(ctx, run, observe)
+	if err != nil && ctx.Err() != nil {
+		return r.stopped(ctx, err)
+	}
+	if err != nil {
+		return notStarted(err)
+	}
+	report, err := r.runAt(ctx, place, run, observe)
+	limit := leaveLimit
+	if r.draining.Err() != nil {
+		limit = drainLeaveLimit
+	}
+	report.Worktree = place.leave(ctx, limit)
+	return report, err
+}
+
+// stopped returns the report of a run that was stopped while it waited for its workplace.
+func (r *Runner) stopped(ctx context.Context, err error) (activities.AgentReport, error) {
+	report, _ := notStarted(err)
+	report.Status = escalation.SessionStopped
+	if errors.Is(context.Cause(ctx), activities.ErrDraining) {
+		return report, activities.ErrDraining
+	}
+	return report, nil
+}
+
+// runAt runs a session at its workplace.
+func (r *Runner) runAt(
+	ctx context.Context, place workplace, run activities.AgentRun, observe func(activities.AgentProgress),
+) (activities.AgentReport, error) {
+	// Conversations are kept for the directory that the run names, also those of a worktree.
 	found, end, err := r.openConversation(ctx, run)
 	if err != nil {
 		return notStarted(err)
 	}
-	report, err := r.start(ctx, run, end, observe)
+	report, err := r.start(ctx, place, run, end, observe)
 	if err == nil {
 		return report, nil
 	}
@@ -139,14 +176,20 @@ func (r *Runner) HasConversation(ctx context.Context, directory, sessionID strin
 // start runs the CLI for a session whose conversation is open, and cleans up afterwards. If the CLI made calls without
 // asking the guard, the session's status is failed.
 func (r *Runner) start(
-	ctx context.Context, run activities.AgentRun, end func(), observe func(activities.AgentProgress),
+	ctx context.Context, place workplace, run activities.AgentRun, end func(), observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
+	run, err := place.of(run)
+	if err != nil {
+		end()
+		return notStarted(err)
+	}
 	workspace := r.openWorkspace(run)
 	key := r.keys.open(run)
 	invocation := r.invocation(run, workspace)
 	invocation.API = key.endpoint()
 	without, free := r.confine(&invocation, run, workspace)
-	watch, err := r.guards.open(run, &invocation, workspace.asked(run))
+	place.adjust(&invocation)
+	watch, err := r.guards.open(run, &invocation, workspace.asked(run), place.guarded())
 	var result claude.Result
 	if err == nil {
 		result, err = r.cli.Run(ctx, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })

@@ -86,12 +86,15 @@ type watch struct {
 }
 
 // open starts to answer questions about the calls of a session, and changes invocation so that the CLI asks them. asked
-// lists the files that the agent is asked to write.
-func (g *guards) open(run activities.AgentRun, invocation *claude.Invocation, asked []string) (*watch, error) {
+// lists the files that the agent is asked to write. worktree is the worktree in which it works; nil if there is none.
+func (g *guards) open(
+	run activities.AgentRun, invocation *claude.Invocation, asked []string, worktree *guard.Worktree,
+) (*watch, error) {
 	place, err := g.place(run.Directory, invocation.Env, asked)
 	if err != nil {
 		return nil, err
 	}
+	place.Worktree = worktree
 	place.Own = slices.Concat(place.Own, []string{g.sockets}, resolved(g.sockets))
 	tier := tierOf(run)
 	audit := &callAudit{

@@ -93,6 +93,7 @@ type Claude struct {
 	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of additional environment variables for agents, comma-separated (AWS_* matches all with that beginning). Agents always get the variables that they need to run and, if a cloud serves the model, its credentials. They never get a key or token of the model's API, even if it is named here."`
 	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run. The built-in policy lets tier 2 change files in it. If set, it must be an absolute path that exists, and must not contain the state directory."`
 	Repositories     PathList      `env:"REPOSITORIES" desc:"Additional directories in which agents may run, comma-separated. A chain's input selects one by its path or by the last part of it. Each must be an absolute path that exists, and must not contain the state directory."`
+	Worktrees        Worktrees     `env:"WORKTREES" desc:"Where agents of tiers 2 and 3 repair if their directory is in a git repository. auto: in a git worktree of their own (STATE_DIR/worktrees), on a branch claudeops/CHAIN. Their commits take effect in the directory when a person merges the branch; a worktree with changes or commits is kept, and the chain says where. off: in the directory itself; choose this if services run directly from its files and agents should repair these files. Outside of a repository, with off, or if the repository's configuration may run programs, one session at a time repairs in a directory, and others wait."`
 	Environment      string        `env:"ENVIRONMENT" desc:"Description of your infrastructure for the agents, in free text: what runs where, how to reach it, what to keep in mind. It is part of every prompt."`
 	FirstByteTimeout time.Duration `env:"FIRST_BYTE_TIMEOUT" desc:"Time within which a started agent must print its first output."`
 	IdleTimeout      time.Duration `env:"IDLE_TIMEOUT" desc:"Time without output after which an agent is considered stalled. The CLI prints nothing while a command runs, so this also limits the longest command."`
@@ -114,6 +115,15 @@ const (
 	ContainmentNamespace Containment = "namespace"
 	ContainmentSubreaper Containment = "subreaper"
 	ContainmentGroup     Containment = "group"
+)
+
+// Worktrees selects where agents repair whose directory is in a git repository.
+type Worktrees string
+
+// The values of Worktrees.
+const (
+	WorktreesAuto Worktrees = "auto"
+	WorktreesOff  Worktrees = "off"
 )
 
 // Sandbox selects whether agents run in a sandbox of the kernel.

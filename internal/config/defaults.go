@@ -29,6 +29,7 @@ func defaults() Config {
 			StopGrace:        3 * time.Second,  // the CLI needs one second; a cancelled agent must end within five, heartbeat included
 			Containment:      ContainmentAuto,
 			Sandbox:          SandboxAuto,
+			Worktrees:        WorktreesAuto,
 			APIRetries:       5, // well under a minute of backoff; Temporal retries after longer waits
 		},
 		Tiers: Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},

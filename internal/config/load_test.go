@@ -214,7 +214,7 @@ func TestMakeDirs(t *testing.T) {
 	cfg := load(t, "CLAUDEOPS_STATE_DIR="+state)
 	require.NoError(t, cfg.MakeDirs())
 	require.NoError(t, cfg.MakeDirs(), "it may run again")
-	for _, dir := range []string{state, cfg.Claude.WorkDir, cfg.Claude.ConfigDir, state + "-transcripts"} {
+	for _, dir := range []string{state, cfg.Claude.WorkDir, cfg.Claude.ConfigDir, cfg.WorktreesDir(), state + "-transcripts"} {
 		info, err := os.Stat(dir)
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
@@ -222,6 +222,16 @@ func TestMakeDirs(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(state, ".writable*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+func TestMakeDirsWithoutWorktrees(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, "CLAUDEOPS_STATE_DIR="+filepath.Join(t.TempDir(), "state"), "CLAUDEOPS_WORKTREES=off")
+	require.Equal(t, WorktreesOff, cfg.Claude.Worktrees)
+	require.NoError(t, cfg.MakeDirs())
+	require.NoDirExists(t, cfg.WorktreesDir())
+	_, err := Load([]string{"HOME=/home/someone", "CLAUDEOPS_WORKTREES=on"})
+	require.ErrorContains(t, err, `CLAUDEOPS_WORKTREES is "on"; it must be auto or off`)
 }
 
 func TestMakeDirsNamesEachDirectoryThatCannotBeUsed(t *testing.T) {
@@ -233,7 +243,7 @@ func TestMakeDirsNamesEachDirectoryThatCannotBeUsed(t *testing.T) {
 	require.ErrorContains(t, err, "set CLAUDEOPS_STATE_DIR to another")
 	require.ErrorContains(t, err, "directory "+file+"/state-transcripts cannot be used")
 	require.ErrorContains(t, err, "set CLAUDEOPS_TRANSCRIPTS to another")
-	require.Len(t, strings.Split(err.Error(), "\n"), 4)
+	require.Len(t, strings.Split(err.Error(), "\n"), 5)
 }
 
 func TestTranscripts(t *testing.T) {

@@ -85,6 +85,9 @@ func (c Config) AgentsDir() string {
 	return c.State.Dir + "-agents"
 }
 
+// WorktreesDir returns the directory of the git worktrees in which agents repair.
+func (c Config) WorktreesDir() string { return filepath.Join(c.AgentsDir(), "worktrees") }
+
 // MakeDirs creates Claude Ops' own directories, accessible to their owner only, and checks that they are
 // writable. The error joins one sentence for each directory that is not usable.
 func (c Config) MakeDirs() error {
@@ -97,6 +100,9 @@ func (c Config) MakeDirs() error {
 	}
 	if !c.given[Prefix+"CLAUDE_CONFIG_DIR"] {
 		dirs = append(dirs, ownDir{c.Claude.ConfigDir, "STATE_DIR", c.Claude.Account.own})
+	}
+	if c.Claude.Worktrees == WorktreesAuto {
+		dirs = append(dirs, ownDir{c.WorktreesDir(), "STATE_DIR", c.Claude.Account.own})
 	}
 	if archive := c.State.TranscriptsDir(); archive != "" {
 		dirs = append(dirs, ownDir{archive, "TRANSCRIPTS", nil})

@@ -83,10 +83,11 @@ var shellVariables = []string{
 }
 
 // ownFiles lists the supervisor's own files: its records, its conversations, the credentials for Temporal and claude,
-// and the policy, the services file and the prompts that control agents.
+// and the policy, the services file and the prompts that control agents. The worktrees are among them, because a session
+// may use only its own.
 func ownFiles(cfg config.Config, environ []string) []string {
 	own := []string{
-		cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.Guard.PolicyFile,
+		cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(), cfg.Guard.PolicyFile,
 		cfg.Services.File, cfg.Prompts.Tier1, cfg.Prompts.Tier2, cfg.Prompts.Tier3,
 	}
 	if file := cfg.State.DatabaseFile(); file != "" {

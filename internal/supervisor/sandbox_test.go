@@ -78,6 +78,47 @@ func TestSandboxOfTheTiers(t *testing.T) {
 	})
 }
 
+// TestSandboxOfAWorktree has Tier 2 of the real CLI work with git in its worktree. It can commit and make branches. It
+// cannot write the repository's hooks and configuration, which would run elsewhere, nor the directory that the worktree
+// was made from, nor see the worker's files.
+func TestSandboxOfAWorktree(t *testing.T) {
+	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
+		live := newRepository(t)
+		gitIn(t, live, "remote", "add", "origin", "https://git.example/repo")
+		gitIn(t, live, "update-ref", "refs/remotes/origin/main", "HEAD")
+		environ := environment(t, cli, "CLAUDEOPS_SANDBOX=auto", "CLAUDEOPS_WORK_DIR="+live, "ANTHROPIC_API_KEY=not-a-key")
+		cfg, err := config.Load(environ)
+		require.NoError(t, err)
+		require.NoError(t, cfg.MakeDirs())
+		token := secretFiles(t, cfg, lookup(environ, "HOME"))["token"]
+		script := strings.Join([]string{
+			"echo 2 > limit && git commit --quiet --all --message raise && echo committed", "git switch --quiet --create fix origin/main && echo switched",
+			"git status --short --branch > /dev/null && echo clean", "git stash list && git gc --quiet --auto && echo kept",
+			"cat " + live + "/limit > /dev/null && echo read", "echo x > " + live + "/.git/hooks/post-commit && echo hooked",
+			"git config core.fsmonitor evil && echo configured", "echo x >> " + live + "/.git/config && echo appended",
+			"echo x > " + live + "/new && echo wrote", "cat " + token + " && echo token",
+		}, "; ")
+		api := simtest.StartAPI(t, claudesim.Play(concluding("haiku", asksFor(2)),
+			claudesim.On(claudesim.Match{Model: "sonnet"}, unseen(t, t.TempDir(), script), claudesim.Conclude(resolved()))))
+		s := startSite(t, startTemporal(t), append(environ, "ANTHROPIC_BASE_URL="+api.URL()))
+		chain, err := s.finish(s.start(nil))
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+		requireSandbox(t, chain.Sessions...)
+		require.NotNil(t, chain.Last().Worktree)
+		require.Equal(t, 1, chain.Last().Worktree.Commits)
+		var said []string
+		for _, request := range api.Requests() {
+			said = append(said, request.ToolResults()...)
+		}
+		require.Contains(t, words(strings.Join(said, "\n")), "committed switched clean kept read")
+		for _, word := range []string{"hooked", "configured", "appended", "wrote", "token"} {
+			require.NotContains(t, strings.Fields(words(strings.Join(said, "\n"))), word)
+		}
+		requireUntouched(t, live)
+	})
+}
+
 // unseen returns a call that runs a script from a file. The guard does not see the commands in it, so only other
 // protection remains.
 func unseen(t *testing.T, work, script string) claudesim.Reply {

@@ -40,5 +40,10 @@ func effort(clock console.Clock, now chainclient.Snapshot) string {
 
 // workerOf names the worker that runs a tier.
 func workerOf(progress activities.TierProgress) string {
-	return fmt.Sprintf("attempt %d, by worker process %d on %s", progress.Attempt, progress.WorkerPID, console.Printable(progress.Host, 60))
+	host := console.Printable(progress.Host, 60)
+	text := fmt.Sprintf("attempt %d, by worker process %d on %s", progress.Attempt, progress.WorkerPID, host)
+	if progress.Now.Waiting != "" {
+		text += ", waits: " + console.Printable(progress.Now.Waiting, 300)
+	}
+	return text
 }

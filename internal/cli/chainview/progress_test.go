@@ -112,6 +112,17 @@ func TestEffort(t *testing.T) {
 	require.Empty(t, effort(chaintest.Clock, chainclient.Snapshot{}), "no session runs")
 }
 
+func TestStatusSaysForWhatASessionWaits(t *testing.T) {
+	t.Parallel()
+	now := chainclient.Snapshot{
+		Attempt: &chainclient.Attempt{State: chainclient.AttemptStarted, Number: 1},
+		Progress: &activities.TierProgress{
+			Host: "host-1", WorkerPID: 4711, Attempt: 1, Now: activities.AgentProgress{Waiting: "session 7 repairs in /srv/infra"},
+		},
+	}
+	require.Equal(t, "attempt 1, by worker process 4711 on host-1, waits: session 7 repairs in /srv/infra", Status(chaintest.Clock, now))
+}
+
 func TestPrinterPrintsEachAttemptOnce(t *testing.T) {
 	t.Parallel()
 	var told bytes.Buffer

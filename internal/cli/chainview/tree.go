@@ -134,6 +134,9 @@ func ContextOf(session *escalation.Session) string {
 	if strings.HasPrefix(session.Sandbox, "none: ") {
 		text += ", no sandbox"
 	}
+	if session.Worktree != nil && session.Worktree.Kept {
+		text += ", work left on " + session.Worktree.Branch
+	}
 	if session.Verdict != nil {
 		text += ", verdict " + string(session.Verdict.Status)
 	}

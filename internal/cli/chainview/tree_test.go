@@ -69,6 +69,16 @@ func TestTreeNamesAMissingSandbox(t *testing.T) {
 	}
 }
 
+// TestTreeNamesTheBranchOfAWorktree checks that the tree shows where a session has left its work.
+func TestTreeNamesTheBranchOfAWorktree(t *testing.T) {
+	t.Parallel()
+	tree := &escalation.Worktree{Branch: "claudeops/chain-1"}
+	session := escalation.Session{Report: escalation.Report{Worktree: tree}}
+	require.NotContains(t, ContextOf(&session), "claudeops/")
+	tree.Kept = true
+	require.Contains(t, ContextOf(&session), ", work left on claudeops/chain-1")
+}
+
 func TestASessionThatRunsIsShownWithWhatItHasComeTo(t *testing.T) {
 	t.Parallel()
 	now := chainclient.Snapshot{Chain: chaintest.Working(), Live: true, Progress: chaintest.ToolsInFlight(), Attempt: &chainclient.Attempt{State: chainclient.AttemptStarted, Number: 2, Failure: chaintest.HostileFailure}}

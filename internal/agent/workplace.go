@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/checkout"
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/redact"
+)
+
+const (
+	// leaveLimit limits the look at a worktree at the end of a session.
+	leaveLimit = time.Minute
+	// drainLeaveLimit replaces leaveLimit when the worker stops. Together with drainSaveLimit it must fit into ReportTime.
+	drainLeaveLimit = ReportTime / 4
+)
+
+// workplaces gives the sessions that repair a directory in which no other session repairs.
+type workplaces struct {
+	keeper *checkout.Keeper
+	cli    *claude.CLI
+	// otherUser reports whether agents run as another user than this process.
+	otherUser bool
+	mask      *redact.Redactor
+	logger    *slog.Logger
+}
+
+func newWorkplaces(options Options) (workplaces, error) {
+	settings := options.Config.Claude
+	driver := ClaudeOptions(settings, options.Environ)
+	checkouts := checkout.Options{
+		Locks: filepath.Join(options.Config.State.Dir, "directories"), SearchPath: pathIn(options.Environ),
+		User: driver.User, Containment: driver.Containment, Patience: activities.MaxDirectoryWait,
+	}
+	if settings.Worktrees == config.WorktreesAuto {
+		checkouts.Worktrees = options.Config.WorktreesDir()
+	}
+	keeper, err := checkout.New(checkouts)
+	return workplaces{keeper, options.CLI, settings.Account != nil, options.Mask, options.Logger}, err
+}
+
+// pathIn returns the value of PATH in an environment.
+func pathIn(environ []string) (path string) {
+	for _, variable := range environ {
+		if value, is := strings.CutPrefix(variable, "PATH="); is {
+			path = value
+		}
+	}
+	return path
+}
+
+// workplace is the directory in which a session works. The zero value is the shared directory of a session that does not
+// repair. It has no lock.
+type workplace struct {
+	*checkout.Place
+	// shared is the directory that the run names.
+	shared string
+	workplaces
+}
+
+// enter returns the workplace of a run. It waits while another session has it. The caller must leave it.
+func (w workplaces) enter(
+	ctx context.Context, run activities.AgentRun, observe func(activities.AgentProgress),
+) (workplace, error) {
+	if !run.Repairs {
+		return workplace{shared: run.Directory, workplaces: w}, nil
+	}
+	place, err := w.keeper.Enter(ctx, checkout.Session{
+		ID: run.SessionID, Name: activities.ChainDirName(run.ChainID + "/" + run.FirstRunID), Directory: run.Directory,
+	}, func(what string) { observe(activities.AgentProgress{Waiting: what}) })
+	if _, busy := errors.AsType[*checkout.BusyError](err); busy {
+		return workplace{}, fmt.Errorf("%w: %w", activities.ErrDirectoryBusy, err)
+	}
+	if err != nil {
+		return workplace{}, err
+	}
+	entered := workplace{place, run.Directory, w}
+	if err := entered.prepare(); err != nil {
+		entered.leave(ctx, leaveLimit)
+		return workplace{}, err
+	}
+	if place.Worktree == nil {
+		w.logger.Info("a session repairs in the shared directory, which is locked for it", "session_id", run.SessionID,
+			"directory", run.Directory, "no_worktree", place.Shared)
+	}
+	return entered, nil
+}
+
+// prepare ends what an abandoned session has left at work, and makes the conversations of the shared directory available
+// in a worktree.
+func (p workplace) prepare() error {
+	if p.Abandoned != "" {
+		if _, err := claude.EndSession(p.Abandoned); err != nil {
+			return err
+		}
+	}
+	if p.Worktree == nil {
+		return nil
+	}
+	if err := p.cli.ShareTranscripts(p.Directory, p.shared); err != nil {
+		return fmt.Errorf("share the conversations of %s with its worktree: %w", p.shared, err)
+	}
+	return nil
+}
+
+// of returns a run with its directory replaced by the worktree, and with a prompt that says so.
+func (p workplace) of(run activities.AgentRun) (activities.AgentRun, error) {
+	tree := p.tree()
+	if tree == nil {
+		return run, nil
+	}
+	section, err := run.InWorktree(p.describe(checkout.Left{}))
+	if err != nil {
+		return run, err
+	}
+	run.Directory, run.Prompt = p.Directory, run.Prompt+"\n\n"+section
+	return run, nil
+}
+
+// tree returns the worktree; nil if there is none.
+func (p workplace) tree() *checkout.Worktree {
+	if p.Place == nil {
+		return nil
+	}
+	return p.Worktree
+}
+
+// guarded describes the worktree to the guard; nil if there is none.
+func (p workplace) guarded() *guard.Worktree {
+	tree := p.tree()
+	if tree == nil {
+		return nil
+	}
+	return &tree.Guarded
+}
+
+// describe describes the worktree with what is left in it.
+func (p workplace) describe(left checkout.Left) escalation.Worktree {
+	return escalation.Worktree{
+		Path: p.Directory, Branch: p.Worktree.Branch, Origin: p.shared, New: p.Worktree.New,
+		Kept: left.Kept, Commits: left.Commits, Changed: left.Changed, Problem: left.Problem,
+	}
+}
+
+// adjust changes an invocation so that the agent can work with git in its worktree.
+func (p workplace) adjust(invocation *claude.Invocation) {
+	tree := p.tree()
+	if tree == nil {
+		return
+	}
+	invocation.Env["EMAIL"] = committer
+	// In its sandbox the agent cannot write the repository's configuration, where git would note the upstream of a new
+	// branch.
+	invocation.GitSettings = [][2]string{{"branch.autoSetupMerge", "false"}}
+	if p.otherUser { // git refuses a repository of another user, but the operator chose this one for agents
+		invocation.GitSettings = append(invocation.GitSettings, [2]string{"safe.directory", tree.Guarded.Top})
+	}
+	sandbox := invocation.Sandbox
+	if sandbox == nil {
+		return
+	}
+	for _, dir := range append(tree.Readable(), p.shared) {
+		sandbox.Readable = append(sandbox.Readable, resolved(dir)...)
+	}
+	for _, dir := range tree.Writable() {
+		sandbox.Writable = append(sandbox.Writable, resolved(dir)...)
+	}
+}
+
+// committer is the address of commits if no configuration of git names one. Git reads it from the variable EMAIL.
+const committer = "claudeops@localhost"
+
+// leave gives the workplace up. It returns what is left in its worktree; nil if there was none.
+func (p workplace) leave(ctx context.Context, limit time.Duration) (left *escalation.Worktree) {
+	if p.Place == nil {
+		return nil
+	}
+	if p.Worktree != nil {
+		described := p.describe(p.Tidy(ctx, limit))
+		described.Problem = p.mask.Text(described.Problem) // it may quote what an agent has written
+		left = &described
+		p.report(described)
+	}
+	if err := p.Release(); err != nil {
+		p.logger.Error("the lock on a working directory could not be released", "directory", p.Directory, "error", err)
+	}
+	return left
+}
+
+// report logs what nobody else tells about a worktree, and removes the link to its conversations if it is gone.
+func (p workplace) report(left escalation.Worktree) {
+	if left.Problem != "" {
+		p.logger.Warn("a worktree could not be looked at, and is kept", "directory", left.Path, "error", left.Problem)
+	}
+	if left.Kept {
+		return
+	}
+	if err := p.cli.UnshareTranscripts(p.Directory); err != nil {
+		p.logger.Warn("a link to conversations could not be removed", "directory", left.Path, "error", err)
+	}
+}
