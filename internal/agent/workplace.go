@@ -29,6 +29,8 @@ const (
 type workplaces struct {
 	keeper *checkout.Keeper
 	cli    *claude.CLI
+	// scratch is a directory in which several sessions may repair at once.
+	scratch string
 	// otherUser reports whether agents run as another user than this process.
 	otherUser bool
 	mask      *redact.Redactor
@@ -46,7 +48,10 @@ func newWorkplaces(options Options) (workplaces, error) {
 		checkouts.Worktrees = options.Config.WorktreesDir()
 	}
 	keeper, err := checkout.New(checkouts)
-	return workplaces{keeper, options.CLI, settings.Account != nil, options.Mask, options.Logger}, err
+	return workplaces{
+		keeper: keeper, cli: options.CLI, scratch: options.Config.ScratchDir(), otherUser: settings.Account != nil,
+		mask: options.Mask, logger: options.Logger,
+	}, err
 }
 
 // pathIn returns the value of PATH in an environment.
@@ -59,8 +64,8 @@ func pathIn(environ []string) (path string) {
 	return path
 }
 
-// workplace is the directory in which a session works. The zero value is the shared directory of a session that does not
-// repair. It has no lock.
+// workplace is the directory in which a session works. Without a Place it is the shared directory, which is not locked: of a
+// session that does not repair, or the scratch directory.
 type workplace struct {
 	*checkout.Place
 	// shared is the directory that the run names.
@@ -72,7 +77,7 @@ type workplace struct {
 func (w workplaces) enter(
 	ctx context.Context, run activities.AgentRun, observe func(activities.AgentProgress),
 ) (workplace, error) {
-	if !run.Repairs {
+	if !run.Repairs || run.Directory == w.scratch {
 		return workplace{shared: run.Directory, workplaces: w}, nil
 	}
 	place, err := w.keeper.Enter(ctx, checkout.Session{

@@ -74,7 +74,7 @@ func resolve(c *Config, foreign foreignVariables, p *problems) {
 	resolveAccount(&c.Claude, p)
 	absolute("WORK_DIR", &c.Claude.WorkDir)
 	if !p.given("WORK_DIR") {
-		c.Claude.WorkDir = filepath.Join(c.AgentsDir(), "work")
+		c.Claude.WorkDir = c.ScratchDir()
 	}
 	resolveConfigDir(&c.Claude, c.AgentsDir(), foreign, p)
 	absolute("POLICY_FILE", &c.Guard.PolicyFile)

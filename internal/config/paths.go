@@ -85,6 +85,9 @@ func (c Config) AgentsDir() string {
 	return c.State.Dir + "-agents"
 }
 
+// ScratchDir returns the default of WORK_DIR. Nothing in it is of value to anybody, so several agents may work in it at once.
+func (c Config) ScratchDir() string { return filepath.Join(c.AgentsDir(), "work") }
+
 // WorktreesDir returns the directory of the git worktrees in which agents repair.
 func (c Config) WorktreesDir() string { return filepath.Join(c.AgentsDir(), "worktrees") }
 

@@ -206,6 +206,22 @@ func TestWorktreeAfterADrain(t *testing.T) {
 	require.Empty(t, links)
 }
 
+// TestSessionsRepairInTheScratchDirectoryAtOnce has two chains repair in the default working directory. Each waits until both
+// have begun.
+func TestSessionsRepairInTheScratchDirectoryAtOnce(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "log")
+	claude := simtest.Install(t, aboutEach(claudesim.On(claudesim.Match{Model: "sonnet"},
+		claudesim.Bash(fmt.Sprintf("echo begin >> %[1]s; until [ $(wc -l < %[1]s) = 2 ]; do sleep 0.05; done", log)),
+		claudesim.Conclude(resolved()))))
+	s := startSite(t, startTemporal(t), environment(t, claude))
+	for _, run := range s.startEach() {
+		chain, err := s.finish(run)
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+	}
+}
+
 // TestSessionsRepairADirectoryInTurn has two chains repair in a directory that is in no repository, or whose worktrees
 // are off. The second one waits until the first one has ended, says so, and then repairs.
 func TestSessionsRepairADirectoryInTurn(t *testing.T) {
