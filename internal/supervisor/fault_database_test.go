@@ -4,6 +4,7 @@ package supervisor_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,15 +31,20 @@ type absence func(t *testing.T, s *site) (back func())
 
 // unreachable makes every read and write fail. It holds the locks of SQLite's shared memory:
 // https://www.sqlite.org/walformat.html#locks. The locks belong to the open file and not to the process, because this
-// process has the database open, too.
+// process has the database open, too. A connection stays open meanwhile: when the last one is closed, SQLite replaces the
+// shared memory, and its locks are gone.
 func unreachable(t *testing.T, s *site) (back func()) {
 	t.Helper()
+	open, err := openDatabase(t, s).Conn(t.Context())
+	require.NoError(t, err)
+	var records int
+	require.NoError(t, open.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sessions").Scan(&records))
 	shared, err := os.OpenFile(s.cfg.State.DatabaseFile()+"-shm", os.O_RDWR, 0)
 	require.NoError(t, err)
 	locks := unix.Flock_t{Type: unix.F_WRLCK, Start: 120, Len: 8}
 	require.Eventually(t, func() bool { return unix.FcntlFlock(shared.Fd(), unix.F_OFD_SETLK, &locks) == nil },
 		testTimeout, time.Millisecond, "somebody always has a lock")
-	return func() { require.NoError(t, shared.Close()) }
+	return func() { require.NoError(t, errors.Join(shared.Close(), open.Close())) }
 }
 
 // unwritable makes every write fail by holding SQLite's write lock. Reads still work.
@@ -77,7 +83,7 @@ func awaySteps() map[string]awayStep {
 	return map[string]awayStep{
 		"before_the_policy":       {unreachable, nil, "", []string{"LoadPolicy"}},
 		"before_the_first_record": {unwritable, nil, "", []string{"OpenSession"}},
-		"in_tier_1":               {unreachable, inTier("haiku"), "haiku", []string{"OpenSession"}},
+		"in_tier_1":               {unreachable, inTier("haiku"), "haiku", []string{"KnownIncidents"}},
 		// One activity stores the end of Tier 1 and the record of Tier 2.
 		"between_tiers": {unwritable, inTier("haiku"), "haiku", []string{"OpenSession"}},
 		"at_the_end":    {unreachable, inTier("sonnet"), "sonnet", []string{"CloseSession"}},
