@@ -28,9 +28,11 @@ type Incident struct {
 	// WorseAt is when it was found to be worse for the first time since it opened or came back; zero if never.
 	WorseAt time.Time `json:"worse_at,omitzero"`
 	// ResolvedAt is zero while the incident is not resolved. ResolvedBy is the ID of the chain, or the name of the person.
-	ResolvedAt time.Time   `json:"resolved_at,omitzero"`
-	ResolvedBy string      `json:"resolved_by,omitempty"`
-	Resolution IncidentEnd `json:"resolution,omitempty"`
+	ResolvedAt time.Time `json:"resolved_at,omitzero"`
+	ResolvedBy string    `json:"resolved_by,omitempty"`
+	// ResolvedReason is why a person closed it, in the person's words; empty if none are given.
+	ResolvedReason string      `json:"resolved_reason,omitempty"`
+	Resolution     IncidentEnd `json:"resolution,omitempty"`
 	// Returned counts how often the incident has come back after it was resolved.
 	Returned int `json:"returned"`
 	// Returns are the times at which it came back after a repair, oldest first. Only the latest are kept.
@@ -43,6 +45,11 @@ type Incident struct {
 
 // IncidentState is the state of an incident.
 type IncidentState string
+
+// IncidentStates returns all states.
+func IncidentStates() []IncidentState {
+	return []IncidentState{IncidentOpen, IncidentRepairing, IncidentWaiting, IncidentResolved}
+}
 
 // The states.
 const (
@@ -127,6 +134,8 @@ const (
 	MaxIncidentChains = 10
 	// MaxReturns limits the list of returns of an incident.
 	MaxReturns = 50
+	// MaxClosingReason limits the reason for which a person closes an incident, in characters.
+	MaxClosingReason = 500
 	// maxIncidentText limits a text of an incident, in characters.
 	maxIncidentText = 500
 	// lateEnd is how long after the end of its wait a chain still counts as waiting. It covers workers that are down.

@@ -153,6 +153,7 @@ func incidentFields(i *incidentRow) []field {
 		{"worse_at", millis{&i.WorseAt}},
 		{"resolved_at", millis{&i.ResolvedAt}},
 		{"resolved_by", &i.ResolvedBy},
+		{"resolved_reason", &i.ResolvedReason},
 		{"resolved_session", &i.resolvedSession},
 		{"resolution", &i.Resolution},
 		{"returned", &i.Returned},

@@ -158,7 +158,7 @@ func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) er
 
 // resolve marks the incident as resolved.
 func (i *incidentRow) resolve(how escalation.IncidentEnd, by, session string, at time.Time) {
-	i.ResolvedAt, i.ResolvedBy, i.Resolution, i.resolvedSession = at, by, how, session
+	i.ResolvedAt, i.ResolvedBy, i.ResolvedReason, i.Resolution, i.resolvedSession = at, by, "", how, session
 }
 
 // comeBack opens a resolved incident again.

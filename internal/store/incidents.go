@@ -91,26 +91,37 @@ func (s *Store) Incident(ctx context.Context, id string) (incident escalation.In
 	return incident, nil
 }
 
-// CloseIncident resolves an incident because a person says so. A resolved incident stays as it is. An unknown one is
-// ErrNotFound; an empty actor is ErrInvalid.
-func (s *Store) CloseIncident(ctx context.Context, id, actor string, at time.Time) error {
-	err := s.write(ctx, func(tx *sql.Tx) error {
+// IncidentClosing says who closes an incident, and why.
+type IncidentClosing struct {
+	Actor string
+	// Reason may be empty.
+	Reason string
+	At     time.Time
+}
+
+// CloseIncident resolves an incident because a person says so, and returns it. If it is resolved already, it stays as it is,
+// and is returned with ErrConflict. An unknown one is ErrNotFound; a closing without actor or time is ErrInvalid.
+func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentClosing) (incident escalation.Incident, err error) {
+	err = s.write(ctx, func(tx *sql.Tx) error {
 		row, err := oneIncident(ctx, tx, id)
+		incident = row.Incident
 		switch {
 		case err != nil:
 			return err
-		case actor == "" || at.IsZero():
+		case closing.Actor == "" || closing.At.IsZero():
 			return fmt.Errorf("%w: nobody, or no time, is given", ErrInvalid)
 		case !row.ResolvedAt.IsZero():
-			return nil
+			return fmt.Errorf("%w: it is resolved already", ErrConflict)
 		}
-		row.resolve(escalation.IncidentClosed, actor, "", at)
+		row.resolve(escalation.IncidentClosed, closing.Actor, "", closing.At)
+		row.ResolvedReason, row.State = closing.Reason, escalation.IncidentResolved
+		incident = row.Incident
 		return updateIncident(ctx, tx, row)
 	})
 	if err != nil {
-		return fmt.Errorf("close incident %q: %w", id, err)
+		return incident, fmt.Errorf("close incident %q: %w", id, err)
 	}
-	return nil
+	return incident, nil
 }
 
 // ChainIncidents returns the incidents that a chain works on, and those of other chains that the session has found healed.

@@ -235,14 +235,30 @@ func testIncidentsTwice(t *testing.T, database backend) {
 func testCloseIncident(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("a", 1, finds(escalation.VerdictEscalate, "down", "web"))
-	require.ErrorIs(t, c.s.CloseIncident(bounded(t), "incident-9", "ada", c.at), store.ErrNotFound)
-	require.ErrorIs(t, c.s.CloseIncident(bounded(t), "another", "ada", c.at), store.ErrNotFound)
-	require.ErrorIs(t, c.s.CloseIncident(bounded(t), "incident-1", "", c.at), store.ErrInvalid)
-	require.NoError(t, c.s.CloseIncident(bounded(t), "incident-1", "ada", c.at))
-	require.NoError(t, c.s.CloseIncident(bounded(t), "incident-1", "ben", c.at.Add(time.Hour)))
-	incident := c.incident("incident-1")
-	require.Equal(t, "ada", incident.ResolvedBy)
-	require.Equal(t, escalation.IncidentClosed, incident.Resolution)
+	ada := store.IncidentClosing{Actor: "ada", Reason: "the disk is replaced", At: c.at}
+	for _, id := range []string{"incident-9", "another"} {
+		_, err := c.s.CloseIncident(bounded(t), id, ada)
+		require.ErrorIs(t, err, store.ErrNotFound, id)
+	}
+	_, err := c.s.CloseIncident(bounded(t), "incident-1", store.IncidentClosing{At: c.at})
+	require.ErrorIs(t, err, store.ErrInvalid)
+	require.Empty(t, c.incident("incident-1").ResolvedBy)
+	closed, err := c.s.CloseIncident(bounded(t), "incident-1", ada)
+	require.NoError(t, err)
+	require.Equal(t, c.incident("incident-1"), closed)
+	again, err := c.s.CloseIncident(bounded(t), "incident-1", store.IncidentClosing{Actor: "ben", At: c.at.Add(time.Hour)})
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.Equal(t, closed, again)
+	require.Equal(t, closed, c.incident("incident-1"))
+	require.Equal(t, "ada", closed.ResolvedBy)
+	require.Equal(t, "the disk is replaced", closed.ResolvedReason)
+	require.Equal(t, escalation.IncidentClosed, closed.Resolution)
+	require.Equal(t, escalation.IncidentResolved, closed.State)
+
+	c.ran("b", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	returned := c.incident("incident-1")
+	require.Equal(t, 1, returned.Returned)
+	require.Empty(t, returned.ResolvedBy+returned.ResolvedReason)
 }
 
 // testAbandonedIncidents checks that a chain that has gone no longer takes care of its incidents, unless it has recorded
