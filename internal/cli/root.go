@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/chains"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/cli/gates"
+	"github.com/claudeops/claudeops/internal/cli/incidents"
 	"github.com/claudeops/claudeops/internal/cli/local"
 	"github.com/claudeops/claudeops/internal/cli/policy"
 	"github.com/claudeops/claudeops/internal/cli/schedules"
@@ -60,7 +61,7 @@ func rootCommand(c *console.Console) *cobra.Command {
 	root.PersistentFlags().VarP(&c.Output, "output", "o", "how results are printed: text or json")
 	root.AddCommand(local.Commands(c)...)
 	root.AddCommand(chains.Commands(c)...)
-	root.AddCommand(gates.Command(c), schedules.Command(c))
+	root.AddCommand(gates.Command(c), incidents.Command(c), schedules.Command(c))
 	root.AddCommand(setup.Commands(c)...)
 	root.AddCommand(policy.Command(c))
 	return root

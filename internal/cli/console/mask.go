@@ -61,6 +61,10 @@ func (c *Console) MaskText(given string) string {
 	return clean
 }
 
+// Masked returns a text of the records with its secrets masked. Unlike MaskText it prints no hint, because somebody else has
+// written the text.
+func (c *Console) Masked(text string) string { return c.masking().mask.Text(text) }
+
 // apply returns payloads with masked JSON, and whether anything was masked.
 func (m *masking) apply(payloads []*commonpb.Payload) (masked []*commonpb.Payload, changed bool) {
 	for _, payload := range payloads {

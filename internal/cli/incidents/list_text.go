@@ -1,0 +1,98 @@
+package incidents
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+)
+
+// tableWidth is the minimum width of the table in columns. On a narrower terminal each incident has several lines.
+const tableWidth = 140
+
+// maxSummary limits the summary of an incident in a list, in characters.
+const maxSummary = 120
+
+func writeList(w io.Writer, clock console.Clock, width int, incidents []View, f listFilter) {
+	switch {
+	case len(incidents) > 0 && (width == console.AnyWidth || width >= tableWidth):
+		writeTable(w, clock, width, incidents)
+	case len(incidents) > 0:
+		writeBlocks(w, clock, width, incidents)
+	case f.all || f.state != "" || f.service != "":
+		_, _ = fmt.Fprintln(w, "No incidents.")
+	default:
+		_, _ = fmt.Fprintln(w, "No open incidents.")
+	}
+}
+
+func writeTable(w io.Writer, clock console.Clock, width int, incidents []View) {
+	lines := [][]string{{"INCIDENT", "STATE", "SEVERITY", "SERVICES", "KIND", "OPENED", "SEEN", "RETURNED", "COST", "CHAIN", "WHAT"}}
+	for i := range incidents {
+		one := &incidents[i]
+		lines = append(lines, []string{
+			one.ID, string(one.State), string(one.Severity), servicesOf(one, 60), cmp.Or(console.Printable(one.Kind, 30), "-"),
+			ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt), fmt.Sprint(one.Returned), console.Dollars(one.CostUSD),
+			cmp.Or(console.Printable(one.Handler, 60), "-"), console.Printable(one.Summary, maxSummary),
+		})
+	}
+	var b strings.Builder
+	console.Table(&b, lines)
+	for line := range strings.Lines(b.String()) {
+		_, _ = fmt.Fprintln(w, console.Cut(strings.TrimRight(line, " \n"), width))
+	}
+}
+
+func writeBlocks(w io.Writer, clock console.Clock, width int, incidents []View) {
+	for i := range incidents {
+		one := &incidents[i]
+		if i > 0 {
+			_, _ = fmt.Fprintln(w)
+		}
+		_, _ = fmt.Fprintln(w, console.Cut(fmt.Sprintf("%s  %s, %s", one.ID, one.State, one.Severity), width))
+		figures := fmt.Sprintf("opened %s, seen %s, returned %s, %s",
+			ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt), times(one.Returned), console.Dollars(one.CostUSD))
+		fault := servicesOf(one, 200)
+		if one.Kind != "" {
+			fault += ": " + console.Printable(one.Kind, 100)
+		}
+		texts := []string{fault, figures, console.Printable(one.Summary, maxSummary)}
+		if one.Handler != "" {
+			texts = append(texts, "chain "+console.PrintableID(one.Handler))
+		}
+		for _, text := range texts {
+			writeLabelled(w, "  ", text, width)
+		}
+	}
+}
+
+func writeLabelled(w io.Writer, label, text string, width int) {
+	for _, line := range console.Labelled(label, text, width) {
+		_, _ = fmt.Fprintln(w, line)
+	}
+}
+
+func servicesOf(incident *View, limit int) string {
+	if len(incident.Services) == 0 {
+		return "-"
+	}
+	return console.Printable(strings.Join(incident.Services, ", "), limit)
+}
+
+// ago returns how long ago t was.
+func ago(clock console.Clock, t time.Time) string { return console.Span(clock().Sub(t)) + " ago" }
+
+// times returns a number of repetitions in words.
+func times(count int) string {
+	switch count {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	default:
+		return fmt.Sprintf("%d times", count)
+	}
+}

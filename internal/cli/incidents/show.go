@@ -1,0 +1,169 @@
+package incidents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show an incident, what chains did about it, and who resolved it",
+		Long: "Show shows one incident, named by its ID (incident-7) or its number (7), with the chains that met it: the highest\n" +
+			"tier that may have changed something, the outcome, what was tried and the cost. Of the chains that have ended,\n" +
+			fmt.Sprintf("only those among the latest %d are listed.\n\n", escalation.MaxIncidentChains) +
+			"In JSON: id, services, kind, summary, severity, state, opened_at, last_seen_at, returned_at, worse_at,\n" +
+			"resolved_at, resolved_by (a chain or a person), resolved_reason, resolution (repaired, healed or closed),\n" +
+			"returned (how often it came back), returns (the times at which it came back after a repair), cost_usd, handler\n" +
+			"(the chain that takes care of it) and chains, each with chain_id, namespace_id, status (looking, repairing,\n" +
+			"waiting or ended), rule and reason, until (the end of the wait), outcome, at (of the status), tier, did, since\n" +
+			"and cost_usd. Empty fields are left out.",
+		Args: console.OneArgument,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0]) },
+	}
+}
+
+func (a *app) show(ctx context.Context, given string) (err error) {
+	id, err := incidentID(given)
+	if err != nil {
+		return program.Misuse(err)
+	}
+	records, _, err := a.records(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	incident, err := records.Incident(ctx, id)
+	if err != nil {
+		return explained(id, err)
+	}
+	view := a.view(incident, a.Clock())
+	return a.Print(view, func(w io.Writer) { writeIncident(w, a.Clock, a.Width(), &view) })
+}
+
+func writeIncident(w io.Writer, clock console.Clock, width int, incident *View) {
+	write := func(label, text string) { writeLabelled(w, fmt.Sprintf("%-10s", label), text, width) }
+	write("Incident", incident.ID)
+	write("State", string(incident.State))
+	write("Severity", string(incident.Severity))
+	write("Services", servicesOf(incident, 600))
+	if incident.Kind != "" {
+		write("Kind", console.Printable(incident.Kind, 100))
+	}
+	write("What", console.Printable(incident.Summary, 600))
+	write("Opened", moment(clock, incident.OpenedAt))
+	write("Seen", moment(clock, incident.LastSeenAt))
+	if !incident.WorseAt.IsZero() {
+		write("Worse", "since "+moment(clock, incident.WorseAt))
+	}
+	if incident.Returned > 0 {
+		write("Returned", returnsOf(clock, incident))
+	}
+	if incident.Handler != "" {
+		write("Chain", handlerOf(incident))
+	}
+	if !incident.ResolvedAt.IsZero() {
+		write("Resolved", resolutionOf(clock, incident))
+	}
+	write("Cost", console.Dollars(incident.CostUSD))
+	if len(incident.Chains) > 0 {
+		_, _ = fmt.Fprintln(w, "\nChains, oldest first:")
+	}
+	for i := range incident.Chains {
+		writeChain(w, clock, width, &incident.Chains[i])
+	}
+}
+
+// handlerOf says which chain takes care of the incident, and how.
+func handlerOf(incident *View) string {
+	does := ""
+	for _, chain := range slices.Backward(incident.Chains) {
+		if chain.ChainID == incident.Handler {
+			does = " " + console.Printable(chain.Describe(), 300)
+			break
+		}
+	}
+	return console.PrintableID(incident.Handler) + does + "; show it with: " + console.LookCommand(incident.Handler)
+}
+
+func writeChain(w io.Writer, clock console.Clock, width int, chain *escalation.IncidentChain) {
+	tier := "changed nothing"
+	if chain.Tier > 0 {
+		tier = chain.Tier.String()
+	}
+	_, _ = fmt.Fprintf(w, "\n  %s\n", console.PrintableID(chain.ChainID))
+	writeLabelled(w, "    ", fmt.Sprintf("%s, %s, %s, met it at %s",
+		statusOf(clock, chain), tier, console.Dollars(chain.CostUSD), clock.Moment(chain.Since)), width)
+	if chain.Did != "" {
+		writeLabelled(w, "    Tried  ", console.Printable(chain.Did, 600), width)
+	}
+	if chain.Reason != "" {
+		writeLabelled(w, "    Why    ", console.Printable(chain.Reason, 600), width)
+	}
+}
+
+// statusOf says what the chain does about the incident, or how it has ended.
+func statusOf(clock console.Clock, chain *escalation.IncidentChain) string {
+	switch chain.Status {
+	case escalation.ChainEnded:
+		if chain.Outcome == "" {
+			return "ended at " + clock.Moment(chain.At)
+		}
+		return fmt.Sprintf("ended %s at %s", chain.Outcome, clock.Moment(chain.At))
+	case escalation.ChainWaiting:
+		if chain.Until.IsZero() {
+			return "waits"
+		}
+		return "waits until " + clock.Moment(chain.Until)
+	case escalation.ChainRepairing:
+		return "repairs it"
+	case escalation.ChainLooking:
+	}
+	return "looks at it"
+}
+
+// returnsOf says how often and when the incident came back.
+func returnsOf(clock console.Clock, incident *View) string {
+	text := fmt.Sprintf("%s, last at %s", times(incident.Returned), moment(clock, incident.ReturnedAt))
+	if len(incident.Returns) == 0 {
+		return text
+	}
+	var moments []string
+	for _, at := range incident.Returns {
+		moments = append(moments, clock.Moment(at))
+	}
+	return text + "; after a repair at " + strings.Join(moments, ", ")
+}
+
+// resolutionOf says when, by whom and how the incident was resolved.
+func resolutionOf(clock console.Clock, incident *View) string {
+	at := moment(clock, incident.ResolvedAt)
+	switch incident.Resolution {
+	case escalation.IncidentRepaired:
+		return fmt.Sprintf("at %s: chain %s repaired it", at, console.PrintableID(incident.ResolvedBy))
+	case escalation.IncidentHealed:
+		return fmt.Sprintf("at %s: chain %s found it gone", at, console.PrintableID(incident.ResolvedBy))
+	case escalation.IncidentClosed:
+	}
+	text := fmt.Sprintf("at %s: %s closed it", at, console.Printable(incident.ResolvedBy, escalation.MaxActor))
+	if incident.ResolvedReason != "" {
+		text += ": " + console.Printable(incident.ResolvedReason, escalation.MaxClosingReason)
+	}
+	return text
+}
+
+// moment returns a time, and how long ago that was.
+func moment(clock console.Clock, t time.Time) string {
+	return fmt.Sprintf("%s (%s)", clock.Moment(t), ago(clock, t))
+}
