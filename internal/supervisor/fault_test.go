@@ -63,7 +63,8 @@ func newFaultSite(t *testing.T, c client.Client, services int, more ...string) *
 	f.environ = environment(t, f.claude, append([]string{
 		"CLAUDEOPS_TIER1_TOOLS=Bash",
 		"CLAUDEOPS_TIER2_TOOLS=Bash",
-		"CLAUDEOPS_ESCALATION_LIMIT=none", fmt.Sprintf("CLAUDEOPS_MAX_CONCURRENT_AGENTS=%d", agentsAtOnce),
+		"CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_RETURNS=none", // many chains repair one service, one after another
+		fmt.Sprintf("CLAUDEOPS_MAX_CONCURRENT_AGENTS=%d", agentsAtOnce),
 		"CLAUDEOPS_PASS_ENV=FAULTS_MARK", f.mark,
 	}, more...)...)
 	cfg, err := config.Load(f.environ)
