@@ -46,7 +46,14 @@ func (b *brokenDisk) OpenSession(_ context.Context, input activities.OpenSession
 	return escalation.AdmissionResult{Session: input.Session}, nil
 }
 
-func (b *brokenDisk) CloseSession(context.Context, activities.CloseSessionInput) error { return nil }
+func (b *brokenDisk) CloseSession(context.Context, activities.CloseSessionInput) (brief escalation.IncidentBrief, err error) {
+	return brief, nil
+}
+
+// KnownIncidents returns none, because no other chain knows the disk.
+func (b *brokenDisk) KnownIncidents(context.Context, activities.KnownIncidentsInput) ([]escalation.Incident, error) {
+	return nil, nil
+}
 
 func (b *brokenDisk) RecordEvents(context.Context, activities.RecordEventsInput) error { return nil }
 
