@@ -1,0 +1,325 @@
+package supervisor_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/notify/notifytest"
+	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// These tests run the cycles of a schedule one after another, with real processes as agents. They break and heal services
+// between the looks. TestMonth of package workflows does the same for 30 days, with simulated agents.
+
+// plannedFault is a fault of a service in the course of several looks. Looks count from 1.
+type plannedFault struct {
+	service string
+	// begins are the looks at which it is there again. Only one fault begins at a look.
+	begins []int
+	// repairedBy is the tier that repairs it; 0 if no tier can.
+	repairedBy escalation.Tier
+	// worsens and heals are the looks at which it is worse, and gone by itself; 0 for never.
+	worsens, heals int
+	// answered is the look after which a person answers at its gate; 0 for never.
+	answered int
+
+	broken bool
+	// chains are the IDs of the chains that have found it and were the first to do so.
+	chains []string
+}
+
+// guidance returns the words of the person at the gate.
+func (f *plannedFault) guidance() string { return "repair " + f.service + " for good" }
+
+// watchedServices is an installation whose services break as planned.
+type watchedServices struct {
+	*site
+	records  *store.Store
+	claude   string
+	notified *notifytest.Recipient
+	faults   []*plannedFault
+	looks    int
+	// known are the IDs of the chains that ended known.
+	known []string
+}
+
+// watchServices starts an installation and looks at its services the given number of times.
+func watchServices(t *testing.T, looks int, faults []*plannedFault) *watchedServices {
+	t.Helper()
+	w := &watchedServices{notified: notifytest.Start(t), faults: faults, looks: looks}
+	w.claude = simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(allWell()))))
+	// The looks follow each other within seconds, so that limits per hour would mean something else than in two hours.
+	w.site = startSite(t, startTemporal(t), environment(t, w.claude,
+		"CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_NOTIFY_URLS="+w.notified.Apprise()))
+	w.records = w.site.records()
+	for look := 1; look <= looks; look++ {
+		w.look(look)
+		w.follow(look)
+	}
+	return w
+}
+
+// look runs one cycle, and notes what its chain has done about the fault that has begun.
+func (w *watchedServices) look(look int) {
+	w.t.Helper()
+	var begun *plannedFault
+	for _, fault := range w.faults {
+		switch {
+		case slices.Contains(fault.begins, look):
+			fault.broken, begun = true, fault
+		case fault.heals == look:
+			fault.broken = false
+		}
+	}
+	open := w.open()
+	w.install(begun, w.verdict(look, open))
+	result := w.cycleNow(fmt.Sprintf("%s-%02d", nameOf(w.t), look))
+	for i := range open {
+		require.Contains(w.t, simtest.Requests(w.t, w.claude)[0].Prompt(), open[i].ID, "look %d is told the open incidents", look)
+	}
+	if begun != nil {
+		begun.chains = append(begun.chains, result.ChainID)
+	}
+	switch {
+	case result.Waiting:
+		w.awaitGate(result.ChainID, "gate-1")
+	case begun != nil:
+		require.Equal(w.t, escalation.OutcomeResolved, result.Outcome, "look %d", look)
+		begun.broken = false
+	case len(open) == 0:
+		require.Equal(w.t, escalation.OutcomeHealthy, result.Outcome, "look %d", look)
+	default:
+		w.known = append(w.known, result.ChainID)
+	}
+}
+
+// cycleNow runs a cycle to its end.
+func (w *watchedServices) cycleNow(name string) (result workflows.CycleResult) {
+	w.t.Helper()
+	run, err := w.client.ExecuteWorkflow(w.t.Context(), client.StartWorkflowOptions{
+		ID: workflows.CycleWorkflowID(name), TaskQueue: w.cfg.Worker.TaskQueue,
+	}, workflows.CycleWorkflow, nil)
+	require.NoError(w.t, err)
+	require.NoError(w.t, run.Get(w.t.Context(), &result))
+	return result
+}
+
+// follow waits for the chain whose fault has healed, and answers at the gate whose time has come.
+func (w *watchedServices) follow(look int) {
+	w.t.Helper()
+	for _, fault := range w.faults {
+		if fault.heals != look && fault.answered != look {
+			continue
+		}
+		waiting := fault.chains[len(fault.chains)-1]
+		if fault.answered == look {
+			_, err := w.resolve(waiting, escalation.GateAnswer{
+				GateID: "gate-1", Action: escalation.GateFix, Guidance: fault.guidance(), Actor: "ada",
+			})
+			require.NoError(w.t, err, fault.service)
+			fault.broken = false
+		}
+		chain, err := w.finish(w.client.GetWorkflow(w.t.Context(), waiting, ""))
+		require.NoError(w.t, err)
+		require.Equal(w.t, escalation.OutcomeResolved, chain.Outcome, "%s: %s", fault.service, chain.Reason)
+	}
+}
+
+// open returns the open incidents.
+func (w *watchedServices) open() []escalation.Incident {
+	w.t.Helper()
+	open, err := w.records.Incidents(w.t.Context(), store.IncidentFilter{})
+	require.NoError(w.t, err)
+	return open
+}
+
+// install replaces the script of the agents. Tiers 2 and 3 repair the fault that has begun, if they can.
+func (w *watchedServices) install(begun *plannedFault, look escalation.Verdict) {
+	w.t.Helper()
+	var turns []claudesim.Turn
+	for _, fault := range w.faults {
+		turns = append(turns, claudesim.On(claudesim.Match{Prompt: fault.guidance()}, claudesim.Conclude(repaired(fault.service))))
+	}
+	turns = append(turns,
+		claudesim.On(claudesim.Match{Prompt: "The chain has waited"}, claudesim.Conclude(allWell())).Named("healed"),
+		concluding("haiku", look))
+	if begun != nil {
+		second, third := repaired(begun.service), repaired(begun.service)
+		if begun.repairedBy != escalation.TierSafeRepair {
+			second.Status = escalation.VerdictEscalate
+		}
+		if begun.repairedBy == 0 {
+			third.Status = escalation.VerdictNeedsHuman
+		}
+		turns = append(turns, concluding("sonnet", second), concluding("opus", third))
+	}
+	_, err := claudesim.Install(filepath.Dir(w.claude), claudesim.Play(turns...))
+	require.NoError(w.t, err)
+}
+
+func repaired(service string) escalation.Verdict {
+	return escalation.Verdict{
+		Status: escalation.VerdictResolved, Summary: "worked on " + service, Services: []string{service}, Remediation: "cleared its cache",
+	}
+}
+
+// verdict returns what Tier 1 finds: the services that are broken, and what has become of the open incidents.
+func (w *watchedServices) verdict(look int, open []escalation.Incident) escalation.Verdict {
+	verdict := allWell()
+	news := map[string]escalation.IncidentNews{}
+	for _, fault := range w.faults {
+		if !fault.broken {
+			continue
+		}
+		verdict.Status, verdict.Summary, verdict.Kind = escalation.VerdictEscalate, "not all is well", "down"
+		verdict.Services = append(verdict.Services, fault.service)
+		news[fault.service] = escalation.IncidentUnchanged
+		if fault.worsens > 0 && look >= fault.worsens {
+			news[fault.service] = escalation.IncidentWorse
+		}
+	}
+	for i := range open {
+		known := escalation.KnownIncident{ID: open[i].ID, Status: escalation.IncidentGone}
+		if status, broken := news[open[i].Services[0]]; broken {
+			known.Status = status
+		}
+		verdict.Known = append(verdict.Known, known)
+	}
+	return verdict
+}
+
+// incidentFigures are the totals of all looks.
+type incidentFigures struct {
+	sessions map[escalation.Tier]int
+	// gates and climbs count the gates and the chains with a repair, by service.
+	gates, climbs map[string]int
+	told          map[string]int
+	costUSD       float64
+}
+
+// figures reads the totals from the records and the notifications.
+func (w *watchedServices) figures() incidentFigures {
+	w.t.Helper()
+	f := incidentFigures{map[escalation.Tier]int{}, map[string]int{}, map[string]int{}, map[string]int{}, 0}
+	service := map[string]string{}
+	for _, fault := range w.faults {
+		for _, chain := range fault.chains {
+			service[chain] = fault.service
+		}
+	}
+	for look := 1; look <= w.looks; look++ {
+		chainID := fmt.Sprintf("chain-%s-%02d", nameOf(w.t), look)
+		sessions, err := w.records.Chain(w.t.Context(), chainID)
+		require.NoError(w.t, err)
+		require.NotEmpty(w.t, sessions, chainID)
+		for i := range sessions {
+			f.sessions[sessions[i].Tier]++
+		}
+		if slices.ContainsFunc(sessions, func(session escalation.Session) bool { return session.Tier > escalation.TierObserve }) {
+			f.climbs[service[chainID]]++
+		}
+		f.costUSD += escalation.TotalCostUSD(sessions)
+		events, err := w.records.Events(w.t.Context(), chainID)
+		require.NoError(w.t, err)
+		for _, event := range events {
+			if event.Kind == escalation.EventGateOpened {
+				f.gates[service[chainID]]++
+			}
+		}
+	}
+	for _, message := range w.notified.Received() {
+		var sent struct{ Title string }
+		require.NoError(w.t, json.Unmarshal([]byte(message), &sent))
+		headline, _, _ := strings.Cut(strings.TrimPrefix(sent.Title, "Claude Ops: "), " (")
+		f.told[headline]++
+	}
+	return f
+}
+
+// requireFollowed checks that each fault cost at most one gate and one climb while it was unchanged, and each look one
+// session of Tier 1. The chain of a fault that has healed has looked once more. It returns the figures in one line.
+func (w *watchedServices) requireFollowed() string {
+	w.t.Helper()
+	f := w.figures()
+	line := fmt.Sprintf("looks=%d known=%d tier1=%d tier2=%d tier3=%d gates=%v climbs=%v notifications=%v dollars=%.4f",
+		w.looks, len(w.known), f.sessions[1], f.sessions[2], f.sessions[3], f.gates, f.climbs, f.told, f.costUSD)
+	gates, climbs := map[string]int{}, map[string]int{}
+	asked, worse, healed := 0, 0, 0
+	for _, fault := range w.faults {
+		climbs[fault.service] = len(fault.begins)
+		if fault.heals > 0 {
+			healed++
+		}
+		if fault.worsens > 0 {
+			worse++
+		}
+		if fault.heals > 0 || fault.answered > 0 {
+			gates[fault.service] = 1
+			asked++
+		}
+	}
+	require.Equal(w.t, gates, f.gates, line)
+	require.Equal(w.t, climbs, f.climbs, line)
+	require.Equal(w.t, w.looks+healed, f.sessions[escalation.TierObserve], line)
+	require.Equal(w.t, asked, f.told[escalation.NotifyNeedsHuman.Headline()], line)
+	require.Equal(w.t, worse, f.told[escalation.NotifyWorse.Headline()], line)
+	for _, chainID := range w.known {
+		chain, err := w.finish(w.client.GetWorkflow(w.t.Context(), chainID, ""))
+		require.NoError(w.t, err)
+		require.Equal(w.t, escalation.OutcomeKnown, chain.Outcome, chainID)
+		require.Len(w.t, chain.Sessions, 1)
+	}
+	require.Empty(w.t, w.open(), line)
+	return line
+}
+
+// faultsOfTwoHours returns the faults of 24 looks: one that comes back, one that gets worse, one that heals by itself, one
+// that is repaired at once, and one that a person answers only after the given look.
+func faultsOfTwoHours(answered int) (flaps, worsens, heals *plannedFault, all []*plannedFault) {
+	flaps = &plannedFault{service: "db", begins: []int{3, 6, 9, 12, 15}, repairedBy: escalation.TierSafeRepair, answered: 18}
+	worsens = &plannedFault{service: "dns", begins: []int{4}, worsens: 8, answered: 17}
+	heals = &plannedFault{service: "mail", begins: []int{5}, heals: 11}
+	return flaps, worsens, heals, []*plannedFault{
+		flaps, worsens, heals,
+		{service: "web", begins: []int{2}, answered: answered},
+		{service: "files", begins: []int{7}, repairedBy: escalation.TierSafeRepair},
+	}
+}
+
+// TestIncidentsOfTwoHours looks 24 times at five services, as a schedule does in two hours at an interval of five minutes.
+func TestIncidentsOfTwoHours(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	flaps, worsens, heals, all := faultsOfTwoHours(22)
+	w := watchServices(t, 24, all)
+	t.Logf("incidents: %s took=%s", w.requireFollowed(), time.Since(began).Round(time.Second))
+
+	var tiers [][]escalation.Tier
+	for _, chainID := range flaps.chains {
+		var ran []escalation.Tier
+		for _, session := range w.query(w.client.GetWorkflow(t.Context(), chainID, "")).Sessions {
+			ran = append(ran, session.Tier)
+		}
+		tiers = append(tiers, ran)
+	}
+	require.Equal(t, [][]escalation.Tier{{1, 2}, {1, 2}, {1, 2}, {1, 3}, {1, 2}}, tiers,
+		"the third return begins with tier 3, and the fourth with a person's answer")
+	for branch, chainID := range map[string]string{
+		"known": w.known[0], "incident_worse": worsens.chains[0], "incident_healed": heals.chains[0],
+		"returned": flaps.chains[3], "returned_asked": flaps.chains[4],
+	} {
+		recordHistory(t, w.site, w.client.GetWorkflow(t.Context(), chainID, ""), branch)
+	}
+}
