@@ -94,6 +94,7 @@ func (w *watchedServices) look(look int) {
 	}
 	switch {
 	case result.Waiting:
+		require.NotNil(w.t, begun, "look %d waits for what is known", look)
 		w.awaitGate(result.ChainID, "gate-1")
 	case begun != nil:
 		require.Equal(w.t, escalation.OutcomeResolved, result.Outcome, "look %d", look)
