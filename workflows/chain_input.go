@@ -54,7 +54,7 @@ type ChainInput struct {
 	Force bool `json:"force,omitempty"`
 	// Incidents are the IDs of the incidents to work on, if they are known.
 	Incidents []string `json:"incidents,omitempty"`
-	// Ask has the chain of an issue ask a person before it repairs anything. Only the chain that splits may set it.
+	// Ask makes the chain of an issue ask a person before it repairs anything. Only the parent of the issue's chain may set it.
 	Ask *AskInput `json:"ask,omitempty"`
 	// Actor names the person or program that starts the chain. Nobody verifies it.
 	Actor string `json:"actor,omitempty"`

@@ -113,9 +113,9 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 // latest returns the gate that was opened last.
 func (g *gates) latest() *escalation.Gate { return &g.log.chain.Gates[len(g.log.chain.Gates)-1] }
 
-// wait waits at the latest gate until it is closed: by an answer, by a request for a tier above last, by its expiry, or
-// by cancellation of the workflow. It returns false if the history is too long. The caller must then continue as new at
-// this gate; no signal that has arrived is lost.
+// wait waits until the latest gate is closed. An answer closes it, or its expiry, or cancellation of the workflow. So does
+// a request for a tier, if that tier is higher than the parameter last. wait returns false if the history is too long. The
+// caller must then continue as new at this gate. Signals that have arrived are kept.
 func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, err error) {
 	gate := g.latest()
 	due := g.startTimer(ctx, gate)

@@ -74,9 +74,9 @@ func (a *callAudit) write(ctx context.Context) {
 	a.pending = nil
 }
 
-// check compares the calls that the CLI reports with the calls that the guard has decided. It returns errUnguarded if
-// the CLI made a call without asking. It also returns errUnguarded if the CLI ended by itself, the guard was never
-// asked, and calls were refused.
+// check compares the calls that the CLI reports with the calls that the guard has decided. It returns errUnguarded in two
+// cases: the CLI has made a call without asking the guard, or the CLI has ended by itself and reports calls that it refused
+// without ever asking the guard.
 func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

@@ -25,7 +25,7 @@ type Options struct {
 	User *process.User
 	// Containment is the containment of git's processes; empty is process.ModeAuto.
 	Containment process.Mode
-	// Patience limits the wait for a place that another session has.
+	// Patience is the maximum time to wait for a worktree or directory that another session uses.
 	Patience time.Duration
 }
 

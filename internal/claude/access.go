@@ -90,7 +90,8 @@ var withheld = []string{
 	"ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
 }
 
-// redirect replaces the API's address and credentials in variables with the URL and the key of api.
+// redirect changes the environment variables of the CLI so that it calls the endpoint, with the endpoint's key. It removes
+// all other credentials.
 func (c *CLI) redirect(variables map[string]string, api Endpoint) {
 	environ := c.options.Environ
 	withoutSecrets(variables, environ)

@@ -27,7 +27,8 @@ type Setting struct {
 	FromEnv bool `json:"from_env"`
 }
 
-// databaseVariable is the only secret variable whose value can be shown: if it is the plain URL of a file.
+// databaseVariable is a secret variable. Its value is shown if it is the plain URL of a file. The values of all other secret
+// variables are never shown.
 const databaseVariable = Prefix + "DATABASE_URL"
 
 // secretVariables lists the variables whose values may contain credentials. A test compares them with the

@@ -50,7 +50,7 @@ type ChainIncident struct {
 	Severity Severity `json:"severity,omitempty"`
 	// Resolved reports whether the incident was resolved when the chain last recorded something.
 	Resolved bool `json:"resolved,omitempty"`
-	// Handler is the chain that takes care of the incident, if this one leaves it to that chain.
+	// Handler is the ID of the chain that takes care of the incident. It is empty if this chain does.
 	Handler string `json:"handler,omitempty"`
 }
 

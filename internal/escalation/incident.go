@@ -204,8 +204,8 @@ func (i *Incident) HighestTier() Tier {
 	return highest
 }
 
-// ReturnsWithin counts the returns after a repair within limit's window before at. A resolved incident that was repaired
-// counts its return at this moment.
+// ReturnsWithin returns how often the incident has come back after a repair. It counts the time window of limit that ends at
+// the given time. If the incident is resolved by a repair, it is about to be found again. ReturnsWithin counts that, too.
 func (i *Incident) ReturnsWithin(limit Limit, at time.Time) int {
 	count := 0
 	for _, returned := range i.Returns {

@@ -172,7 +172,7 @@ func readSet(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readCommand reads `command X` and `builtin X` as X, ignoring functions.
+// readCommand reads `command X` and `builtin X` as the command X, even if there is a shell function X.
 func readCommand(s *shell, words []Word, redirects []*syntax.Redirect) error {
 	if len(words) > 1 && (words[1] == "-v" || words[1] == "-V") {
 		return nil

@@ -61,7 +61,8 @@ type candidate struct {
 	Containment
 	// start starts a tree. It fails with an *unavailableError if this containment is not available here.
 	start func(Spec) (tree, error)
-	// try runs a tree without a program. It fails with the same errors as start.
+	// try tests whether this containment is available. It starts an init that runs no program. It fails with the same errors
+	// as start.
 	try func() error
 }
 

@@ -186,8 +186,8 @@ func (s *Store) ChainsAtWork(ctx context.Context) ([]ChainAtWork, error) {
 const abandonQuery = `
 UPDATE incident_chains SET status = $1, outcome = $2, reason = $3 WHERE chain_id = $4 AND namespace_id = $5 AND at = $6 AND status <> $1`
 
-// AbandonIncidents records that a chain ended without saying so. It does nothing, and returns false, if the chain has
-// recorded its progress after the caller read it.
+// AbandonIncidents records that a chain has ended that could not record this itself. If the chain has recorded progress since
+// the caller read its row, AbandonIncidents changes nothing and returns false.
 func (s *Store) AbandonIncidents(ctx context.Context, chain ChainAtWork, reason string) (abandoned bool, err error) {
 	var rows int64
 	err = s.write(ctx, func(tx *sql.Tx) error {

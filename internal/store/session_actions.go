@@ -29,7 +29,7 @@ type target struct {
 	kind    escalation.ActionKind
 }
 
-// targetOf returns the target of an action. It has the key of the service's name, because a verdict may spell the name
+// targetOf returns the target of an action. It identifies the service by its ServiceKey, because a verdict may spell the name
 // differently from the call.
 func targetOf(service string, kind escalation.ActionKind) target {
 	return target{escalation.ServiceKey(service), kind}
