@@ -223,6 +223,14 @@ func (s *site) records() *store.Store {
 	return records
 }
 
+// ownRecords opens the records of the site's namespace.
+func (s *site) ownRecords() *store.Store {
+	s.t.Helper()
+	namespace, err := supervisor.FindNamespace(s.t.Context(), s.client, client.DefaultNamespace)
+	require.NoError(s.t, err)
+	return s.records().In(namespace)
+}
+
 // query returns the state of a running or ended chain.
 func (s *site) query(run client.WorkflowRun) escalation.Chain {
 	s.t.Helper()

@@ -18,7 +18,6 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/notify/notifytest"
-	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
 // lockedBuffer is a buffer that several goroutines may write to.
@@ -77,9 +76,7 @@ func TestChainNotifies(t *testing.T) {
 	t.Logf("notified: a service that refused 2 attempts got %d requests, the other one %d\n%s\n%s",
 		flaky.Refusals()+len(flaky.Received()), len(well.Received()), sent["title"], sent["body"])
 
-	namespace, err := supervisor.FindNamespace(t.Context(), s.client, client.DefaultNamespace)
-	require.NoError(t, err)
-	delivered, err := s.records().In(namespace).Delivered(t.Context(), run.GetRunID()+"/notification/1")
+	delivered, err := s.ownRecords().Delivered(t.Context(), run.GetRunID()+"/notification/1")
 	require.NoError(t, err)
 	require.Len(t, delivered, 2)
 	require.NoError(t, s.stop())
