@@ -122,9 +122,9 @@ func (s step) handOff(failed escalation.Session, left []activities.ToolCall) ste
 }
 
 // lookAgain returns the step that follows a wait: a recheck, which finds out at low cost whether s is still needed. It
-// returns s itself if a person requested s, or if s follows no session.
+// returns s itself if a person requested s, if s follows no session, or if s is such a recheck.
 func (s step) lookAgain() step {
-	if s.parent == nil || s.request != nil {
+	if s.parent == nil || s.request != nil || s.purpose == escalation.PurposeRecheck {
 		s.action = stepSession
 		return s
 	}

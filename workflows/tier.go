@@ -18,6 +18,7 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 		return c.askForHandoff(ctx, s, missing)
 	}
 	opening, err := c.sessions.open(ctx, c.request(s))
+	c.incidents.send(ctx) // now it is recorded; a refused session can wait for days
 	if err != nil {
 		return step{}, c.abortIfCancelled(ctx, err)
 	}
@@ -25,7 +26,6 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 		return c.refused(ctx, s, *opening.Refusal)
 	}
 	s.refused = false
-	c.incidents.send(ctx)
 	session := c.runTier(ctx, s, opening)
 	decision := escalation.Gated(*c.policy, c.decide(ctx, s, session))
 	if err := c.conclude(ctx, session, decision); err != nil {

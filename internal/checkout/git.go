@@ -33,6 +33,7 @@ func (g git) settings(top string) []string {
 		"core.hooksPath=/dev/null", "core.fsmonitor=false", "safe.bareRepository=explicit", "protocol.allow=never",
 		"filter.lfs.smudge=", "filter.lfs.clean=", "filter.lfs.process=", "filter.lfs.required=false",
 		"gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "advice.detachedHead=false",
+		"status.showUntrackedFiles=normal", // otherwise git removes a worktree although it has new files
 	}
 	if g.options.User != nil {
 		// Git refuses a repository that belongs to another user. The operator chose this directory for agents, so allow it.

@@ -59,7 +59,13 @@ func TestWhatIsKept(t *testing.T) {
 		"the supervisor's own": {func(s *stage, _ string) { s.write("worktrees/chain/.claudeops/.gitignore", "*\n") }, checkout.Left{}},
 		"a changed file":       {func(s *stage, _ string) { s.write("worktrees/chain/compose.yaml", "") }, checkout.Left{Kept: true, Changed: true}},
 		"a new file":           {func(s *stage, _ string) { s.write("worktrees/chain/new", "") }, checkout.Left{Kept: true, Changed: true}},
-		"an ignored file":      {func(s *stage, _ string) { s.write("worktrees/chain/x.cache", "") }, checkout.Left{Kept: true, Changed: true}},
+		"a new file that git does not show": {
+			func(s *stage, _ string) {
+				s.git(s.work, "config", "status.showUntrackedFiles", "no")
+				s.write("worktrees/chain/new", "")
+			}, checkout.Left{Kept: true, Changed: true},
+		},
+		"an ignored file": {func(s *stage, _ string) { s.write("worktrees/chain/x.cache", "") }, checkout.Left{Kept: true, Changed: true}},
 		"a staged file": {
 			func(s *stage, dir string) { s.git(dir, "rm", "--quiet", "compose.yaml") }, checkout.Left{Kept: true, Changed: true},
 		},

@@ -176,7 +176,7 @@ func (i *Incident) StateOf() IncidentState {
 
 // Handler returns the chain that takes care of the incident at the time at, apart from the chain except; false if there is
 // none. That is a chain that repairs or waits. A chain whose gate ended with override counts, too, as long as no chain has
-// worked on the incident after it and the incident has not become worse: a person has accepted the state.
+// worked on the incident after it and the incident has not become worse since: a person has accepted the state.
 func (i *Incident) Handler(except string, at time.Time) (IncidentChain, bool) {
 	var latest IncidentChain
 	for _, chain := range slices.Backward(i.Chains) {
@@ -191,7 +191,7 @@ func (i *Incident) Handler(except string, at time.Time) (IncidentChain, bool) {
 			latest = chain
 		}
 	}
-	accepted := latest.Outcome == OutcomeOverridden && i.WorseAt.IsZero() && !latest.At.Before(i.ReturnedAt)
+	accepted := latest.Outcome == OutcomeOverridden && !i.WorseAt.After(latest.At) && !latest.At.Before(i.ReturnedAt)
 	return latest, accepted
 }
 

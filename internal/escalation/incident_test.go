@@ -28,16 +28,19 @@ func TestHandlerOfAnIncident(t *testing.T) {
 		want     string
 		state    IncidentState
 	}{
-		"nobody":                  {Incident{}, "", IncidentOpen},
-		"looking":                 {Incident{Chains: []IncidentChain{worked("looks", ChainLooking, "")}}, "", IncidentOpen},
-		"repairing":               {Incident{Chains: []IncidentChain{worked("repairs", ChainRepairing, "")}}, "repairs", IncidentRepairing},
-		"waiting":                 {Incident{Chains: []IncidentChain{waits(time.Hour)}}, "waits", IncidentWaiting},
-		"late":                    {Incident{Chains: []IncidentChain{waits(-30 * time.Minute)}}, "waits", IncidentWaiting},
-		"gone":                    {Incident{Chains: []IncidentChain{waits(-2 * time.Hour)}}, "", IncidentWaiting},
-		"its own":                 {Incident{Chains: []IncidentChain{worked("own", ChainRepairing, "")}}, "", IncidentRepairing},
-		"ended":                   {Incident{Chains: []IncidentChain{worked("ended", ChainEnded, OutcomeAborted)}}, "", IncidentOpen},
-		"accepted":                {Incident{Chains: []IncidentChain{overridden}}, "overridden", IncidentOpen},
-		"accepted, and worse":     {Incident{Chains: []IncidentChain{overridden}, WorseAt: incidentNoon}, "", IncidentOpen},
+		"nobody":              {Incident{}, "", IncidentOpen},
+		"looking":             {Incident{Chains: []IncidentChain{worked("looks", ChainLooking, "")}}, "", IncidentOpen},
+		"repairing":           {Incident{Chains: []IncidentChain{worked("repairs", ChainRepairing, "")}}, "repairs", IncidentRepairing},
+		"waiting":             {Incident{Chains: []IncidentChain{waits(time.Hour)}}, "waits", IncidentWaiting},
+		"late":                {Incident{Chains: []IncidentChain{waits(-30 * time.Minute)}}, "waits", IncidentWaiting},
+		"gone":                {Incident{Chains: []IncidentChain{waits(-2 * time.Hour)}}, "", IncidentWaiting},
+		"its own":             {Incident{Chains: []IncidentChain{worked("own", ChainRepairing, "")}}, "", IncidentRepairing},
+		"ended":               {Incident{Chains: []IncidentChain{worked("ended", ChainEnded, OutcomeAborted)}}, "", IncidentOpen},
+		"accepted":            {Incident{Chains: []IncidentChain{overridden}}, "overridden", IncidentOpen},
+		"accepted, and worse": {Incident{Chains: []IncidentChain{overridden}, WorseAt: incidentNoon}, "", IncidentOpen},
+		"worse, then accepted": {
+			Incident{Chains: []IncidentChain{overridden}, WorseAt: overridden.At.Add(-time.Minute)}, "overridden", IncidentOpen,
+		},
 		"accepted, and came back": {Incident{Chains: []IncidentChain{overridden}, ReturnedAt: incidentNoon}, "", IncidentOpen},
 		"accepted, then aborted": {
 			Incident{Chains: []IncidentChain{overridden, worked("ended", ChainEnded, OutcomeAborted)}}, "", IncidentOpen,
@@ -94,6 +97,10 @@ func TestRecognize(t *testing.T) {
 	down.Checks = []CheckResult{{Service: "web", Status: CheckDown}}
 	named := finds("web", "db")
 	named.Known = []KnownIncident{{ID: "incident-1", Status: IncidentUnchanged}}
+	full := web
+	full.Kind = "disk_full"
+	another := finds("web")
+	another.Kind, another.Known = "down", named.Known
 	for name, tt := range map[string]struct {
 		verdict    Verdict
 		incident   Incident
@@ -103,6 +110,7 @@ func TestRecognize(t *testing.T) {
 		"known":                       {finds("Web "), web, 1, 0, false},
 		"more services":               {finds("web", "db"), web, 0, 1, false},
 		"named, and more services":    {named, web, 1, 1, false},
+		"named, and another fault":    {another, full, 1, 1, false},
 		"worse":                       {down, web, 1, 0, true},
 		"accepted":                    {finds("web"), accepted, 1, 0, false},
 		"accepted, and worse":         {down, accepted, 0, 1, false},

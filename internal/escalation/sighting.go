@@ -83,7 +83,9 @@ func (v *Verdict) Sightings(incidents []Incident, own []string) []Sighting {
 			Issue: -1, Incident: incident, News: news.Status, Note: news.Note,
 			Fault: Issue{Services: incident.Services, Kind: incident.Kind, Summary: incident.Summary, Severity: incident.Severity},
 		})
-		rest = slices.DeleteFunc(rest, func(service string) bool { return HasService(incident.Services, service) })
+		if v.Kind == "" || incident.Kind == "" || v.Kind == incident.Kind { // otherwise the services have another fault, too
+			rest = slices.DeleteFunc(rest, func(service string) bool { return HasService(incident.Services, service) })
+		}
 	}
 	if len(rest) > 0 || len(found) == 0 {
 		fault := Issue{Services: rest, Kind: v.Kind, Summary: v.Summary, Severity: v.severity()}
@@ -147,10 +149,11 @@ func (v *Verdict) finds(services []string, status CheckStatus) bool {
 	return len(services) > 0
 }
 
-// covers reports whether the session was to look at all of these services.
+// covers reports whether the session was to look at all of these services. A recheck without services looks only at what was
+// wrong before.
 func (s *Session) covers(services []string) bool {
 	if len(s.Scope) == 0 {
-		return s.Tier == TierObserve
+		return s.Tier == TierObserve && s.Purpose != PurposeRecheck
 	}
 	return containsServices(s.Scope, services)
 }

@@ -115,7 +115,8 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 	if row.Kind == "" {
 		row.Kind = fault.Kind
 	}
-	if sighting.News == escalation.IncidentWorse && row.WorseAt.IsZero() {
+	// What the incident's own chain finds worse is no news to it, nor to a person who then accepts the state.
+	if sighting.News == escalation.IncidentWorse && row.WorseAt.IsZero() && !slices.Contains(c.own, row.ID) {
 		row.WorseAt = c.at
 	}
 	if escalation.MoreSevere(fault.Severity, row.Severity) {
