@@ -55,6 +55,23 @@ func TestOpenAgainKeepsRecords(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+// Commands open the records while workers write them all the time.
+func TestOpenWhileAnotherProcessWrites(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ops.db")
+	openFile(t, path)
+	other, err := sql.Open("sqlite", path+"?_txlock=immediate")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, other.Close()) }()
+	writing, err := other.BeginTx(bounded(t), nil)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, writing.Rollback()) }()
+
+	records, err := store.Open(bounded(t), path)
+	require.NoError(t, err)
+	require.NoError(t, records.Close())
+}
+
 func TestOpenAtOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "ops.db")

@@ -126,14 +126,35 @@ func refuseForeign(ctx context.Context, db *sql.DB) error {
 
 // probeWrite checks that the database is writable: it creates a table and rolls back. SQLite opens a read-only file
 // without an error, so that without this check only the first record would fail.
-func probeWrite(ctx context.Context, db *sql.DB) error {
-	tx, err := db.BeginTx(ctx, nil)
+//
+// probeWrite waits for no other writer. If SQLite finds one, the file is writable.
+func probeWrite(ctx context.Context, db *sql.DB) (err error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if err := setBusyTimeout(ctx, conn, 0); err != nil {
+		return err
+	}
+	tx, err := conn.BeginTx(ctx, nil)
+	if sqliteCode(err) == sqlite3.SQLITE_BUSY {
+		return setBusyTimeout(ctx, conn, busyTimeout)
+	}
 	if err != nil {
 		return fmt.Errorf("begin to write: %w", err)
 	}
 	_, err = tx.ExecContext(ctx, "CREATE TABLE write_probe (id INTEGER)")
 	if err = errors.Join(err, tx.Rollback()); err != nil {
 		return fmt.Errorf("try to write: %w", err)
+	}
+	return setBusyTimeout(ctx, conn, busyTimeout)
+}
+
+// setBusyTimeout limits how long conn waits for other writers.
+func setBusyTimeout(ctx context.Context, conn *sql.Conn, limit time.Duration) error {
+	if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", limit.Milliseconds())); err != nil {
+		return fmt.Errorf("set how long to wait for other writers: %w", err)
 	}
 	return nil
 }
