@@ -9,7 +9,8 @@ const (
 	// ErrorTypeAgent means that the agent gave no result that could be judged. The error's details are an
 	// escalation.Report with the spending so far.
 	ErrorTypeAgent = "AgentUnavailable"
-	// ErrorTypePrompt means that a prompt cannot be rendered. The error's details are the same.
+	// ErrorTypePrompt means that a prompt cannot be rendered. The error's details are an escalation.Report, as for
+	// ErrorTypeAgent.
 	ErrorTypePrompt = "PromptInvalid"
 )
 

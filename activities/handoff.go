@@ -39,7 +39,7 @@ type WriteHandoffInput struct {
 // WriteHandoffResult is the result of WriteHandoff.
 type WriteHandoffResult struct {
 	Report escalation.Report `json:"report"`
-	// Handoff is nil if the tier wrote no usable handoff. Problem is then the reason.
+	// Handoff is nil if the tier wrote no usable handoff. In that case Problem gives the reason.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
 	Problem string              `json:"problem,omitempty"`
 	// EndedAt is the end of the session by the worker's clock.

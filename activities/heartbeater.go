@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// heartbeatInterval is the time between two heartbeats. It does not depend on the agent's output, because an agent
-	// that thinks writes nothing but is alive.
+	// heartbeatInterval is the time between two heartbeats. It does not depend on the agent's output, because a working agent
+	// may write nothing for minutes.
 	heartbeatInterval = time.Second
 	// heartbeatCall bounds one heartbeat, so that a heartbeat lost in the network is noticed in time.
 	heartbeatCall = 2 * time.Second
@@ -31,9 +31,9 @@ type Heartbeats interface {
 // errCancelled is the cause for stopping an agent whose chain was cancelled. Its tier is not retried.
 var errCancelled = errors.New("the chain was cancelled")
 
-// errHeartbeatLost is the cause for stopping an agent whose heartbeats Temporal refuses, or has not accepted before the
-// heartbeat deadline. Temporal may then start the tier on another worker, and two agents must never work on one
-// conversation.
+// errHeartbeatLost is the cause for stopping an agent whose heartbeats do not arrive. Either Temporal refuses them, or it has
+// accepted none before the heartbeat deadline. Temporal may then start the tier on another worker, and two agents must never
+// work on one conversation.
 var errHeartbeatLost = errors.New("heartbeats are not accepted")
 
 // heartbeater sends the heartbeats of an activity until it is stopped. It ends the agent's context if Temporal's answer
@@ -46,7 +46,7 @@ type heartbeater struct {
 	deadline time.Duration
 	end      context.CancelCauseFunc
 
-	// halt ends run, and gives up the heartbeat that is being sent.
+	// halt ends run and aborts a heartbeat that is being sent.
 	halt context.CancelFunc
 	idle sync.WaitGroup
 
@@ -125,14 +125,14 @@ func (h *heartbeater) observe(now AgentProgress) {
 	h.last = h.last.with(now)
 }
 
-// add adds the spending of an ended invocation, before another one starts.
+// add adds the spending of an invocation that has ended. Call it before another one starts.
 func (h *heartbeater) add(ended escalation.Report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last.Spent, h.last.Now, h.last.InFlight = h.last.Spent.Then(ended), AgentProgress{}, nil
 }
 
-// settle sets the total of all attempts, when no invocation runs any more.
+// settle sets the total spending of all attempts. Call it when no invocation runs any more.
 func (h *heartbeater) settle(all AgentReport, failures int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -147,8 +147,8 @@ func (h *heartbeater) progress() TierProgress {
 	return h.last
 }
 
-// stop stops the heartbeats and gives up one that is being sent. If report is true, it sends a last heartbeat, from which the
-// next attempt learns the spending. If that heartbeat fails, the next attempt gets an older figure.
+// stop stops the heartbeats and aborts one that is being sent. If report is true, stop then sends a last heartbeat, from which
+// the next attempt learns the spending. If this last heartbeat fails, the next attempt uses an older figure.
 func (h *heartbeater) stop(ctx context.Context, report bool) {
 	h.halt()
 	h.idle.Wait()

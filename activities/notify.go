@@ -50,9 +50,9 @@ type NotifyInput struct {
 // NotifyActivity is the activity type of Notify.
 const NotifyActivity = "Notify"
 
-// Notify sends a notification to every target that has not received it, and fails unless all of them accept it. A retry
-// sends it only to the other targets. If this worker dies just after a target has accepted it, that target receives it
-// twice.
+// Notify sends a notification to every target that has not received it yet. It fails unless all targets accept the
+// notification. A retry sends it only to the targets that have not accepted it. If this worker dies just after a target has
+// accepted the notification, that target receives it twice.
 func (n *Notifications) Notify(ctx context.Context, input NotifyInput) error {
 	delivered, err := n.Deliveries.Delivered(ctx, input.Key)
 	if err != nil {
@@ -110,8 +110,7 @@ func (n *Notifications) link(info activity.Info) string {
 		url.PathEscape(info.Namespace), url.PathEscape(info.WorkflowExecution.ID), url.PathEscape(info.WorkflowExecution.RunID))
 }
 
-// translate makes an error non-retryable if it is permanent. Otherwise a delivery that can never be recorded would be
-// repeated with every attempt.
+// translate makes a permanent error non-retryable. Otherwise Temporal would retry a delivery that can never be recorded.
 func (n *Notifications) translate(err error) error {
 	causes := []error{err}
 	if unsent, ok := errors.AsType[*undelivered](err); ok {

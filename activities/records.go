@@ -28,7 +28,7 @@ type Incidents interface {
 	// ChainIncidents returns the incidents that a chain works on, and those of other chains that the session has found
 	// healed.
 	ChainIncidents(ctx context.Context, chainID, sessionID string) (own, healed []escalation.Incident, err error)
-	// RecordProgress stores what a chain does about its incidents.
+	// RecordProgress stores the progress of a chain with its incidents.
 	RecordProgress(ctx context.Context, chainID string, progress escalation.ChainProgress) error
 }
 
@@ -52,18 +52,18 @@ type Records struct {
 	IsPermanent, IsUnknown func(error) bool
 }
 
-// OpenSessionInput is a session that asks for admission, and the events that led to it.
+// OpenSessionInput holds a session that asks for admission, and the events that led to it.
 type OpenSessionInput struct {
 	Session escalation.Session          `json:"session"`
 	Request escalation.AdmissionRequest `json:"request"`
 	Policy  escalation.Policy           `json:"policy"`
 	Events  []escalation.Event          `json:"events,omitempty"`
-	// Closing is the end of the previous session; nil if that is already recorded.
+	// Closing holds the end of the previous session; nil if the store already has it.
 	Closing *CloseSessionInput `json:"closing,omitempty"`
 }
 
-// OpenSession admits a session and stores it, before its process starts. It first closes the previous session, if
-// input.Closing is set. It stores the events whether or not the session is admitted.
+// OpenSession admits a session and stores it, before its process starts. If input.Closing is set, OpenSession first closes the
+// previous session. It stores the events whether or not the session is admitted.
 func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (escalation.AdmissionResult, error) {
 	var closed escalation.IncidentBrief
 	if input.Closing != nil {
@@ -110,7 +110,7 @@ func (r *Records) FindSession(ctx context.Context, sessionID string) (FindSessio
 	return FindSessionResult{Found: found, Session: session}, nil
 }
 
-// CloseSessionInput is the result of a session, and the events of the decision on it.
+// CloseSessionInput holds the result of a session, and the events of the decision that followed.
 type CloseSessionInput struct {
 	ChainID   string             `json:"chain_id"`
 	SessionID string             `json:"session_id"`
@@ -119,7 +119,7 @@ type CloseSessionInput struct {
 	Events    []escalation.Event `json:"events,omitempty"`
 	// Release reports that the chain stops repairing, for now or for good.
 	Release bool `json:"release,omitempty"`
-	// Progress says what the chain does about its incidents from now on; nil if that has not changed.
+	// Progress describes the work of the chain on its incidents from now on; nil means unchanged.
 	Progress *escalation.ChainProgress `json:"progress,omitempty"`
 }
 
@@ -157,13 +157,13 @@ func (r *Records) KnownIncidents(ctx context.Context, input KnownIncidentsInput)
 	return incidents, nil
 }
 
-// RecordEventsInput is the events of a chain that belong to no opening or closing of a session.
+// RecordEventsInput holds events of a chain that occur between two sessions.
 type RecordEventsInput struct {
 	ChainID string             `json:"chain_id"`
 	Events  []escalation.Event `json:"events,omitempty"`
 	// Release reports that the chain stops repairing, for now or for good.
 	Release bool `json:"release,omitempty"`
-	// Progress says what the chain does about its incidents from now on; nil if that has not changed.
+	// Progress describes the work of the chain on its incidents from now on; nil means unchanged.
 	Progress *escalation.ChainProgress `json:"progress,omitempty"`
 }
 

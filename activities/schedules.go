@@ -20,8 +20,8 @@ type OmittedCycles struct {
 	Late int `json:"late"`
 }
 
-// Since returns the cycles omitted after earlier was counted. If a count has decreased, the schedule was created again,
-// and Since returns all of o.
+// Since returns the cycles that were omitted after the count earlier. If a count has decreased, the schedule was created again.
+// Since then returns o unchanged.
 func (o OmittedCycles) Since(earlier OmittedCycles) OmittedCycles {
 	if o.Overlapped < earlier.Overlapped || o.Late < earlier.Late {
 		return o

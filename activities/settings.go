@@ -23,7 +23,7 @@ type Settings struct {
 	Catalog *escalation.Catalog
 }
 
-// LoadPolicyInput has what a chain's input says and the worker's configuration must complete.
+// LoadPolicyInput holds the part of a chain's input that LoadPolicy completes from the worker's configuration.
 type LoadPolicyInput struct {
 	// Services are names of services.
 	Services []string `json:"services,omitempty"`
@@ -32,7 +32,8 @@ type LoadPolicyInput struct {
 // LoadPolicyResult is a snapshot of the policy, which holds for the whole chain.
 type LoadPolicyResult struct {
 	Policy escalation.Policy `json:"policy"`
-	// Services are the services of the input under their canonical names. Unknown are those that the catalog does not have.
+	// Services holds the canonical names of the services in the input. Unknown holds those services that the catalog does not
+	// have.
 	Services []string `json:"services,omitempty"`
 	Unknown  []string `json:"unknown,omitempty"`
 }

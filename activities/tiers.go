@@ -20,23 +20,24 @@ const (
 	repairTimeout = escalation.Duration(2 * time.Minute)
 	// HandOverDelay is the retry delay after a worker has ended its agent, so that another worker continues at once.
 	HandOverDelay = 100 * time.Millisecond
-	// maxFailures bounds the failed attempts of a tier whose model is not reachable. Each pause is three times as long as
-	// the previous one, up to longestPause. Together they last about 30 minutes, in addition to the CLI's own retries. An
-	// attempt that ended because of its worker does not count.
+	// maxFailures limits the failed attempts of a tier whose model is not reachable. Each pause between attempts is three times
+	// as long as the previous one, up to longestPause. All pauses together take about 30 minutes, in addition to the CLI's own
+	// retries. An attempt that ended because of its worker does not count.
 	maxFailures  = 10
 	firstPause   = 10 * time.Second
 	longestPause = 5 * time.Minute
-	// MaxDirectoryWait is how long a session waits for a directory in which another one repairs. It occupies a place for
-	// agents meanwhile, so it then gives the place up, and Temporal gives the tier to a worker again.
+	// MaxDirectoryWait limits the wait of a session for a directory in which another session repairs. A waiting session
+	// occupies one of the worker's places for agents. After MaxDirectoryWait it frees that place, and Temporal retries the
+	// tier.
 	MaxDirectoryWait = 15 * time.Minute
 	// repairTurns is the maximum number of turns of a repair run. It allows for a first answer that does not match the schema.
 	repairTurns = 3
 )
 
-// ErrDraining is returned by an Agent whose worker stops. The tier must continue on another worker.
+// ErrDraining is the error of an Agent whose worker shuts down. The tier must continue on another worker.
 var ErrDraining = errors.New("the worker shut down while the tier was running")
 
-// ErrDirectoryBusy is returned by an Agent that has waited in vain for a directory in which another session repairs.
+// ErrDirectoryBusy is the error of an Agent that could not get its directory, because another session repairs there.
 var ErrDirectoryBusy = errors.New("the working directory is not free")
 
 // errPrompt marks a prompt that cannot be rendered. A retry cannot help.
@@ -67,7 +68,7 @@ type RunTierInput struct {
 	Tier      escalation.Tier   `json:"tier"`
 	Policy    escalation.Policy `json:"policy"`
 	Services  []string          `json:"services,omitempty"`
-	// Affected lists the services that the chain is about: those of the last verdict, or else Services.
+	// Affected lists the services that the chain must examine: those of the latest verdict or, without a verdict, Services.
 	Affected []string `json:"affected,omitempty"`
 	// Request is the operator's request.
 	Request string `json:"request,omitempty"`
@@ -75,24 +76,25 @@ type RunTierInput struct {
 	Issue string `json:"issue,omitempty"`
 	// Guidance is the text that a person added when requesting this tier.
 	Guidance string `json:"guidance,omitempty"`
-	// Recheck reports that the tier only checks Services again, after a wait.
+	// Recheck reports that the tier only checks Services again after a wait.
 	Recheck    bool                  `json:"recheck,omitempty"`
 	Continuity escalation.Continuity `json:"continuity"`
-	// ParentTier and ParentSessionID are the tier and the conversation to start from; empty if none.
+	// ParentTier and ParentSessionID identify the tier and the conversation to start from; empty if there are none.
 	ParentTier      escalation.Tier `json:"parent_tier,omitempty"`
 	ParentSessionID string          `json:"parent_session_id,omitempty"`
-	// Continues reports that the parent is an interrupted session of this same tier, which a person chose to continue.
-	// InFlight holds the calls that it left without a result.
+	// Continues reports that the parent is an interrupted session of this same tier, which an operator chose to continue.
+	// InFlight holds the tool calls without a result of that session.
 	Continues bool       `json:"continues,omitempty"`
 	InFlight  []ToolCall `json:"in_flight,omitempty"`
 	// Directory is the agent's working directory; empty for the default one.
 	Directory string `json:"directory,omitempty"`
-	// Handoff replaces the conversation, with escalation.ContinuityHandoff.
+	// Handoff replaces the conversation if Continuity is escalation.ContinuityHandoff.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
-	// IncidentBrief is what the agent is told of incidents and earlier repairs. Leave are the incidents of other chains.
+	// IncidentBrief informs the agent about incidents and earlier repairs. The field Leave holds the incidents of other
+	// chains.
 	escalation.IncidentBrief
 	Leave []escalation.ChainIncident `json:"leave,omitempty"`
-	// Cooldowns is the state of the services that the agent gets.
+	// Cooldowns holds the state of the services in the agent's cooldown file.
 	Cooldowns []escalation.ServiceState `json:"cooldowns,omitempty"`
 	// BudgetUSD limits the spending of the session over all its attempts, in US dollars; 0 for the limit in the tier's
 	// policy.
@@ -116,12 +118,12 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 // maxInFlight keeps the result small, because the input of a call can have a few KB.
 const maxInFlight = 10
 
-// RunTier runs a tier's agent until it has a verdict or ends without one. If the verdict is missing or invalid, the
-// agent is asked for it once more in the same conversation. A retry continues the conversation of the previous attempt,
-// if there is one. Services in the verdict get their canonical names.
+// RunTier runs a tier's agent until it has a verdict or ends without one. If the verdict is missing or invalid, RunTier asks
+// the agent for it once more in the same conversation. A retry continues the conversation of the previous attempt, if there is
+// one. Services in the verdict get their canonical names.
 //
-// An error of type ErrorTypeAgent means that another attempt may succeed, unless it is non-retryable. Its details hold
-// the spending of the attempts so far.
+// An error of type ErrorTypeAgent means that another attempt may succeed, unless it is non-retryable. Its details hold the
+// spending of the attempts so far.
 func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult, error) {
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.attempt(agent, input, past, beats)
@@ -136,7 +138,7 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	return result, err
 }
 
-// FindTranscriptInput is a conversation of agents in a directory; an empty Directory is the default one.
+// FindTranscriptInput identifies a conversation by its id and its working directory. An empty Directory is the default one.
 type FindTranscriptInput struct {
 	SessionID string `json:"session_id"`
 	Directory string `json:"directory,omitempty"`
@@ -157,8 +159,8 @@ func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (
 	return FindTranscriptResult{Reachable: reachable}, nil
 }
 
-// supervise runs work while it sends heartbeats. It adds up the spending of this attempt at the session and of the
-// earlier ones. An error has the spending in its details.
+// supervise runs work and sends heartbeats meanwhile. It adds the spending of this attempt to that of earlier attempts. If it
+// fails, the error's details hold the total.
 func (t *Tiers) supervise(
 	ctx context.Context, sessionID string, work func(context.Context, TierProgress, *heartbeater) (AgentReport, error),
 ) (AgentReport, error) {
@@ -207,7 +209,8 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	return report, err
 }
 
-// budget returns the spending limit of a session over all its attempts: the granted budget, or else the tier's.
+// budget returns the spending limit of a session over all its attempts. This is granted or, if that is 0, the limit in the
+// tier's policy.
 func budget(granted float64, policy escalation.TierPolicy) float64 {
 	return cmp.Or(granted, policy.BudgetUSD)
 }
@@ -220,13 +223,14 @@ func exhausted(spent escalation.Report) AgentReport {
 	}}
 }
 
-// handsOver reports whether an attempt ended because of its worker or of another session, and not because of its agent.
+// handsOver reports whether an attempt ended because of its worker or of another session. Such an attempt is no failure of its
+// agent.
 func handsOver(err error) bool {
 	return errors.Is(err, ErrDraining) || errors.Is(err, errHeartbeatLost) || errors.Is(err, ErrDirectoryBusy)
 }
 
-// unjudged returns the error of an attempt that failed. Temporal retries it, unless the prompt cannot be rendered or
-// maxFailures is reached.
+// unjudged returns the error of a failed attempt. Temporal does not retry it if the prompt cannot be rendered or if failures
+// has reached maxFailures. It always retries an attempt that hands over.
 func unjudged(err error, spent escalation.Report, failures int) error {
 	errorType, options := ErrorTypeAgent, temporal.ApplicationErrorOptions{
 		Cause: err, Details: []any{spent},
@@ -241,7 +245,7 @@ func unjudged(err error, spent escalation.Report, failures int) error {
 	return temporal.NewApplicationErrorWithOptions(err.Error(), errorType, options)
 }
 
-// pauseAfter returns the retry delay after this number of failures.
+// pauseAfter returns the delay before the next attempt, given the number of failures.
 func pauseAfter(failures int) time.Duration {
 	pause := firstPause
 	for ; failures > 1 && pause < longestPause; failures-- {
@@ -250,9 +254,9 @@ func pauseAfter(failures int) time.Duration {
 	return min(pause, longestPause)
 }
 
-// launch returns the invocation with which an attempt starts. It resumes the session's own conversation if known. If an
-// earlier process has reported no turn, it may not have read its prompt. launch then gives the opening prompt again,
-// with what is known of that process.
+// launch returns the invocation with which an attempt starts. If the session's own conversation is known, the invocation
+// resumes it. An earlier process that has reported no turn may not have read its prompt. In that case launch gives the opening
+// prompt again, and adds the tool calls of that process.
 func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bool) (AgentRun, error) {
 	run := AgentRun{
 		ChainID:    input.ChainID,
@@ -335,8 +339,8 @@ func (t *Tiers) permissions(tier escalation.Tier, dryRun bool) string {
 	}
 }
 
-// converse runs the agent and decodes its verdict. If the verdict is missing or invalid, it asks for it in one repair
-// turn. If that fails, too, the verdict is VerdictFailed, with the reason.
+// converse runs the agent and decodes its verdict. If the verdict is missing or invalid, converse asks for it in one repair
+// turn. If the repair turn also fails, the verdict is VerdictFailed with the reason.
 func (t *Tiers) converse(ctx context.Context, run AgentRun, beats *heartbeater) (AgentReport, error) {
 	report, err := t.Agent.Run(ctx, run, beats.observe)
 	if err != nil || report.Status != escalation.SessionCompleted {
@@ -382,7 +386,7 @@ func repairPolicy(policy escalation.TierPolicy) escalation.TierPolicy {
 	return brief(policy, repairTimeout, repairTurns)
 }
 
-// brief returns policy with its time and turns limited to the given values.
+// brief returns policy with lower limits for time and turns.
 func brief(policy escalation.TierPolicy, timeout escalation.Duration, turns int) escalation.TierPolicy {
 	policy.Timeout = min(policy.Timeout, timeout)
 	if policy.MaxTurns == 0 || policy.MaxTurns > turns {

@@ -9,7 +9,7 @@ import (
 
 // The files of a chain's directory.
 const (
-	// CooldownFile shows the agent how far the cooldowns are used up, as an escalation.CooldownState.
+	// CooldownFile shows the state of the cooldowns to the agent, as an escalation.CooldownState.
 	CooldownFile = "cooldown.json"
 	// HandoffFile is the file in which an agent writes a handoff that it is asked for.
 	HandoffFile = "handoff.json"
@@ -19,8 +19,8 @@ const (
 // rules for files of the working directory also apply to it.
 const ChainsDir = ".claudeops"
 
-// ChainDirName returns the name of a chain's directory in ChainsDir. It is a plain file name for any chain ID, and
-// unique: a readable beginning and a hash of the whole ID.
+// ChainDirName returns the name of a chain's directory in ChainsDir. The name is a plain file name for any chain ID: a readable
+// beginning and a hash of the whole ID, which makes it unique.
 func ChainDirName(chainID string) string {
 	const readable = 12 // characters; the prompt and each call that reads the file repeat them
 	plain := strings.Map(func(r rune) rune {

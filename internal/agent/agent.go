@@ -17,8 +17,8 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// ReportTime is the time that an interrupted session needs after the grace period of its agent. The session archives
-// its conversation and reports its end to Temporal in this time.
+// ReportTime limits the time that an interrupted session has after the grace period of its agent. In this time the session
+// archives its conversation and reports its end to Temporal.
 const ReportTime = 10 * time.Second
 
 // Runner runs sessions with the claude CLI.
@@ -32,7 +32,7 @@ type Runner struct {
 	guards        *guards
 	mask          *redact.Redactor
 	logger        *slog.Logger
-	// draining is cancelled by interrupt. That cancels every running agent and every agent started afterwards.
+	// draining is cancelled by interrupt. Its end cancels every running agent and every agent started afterwards.
 	draining  context.Context
 	interrupt context.CancelFunc
 }
@@ -87,8 +87,8 @@ func (r *Runner) Run(
 	defer cancel(nil)
 	unhook := context.AfterFunc(r.draining, func() { cancel(activities.ErrDraining) })
 	defer unhook()
-	// End the processes of an earlier attempt. They may have outlived their worker, and two agents must never work on
-	// one conversation.
+	// End the processes of an earlier attempt. They may have outlived their worker, and two agents must never work on one
+	// conversation.
 	if _, err := claude.EndSession(order.SessionID); err != nil {
 		return notStarted(err)
 	}
@@ -126,7 +126,7 @@ func (r *Runner) stopped(ctx context.Context, err error) (activities.AgentReport
 func (r *Runner) runAt(
 	ctx context.Context, place workplace, run activities.AgentRun, observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
-	// Conversations are kept for the directory that the run names, also those of a worktree.
+	// The archive has conversations under the directory that the run names, even if the agent works in a worktree.
 	found, end, err := r.openConversation(ctx, run)
 	if err != nil {
 		return notStarted(err)
@@ -223,10 +223,10 @@ func (r *Runner) inDirectory(run activities.AgentRun) (activities.AgentRun, erro
 	return run, nil
 }
 
-// openConversation restores the conversation that the run resumes, and reports whether it found one. From then on it
-// archives the conversation that the run writes, until end is called.
+// openConversation restores the conversation that the run resumes, and reports whether it found one. It then archives the
+// conversation that the run writes, until the caller calls end.
 //
-// A conversation that is not found is not an error, because the CLI looks in more places.
+// A missing conversation is not an error, because the CLI looks in more places.
 func (r *Runner) openConversation(ctx context.Context, run activities.AgentRun) (found bool, end func(), err error) {
 	own, err := r.conversations.copyOf(run.Directory, run.SessionID)
 	if err != nil {
@@ -254,8 +254,8 @@ func (r *Runner) openConversation(ctx context.Context, run activities.AgentRun) 
 	}, nil
 }
 
-// openWorkspace sets up the workspace of a session. It returns nil if that fails, for example in a read-only working
-// directory, because an agent can look and repair without a workspace.
+// openWorkspace sets up the workspace of a session. It returns nil if that fails, for example in a read-only working directory.
+// The agent can look and repair without a workspace.
 func (r *Runner) openWorkspace(run activities.AgentRun) *workspace {
 	var opened *workspace
 	err := r.cli.AsUser(func() (err error) {
@@ -269,7 +269,7 @@ func (r *Runner) openWorkspace(run activities.AgentRun) *workspace {
 	return opened
 }
 
-// closeWorkspace returns the file that the agent was asked to leave, with secrets masked, and removes the workspace.
+// closeWorkspace removes the workspace. It returns the file that the agent was asked to leave, with secrets masked.
 func (r *Runner) closeWorkspace(opened *workspace, run activities.AgentRun) (left activities.LeftFile) {
 	if opened == nil {
 		left.Problem = "there was no directory to leave it in"
@@ -288,8 +288,8 @@ func (r *Runner) closeWorkspace(opened *workspace, run activities.AgentRun) (lef
 	return left
 }
 
-// confine adds a sandbox to the invocation. If the session gets no sandbox, without says why. confine also creates a
-// directory for temporary files, which free removes.
+// confine adds a sandbox to the invocation. If the session gets none, the result without gives the reason. confine also creates
+// a directory for temporary files. The caller removes this directory with free.
 func (r *Runner) confine(
 	invocation *claude.Invocation, run activities.AgentRun, opened *workspace,
 ) (without string, free func()) {

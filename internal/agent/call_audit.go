@@ -33,8 +33,8 @@ type callAudit struct {
 	known map[string]bool
 }
 
-// auditLimit limits the time that an agent waits until its call is recorded. If the records are unavailable, the
-// decision is recorded together with a later one.
+// auditLimit limits the time for which an agent waits until its call is recorded. If the records are unavailable for longer,
+// the decision is recorded together with a later one.
 const auditLimit = 5 * time.Second
 
 // record records a decision before the agent gets the answer.
@@ -75,8 +75,8 @@ func (a *callAudit) write(ctx context.Context) {
 }
 
 // check compares the calls that the CLI reports with the calls that the guard has decided. It returns errUnguarded in two
-// cases: the CLI has made a call without asking the guard, or the CLI has ended by itself and reports calls that it refused
-// without ever asking the guard.
+// cases. Either the CLI has made a call without asking the guard. Or the CLI has ended by itself, and reports calls that it
+// refused, but never asked the guard.
 func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

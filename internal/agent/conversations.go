@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// saveInterval is the time between two saves. If the host is lost, what the conversation got since the last save is
+	// saveInterval is the time between two saves of a transcript. If the host is lost, the messages since the latest save are
 	// lost too.
 	saveInterval = 15 * time.Second
-	// restoreLimit limits the download of a transcript. It is enough for about ten megabytes over a slow line.
+	// restoreLimit limits the time for the download of a transcript. It is enough for about ten megabytes over a slow line.
 	restoreLimit = 2 * time.Minute
-	// lastSaveLimit limits the save at the end of a run. The tier's result is reported after this save.
+	// lastSaveLimit limits the time for the save at the end of a run. The tier's result is reported after this save.
 	lastSaveLimit = 30 * time.Second
 	// drainSaveLimit replaces lastSaveLimit when the worker stops. It must fit into ReportTime.
 	drainSaveLimit = ReportTime / 2
@@ -44,9 +44,9 @@ func (c conversations) copyOf(directory, sessionID string) (*transcripts.Copy, e
 	return local, nil
 }
 
-// restore copies the transcript from the archive if this host has no copy or an older one. It reports whether this host
-// has a usable copy then. An archived transcript that is missing or damaged is not an error; damage is logged. An error
-// means that the archive cannot be read now.
+// restore copies the transcript from the archive if this host has no copy or an older one. Afterwards it reports whether this
+// host has a usable copy. A missing or damaged transcript in the archive is not an error; damage is logged. An error means that
+// the archive cannot be read now.
 func (c conversations) restore(ctx context.Context, sessionID string, local *transcripts.Copy) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, restoreLimit)
 	defer cancel()
@@ -73,8 +73,8 @@ func (c conversations) restore(ctx context.Context, sessionID string, local *tra
 	return true, nil
 }
 
-// keep archives the conversation that a run writes every saveInterval, and once more when end is called. limit applies
-// to that last save. A failed save is logged and does not end the run.
+// keep archives the conversation of a run every saveInterval, and a last time when the caller calls end. The function limit
+// returns the time limit of this last save. A failed save is logged and does not end the run.
 func (c conversations) keep(ctx context.Context, sessionID string, local *transcripts.Copy) (end func(limit time.Duration)) {
 	failed := func(err error) {
 		c.logger.Warn("the conversation could not be archived", "session_id", sessionID, "error", err)

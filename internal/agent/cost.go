@@ -9,17 +9,18 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 )
 
-// The worker warns if the difference between the CLI's cost and the proxy's count exceeds both tolerances.
-// costTolerance is a share of the higher figure, and covers calls that were broken off and repeated. costToleranceUSD
-// avoids warnings about cheap sessions.
+// The worker warns if the difference between the CLI's cost and the proxy's count exceeds both tolerances. costTolerance is a
+// share of the higher figure. It allows for calls that were broken off and repeated. costToleranceUSD avoids warnings about
+// cheap sessions.
 const (
 	costTolerance    = 0.05
 	costToleranceUSD = 0.01
 )
 
-// settleCost sets the cost of a report. If the CLI reported no cost of its own, it takes the proxy's count. Otherwise
-// it takes the higher of the two. The CLI leaves out calls made by its commands, and some versions leave out a last
-// call. If the prices of the CLI's version were not measured, the CLI's own cost always counts.
+// settleCost sets the cost of a report from the CLI's cost and the proxy's count. If the CLI's cost is only an estimate, the
+// proxy's count replaces it. Otherwise the higher figure counts, because the CLI omits calls made by its commands, and some
+// versions omit a last call. If the prices of the CLI's version were not measured, the CLI's cost counts, because the proxy
+// uses these prices.
 func (r *Runner) settleCost(report *activities.AgentReport, run activities.AgentRun, count apiproxy.Count) {
 	if count.Calls == 0 && count.Partial == 0 {
 		return
@@ -39,8 +40,7 @@ func (r *Runner) settleCost(report *activities.AgentReport, run activities.Agent
 	}
 }
 
-// explained adds what only the proxy knows to the failure of a run: that the budget is used up, or why the API cannot
-// be reached.
+// explained adds to the failure of a run what only the proxy knows: the budget is used up, or the API cannot be reached.
 func explained(err error, count apiproxy.Count) error {
 	failure, ok := errors.AsType[*claude.Error](err)
 	if !ok {

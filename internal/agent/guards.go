@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/hook"
 )
 
-// guards makes the CLI ask before each tool call that an agent makes. It answers according to the policy.
+// guards makes the CLI ask before each tool call of an agent, and answers according to the policy.
 type guards struct {
 	policy *guard.Policy
 	// place is Options.Place.
@@ -36,7 +36,7 @@ type guards struct {
 type Records interface {
 	// AppendDecisions records decisions on calls, with their secrets masked.
 	AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error
-	// Charge adds the actions of a call to the ledger, or returns why the call is refused.
+	// Charge adds the actions of a call to the ledger. If the call is refused, Charge returns the refusal.
 	Charge(ctx context.Context, charge escalation.Charge) (*escalation.ChargeRefusal, error)
 	// ReturnCharge removes the charge of a call that was not made.
 	ReturnCharge(ctx context.Context, sessionID, call string) error
@@ -72,7 +72,8 @@ func newGuards(options Options) (*guards, error) {
 	}, nil
 }
 
-// passThrough lets every user pass through a directory, because agents may run as another user. Only its owner may list it.
+// passThrough lets every user traverse a directory, because agents may run as another user. Only the directory's owner may list
+// it.
 func passThrough(dir string) error { return os.Chmod(dir, 0o711) } //nolint:gosec // see above
 
 // close removes the directory of the sockets.
@@ -85,8 +86,8 @@ type watch struct {
 	logger *slog.Logger
 }
 
-// open starts to answer questions about the calls of a session, and changes invocation so that the CLI asks them. asked
-// lists the files that the agent is asked to write. worktree is the worktree in which it works; nil if there is none.
+// open starts to answer questions about the calls of a session, and changes invocation so that the CLI asks them. asked lists
+// the files that the agent is asked to write. worktree is the agent's worktree; nil if there is none.
 func (g *guards) open(
 	run activities.AgentRun, invocation *claude.Invocation, asked []string, worktree *guard.Worktree,
 ) (*watch, error) {
@@ -110,7 +111,7 @@ func (g *guards) open(
 	return &watch{post, audit, g.logger}, nil
 }
 
-// tierOf returns the tier whose permissions a run has. A dry run has those of Tier 1.
+// tierOf returns the tier whose permissions apply to a run. For a dry run this is Tier 1.
 func tierOf(run activities.AgentRun) escalation.Tier {
 	if run.DryRun {
 		return escalation.TierObserve
@@ -118,12 +119,11 @@ func tierOf(run activities.AgentRun) escalation.Tier {
 	return run.Tier
 }
 
-// settleLimit limits the work of close after a session's end.
+// settleLimit limits the time for the method close after a session's end.
 const settleLimit = 10 * time.Second
 
-// close stops answering, returns the charges of calls that were not made, and writes the pending decisions. made lists
-// the calls that the CLI reports. byItself says that the CLI was not stopped. close returns the error of
-// callAudit.check.
+// close stops answering, returns the charges of calls that were not made, and writes the pending decisions. made lists the
+// calls that the CLI reports. byItself reports that the CLI was not stopped. The error is that of callAudit.check.
 func (w *watch) close(ctx context.Context, made []claude.MadeCall, byItself bool) error {
 	if w == nil {
 		return nil

@@ -12,11 +12,12 @@ import (
 // keys gives each session its own key for the model's API. So the agent does not get the worker's credentials.
 type keys struct {
 	cli *claude.CLI
-	// proxy is nil if the CLI must hold the credentials itself, because they belong to a login or to a cloud.
+	// proxy is nil if the CLI itself must hold the credentials. The credentials of a login or of a cloud require this.
 	proxy *apiproxy.Proxy
 }
 
-// openKeys starts the proxy that accepts the sessions' keys. It starts none if agents hold the credentials themselves.
+// openKeys starts the proxy that accepts the sessions' keys. If agents hold the credentials themselves, openKeys starts no
+// proxy.
 func openKeys(ctx context.Context, cli *claude.CLI, options claude.Options, logger *slog.Logger) (keys, error) {
 	upstream, found, err := APIUpstream(options)
 	if err != nil || !found {

@@ -14,14 +14,15 @@ import (
 // Options configure a Runner.
 type Options struct {
 	Config config.Config
-	// Environ is an environment ("NAME=value"). Agents get the variables in it that they are allowed to have.
+	// Environ is an environment ("NAME=value"). Agents get those of its variables that they are allowed to have.
 	Environ []string
 	// CLI starts claude.
 	CLI *claude.CLI
 	// Policy decides on the calls of agents, and on their sandboxes.
 	Policy *guard.Policy
-	// Place describes to the guard where the calls of a session run. directory is the session's working directory,
-	// variables are set for this session only, and asked lists the files that the agent is asked to write.
+	// Place describes the execution environment of a session's calls for the guard. The argument directory is the session's
+	// working directory. The argument variables holds the variables of this session only. The argument asked lists the files
+	// that the agent is asked to write.
 	Place func(directory string, variables map[string]string, asked []string) (guard.Place, error)
 	// Archive holds the transcripts of all conversations.
 	Archive *transcripts.Archive

@@ -16,11 +16,11 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// tierGrants holds what the policy grants to a tier. The sandbox of the tier must not deny any of it.
+// tierGrants holds the permissions of a tier in the policy. The sandbox of the tier must not deny any of them.
 type tierGrants struct {
-	// Sudo says that the agent may run programs that change the user.
+	// Sudo reports that the agent may run programs that change the user.
 	Sudo bool
-	// Signals says that the agent may send signals to processes of the host.
+	// Signals reports that the agent may send signals to processes of the host.
 	Signals bool
 	// Readable and Writable list additional paths that the agent may read or write.
 	Readable, Writable []string
@@ -60,9 +60,9 @@ func newSandboxes(cfg config.Config, policy *guard.Policy, environ []string, hid
 
 // of returns the sandbox of a session. If there is none, it returns nil and the reason.
 //
-// Tier 3 has no sandbox, because its repairs may need to mount, install, inspect processes and write anywhere. A
-// sandbox that hides only the worker's files is not possible. Landlock can only grant paths, so such a sandbox would
-// also deny mounts, and new files beside the hidden ones. To protect the worker's files from Tier 3, set
+// Tier 3 has no sandbox, because its repairs may need to mount, install, inspect processes and write anywhere. A sandbox that
+// hides only the worker's files is not possible. Landlock can only grant paths. A sandbox that grants everything except the
+// worker's files would also deny mounts, and new files beside the hidden ones. To protect the worker's files from Tier 3, set
 // CLAUDEOPS_AGENT_USER.
 func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sandbox, why string) {
 	if s.choice == config.SandboxOff {
@@ -112,8 +112,8 @@ func hiddenPaths(cfg config.Config, environ []string) []string {
 	return hidden
 }
 
-// sharedTempDir returns the directory in which the CLI keeps the output of commands. All sessions of a user share it if
-// they have no sandbox.
+// sharedTempDir returns the directory in which the CLI keeps the output of commands. All sessions of a user without a sandbox
+// share this directory.
 func sharedTempDir(uid int) string { return filepath.Join("/tmp", "claude-"+strconv.Itoa(uid)) }
 
 // holds returns a function that reports whether path is dir or lies below it.
@@ -176,7 +176,7 @@ func homes(environ []string) []string {
 	return found
 }
 
-// resolved returns dir with symbolic links resolved, in a slice. The slice is empty if dir does not exist.
+// resolved returns a slice with dir after the resolution of symbolic links. If dir does not exist, the slice is empty.
 func resolved(dir string) []string {
 	place, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -185,9 +185,9 @@ func resolved(dir string) []string {
 	return []string{place}
 }
 
-// newTempDir creates an agent's own directory for temporary files, below the system's temporary directory. Its path
-// must be short: the CLI passes it on to commands only if the names of sockets fit. If the worker is killed, the
-// system's clean-up of temporary files removes the directory.
+// newTempDir creates an agent's own directory for temporary files, below the system's temporary directory. Its path must be
+// short, because the CLI passes it to commands only if the path of a socket in it fits the system's limit. If the worker is
+// killed, the system's clean-up of temporary files removes the directory.
 func newTempDir(owner *config.Account) (dir string, err error) {
 	parent, err := filepath.EvalSymlinks(os.TempDir())
 	if err != nil {

@@ -29,8 +29,8 @@ const (
 	pingLimit           = 15 * time.Second
 )
 
-// APIUpstream returns the options of a proxy that calls the model's API for the agents. found is false if agents hold
-// the credentials themselves. The error says that the environment demands something that the worker cannot do for them.
+// APIUpstream returns the options of a proxy that calls the model's API for the agents. If agents hold the credentials
+// themselves, found is false. An error means that the environment requires something that the proxy cannot do.
 func APIUpstream(options claude.Options) (upstream apiproxy.Options, found bool, err error) {
 	access, found := claude.FindAccess(options)
 	if !found {
@@ -47,8 +47,8 @@ func APIUpstream(options claude.Options) (upstream apiproxy.Options, found bool,
 // environment is a list of variables ("NAME=value").
 type environment []string
 
-// get returns the value of the first variable in names that is not empty. If a variable occurs twice, the last value
-// counts.
+// get returns the first value that is not empty among the variables in names. If the environment has a variable twice, the last
+// value counts.
 func (e environment) get(names ...string) string {
 	for _, name := range names {
 		for _, variable := range slices.Backward(e) {
@@ -83,8 +83,7 @@ func apiTransport(environ environment) (http.RoundTripper, error) {
 	}, err
 }
 
-// addAuthorities makes trust accept the certificates in file in addition to the system's. If file is empty, it changes
-// nothing.
+// addAuthorities adds the certificates in file to the authorities that trust accepts. If file is empty, it changes nothing.
 func addAuthorities(trust *tls.Config, file string) error {
 	if file == "" {
 		return nil

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// leaveLimit limits the look at a worktree at the end of a session.
+	// leaveLimit limits the time in which a worktree is examined at the end of a session.
 	leaveLimit = time.Minute
 	// drainLeaveLimit replaces leaveLimit when the worker stops. Together with drainSaveLimit it must fit into ReportTime.
 	drainLeaveLimit = ReportTime / 4
 )
 
-// workplaces gives the sessions that repair a directory in which no other session repairs.
+// workplaces gives each session that repairs a directory for itself.
 type workplaces struct {
 	keeper *checkout.Keeper
 	cli    *claude.CLI
@@ -64,8 +64,8 @@ func pathIn(environ []string) (path string) {
 	return path
 }
 
-// workplace is the directory in which a session works. Without a Place it is the shared directory, which is not locked: of a
-// session that does not repair, or the scratch directory.
+// workplace is the directory in which a session works. If Place is nil, the session works in a directory without a lock: it
+// does not repair, or it uses the scratch directory.
 type workplace struct {
 	*checkout.Place
 	// shared is the directory that the run names.
@@ -73,7 +73,7 @@ type workplace struct {
 	workplaces
 }
 
-// enter returns the workplace of a run. It waits while another session has it. The caller must leave it.
+// enter returns the workplace of a run. If another session uses the workplace, enter waits. The caller must call leave.
 func (w workplaces) enter(
 	ctx context.Context, run activities.AgentRun, observe func(activities.AgentProgress),
 ) (workplace, error) {
@@ -101,8 +101,8 @@ func (w workplaces) enter(
 	return entered, nil
 }
 
-// prepare ends what an abandoned session has left at work, and makes the conversations of the shared directory available
-// in a worktree.
+// prepare ends the processes of an abandoned session. In a worktree it then makes the conversations of the shared directory
+// available.
 func (p workplace) prepare() error {
 	if p.Abandoned != "" {
 		if _, err := claude.EndSession(p.Abandoned); err != nil {
@@ -118,7 +118,7 @@ func (p workplace) prepare() error {
 	return nil
 }
 
-// of returns a run with its directory replaced by the worktree, and with a prompt that says so.
+// of returns a run for this workplace. In a worktree it replaces the directory of the run and adds a section to the prompt.
 func (p workplace) of(run activities.AgentRun) (activities.AgentRun, error) {
 	tree := p.tree()
 	if tree == nil {
@@ -149,7 +149,7 @@ func (p workplace) guarded() *guard.Worktree {
 	return &tree.Guarded
 }
 
-// describe describes the worktree with what is left in it.
+// describe describes the worktree and the changes left in it.
 func (p workplace) describe(left checkout.Left) escalation.Worktree {
 	return escalation.Worktree{
 		Path: p.Directory, Branch: p.Worktree.Branch, Origin: p.shared, New: p.Worktree.New,
@@ -164,8 +164,8 @@ func (p workplace) adjust(invocation *claude.Invocation) {
 		return
 	}
 	invocation.Env["EMAIL"] = committer
-	// In its sandbox the agent cannot write the repository's configuration, where git would note the upstream of a new
-	// branch.
+	// Inside its sandbox the agent cannot write the repository's configuration. With this setting git does not try to record
+	// the upstream of a new branch there.
 	invocation.GitSettings = [][2]string{{"branch.autoSetupMerge", "false"}}
 	if p.otherUser { // git refuses a repository of another user, but the operator chose this one for agents
 		invocation.GitSettings = append(invocation.GitSettings, [2]string{"safe.directory", tree.Guarded.Top})
@@ -182,10 +182,11 @@ func (p workplace) adjust(invocation *claude.Invocation) {
 	}
 }
 
-// committer is the address of commits if no configuration of git names one. Git reads it from the variable EMAIL.
+// committer is the address of commits if no git configuration names one. Git reads the variable EMAIL in that case.
 const committer = "claudeops@localhost"
 
-// leave gives the workplace up. It returns what is left in its worktree; nil if there was none.
+// leave releases the workplace. It returns a description of the worktree and of the changes left there; nil if there was no
+// worktree.
 func (p workplace) leave(ctx context.Context, limit time.Duration) (left *escalation.Worktree) {
 	if p.Place == nil {
 		return nil
@@ -202,7 +203,8 @@ func (p workplace) leave(ctx context.Context, limit time.Duration) (left *escala
 	return left
 }
 
-// report logs what nobody else tells about a worktree, and removes the link to its conversations if it is gone.
+// report logs problems of a worktree that appear in no other record. If the worktree is gone, report removes the link to its
+// conversations.
 func (p workplace) report(left escalation.Worktree) {
 	if left.Problem != "" {
 		p.logger.Warn("a worktree could not be looked at, and is kept", "directory", left.Path, "error", left.Problem)

@@ -28,12 +28,12 @@ type workspace struct {
 }
 
 const (
-	// ignoreFile keeps the workspaces out of the git status, if agents work in a repository.
+	// ignoreFile excludes the workspaces from git status, because agents may work in a repository.
 	ignoreFile = ".gitignore"
 	ignoreAll  = "*\n"
 )
 
-// openWorkspace sets up the workspace of a chain with the cooldown file. It removes what an earlier process left there.
+// openWorkspace sets up the workspace of a chain with the cooldown file. It removes files that an earlier process left there.
 func openWorkspace(workDir, chainID string, cooldowns []escalation.ServiceState) (w *workspace, err error) {
 	work, err := os.OpenRoot(workDir)
 	if err != nil {
@@ -106,7 +106,7 @@ func makeDir(root *os.Root, name string) (*os.Root, error) {
 	return dir, nil
 }
 
-// isStill reports whether name in root is still the directory that dir has open, and not a link.
+// isStill reports whether name in root is still the directory that is open as dir, and not a link.
 func isStill(root *os.Root, name string, dir *os.Root) (bool, error) {
 	found, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {

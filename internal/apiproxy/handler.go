@@ -47,8 +47,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bound returns a context that ends with ctx or when the lease is closed. When the lease is closed, it also ends the
-// connection's reads and writes. So a caller that neither reads nor writes cannot outlast the lease.
+// bound returns a context that ends when ctx ends or the lease is closed. Closing the lease also ends the reads and writes of
+// the connection. Otherwise a caller that neither reads nor writes could outlast the lease.
 func (l *Lease) bound(ctx context.Context, w http.ResponseWriter) (bounded context.Context, end func()) {
 	bounded, cancel := context.WithCancel(ctx)
 	cut := make(chan struct{})
@@ -161,8 +161,8 @@ func measure(response *http.Response) error {
 	return nil
 }
 
-// failed handles a request that got no answer. It closes the connection to the caller, as the upstream would have done.
-// It logs the reason, because the CLI cannot know it.
+// failed handles a request that got no answer. It closes the connection to the caller, as the upstream would have done, and
+// logs the reason, which the CLI cannot know.
 func (p *Proxy) failed(_ http.ResponseWriter, r *http.Request, err error) {
 	c := callOf(r)
 	if operation, ok := errors.AsType[*net.OpError](err); c.metered && (!ok || operation.Op != "dial") {

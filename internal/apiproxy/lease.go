@@ -93,8 +93,8 @@ func (l *Lease) matchesKey(header http.Header) bool {
 	return matches == 1
 }
 
-// maxOpen limits the concurrent requests of one session. The CLI and its subagents make fewer. The limit keeps the
-// requests' memory small, and restricts how far a session can exceed its budget.
+// maxOpen limits the concurrent requests of one session. The CLI and its subagents make fewer. The limit bounds the memory for
+// requests, and the amount by which a session can exceed its budget.
 const maxOpen = 16
 
 // enter registers a request. The caller must call leave when the request ends. If the request is not allowed, the error
@@ -158,7 +158,7 @@ func (c *call) answer() {
 	c.lease.count.Calls++
 }
 
-// used updates the cost of the call from its usage so far. If model is empty, the requested model counts.
+// used updates the cost of the call from its usage so far. If the argument model is empty, used takes the requested model.
 func (c *call) used(model string, usage Usage) {
 	if model == "" {
 		model = c.asked
@@ -170,14 +170,14 @@ func (c *call) used(model string, usage Usage) {
 	c.costUSD = cost
 }
 
-// cutShort counts the call as ended before all its usage was reported.
+// cutShort marks the call as ended before all its usage was reported.
 func (c *call) cutShort() {
 	c.lease.mu.Lock()
 	defer c.lease.mu.Unlock()
 	c.lease.count.Partial++
 }
 
-// unreachable records why the call did not reach the API. An empty why means that the call reached it.
+// unreachable records the reason why the call did not reach the API. An empty reason means that the call reached the API.
 func (c *call) unreachable(why string) {
 	c.lease.mu.Lock()
 	defer c.lease.mu.Unlock()

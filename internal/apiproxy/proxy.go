@@ -20,8 +20,8 @@ const headerTimeout = 10 * time.Second
 type Options struct {
 	// Upstream is the address of the API. Its path is a prefix of the path of every call.
 	Upstream *url.URL
-	// Header is set on every call to Upstream. It holds the credentials and the headers that the operator adds. It
-	// replaces headers of the same name from the caller.
+	// Header is set on every call to Upstream. It holds the credentials and the headers that the operator adds. A header of the
+	// caller with the same name is replaced.
 	Header http.Header
 	// Transport sends the calls; nil means http.DefaultTransport.
 	Transport http.RoundTripper
@@ -104,7 +104,7 @@ func (p *Proxy) forget(closed *Lease) {
 	}
 }
 
-// find returns the lease whose key the header carries, or nil. Its running time depends only on the number of leases,
+// find returns the lease whose key the request's header carries, or nil. Its running time depends only on the number of leases,
 // so it reveals nothing about the keys.
 func (p *Proxy) find(header http.Header) *Lease {
 	p.mu.Lock()

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// modelMember is the JSON member that names a model. The request has it at the top level. An advisor among its tools
-// has it, and so has a fallback that the API may use instead.
+// modelMember is the JSON member that names a model. It occurs at the top level of a request, in an advisor among the tools,
+// and in a fallback that the API may use instead.
 const modelMember = "model"
 
-// unsearched reports whether member is skipped, because no model is named in it. These members are the conversation and
-// the input schemas of tools, which make up most of a request.
+// unsearched reports whether the search for models skips a member. The skipped members are the conversation and the input
+// schemas of tools. They name no model and make up most of a request.
 func unsearched(member string) bool {
 	return member == "messages" || member == "system" || member == "input_schema"
 }
 
-// askedModels returns the names of all models in a request, the request's own first. It refuses a member that is
-// duplicated or differs in case from the API's spelling, because the proxy and the API could then disagree about the
-// model.
+// askedModels returns the names of all models in a request, beginning with the request's own model. It refuses a duplicated
+// member, and a member whose spelling differs in case from the API's. In these cases the proxy and the API could disagree about
+// the model.
 func askedModels(body []byte) ([]string, error) {
 	reader := modelReader{decoder: json.NewDecoder(bytes.NewReader(body))}
 	reader.decoder.UseNumber()
@@ -49,7 +49,7 @@ type modelReader struct {
 	found []string
 }
 
-// object reads the rest of an object whose opening brace was already read. It returns the model that the object itself
+// object reads the rest of an object whose opening brace was already read. The result own is the model that the object itself
 // names.
 func (r *modelReader) object() (own string, err error) {
 	named := false

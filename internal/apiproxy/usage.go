@@ -22,8 +22,7 @@ type Usage struct {
 	} `json:"server_tool_use"`
 }
 
-// max returns the larger value of each number. Within one call the reported numbers only grow, but a later report may
-// omit numbers of an earlier report.
+// max returns the larger value of each number. Within one call the numbers only grow, but a later report may omit some of them.
 func (u Usage) max(other Usage) Usage {
 	merged := Usage{
 		Input:         max(u.Input, other.Input),
@@ -36,7 +35,7 @@ func (u Usage) max(other Usage) Usage {
 	return merged
 }
 
-// message is the part of an answer, or of one event of its stream, that reports usage.
+// message holds the fields with the usage in an answer, or in one event of its stream.
 type message struct {
 	Type    string `json:"type"`
 	Message struct {

@@ -16,7 +16,7 @@ const (
 	gitLimit = 5 * time.Minute
 	// gitGrace is the time that git has to clean up when it is stopped.
 	gitGrace = 2 * time.Second
-	// maxOutput limits the output that is kept, in bytes, and maxMessage the error messages. The rest is dropped.
+	// maxOutput and maxMessage limit the length of git's output and of error messages, in bytes. The rest is dropped.
 	maxOutput, maxMessage = 64 << 10, 500
 )
 
@@ -26,8 +26,8 @@ type git struct {
 	options Options
 }
 
-// settings override those of the repository, for git and for the programs that git starts itself. Git LFS leaves its
-// pointers in place of large files, because its filters would contact a server that the repository names.
+// settings returns settings that override those of the repository, for git and for the programs that git starts. With them Git
+// LFS leaves its pointers in place of large files, because its filters would contact a server that the repository names.
 func (g git) settings(top string) []string {
 	settings := []string{
 		"core.hooksPath=/dev/null", "core.fsmonitor=false", "safe.bareRepository=explicit", "protocol.allow=never",
@@ -46,8 +46,8 @@ func (g git) settings(top string) []string {
 	return args
 }
 
-// environment returns the whole environment of git. No configuration of the user or of the system counts, and nobody is
-// asked for a password.
+// environment returns the whole environment of git. With it git ignores the configuration of the user and of the system, and
+// never asks for a password.
 func (g git) environment(ceiling string) []string {
 	return []string{
 		"PATH=" + g.options.SearchPath, "HOME=/nonexistent", "LC_ALL=C",
@@ -66,8 +66,8 @@ func (g git) in(ctx context.Context, r repository, args ...string) (string, erro
 	return g.run(ctx, r, nil, args)
 }
 
-// at runs git in a worktree. It names the directories instead of having git look for them, because agents can change
-// what git would find.
+// at runs git in a worktree. It passes the directories to git explicitly. Otherwise git would look for them, and agents could
+// change the result.
 func (g git) at(ctx context.Context, tree *Worktree, args ...string) (string, error) {
 	return g.run(ctx, tree.repository, []string{"--git-dir=" + tree.Guarded.GitDir, "--work-tree=" + tree.Guarded.Top}, args)
 }

@@ -14,14 +14,14 @@ import (
 
 // Options configure a Keeper.
 type Options struct {
-	// Worktrees is an existing directory of the agents' user, below which the worktrees are made. If it is empty, all
-	// sessions work in their shared directory.
+	// Worktrees is an existing directory that belongs to the agents' user. The Keeper makes the worktrees in it. If Worktrees
+	// is empty, all sessions work in their shared directory.
 	Worktrees string
 	// Locks is the directory of the lock files. New creates it. Agents must not be able to write there.
 	Locks string
 	// SearchPath is the value of PATH with which git is found.
 	SearchPath string
-	// User runs git, and owns the worktrees; nil is the user of this process. A repository may belong to another user.
+	// User runs git and owns the worktrees; nil means the user of this process. A repository may belong to another user.
 	User *process.User
 	// Containment is the containment of git's processes; empty is process.ModeAuto.
 	Containment process.Mode
@@ -54,7 +54,7 @@ type Session struct {
 	// Name is the name of the worktree, and of its branch below "claudeops/". It must be a plain file name. Sessions with
 	// the same name get the same worktree, one after the other.
 	Name string
-	// Directory is the shared directory in which the session would work without a worktree.
+	// Directory is the shared directory. Without a worktree the session works there.
 	Directory string
 }
 
@@ -66,15 +66,15 @@ type Place struct {
 	Worktree *Worktree
 	// Shared is the reason why there is no worktree.
 	Shared string
-	// Abandoned is the id of another session that had the place and never left it; empty if there is none. The worker of
-	// that session has died, but processes of its agent may still be at work.
+	// Abandoned is the id of an earlier session that never released the place; empty if there is none. The worker of that
+	// session has died, but processes of its agent may still run.
 	Abandoned string
 
 	git  git
 	lock *lock
 }
 
-// BusyError says that another session has the place, even after Options.Patience.
+// BusyError says that another session still used the place after Options.Patience.
 type BusyError struct{ Directory, Holder string }
 
 // Error implements error.
@@ -100,11 +100,10 @@ func unavailable(format string, args ...any) error {
 	return &unavailableError{fmt.Errorf(format, args...).Error()}
 }
 
-// Enter returns the place of a session. If another session has it, Enter calls waiting with a description, and waits. The
-// caller must release the place.
+// Enter returns the place of a session. If another session uses it, Enter calls waiting with a description of that session, and
+// waits. The caller must release the place.
 //
-// The error is a *BusyError if the place did not become free in Options.Patience. When ctx ends, Enter returns its
-// cause.
+// If the place is still in use after Options.Patience, the error is a *BusyError. When ctx ends, Enter returns its cause.
 func (k *Keeper) Enter(ctx context.Context, session Session, waiting func(what string)) (*Place, error) {
 	top, found := findRepository(session.Directory)
 	place, err := k.enterWorktree(ctx, session, found, waiting)
@@ -119,8 +118,8 @@ func (k *Keeper) Enter(ctx context.Context, session Session, waiting func(what s
 	return &Place{Directory: session.Directory, Shared: why.Error(), Abandoned: held.abandoned, lock: held}, nil
 }
 
-// enterWorktree returns a place in a worktree. The error is an *unavailableError if the session must work in its shared
-// directory.
+// enterWorktree returns a place in a worktree. If the session must work in its shared directory, the error is an
+// *unavailableError.
 func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, waiting func(string)) (place *Place, err error) {
 	switch {
 	case k.options.Worktrees == "":
@@ -150,8 +149,8 @@ func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, w
 	}, nil
 }
 
-// Tidy returns what the session has left in its worktree, and removes the worktree if that is nothing. It takes limit at
-// most, also if ctx has ended. Without a worktree it does nothing.
+// Tidy returns the changes that the session has left in its worktree. If there are none, it removes the worktree. Tidy takes at
+// most limit, even if ctx has ended. Without a worktree it does nothing.
 func (p *Place) Tidy(ctx context.Context, limit time.Duration) Left {
 	if p.Worktree == nil {
 		return Left{}

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// lock is the lock on a place. Its file contains the id of the session that holds it. The kernel releases the lock when
-// its process ends, but the id remains.
+// lock is the lock on a place. Its file contains the id of the session that holds it. When the session's process ends, the
+// kernel releases the lock, but the id remains in the file.
 type lock struct {
 	held *filelock.Lock
 	file string
@@ -22,7 +22,7 @@ type lock struct {
 	abandoned string
 }
 
-// errImpatient is the cause for the end of a wait that took Options.Patience.
+// errImpatient is the cause that ends a wait after Options.Patience.
 var errImpatient = errors.New("the place did not become free in time")
 
 // lock locks a directory for a session. It works across the processes that share Options.Locks. If another session has

@@ -11,9 +11,9 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// repository is a git repository with a working directory. All paths are absolute and resolved.
+// repository is a git repository with a working directory. All paths are absolute, with symbolic links resolved.
 type repository struct {
-	// top is the top of the working directory. dir is its .git.
+	// top is the top of the working directory. dir is the directory .git in it.
 	top, dir string
 	// below is the path of the session's directory, relative to top.
 	below string
@@ -25,8 +25,8 @@ type found struct {
 	problem    error
 }
 
-// findRepository looks for the repository that contains a directory. It also returns the directory that two sessions
-// must not share: the top of the repository's working directory, or the directory itself outside of a repository.
+// findRepository looks for the repository that contains a directory. The result shared is the directory that only one session
+// may use without a worktree: the top of the repository's working directory or, outside of a repository, the directory itself.
 func findRepository(directory string) (shared string, in found) {
 	resolved, err := filepath.EvalSymlinks(directory)
 	if err != nil {
@@ -91,7 +91,7 @@ func checkConfig(file string) error {
 	return nil
 }
 
-// readRegular reads a regular file of at most longest bytes. It follows no link in place of the file.
+// readRegular reads a regular file of at most longest bytes. If the file is a symbolic link, it fails.
 func readRegular(file string, longest int64) ([]byte, error) {
 	info, err := os.Lstat(file)
 	if err != nil {

@@ -19,7 +19,7 @@ const branchPrefix = "claudeops/"
 
 // Worktree is a git worktree.
 type Worktree struct {
-	// Branch is the branch that was made for the worktree. An agent may have left it for another one.
+	// Branch is the branch that was made for the worktree. The agent may have checked out another one.
 	Branch string
 	// Origin is the session's shared directory.
 	Origin string
@@ -44,20 +44,20 @@ func (w *Worktree) Writable() []string {
 	}
 }
 
-// Left is what a session has left in its worktree.
+// Left describes the changes that a session has left in its worktree.
 type Left struct {
-	// Kept reports whether the worktree is still there.
+	// Kept reports whether the worktree still exists.
 	Kept bool
-	// Commits counts the commits that the shared directory does not have.
+	// Commits counts the commits in the worktree that the shared directory does not have.
 	Commits int
-	// Changed reports whether there are files that are not committed.
+	// Changed reports whether the worktree has uncommitted files.
 	Changed bool
-	// Problem says why the rest is unknown; empty if it is known.
+	// Problem says why the other fields are unknown; empty if they are known.
 	Problem string
 }
 
-// open makes a worktree, or finds the one that an earlier session with the same name has left. The error is an
-// *unavailableError unless ctx has ended.
+// open makes a worktree, or finds the worktree of an earlier session with the same name. If ctx has ended, the error is its
+// cause. Any other error is an *unavailableError.
 func (g git) open(ctx context.Context, tree *Worktree) error {
 	err := g.tryOpen(ctx, tree)
 	if err != nil && ctx.Err() != nil {
@@ -89,7 +89,7 @@ func (g git) tryOpen(ctx context.Context, tree *Worktree) error {
 	return g.check(tree)
 }
 
-// exists reports whether something is at the path of the worktree.
+// exists reports whether a file or directory exists at the path of the worktree.
 func (g git) exists(tree *Worktree) (there bool, err error) {
 	err = process.AsUser(g.options.User, func() error {
 		_, err := os.Lstat(tree.Guarded.Top)
@@ -102,20 +102,19 @@ func (g git) exists(tree *Worktree) (there bool, err error) {
 	return there, err
 }
 
-// unfinished reports whether git was killed while it made the worktree. Git locks a worktree for that time.
+// unfinished reports whether git was killed while it made the worktree. Git keeps a lock file during that time.
 func (w *Worktree) unfinished() bool {
 	reason, err := readRegular(filepath.Join(w.usualGitDir(), "locked"), maxLink)
 	return err == nil && strings.TrimSpace(string(reason)) == "initializing"
 }
 
-// usualGitDir returns the directory that git makes for the worktree, unless another one has that name.
+// usualGitDir returns the directory in which git keeps the data of the worktree. If that name was taken, git uses another one.
 func (w *Worktree) usualGitDir() string {
 	return filepath.Join(w.Guarded.Common, "worktrees", filepath.Base(w.Guarded.Top))
 }
 
-// add makes the worktree: on its branch, or if there is none yet, on a new one that begins at the HEAD of the shared
-// directory. The branch may be there without the worktree: because somebody has removed the worktree, or because another
-// host has it.
+// add makes the worktree on its branch. If the branch does not exist, it begins at the HEAD of the shared directory. The branch
+// may exist without the worktree, because somebody has removed the worktree or another host has it.
 func (g git) add(ctx context.Context, tree *Worktree) error {
 	if err := g.forget(ctx, tree); err != nil {
 		return err
@@ -133,8 +132,7 @@ func (g git) add(ctx context.Context, tree *Worktree) error {
 	return err
 }
 
-// forget removes what git knows of a worktree at the same path that is gone. Otherwise git would refuse to make it
-// again.
+// forget removes git's record of a former worktree at the same path. Otherwise git would refuse to make the worktree again.
 func (g git) forget(ctx context.Context, tree *Worktree) error {
 	link, err := readRegular(filepath.Join(tree.usualGitDir(), "gitdir"), maxLink)
 	if err != nil || strings.TrimSpace(string(link)) != filepath.Join(tree.Guarded.Top, ".git") {
@@ -147,7 +145,7 @@ func (g git) forget(ctx context.Context, tree *Worktree) error {
 // maxLink limits the size of the files by which git finds its directories, in bytes.
 const maxLink = 8 << 10
 
-// check finds git's directory for the worktree, and checks that no file of the worktree leads git elsewhere.
+// check finds git's directory for the worktree. It also checks that no file of the worktree leads git to another directory.
 func (g git) check(tree *Worktree) error {
 	read := func(file string) ([]byte, error) { return readRegular(file, maxLink) }
 	return process.AsUser(g.options.User, func() error {
@@ -172,7 +170,7 @@ func (g git) check(tree *Worktree) error {
 	})
 }
 
-// leave looks at what a session has left in its worktree. If that is nothing, it removes the worktree and its branch.
+// leave looks for changes that a session has left in its worktree. If there are none, it removes the worktree and its branch.
 func (g git) leave(ctx context.Context, tree *Worktree) Left {
 	left, err := g.look(ctx, tree)
 	if err == nil && left.Commits == 0 && !left.Changed {
@@ -203,7 +201,7 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 		return left, err
 	}
 	left.Changed = changes(status, tree.repository.below)
-	// The branch may be gone, or the agent may work on another one: both count.
+	// The branch may be gone, or the agent may work on another one. Count the commits of both.
 	tips := []string{"HEAD"}
 	if _, err := g.at(ctx, tree, "rev-parse", "--verify", "--quiet", "refs/heads/"+tree.Branch); err == nil {
 		tips = append(tips, "refs/heads/"+tree.Branch)
@@ -216,11 +214,11 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 	return left, err
 }
 
-// workspaces is the directory in which the supervisor exchanges files with agents. What is in it is no work of theirs.
+// workspaces is the directory in which the supervisor exchanges files with agents. Its content does not count as a change.
 const workspaces = ".claudeops"
 
-// changes reports whether the output of git status names a file. Ignored files count, because they were not there when
-// the worktree was made.
+// changes reports whether the output of git status names a file. Ignored files count, because the new worktree did not contain
+// any.
 func changes(status, below string) bool {
 	own := "!! " + filepath.ToSlash(filepath.Join(below, workspaces)) + "/"
 	for entry := range strings.SplitSeq(status, "\x00") {
@@ -231,8 +229,8 @@ func changes(status, below string) bool {
 	return false
 }
 
-// remove removes the worktree, and its branch if the shared directory has all of its commits. Git itself refuses to
-// remove a worktree in which files were changed in the meantime, and a branch that is in use.
+// remove removes the worktree. It removes the branch only if the shared directory has all of its commits. Git itself refuses to
+// remove a worktree with new changes, and a branch that is in use.
 func (g git) remove(ctx context.Context, tree *Worktree) error {
 	if _, err := g.in(ctx, tree.repository, "worktree", "remove", tree.Guarded.Top); err != nil {
 		return err
