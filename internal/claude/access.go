@@ -12,7 +12,7 @@ const firstPartyURL = "https://api.anthropic.com"
 
 // Access has the address and the credentials of the model's API, as the variables of an environment define them.
 type Access struct {
-	// Variables are the names of the variables with the credentials.
+	// Variables holds the names of the variables with the credentials.
 	Variables []string
 	// BaseURL is the address of the API.
 	BaseURL string
@@ -49,8 +49,8 @@ func baseURL(environ []string) string {
 	return firstPartyURL
 }
 
-// credentialsInForce returns the variables whose credentials the CLI sends. It sends a key and a token together. It sends
-// the token of an account only if there is neither.
+// credentialsInForce returns the names of the variables whose credentials the CLI sends. The CLI sends a key and a
+// token together. If there is neither, it sends the token of an account.
 func credentialsInForce(environ []string) []string {
 	var names []string
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"} {
@@ -73,7 +73,7 @@ func credentialHeader(header http.Header, name, value string) {
 	header.Set("Authorization", "Bearer "+value)
 }
 
-// customHeaders returns the headers that the operator adds to every call. The variable has one per line.
+// customHeaders returns the headers that the operator adds to every call. The variable holds one header per line.
 func customHeaders(environ []string) http.Header {
 	header := http.Header{}
 	for line := range strings.Lines(lookupVariable(environ, "ANTHROPIC_CUSTOM_HEADERS")) {
@@ -84,8 +84,8 @@ func customHeaders(environ []string) http.Header {
 	return header
 }
 
-// withheld are the variables that an invocation with an Endpoint does not get, in addition to the credentials. They are
-// for the worker's own connection to the API.
+// withheld lists the variables that are for the worker's own connection to the API. An invocation with an Endpoint gets
+// neither these nor the credentials.
 var withheld = []string{
 	"ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
 }
@@ -100,8 +100,8 @@ func (c *CLI) redirect(variables map[string]string, api Endpoint) {
 	}
 	variables["ANTHROPIC_BASE_URL"] = api.URL
 	if isFirstParty(baseURL(environ)) {
-		// At an unknown address the CLI uses fewer features: it caches its system prompt for one conversation only, and
-		// leaves out some tools.
+		// Without this variable the CLI uses fewer features at an unknown address: it caches its system prompt for one
+		// conversation only, and leaves out some tools.
 		variables["_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"] = "1"
 	}
 	bypassProxy(variables)
@@ -112,7 +112,7 @@ func (c *CLI) redirect(variables map[string]string, api Endpoint) {
 const minSecretBytes = 6
 
 // withoutSecrets removes the credentials and the withheld variables from variables. It also removes every other
-// variable whose value contains a credential of environ.
+// variable whose value contains a credential from environ.
 func withoutSecrets(variables map[string]string, environ []string) {
 	for _, name := range slices.Concat(credentialVariables, withheld) {
 		delete(variables, name)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// accumulator collects the facts of a stream, line by line. After each line it has all facts so far. Only one goroutine
-// may use it at a time.
+// accumulator collects the facts of a stream, line by line. After each line it holds all facts so far. Only one
+// goroutine may use it at a time.
 type accumulator struct {
 	sessionID string
 	version   string
@@ -27,10 +27,10 @@ type accumulator struct {
 type meter struct {
 	calls []*apiCall
 	byID  map[string]*apiCall
-	// open has the call whose stream is running, by envelope.Parent: the tool call that started the subagent, or "" for
-	// the main thread.
+	// open holds the call whose answer is being streamed, for each envelope.Parent. A parent is the tool call that
+	// started a subagent, or "" for the main thread.
 	open map[string]*apiCall
-	// lastMain is the last call of the main thread. Its tokens are the content of the context window.
+	// lastMain is the last call of the main thread. Its token count is the size of the context.
 	lastMain *apiCall
 	// reported is the number of calls before the last result. The cost of that result includes them.
 	reported int
@@ -91,8 +91,8 @@ func (a *accumulator) system(subtype systemSubtype, line []byte) {
 	}
 }
 
-// assistant adds one block of a message. The number of output tokens in its usage is a placeholder. The stream events
-// have the true number, but the CLI does not print those of subagents.
+// assistant adds one block of a message. The number of output tokens in its usage is only a placeholder. The stream
+// events have the true number, but the CLI does not print these events for subagents.
 func (a *accumulator) assistant(parent string, line []byte) {
 	var event messageLine
 	if !decode(line, &event) {
@@ -167,7 +167,7 @@ func (a *accumulator) result(line []byte) {
 	a.phase = PhaseEnding
 }
 
-// deny adds a refused call once. The CLI reports it when it happens and again with the result.
+// deny adds a refused call once. The CLI reports a refusal twice: at once, and again in the result.
 func (a *accumulator) deny(d denial) {
 	known := func(other denial) bool { return other.ToolUseID == d.ToolUseID }
 	if d.ToolUseID == "" || !slices.ContainsFunc(a.denials, known) {
@@ -218,7 +218,7 @@ func (m *meter) begin(id, parent, model string, u usage) {
 	m.open[parent] = m.add(id, parent, model, u)
 }
 
-// update adds u, from a stream event, to the open call of parent.
+// update adds u to the open call of parent. u comes from a stream event.
 func (m *meter) update(parent string, u usage) {
 	if call := m.open[parent]; call != nil {
 		call.usage = call.usage.max(u)

@@ -42,7 +42,7 @@ func (c *CLI) denyByDefault(i Invocation) []string {
 	return args
 }
 
-// conversation returns the flags for the conversation to write (SessionID) and the conversation to continue (Resume).
+// conversation returns the flags for two conversations: the one to write (SessionID) and the one to continue (Resume).
 func conversation(i Invocation) []string {
 	switch i.Resume {
 	case "":

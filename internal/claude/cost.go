@@ -7,18 +7,18 @@ import (
 
 // price has the prices of a model, in US dollars per million tokens.
 type price struct {
-	// prefix is the beginning of the model's name, starting at "claude-". Some clouds put text before "claude-".
+	// prefix is the beginning of the model's name from "claude-" on. Some clouds put text before "claude-".
 	prefix    string
 	input     float64
 	output    float64
 	cacheRead float64
-	// longOver is a length of the prompt in tokens, including the cache. A call with a longer prompt costs longFactor
-	// times as much. 0 means that the length does not change the price.
+	// longOver is a length of the prompt in tokens, including the cache. A longer prompt multiplies the price of the
+	// call by longFactor. 0 means that the price does not depend on the length.
 	longOver   count
 	longFactor float64
 }
 
-// Writing to the cache costs a multiple of the input price, depending on how long the cache is kept.
+// The cost of writing to the cache is a multiple of the input price. It depends on how long the cache is kept.
 const (
 	cacheFiveMinutes = 1.25
 	cacheOneHour     = 2
@@ -35,7 +35,8 @@ type priceList struct {
 }
 
 // commonPrices returns the prices that are the same in all measured versions. They were derived from the cost reports
-// of the CLI, one kind of token at a time. Use them only for estimates; a cost that the CLI reports has precedence.
+// of the CLI, one kind of token at a time. Use them only for estimates, because a cost that the CLI reports has
+// precedence.
 func commonPrices() []price {
 	return []price{
 		{prefix: "claude-3-5-haiku", input: 0.80, output: 4, cacheRead: 0.08},
@@ -104,9 +105,9 @@ func (l priceList) sum(calls []*apiCall) float64 {
 	return total
 }
 
-// cost returns the cost of the invocation itself, in US dollars, without earlier invocations of its conversation.
-// estimated reports whether any part is an estimate. Calls after the last result are estimated. If no result reports
-// the cost, all calls are estimated.
+// cost returns the cost of the invocation itself, in US dollars, without earlier invocations of its conversation. Calls
+// after the last result are estimated. If no result reports a cost, all calls are estimated. The result estimated
+// reports whether any part is an estimate.
 func (a *accumulator) cost(p versionProfile) (usd float64, estimated bool) {
 	reported, known := p.ownCost(a.results)
 	unreported := a.usage.calls
@@ -116,8 +117,8 @@ func (a *accumulator) cost(p versionProfile) (usd float64, estimated bool) {
 	return reported + p.prices.sum(unreported), len(unreported) > 0
 }
 
-// ownCost returns the cost of an invocation itself, in US dollars, from its result lines. It returns false if they do
-// not report it.
+// ownCost returns the cost of an invocation itself, in US dollars, from its result lines. If the lines do not report a
+// cost, it returns false.
 func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
 	if len(results) == 0 {
 		return 0, false
@@ -129,7 +130,7 @@ func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
 	if p.carriesCost {
 		return 0, false
 	}
-	// Every result has the total cost of the process so far.
+	// Every result line holds the total cost of the process so far.
 	return results[len(results)-1].TotalCostUSD.usd(), true
 }
 
@@ -147,7 +148,7 @@ func sumSinceLast(results []resultLine) float64 {
 type CallUsage struct {
 	Tokens
 
-	// OneHour is the part of CacheCreation that is kept for an hour.
+	// OneHour is the part of CacheCreation that the cache keeps for an hour.
 	OneHour int
 	// WebSearches counts the searches by the API.
 	WebSearches int

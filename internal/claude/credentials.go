@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// credentialVariables are the variables with which the CLI can use a model without a login or a cloud provider.
+// credentialVariables lists the variables with which the CLI can use a model without a login or a cloud provider.
 var credentialVariables = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}
 
 // Credentials returns the place where the CLI finds its credentials: the name of a variable, or a file in the CLI's own
 // directory. It returns false if there are no credentials. It does not return the values, and does not check whether
-// they are valid. A user's own login counts as found, because it may be in the system's keychain.
+// they are valid. With a user's own login it always returns true, because that login may be in the system's keychain.
 func Credentials(options Options) (where string, found bool) {
 	variables := slices.Clone(credentialVariables)
 	for _, p := range providers() {
@@ -31,8 +31,9 @@ func Credentials(options Options) (where string, found bool) {
 	return loginFile(options.ConfigDir)
 }
 
-// loginFile returns the path of the file in configDir that has the credentials: the login of an account, or else the
-// settings file if it has a key that the CLI manages. found is false if there are no credentials.
+// loginFile returns the path of the file in configDir that holds the credentials. That is the file of an account's
+// login. Without one it is the settings file, if that has a key that the CLI manages. found is false if there are no
+// credentials.
 func loginFile(configDir string) (path string, found bool) {
 	path = filepath.Join(configDir, ".credentials.json")
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {

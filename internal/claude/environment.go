@@ -17,8 +17,8 @@ type provider struct {
 }
 
 // base returns the variables that any program may need. A name that ends in "*" is a prefix. HOME is needed for an
-// existing login. The function fixed replaces it if the CLI has its own directory. XDG_* is left out, so that programs
-// look below HOME.
+// existing login. If the CLI has its own directory, the function fixed replaces HOME. XDG_* is left out, so that
+// programs look below HOME.
 func base() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ",
@@ -53,8 +53,8 @@ func (c *CLI) fixed(limits Limits) map[string]string {
 	variables := map[string]string{
 		// A prompt quotes the output of services. An "@path" in it must not make the CLI read that file.
 		"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
-		// Otherwise the CLI calls Git at its start. Git would run programs named in the configuration of the working
-		// directory.
+		// Without this variable the CLI calls Git at its start. Git would run programs named in the configuration of
+		// the working directory.
 		"CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",
 		// Notes from other conversations must not be used in this one.
 		"CLAUDE_CODE_DISABLE_AUTO_MEMORY":          "1",
@@ -80,15 +80,15 @@ func (c *CLI) fixed(limits Limits) map[string]string {
 const (
 	// defaultCommandTimeout is the CLI's time limit for a command if the agent sets no limit.
 	defaultCommandTimeout = 2 * time.Minute
-	// maxAPITimeout is the longest time limit for one API call. After it the CLI retries the call.
+	// maxAPITimeout is the longest time limit for one API call. After this time the CLI retries the call.
 	maxAPITimeout = 5 * time.Minute
-	// idleMargin is the difference between Limits.Idle and the CLI's own, shorter time limits.
+	// idleMargin is the time by which the CLI's own time limits are shorter than Limits.Idle.
 	idleMargin = time.Minute
 )
 
-// timeouts returns the variables with the CLI's own time limits. They are shorter than Limits.Idle, because the CLI
-// prints nothing while it waits, and Limits.Idle would then end the CLI. With shorter limits the agent can react to a
-// command that hangs, and the CLI reports an API that hangs as unavailable.
+// timeouts returns the variables with the CLI's own time limits. They are shorter than Limits.Idle. While the CLI waits
+// for a command or the API, it prints nothing, and Limits.Idle would end the whole run. With a shorter limit the agent
+// can react to a command that hangs. If the API hangs, the CLI can report that it is unavailable.
 func timeouts(idle time.Duration) map[string]string {
 	if idle == 0 {
 		return map[string]string{"API_TIMEOUT_MS": milliseconds(maxAPITimeout)}
@@ -104,7 +104,7 @@ func timeouts(idle time.Duration) map[string]string {
 	return variables
 }
 
-// milliseconds returns d in milliseconds, but at least 1, because for 0 the CLI uses its default.
+// milliseconds returns d in milliseconds, but at least 1. For 0 the CLI would use its default.
 func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(d.Milliseconds(), 1), 10)
 }
@@ -179,7 +179,8 @@ func (c *CLI) configDir() string {
 	return lookupVariable(c.options.Environ, "CLAUDE_CONFIG_DIR")
 }
 
-// lookupVariable returns the value of name in environ, or "". If there are several, the last one counts.
+// lookupVariable returns the value of name in environ, or "". If the variable occurs several times, the last value
+// counts.
 func lookupVariable(environ []string, name string) string {
 	for _, variable := range slices.Backward(environ) {
 		if value, found := strings.CutPrefix(variable, name+"="); found {

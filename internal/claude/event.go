@@ -106,8 +106,8 @@ const (
 	streamMessageDelta streamType = "message_delta" // has the output tokens
 )
 
-// resultLine has the fields of a result that are used. A stream has no, one or several results: background work that
-// ends after a result causes another turn and another result.
+// resultLine holds the fields of a result that this package uses. A stream may have no result, one or several.
+// Background work that ends after a result causes another turn and another result.
 type resultLine struct {
 	Subtype        resultSubtype   `json:"subtype"`
 	IsError        bool            `json:"is_error"`
@@ -188,7 +188,8 @@ func (u usage) tokens() Tokens {
 	}
 }
 
-// max returns the larger value of each count. The counts of one call only grow, and a later report may leave some out.
+// max returns the larger value of each count. Within one call the counts only grow, but a later report may omit some of
+// them.
 func (u usage) max(other usage) usage {
 	merged := usage{
 		Input:         max(u.Input, other.Input),

@@ -9,7 +9,7 @@ import (
 // homeName is the agent's HOME below Options.ConfigDir.
 const homeName = "home"
 
-// ownHome returns the agent's HOME. It returns "" with an existing login, which needs the operator's HOME.
+// ownHome returns the agent's HOME. An existing login needs the operator's HOME, so ownHome then returns "".
 //
 // Otherwise the agent does not get the operator's HOME, for two reasons. The CLI's shell would read the start-up files
 // there, which can set variables that are not on the allow list. And an agent that can write there could make the

@@ -13,35 +13,35 @@ type Invocation struct {
 	Resume string
 	// Prompt is the user's message: not blank, at most MaxPromptBytes.
 	Prompt string
-	// Model is an alias ("haiku") or a full model name. Required.
+	// Model is an alias ("haiku") or a full model name. It is required.
 	Model string
 	// SystemPrompt is added to the CLI's own system prompt, for this invocation only.
 	SystemPrompt string
 	// Schema is the JSON schema of the structured output, as text; empty asks for none.
 	Schema string
 
-	// Tools are the built-in tools that exist for the agent. The list may be empty.
+	// Tools holds the built-in tools that exist for the agent. The list may be empty.
 	Tools []string
-	// AllowedTools are the permission rules that grant calls. All other calls are denied.
+	// AllowedTools holds the permission rules that grant calls. All other calls are denied.
 	AllowedTools []string
-	// DisallowedTools are the permission rules that deny calls, even if AllowedTools grants them.
+	// DisallowedTools holds the permission rules that deny calls, even if AllowedTools grants them.
 	DisallowedTools []string
 
-	// MaxTurns is the largest number of turns; 0 is no limit.
+	// MaxTurns limits the number of turns; 0 means no limit.
 	MaxTurns int
-	// MaxBudgetUSD ends the run when it has cost that much, in US dollars. It is checked after each API call, so a run can
-	// cost more. 0 is no limit.
+	// MaxBudgetUSD limits the cost of the run in US dollars; 0 means no limit. The CLI checks the limit after each API
+	// call, so a run can cost more.
 	MaxBudgetUSD float64
 	// Limits are the time limits.
 	Limits Limits
 
-	// Dir is the working directory; it must exist. Required.
+	// Dir is the working directory. It is required and must exist.
 	Dir string
 	// Env adds variables to the environment of the CLI and of every command it runs. They override variables of
 	// Options.Environ, but not the variables that this package sets itself.
 	Env map[string]string
-	// GitSettings are names and values of git's configuration. They override that of any repository for the agent's
-	// commands, in addition to the settings that this package makes itself.
+	// GitSettings holds names and values of git's configuration for the agent's commands. They override the
+	// configuration of any repository. This package adds settings of its own.
 	GitSettings [][2]string
 	// Sandbox restricts the CLI and all processes that it starts; nil means no restriction. This package adds the files
 	// and directories that the CLI itself must read and write.
@@ -54,9 +54,9 @@ type Invocation struct {
 
 // Guard configures the hooks through which the CLI asks for permission before tool calls.
 type Guard struct {
-	// Settings are added to the CLI's settings and contain its hooks.
+	// Settings holds additional settings of the CLI, with its hooks.
 	Settings map[string]any
-	// Env is added to the environment and overrides everything else there.
+	// Env holds environment variables that override all others.
 	Env map[string]string
 }
 
@@ -71,11 +71,11 @@ type Endpoint struct {
 type Limits struct {
 	// Wall is the longest time from start to end.
 	Wall time.Duration
-	// FirstByte is the longest time from the start to the first output.
+	// FirstByte limits the time from the start to the first output.
 	FirstByte time.Duration
-	// Idle is the longest time between two outputs. The CLI prints nothing while a tool runs, so this must be longer
-	// than the longest command the agent may run. The CLI itself ends a command or an API call one minute before this
-	// limit. If this limit is under two minutes, the CLI ends them after half of it.
+	// Idle limits the time between two outputs. The CLI prints nothing while a tool runs, so Idle must be longer than
+	// the longest command of the agent. The CLI itself ends a command or an API call one minute before Idle. If Idle is
+	// under two minutes, the CLI ends them after half of it.
 	Idle time.Duration
 	// Grace is the time between SIGINT and SIGKILL; zero is process.DefaultGrace.
 	Grace time.Duration

@@ -55,7 +55,7 @@ func (r *run) judge(exit process.Exit, startErr error) *Error {
 	return r.failure(found, exit)
 }
 
-// judgeStop returns the finding for a CLI that was stopped because of cause.
+// judgeStop returns the finding for a CLI that was stopped. cause is the reason for the stop.
 func (r *run) judgeStop(cause error) finding {
 	limits := r.invocation.Limits
 	switch {
@@ -75,7 +75,7 @@ func (r *run) judgeStop(cause error) finding {
 	}
 }
 
-// meanwhile returns a text for a message. It names the activity during which the CLI printed nothing, or is "".
+// meanwhile returns a part of an error message: the activity during which the CLI printed nothing, or "".
 func (r *run) meanwhile() string {
 	switch r.acc.phase {
 	case PhaseRetrying:
@@ -167,8 +167,8 @@ func (r *run) judgeFailure(last *resultLine) finding {
 	return finding{kind: KindFailed, message: fmt.Sprintf("claude failed (%s): %s", last.Subtype, explanation)}
 }
 
-// apiFailure returns the kind of a failed API call by its HTTP status, or without one by the CLI's own classification. It
-// returns "" if neither reports a failure of the API.
+// apiFailure returns the kind of a failed API call. It uses the HTTP status or, without a status, the CLI's own
+// classification. If neither reports a failure of the API, it returns "".
 func apiFailure(status int, class apiErrorClass) ErrorKind {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -189,7 +189,7 @@ func apiFailure(status int, class apiErrorClass) ErrorKind {
 	return ""
 }
 
-// explain returns the CLI's own explanation of a result.
+// explain returns the explanation that the CLI gives in a result.
 func (r *run) explain(last *resultLine) string {
 	return cmp.Or(strings.Join(last.Errors, "; "), last.Text, r.stderrText(), "it gave no reason")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// askTimeout limits `claude --version` and `claude --help`. Each took a fraction of a second when measured. The limit
-// is longer, because more than 200 MB may have to be read from a slow disk.
+// askTimeout limits `claude --version` and `claude --help`. Each took a fraction of a second when measured. On a slow
+// disk they take longer, because more than 200 MB may have to be read.
 const askTimeout = 60 * time.Second
 
 // CLI is an installed `claude` of a known version. It is immutable, so several goroutines may use it at once.
@@ -118,7 +118,7 @@ func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
 	return stdout.String(), nil
 }
 
-// lookUp returns the absolute path of an executable file. name is its path, or a name to look up on searchPath.
+// lookUp returns the absolute path of an executable file. name is a path, or a file name to look up on searchPath.
 func lookUp(name, searchPath string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		path, err := filepath.Abs(name)

@@ -10,19 +10,19 @@ import (
 // that searches (observed in 2.1.197).
 const smallFamily = "haiku"
 
-// families are the families of models. Aliases and full names contain these words.
+// families lists the families of models. Aliases and full names contain these words.
 var families = []string{"haiku", "sonnet", "opus", "fable"}
 
-// aliases has the aliases that can mean models of more than one family. The CLI's version and the account decide which
-// family is used.
+// aliases lists the aliases that can mean models of more than one family. The CLI's version and the account decide
+// which family an alias means.
 var aliases = map[string][]string{
 	"opusplan": {"opus", "sonnet"},
 	"best":     {"opus", "fable"},
 	"default":  {"opus", "sonnet"},
 }
 
-// Permits reports whether an invocation whose Model is model may request the model asked from the API. It permits the
-// invocation's own model under any full name, and the model for small tasks.
+// Permits reports whether an invocation may request the model asked from the API. model is the invocation's Model.
+// Permits accepts any full name of that model, and the model for small tasks.
 //
 // It compares only families, because versions of the CLI map aliases and old model names to different full names.
 func (c *CLI) Permits(model, asked string) bool {
@@ -41,7 +41,7 @@ func (c *CLI) Permits(model, asked string) bool {
 	return false
 }
 
-// isNamed reports whether the value of variable in the operator's environment is the model asked.
+// isNamed reports whether variable names the model asked in the operator's environment.
 func (c *CLI) isNamed(asked, variable string) bool {
 	return asked != "" && asked == withoutWindow(lookupVariable(c.options.Environ, variable))
 }

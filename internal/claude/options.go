@@ -13,8 +13,7 @@ const (
 	DefaultRetentionDays = 365
 )
 
-// Containment is the method by which all processes of an invocation are found and ended. Package process explains the
-// modes.
+// Containment is the method that finds and ends all processes of an invocation. Package process explains the modes.
 type Containment = process.Mode
 
 // The containment modes.
@@ -25,35 +24,37 @@ const (
 	ContainmentGroup     = process.ModeGroup
 )
 
-// Options are the settings of all invocations of a CLI.
+// Options holds the settings of all invocations of a CLI.
 type Options struct {
-	// Path is the executable: a path, or a name that is looked up on the PATH of Environ. Empty is DefaultPath.
+	// Path is the executable: a path, or a name that is looked up on the PATH of Environ. An empty Path means
+	// DefaultPath.
 	Path string
 	// Environ is the operator's environment ("NAME=value"). Only variables on the allow list and in PassEnv are passed to
 	// the CLI, and so to the agent's commands.
 	Environ []string
-	// PassEnv names further variables to pass on; a name that ends in "*" is a prefix.
+	// PassEnv lists further variables to pass to the CLI. A name that ends in "*" is a prefix.
 	PassEnv []string
-	// ConfigDir is the CLI's own directory (CLAUDE_CONFIG_DIR), with its transcripts. It must be absolute, and is created
-	// if missing. The agent's HOME is "home" below it. The operator puts the files there that the agent's commands need
-	// from HOME, such as .kube/config.
+	// ConfigDir is the CLI's own directory (CLAUDE_CONFIG_DIR), with its transcripts. It must be absolute, and is
+	// created if missing. The agent's HOME is "home" below it. If the agent's commands need files from HOME, such as
+	// .kube/config, the operator puts them there.
 	//
-	// If it is empty, the CLI uses an existing login: the directory that it finds through Environ, and the HOME of
-	// Environ with all its files.
+	// If ConfigDir is empty, the CLI uses an existing login. It then uses the directory to which Environ leads, and the
+	// HOME of Environ with all its files.
 	ConfigDir string
-	// MaxRetries limits the CLI's own retries of one API call. Zero is DefaultMaxRetries; a negative number disables them.
+	// MaxRetries limits the CLI's own retries of one API call. Zero means DefaultMaxRetries. A negative number disables
+	// the retries.
 	MaxRetries int
-	// RetentionDays is the number of days after which the CLI deletes transcripts. A chain can wait that long for an
-	// operator and still resume its conversation. Zero is DefaultRetentionDays.
+	// RetentionDays is the age in days at which the CLI deletes transcripts. It also limits the time after which a
+	// waiting chain can still resume its conversation. Zero means DefaultRetentionDays.
 	RetentionDays int
-	// Containment is the containment of the CLI and all processes that it starts; empty is ContainmentAuto.
+	// Containment applies to the CLI and all processes that it starts. An empty Containment means ContainmentAuto.
 	Containment Containment
 	// User is the system user that runs the CLI; nil means the user of this process. For another user, ConfigDir must
-	// exist and belong to that user. This package then accesses ConfigDir with that user's rights. Otherwise a symbolic
-	// link made by an agent there could lead to a file of this process's own user.
+	// exist and belong to that user. This package then accesses ConfigDir with that user's rights. With its own rights,
+	// it could follow a symbolic link made by an agent to a file of this process's own user.
 	User *User
-	// SpoolDir is the directory for the temporary file with the CLI's output. If it is empty, ConfigDir is used; if
-	// both are empty, the system's directory for temporary files.
+	// SpoolDir is the directory for the temporary file with the CLI's output. If it is empty, ConfigDir is used. If
+	// both are empty, the system's directory for temporary files is used.
 	SpoolDir string
 }
 

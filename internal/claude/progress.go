@@ -4,9 +4,9 @@ import "time"
 
 // Progress is a snapshot of a running invocation.
 type Progress struct {
-	// PID is the process number on this host of the invocation's root process.
+	// PID is the id of the invocation's root process on this host.
 	PID int
-	// SessionID is the conversation's id as the CLI reported it; empty before that.
+	// SessionID is the conversation's id as the CLI reported it; empty until the CLI reports it.
 	SessionID string
 	Phase     Phase
 	// Turns is the number of API calls of the main thread so far.
@@ -15,16 +15,16 @@ type Progress struct {
 	Tokens Tokens
 	// CostUSD is an estimate of the cost so far, including subagents.
 	CostUSD float64
-	// Recent are the latest tool calls, oldest first, at most RecentCalls. Each report gets its own copy.
+	// Recent holds the latest tool calls, oldest first, at most RecentCalls. Each report gets its own copy.
 	Recent []ToolActivity
-	// InFlight are all running tool calls, including background calls, in the order of their start. The receiver must
+	// InFlight holds all running tool calls, including background calls, in the order of their start. The receiver must
 	// not change their inputs.
 	InFlight []ToolCall
 	// At is the time of the output that caused this report.
 	At time.Time
 }
 
-// RecentCalls is the largest number of calls in Progress.Recent.
+// RecentCalls limits the number of calls in Progress.Recent.
 const RecentCalls = 8
 
 // Phase is the phase of an invocation.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// textInterval is the shortest time between reports while only text arrives. The limit is needed because a model's
-// answer arrives in very many pieces.
+// textInterval is the shortest time between reports while only text arrives. Without it, each of the many pieces of a
+// model's answer would cause a report.
 const textInterval = time.Second
 
 // reporter reports progress from an accumulator.

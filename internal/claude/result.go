@@ -11,17 +11,17 @@ import (
 // Result describes an invocation that has ended, with or without an error. Secrets in texts of the agent are masked
 // (see package redact).
 type Result struct {
-	// SessionID is the conversation's id as the CLI reported it; empty if it did not.
+	// SessionID is the conversation's id as the CLI reported it; empty if the CLI did not report it.
 	SessionID string
-	// CLIVersion is the CLI's version from the stream. If the stream does not report it, it is the version that Locate
-	// found.
+	// CLIVersion is the CLI's version from the stream. If the stream does not report it, CLIVersion is the version that
+	// Locate found.
 	CLIVersion string
-	// Model is the main model's full name as the CLI reported it; empty if it did not.
+	// Model is the main model's full name as the CLI reported it; empty if the CLI did not report it.
 	Model string
 
 	// Text is the agent's final text.
 	Text string
-	// Structured is the output that met Invocation.Schema; nil if there is none.
+	// Structured is the output that satisfies Invocation.Schema; nil if there is none.
 	Structured json.RawMessage
 
 	// Turns counts the agent's turns of this invocation.
@@ -30,24 +30,26 @@ type Result struct {
 	Tokens Tokens
 	// CostUSD is the cost of this invocation itself, in US dollars, without earlier invocations of its conversation.
 	CostUSD float64
-	// CostEstimated is set if the CLI did not report the whole cost. Then CostUSD is computed from tokens and a price list.
+	// CostEstimated reports that the CLI did not report the whole cost. CostUSD is then computed from tokens and a
+	// price list.
 	CostEstimated bool
-	// ReportedTotalUSD is the total cost as the CLI printed it, in US dollars; 0 if it did not. Newer versions include
-	// the cost of the resumed conversation.
+	// ReportedTotalUSD is the total cost as the CLI printed it, in US dollars; 0 if the CLI printed none. Newer
+	// versions include the cost of the resumed conversation.
 	ReportedTotalUSD float64
 
 	// ContextTokens is the number of tokens in the context window after the last message of the main thread.
 	ContextTokens int
-	// ContextWindow is the size of the main model's context window in tokens, as the CLI reported it; 0 if it did not.
+	// ContextWindow is the size of the main model's context window in tokens, as the CLI reported it; 0 if the CLI did
+	// not report it.
 	ContextWindow int
 
-	// Denials are the tool calls that the permission rules refused.
+	// Denials holds the tool calls that the permission rules refused.
 	Denials []Denial
-	// InFlight are the tool calls that were started and have no result, in the order of their start. It is unknown
-	// whether they had an effect.
+	// InFlight holds the tool calls that were started and have no result, in the order of their start. Their effect is
+	// unknown.
 	InFlight []ToolCall
 
-	// Made are the tool calls that have ended, in the order of their start.
+	// Made holds the tool calls that have ended, in the order of their start.
 	Made []MadeCall
 
 	// Subtype, TerminalReason and APIStatus come from the CLI's last result, for example "success", "completed" and 0.
@@ -55,10 +57,11 @@ type Result struct {
 	Subtype        string
 	TerminalReason string
 	APIStatus      int
-	// ExitCode is the CLI's exit code. It is -1 if a signal ended the CLI, if the CLI could not be ended, or if it did
-	// not start.
+	// ExitCode is the CLI's exit code. It is -1 in three cases: a signal ended the CLI, the CLI could not be ended, or
+	// it did not start.
 	ExitCode int
-	// Containment is the containment of the CLI and of all processes that it started; empty if the CLI did not start.
+	// Containment is the containment that was used for the CLI and all processes that it started; empty if the CLI did
+	// not start.
 	Containment Containment
 	// Sandbox describes the sandbox of the CLI, or says why there was none. It is empty if Invocation.Sandbox is nil.
 	Sandbox string
@@ -100,7 +103,7 @@ type MadeCall struct {
 	// ID is the API's id of the call.
 	ID   string
 	Tool string
-	// Failed is set if the agent got an error. Either the call failed, or it was refused and never ran.
+	// Failed reports that the agent got an error. Either the call failed, or it was refused and never ran.
 	Failed bool
 }
 
@@ -110,8 +113,8 @@ type ToolCall struct {
 	ID string
 	// Tool is the tool's name.
 	Tool string
-	// Input is the input of the call, with secrets masked. If it has more than 2 KiB, only the beginning of the most
-	// informative field is kept, such as {"command":"..."}, and ends with "…".
+	// Input is the input of the call, with secrets masked. An input of more than 2 KiB is cut: only the beginning of
+	// its most informative field is kept, such as {"command":"..."}. The cut text ends with "…".
 	Input json.RawMessage
 }
 

@@ -143,20 +143,20 @@ func (r *run) follow(ctx context.Context, output *spool, dog *watchdog) (process
 	return exit, err
 }
 
-// bounds has the largest size of a run's output and of one line, in bytes; 0 is no limit.
+// bounds holds the largest size of a run's output and of one line, in bytes; 0 means no limit.
 type bounds struct {
 	output int64
 	line   int
 }
 
-// defaultBounds returns limits far above any output that was seen. The output takes disk space, and a line takes
+// defaultBounds returns limits far above any output that was measured. The output takes disk space, and a line takes
 // memory.
 func defaultBounds() bounds { return bounds{output: 1 << 30, line: 256 << 20} }
 
-// exceeded reports whether output, in bytes, is above the limit.
+// exceeded reports whether the size of the output, in bytes, is above the limit.
 func (b bounds) exceeded(output int64) bool { return b.output > 0 && output > b.output }
 
-// after returns a context that is cancelled when ctx ends, with the same cause. Before that, act is called.
+// after returns a context that ends when ctx ends, with the same cause. Just before that, it calls act.
 func after(ctx context.Context, act func()) context.Context {
 	late, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {

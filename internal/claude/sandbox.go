@@ -23,14 +23,14 @@ func AsUser(user *User, fn func() error) error { return process.AsUser(user, fn)
 // MayRun returns an error if user may not run the program at path, as process.MayRun does.
 func MayRun(user *User, path string) error { return process.MayRun(user, path) }
 
-// AsUser calls fn with the file access rights of the CLI's user. fn must not start goroutines that use files. Use it
-// for files that agents can change. Otherwise a symbolic link made by an agent could lead fn to a file of another user.
+// AsUser calls fn with the file access rights of the CLI's user. Use it for files that agents can change. Otherwise a
+// symbolic link made by an agent could lead fn to a file of another user. fn must not start goroutines that use files.
 func (c *CLI) AsUser(fn func() error) error { return c.asUser(fn) }
 
 // asUser calls fn with the file access rights of the CLI's user.
 func (c *CLI) asUser(fn func() error) error { return process.AsUser(c.options.User, fn) }
 
-// sandbox returns the invocation's sandbox, with the paths added that the CLI itself must read and write.
+// sandbox returns the invocation's sandbox. It adds the paths that the CLI itself must read and write.
 func (c *CLI) sandbox(i Invocation, environ []string) *Sandbox {
 	if i.Sandbox == nil {
 		return nil
@@ -56,7 +56,7 @@ func (c *CLI) ownPlaces() []string {
 }
 
 // programs returns the paths of the CLI and of the programs on PATH, because these may be below a hidden home
-// directory. It leaves out a directory on PATH that is itself hidden, such as a whole home.
+// directory. A directory on PATH that is itself hidden, such as a whole home, is left out.
 func (c *CLI) programs(hidden, environ []string) []string {
 	path := c.path
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {

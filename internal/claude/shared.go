@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// ShareTranscripts makes the CLI keep the transcripts of the working directory dir together with those of the working
-// directory with. A conversation of one directory can then be resumed in the other. Both must exist.
+// ShareTranscripts lets the CLI resume conversations of the working directory with in the working directory dir, and
+// the other way round. Both directories must exist.
 //
-// The CLI finds a conversation by the working directory: each has a directory of its own for transcripts.
-// ShareTranscripts replaces that of dir by a symbolic link. If dir has transcripts of its own already, they are kept
-// under another name.
+// The CLI keeps the transcripts of each working directory in a separate directory. ShareTranscripts replaces the
+// transcript directory of dir with a symbolic link to that of with. If dir already has transcripts, they are kept under
+// another name.
 func (c *CLI) ShareTranscripts(dir, with string) error {
 	link, target, err := c.transcriptDirs(dir, with)
 	if err != nil || link == target {
@@ -39,7 +39,7 @@ func (c *CLI) ShareTranscripts(dir, with string) error {
 	})
 }
 
-// UnshareTranscripts removes the link that ShareTranscripts has made for dir. It does nothing if there is none.
+// UnshareTranscripts removes the link that ShareTranscripts has made for dir. Without a link it does nothing.
 func (c *CLI) UnshareTranscripts(dir string) error {
 	link, _, err := c.transcriptDirs(dir, dir)
 	if err != nil {

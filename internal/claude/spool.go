@@ -28,7 +28,7 @@ type spool struct {
 	file   *os.File
 	dir    string
 	offset int64 // the number of bytes that were read
-	// stopAt is the size of the file when the CLI was told to stop, or notStopped.
+	// stopAt is the size of the file at the time of the stop, or notStopped.
 	stopAt atomic.Int64
 }
 
@@ -37,8 +37,8 @@ const notStopped = -1
 // errDiskFull says that the disk has no space for the CLI's output.
 var errDiskFull = errors.New("the disk is full")
 
-// newSpool creates a spool in dir, or in the system's directory for temporary files if dir is empty. With an existing
-// login dir is empty, because this program does not write to the login's directory.
+// newSpool creates a spool in dir. If dir is empty, it uses the system's directory for temporary files. With an
+// existing login dir is empty, because this program writes nothing to the login's directory.
 func newSpool(dir string) (*spool, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -73,7 +73,7 @@ func (s *spool) size() int64 {
 	return info.Size()
 }
 
-// pastStop reports whether the output that follow copied last was printed after the call of stopping.
+// pastStop reports whether the output that follow copied last was printed after the stop.
 func (s *spool) pastStop() bool {
 	stopAt := s.stopAt.Load()
 	return stopAt != notStopped && s.offset > stopAt
@@ -98,8 +98,8 @@ func (s *spool) follow(ended <-chan struct{}, w io.Writer) error {
 	}
 }
 
-// drain copies the new content of the file to w. It does not change the offset of the open file, because the CLI writes
-// at that offset.
+// drain copies the new content of the file to w. It keeps the offset of the open file, because the CLI writes at that
+// offset.
 func (s *spool) drain(buffer []byte, w io.Writer) error {
 	for {
 		n, err := s.file.ReadAt(s.upToStop(buffer), s.offset)
@@ -118,7 +118,7 @@ func (s *spool) drain(buffer []byte, w io.Writer) error {
 	}
 }
 
-// upToStop shortens buffer so that no read contains output from both before and after stopping.
+// upToStop shortens buffer at the stop, so that no read contains output from before and after it.
 func (s *spool) upToStop(buffer []byte) []byte {
 	if left := s.stopAt.Load() - s.offset; left > 0 {
 		return buffer[:min(int64(len(buffer)), left)]
@@ -126,9 +126,9 @@ func (s *spool) upToStop(buffer []byte) []byte {
 	return buffer
 }
 
-// probe writes to the file to check whether the disk has space left. The check is needed because a CLI that cannot
-// print reports no error. It returns an errDiskFull, or nil if there is space or the check failed. Do not read the
-// spool afterwards.
+// probe writes to the file to check whether the disk is full. A CLI that cannot print reports no error, so this check
+// is needed. probe returns an errDiskFull if the disk is full, and nil otherwise or if the check failed. Do not read
+// the spool afterwards.
 func (s *spool) probe() error {
 	end, err := s.file.Seek(0, io.SeekEnd)
 	if err != nil {

@@ -9,10 +9,10 @@ const keptCapacity = 1 << 20
 // bytes.
 type lineWriter struct {
 	handle func(line []byte)
-	// limit is the longest line in bytes; 0 is no limit. A longer line is dropped.
+	// limit is the longest line in bytes; 0 means no limit. A longer line is dropped.
 	limit   int
 	pending []byte
-	// overlong is set while the current line is being dropped. overran is set once any line was dropped.
+	// overlong is set while the current line is being dropped. overran is set once any line has been dropped.
 	overlong, overran bool
 }
 

@@ -27,8 +27,8 @@ type toolCalls struct {
 	tasks map[string]*toolCall // calls whose command runs as a task, by task id
 	// mask masks secrets in all that is kept.
 	mask *redact.Redactor
-	// frozen is set when the CLI is being stopped. From then on its reports of failed calls and ended tasks are ignored,
-	// because they are wrong: it reports an interrupted command as rejected, though the command ran.
+	// frozen is set when the CLI is being stopped. The CLI then reports an interrupted command as rejected, although
+	// the command ran. So reports of failed calls and ended tasks are ignored while frozen is set.
 	frozen bool
 }
 
@@ -90,8 +90,8 @@ func encodeJSON(value any) json.RawMessage {
 	return bytes.TrimSpace(text.Bytes())
 }
 
-// end records the result of a call. If a call fails after the CLI was told to stop, it stays in flight, because the
-// stop has interrupted it. A call that succeeds had ended before the stop.
+// end records the result of a call. If a call fails after the stop of the CLI, it stays in flight, because the stop has
+// interrupted it. A call that succeeds had ended before the stop.
 func (t *toolCalls) end(id string, failed bool) {
 	call := t.byID[id]
 	if call == nil || t.frozen && failed {

@@ -23,8 +23,8 @@ func (c *CLI) TranscriptPath(dir, sessionID string) (string, error) {
 	return transcriptPath(home, dir, sessionID)
 }
 
-// HasTranscript reports whether the CLI can resume the conversation sessionID in the working directory dir. For that
-// the transcript must exist and contain a message.
+// HasTranscript reports whether the CLI can resume the conversation sessionID in the working directory dir. The
+// transcript must exist and contain a message.
 func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
 	path, err := c.TranscriptPath(dir, sessionID)
 	if err != nil {
@@ -152,7 +152,7 @@ func projectName(dir string) string {
 	return string(name[:maxProjectName]) + "-" + strconv.FormatInt(magnitude, 36)
 }
 
-// transcriptHome returns the CLI's own directory. It follows the rules by which the CLI chooses that directory.
+// transcriptHome returns the CLI's own directory, by the same rules as the CLI.
 func (c *CLI) transcriptHome() (string, error) {
 	if dir := c.configDir(); dir != "" {
 		return dir, nil

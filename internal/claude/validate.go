@@ -33,7 +33,8 @@ func (i Invocation) validate() error {
 	return nil
 }
 
-// checkIdentity checks the ids and the model. The CLI would search for a conversation title if an id is not a UUID.
+// checkIdentity checks the ids and the model. The ids must be UUIDs, because the CLI would search for any other text
+// among the titles of conversations.
 func (i Invocation) checkIdentity() error {
 	if !isUUID(i.SessionID) {
 		return invalid("the session id %q is not a UUID", i.SessionID)

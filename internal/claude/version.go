@@ -10,10 +10,10 @@ import (
 	"unicode"
 )
 
-// versionProfile has the differences between the measured versions of the CLI that matter to this package. A run depends on
-// its profile and never on its version.
+// versionProfile holds those differences between the measured versions of the CLI that matter to this package. A run
+// depends only on its profile, not on its version.
 type versionProfile struct {
-	// measured are the measured versions with this profile, oldest first. There is at least one.
+	// measured lists the measured versions with this profile, oldest first. It has at least one element.
 	measured []version
 	// flags are passed on every invocation.
 	flags []string
@@ -29,8 +29,8 @@ func versionProfiles() []versionProfile {
 		{measured: []version{{2, 1, 197}}, prices: oldPrices()},
 		{
 			measured: []version{{2, 1, 329}, {2, 1, 330}},
-			// Without the second flag a resumed conversation keeps the system prompt of its first start, and ignores that of
-			// this invocation.
+			// Without the second flag a resumed conversation keeps the system prompt of its first start, and ignores
+			// the system prompt of this invocation.
 			flags:       []string{"--restricted", "--system-prompt-snapshot", "off"},
 			carriesCost: true,
 			prices:      newPrices(),
@@ -48,10 +48,9 @@ func coveringProfile(v version) (versionProfile, bool) {
 	return versionProfile{}, false
 }
 
-// nearestProfile returns a profile for a version v that no profile covers. help is the output of v's --help. It returns
-// the newest profile that begins before v, because flags are rarely removed. If help lists all flags of a newer
-// profile, it returns that profile. A version that is older than all profiles, and has none of their flags, gets the
-// oldest profile.
+// nearestProfile returns a profile for a version v that no profile covers. help is the output of v's --help. Normally
+// this is the newest profile that begins before v, because flags are rarely removed. If help lists all flags of a newer
+// profile, this is the newer profile. For a version older than all profiles it is the oldest profile.
 func nearestProfile(v version, help string) versionProfile {
 	known := versionProfiles()
 	chosen := known[0]
@@ -67,8 +66,8 @@ func (p versionProfile) oldest() version { return p.measured[0] }
 
 func (p versionProfile) newest() version { return p.measured[len(p.measured)-1] }
 
-// covers reports whether v is a measured version of p, or lies between two of them. A version in between is assumed to
-// behave like them.
+// covers reports whether v is a measured version of p, or lies between two measured versions. A version in between is
+// assumed to behave like both.
 func (p versionProfile) covers(v version) bool {
 	return p.oldest().compare(v) <= 0 && v.compare(p.newest()) <= 0
 }
@@ -84,7 +83,7 @@ func (p versionProfile) listedIn(help string) bool {
 	return len(p.flags) > 0
 }
 
-// warning returns a sentence if p does not cover v, or "". It names the measured version that is nearest to v.
+// warning returns a warning if p does not cover v, or "". The text names the measured version that is nearest to v.
 func (p versionProfile) warning(v version) string {
 	if p.covers(v) {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The causes with which a watchdog cancels the context of a run.
+// These errors are the causes with which a watchdog cancels the context of a run.
 var (
 	errWall      = errors.New("the time limit is over")
 	errFirstByte = errors.New("no output came")
@@ -21,7 +21,7 @@ type watchdog struct {
 	cancel context.CancelCauseFunc
 	idle   time.Duration
 	wall   *time.Timer
-	// silence is the timer for the first output. After each output it is the timer for the next output.
+	// silence is the timer for the first output. After each output it is the timer for the next one.
 	silence *time.Timer
 	heard   bool
 }
@@ -35,7 +35,7 @@ func watch(ctx context.Context, limits Limits) (context.Context, *watchdog) {
 	return ctx, w
 }
 
-// alive records that there was output. Only the goroutine that reads the output may call it.
+// alive restarts the timer for output. Only the goroutine that reads the output may call it.
 func (w *watchdog) alive() {
 	if w.heard {
 		w.silence.Reset(orForever(w.idle))

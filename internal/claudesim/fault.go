@@ -53,7 +53,7 @@ const KilledBySelf = -9
 // HangPoint is the point at which the output stops.
 type HangPoint string
 
-// The points. With an empty HangPoint the output does not stop.
+// The points at which the output can stop. With an empty HangPoint it does not stop.
 const (
 	HangAtStart     HangPoint = "start"        // before the first line
 	HangAfterInit   HangPoint = "after_init"   // before the first model call
@@ -64,7 +64,7 @@ const (
 // CostMode is a way of reporting a total cost.
 type CostMode string
 
-// The modes. With an empty CostMode the played release decides.
+// The modes of reporting the total cost. With an empty CostMode the played release decides.
 const (
 	CostCumulative CostMode = "cumulative"  // the conversation's total, including resumed and forked ones
 	CostPerProcess CostMode = "per_process" // the total of this process

@@ -78,7 +78,7 @@ const (
 	undecided verdict = iota
 	// granted allows the call. Rules that deny it take precedence.
 	granted
-	// asked demands a decision by a person. No person is there, so the call is denied.
+	// asked demands a decision by a person. In a run without a person the call is denied.
 	asked
 	// refused denies the call.
 	refused

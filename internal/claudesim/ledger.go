@@ -50,7 +50,7 @@ func (l *ledger) add(m model, u Usage) {
 	l.book(m, u, 1)
 }
 
-// cutShort removes the last model call from the usage in the next result. The CLI does so if it stops within a
+// cutShort removes the last model call from the usage in the next result. The CLI does this when it stops within a
 // message. If free is set, cutShort also removes the call's cost.
 func (l *ledger) cutShort(free bool) {
 	if free {

@@ -104,8 +104,8 @@ func (s *session) react(ctx context.Context, message Message) *outcome {
 	return nil
 }
 
-// answered handles a message without tool calls. It ends the run, unless structured output is missing and the model
-// was not reminded yet.
+// answered handles a message without tool calls. If structured output is missing and the model was not reminded yet,
+// answered reminds the model. Otherwise the message ends the run.
 func (s *session) answered(text string) *outcome {
 	if s.schema != nil && !s.nudged {
 		s.nudged = true

@@ -17,7 +17,7 @@ type release struct {
 	findsAnywhere bool
 	// keepsToolCall means that a resumed conversation keeps the tool call during which the process died.
 	keepsToolCall bool
-	// refusesBlank means that a prompt of white space is an error. Otherwise the CLI does nothing for such a prompt.
+	// refusesBlank means that a blank prompt is an error. In other releases the CLI does nothing for such a prompt.
 	refusesBlank bool
 	// checksValues means that option values and schemas are checked before the run.
 	checksValues bool
@@ -31,7 +31,7 @@ type release struct {
 	idWithoutFork string
 	// budgetReason and schemaReason are values of terminal_reason. They are empty in the old release.
 	budgetReason, schemaReason string
-	// forgetsLastCall means that the call which exhausts the attempts at a schema counts no cost.
+	// forgetsLastCall means that the cost omits the call that exhausts the attempts at a schema.
 	forgetsLastCall bool
 	// quietRetries is the number of retries, without an announcement, of a request that was refused with status 400.
 	quietRetries int
@@ -97,8 +97,8 @@ func newRelease() release {
 
 // Nearest returns the release that behaves most like a CLI of another version. number is the version of that CLI, and
 // help its output of --help. Nearest returns the newest release that is not newer than number. If help lists all
-// options that only a newer release has, Nearest returns the newer release. For a version older than all releases it
-// returns the oldest. The error means that number is not a version number.
+// options that only a newer release has, Nearest returns that newer release. For a version older than all releases, it
+// returns the oldest. It fails if number is not a version number.
 func Nearest(number, help string) (Version, error) {
 	asked, err := parseNumber(number)
 	if err != nil {

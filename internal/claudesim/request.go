@@ -36,7 +36,7 @@ type Message struct {
 // Role is the author of a message.
 type Role string
 
-// The roles. The CLI itself uses RoleSystem for messages that it adds between the user's messages.
+// The roles of messages. The CLI itself uses RoleSystem for messages that it adds between the user's messages.
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
@@ -58,7 +58,7 @@ type Block struct {
 // BlockType is the kind of a block.
 type BlockType string
 
-// The kinds. Blocks of other kinds, such as thinking, are kept and ignored.
+// The kinds of blocks. Blocks of other kinds, such as thinking, are kept and ignored.
 const (
 	BlockText       BlockType = "text"
 	BlockToolUse    BlockType = "tool_use"

@@ -52,13 +52,13 @@ type Reply struct {
 	Text  string     `json:"text,omitempty"`
 	Calls []ToolCall `json:"calls,omitempty"`
 	// Structured is the input of a call of the StructuredOutput tool. It must encode to a JSON object. If the request
-	// does not offer the tool, Structured is omitted; a reply without other content then returns it as text.
+	// does not offer the tool, there is no such call. A reply without other content then returns Structured as text.
 	Structured any `json:"structured,omitempty"`
 	// Usage is the token usage of this call; nil means DefaultUsage.
 	Usage *Usage `json:"usage,omitempty"`
 	// Delay is the pause before the answer.
 	Delay Duration `json:"delay,omitempty"`
-	// Error is returned instead of the answer. Error.Times says for how many attempts.
+	// Error replaces the answer. Error.Times is the number of attempts that get it.
 	Error *APIError `json:"error,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // ParseScenario decodes and validates a scenario file. An unknown field, a second document and an invalid value are
-// errors, which name the place.
+// errors. Each error names the place in the file.
 func ParseScenario(data []byte) (Scenario, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()

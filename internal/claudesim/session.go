@@ -47,7 +47,8 @@ func newSession(p *program, o options, c *conversation) *session {
 	return s
 }
 
-// faultFor returns the fault of the turn that answers r, unless the fault has occurred Times times.
+// faultFor returns the fault of the turn that answers r. If the fault has already occurred Times times, it returns no
+// fault.
 func (p *program) faultFor(r Request) Fault {
 	turn, _, ok := p.scenario.turnFor(r)
 	if !ok || turn.Fault == nil {
@@ -126,7 +127,7 @@ func (s *session) stopped(ctx context.Context) int {
 	return exitOK
 }
 
-// hangs waits for a signal and returns true, if the fault hangs at this point.
+// hangs reports whether the fault hangs at this point. If so, it first waits for a signal.
 func (s *session) hangs(ctx context.Context, point HangPoint) bool {
 	if s.fault.Hang != point {
 		return false
@@ -150,8 +151,8 @@ func (s *session) toolNames() []string {
 	return tools
 }
 
-// say appends a user message to the conversation. It also prints the message with the extra fields, unless extra is
-// nil. Use nil for prompts, because the CLI does not print them.
+// say appends a user message to the conversation. If extra is not nil, it also prints the message with these additional
+// fields. For prompts extra must be nil, because the CLI does not print prompts.
 func (s *session) say(m Message, extra event) {
 	s.conversation.messages = append(s.conversation.messages, m)
 	s.conversation.writeMessage(m.Role, m.wire(), s.stamp())

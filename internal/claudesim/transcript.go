@@ -21,8 +21,8 @@ type transcripts struct {
 	release release
 }
 
-// missingError is the refusal to continue a conversation that does not exist. For this error the CLI prints a result,
-// too.
+// missingError is the refusal to continue a conversation that does not exist. For this error the CLI also prints a
+// result.
 type missingError struct{ refusal }
 
 var escaped = regexp.MustCompile(`[^A-Za-z0-9]`)

@@ -19,7 +19,7 @@ const (
 
 // Difference is one deviation of a CLI from the contract.
 type Difference struct {
-	// Launch is the number of the CLI's run within the case, from 1; 0 means the case as a whole.
+	// Launch is the number of the CLI's run within the case, from 1; 0 means the whole case.
 	Launch int `json:"launch,omitempty"`
 	// Field names the field that differs, such as "Results[0].Reason".
 	Field    string `json:"field"`

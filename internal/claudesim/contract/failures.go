@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// firstLine matches the first line of a message of a test, with its place.
+// firstLine matches the first line of a message of a test, with the file and line of the check.
 var firstLine = regexp.MustCompile(`^ {4}([\w.-]+\.go:\d+): (.*)$`)
 
-// report matches a line of a testify report: a label, or none on continuation lines.
+// report matches a line of a testify report. Such a line begins with a label; a continuation line has none.
 var report = regexp.MustCompile(`^ {8}\t([A-Z][A-Za-z ]+:)? *\t(.*)$`)
 
-// failures converts the output of a test to differences. Field names the check and its place. If there are messages
-// of testify, failures ignores the others, because they may be logs.
+// failures converts the output of a test to differences. In each, Field names the check with its file and line. If
+// there are messages of testify, failures ignores all other messages, because they may be logs.
 func failures(output string) []Difference {
 	var asserted, other []Difference
 	for _, s := range statements(output) {
@@ -30,7 +30,7 @@ func failures(output string) []Difference {
 	return other
 }
 
-// statement is one message of a test, with its place.
+// statement is one message of a test, with the file and line of the check.
 type statement struct {
 	place string
 	lines []string
@@ -100,8 +100,8 @@ func (s statement) sections() map[string][]string {
 // assertion matches a testify call in source code, without the parts that all calls share.
 var assertion = regexp.MustCompile(`require\.(\w+\()t, (.*)$`)
 
-// check returns the source code of the check at a place, such as "Positive(result.CostUSD)". It returns "" if the
-// source cannot be read.
+// check returns the source code of the check at place, such as "Positive(result.CostUSD)". place is a file and a line.
+// If the source cannot be read, check returns "".
 func check(place string) string {
 	path, number, _ := strings.Cut(place, ":")
 	line, err := strconv.Atoi(number)

@@ -15,15 +15,15 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// candidatePath is the path of a CLI to test instead of the pinned ones. Every test binary that links this package
-// has this flag.
+// candidatePath is the path of a CLI to test instead of the pinned ones. Every test binary that links this package has
+// the flag.
 var candidatePath = flag.String("claude", "", "run the tests of the real CLI on the one at this `path` instead of the pinned ones")
 
 // candidate is the CLI of the flag -claude.
 type candidate struct {
 	path   string
 	number string
-	// nearest is the release whose contract it is tested against.
+	// nearest is the release whose contract the candidate must meet.
 	nearest claudesim.Version
 }
 
