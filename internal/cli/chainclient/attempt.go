@@ -45,8 +45,8 @@ const (
 	AttemptPaused    AttemptState = "paused"    // somebody has paused it in Temporal
 )
 
-// AttemptAt returns the current attempt at the chain's running session, and the session's last heartbeat. Either is
-// nil if there is none, or if Temporal cannot report it now.
+// AttemptAt returns the current attempt at the chain's running session, and the session's last heartbeat. Each result
+// is nil if there is none, or if Temporal cannot report it now.
 func AttemptAt(ctx context.Context, c client.Client, id string, chain escalation.Chain) (*Attempt, *activities.TierProgress) {
 	running := chain.Last()
 	if running == nil || running.Status != escalation.SessionRunning {
@@ -115,7 +115,7 @@ func (a *Attempt) Before() string {
 	return fmt.Sprintf("attempt %d ended: %s", a.Number-1, console.Printable(a.Failure, 300))
 }
 
-// Waits says in a few words what the attempt waits for; "" if it does not wait.
+// Waits names the thing for which the attempt waits, in a few words; "" if it does not wait.
 func (a *Attempt) Waits() string {
 	if a == nil {
 		return ""

@@ -40,18 +40,18 @@ type Follower struct {
 // Snapshot is a chain at one moment.
 type Snapshot struct {
 	Chain escalation.Chain
-	// Live is set if the chain's workflow has answered. A live chain without an outcome is running.
+	// Live reports that the chain's workflow has answered. A live chain without an outcome is running.
 	Live bool
 	// Attempt is the current attempt at the running session; nil if there is none.
 	Attempt *Attempt
-	// Progress is the last heartbeat of that session; nil if there is none.
+	// Progress is the last heartbeat of the running session; nil if there is none.
 	Progress *activities.TierProgress
 	// Issues holds the chains of issues that have not ended, by their ID.
 	Issues map[string]escalation.Chain
 	// Calls holds the decisions on calls of the chain's agents. It is nil if they were not looked up, or if the
 	// records cannot be read on this host.
 	Calls []escalation.CallDecision
-	// Notifying is set if the outcome is known and only slow notifications are left.
+	// Notifying reports that the outcome is known and only slow notifications are left.
 	Notifying bool
 }
 
@@ -70,12 +70,12 @@ func (s Snapshot) SpentUSD() float64 {
 type Observer interface {
 	// Saw is called every followInterval, whether or not anything is new.
 	Saw(now Snapshot)
-	// SawNobody is called instead when no worker, or no server, answers.
+	// SawNobody is called instead of Saw when no worker or no server answers.
 	SawNobody()
 }
 
-// Follow reports snapshots of the chain until it has ended, and then the final one. It returns the chain. It does not
-// wait for slow notifications. If ctx ends first, Follow returns ctx's error, and the chain continues.
+// Follow reports snapshots of the chain until it has ended, and a last one afterwards. Then it returns the chain. It
+// does not wait for slow notifications. If ctx ends first, Follow returns ctx's error, and the chain continues.
 func (f Follower) Follow(ctx context.Context, observer Observer) (escalation.Chain, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -135,8 +135,8 @@ func isRefusal(err error) bool {
 	return ok && refused.Type() == workflows.ErrorTypeInput
 }
 
-// look reports and returns a snapshot; false if nobody answers. It queries the latest run, because a chain with a
-// long history continues in a new run.
+// look reports and returns a snapshot of the chain; false if nobody answers. It queries the latest run, because a chain
+// with a long history continues in a new run.
 func (f Follower) look(ctx context.Context, observer Observer) (Snapshot, bool) {
 	ctx, cancel := context.WithTimeout(ctx, f.Patience)
 	defer cancel()

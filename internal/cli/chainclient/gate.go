@@ -19,11 +19,11 @@ import (
 // answerTimeout bounds the wait for the confirmation of an answer. A chain confirms an answer after recording it.
 const answerTimeout = 30 * time.Second
 
-// ErrNoGate is returned for a chain that does not wait for a person.
+// ErrNoGate is the error for a chain that does not wait for a person.
 var ErrNoGate = errors.New("it does not wait at a gate; `starter gate` lists the chains that do")
 
-// QueryGate asks a chain for its open gate, and waits at most patience for the reply. It returns ErrNoSuchChain for
-// an unknown ID, and ErrNoGate if no gate is open.
+// QueryGate asks a chain for its open gate, and waits at most patience for the reply. For an unknown ID it returns
+// ErrNoSuchChain. If no gate is open, it returns ErrNoGate.
 func QueryGate(ctx context.Context, c client.Client, patience time.Duration, id string) (*escalation.Gate, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// ErrNoSuchChain is returned for an ID that neither Temporal nor the records know.
+// ErrNoSuchChain is the error for an ID that neither Temporal nor the records know.
 var ErrNoSuchChain = errors.New("no such chain")
 
 // Query asks the workflow for the chain.
@@ -56,8 +56,8 @@ func IsUnanswered(err error) bool {
 	return late || errors.Is(err, context.DeadlineExceeded)
 }
 
-// ExplainQueryError explains why a query failed: no such chain, failed before it could answer, or no worker within
-// patience.
+// ExplainQueryError explains why a query failed. Either there is no such chain, or the chain failed before it could
+// answer, or no worker answered within patience.
 func ExplainQueryError(ctx context.Context, c client.Client, patience time.Duration, id string, err error) error {
 	_, refused := errors.AsType[*serviceerror.QueryFailed](err)
 	if !refused && !IsUnanswered(err) {
@@ -86,8 +86,8 @@ const (
 	undecoded   = "unable to decode: "
 )
 
-// RootCause returns the message of the application error in a workflow's error, and other errors unchanged. It
-// shortens the SDK's message for an input that cannot be decoded.
+// RootCause returns the message of the application error in a workflow's error, and other errors unchanged. If the SDK
+// reports an input that cannot be decoded, RootCause shortens the message.
 func RootCause(err error) error {
 	application, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok {

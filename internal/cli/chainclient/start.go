@@ -44,7 +44,7 @@ func newChainID(now time.Time) string {
 	return "chain-" + now.UTC().Format("20060102-150405") + "-" + hex.EncodeToString(suffix)
 }
 
-// summaryOf describes the chain in a line, for the Web UI.
+// summaryOf describes the chain in one line for the Web UI.
 func summaryOf(input workflows.ChainInput) string {
 	parts := []string{string(input.Trigger) + " chain"}
 	if input.StartTier > escalation.TierObserve {

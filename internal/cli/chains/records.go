@@ -68,9 +68,9 @@ func callsOf(ctx context.Context, records *store.Store, sessions []escalation.Se
 	return calls, nil
 }
 
-// settled replaces the sessions and the cost of a chain of the namespace with those in the records. Use it for a chain that was ended
-// from outside, because its workflow does not know them. If the records cannot be read, settled returns the chain
-// unchanged.
+// settled returns a chain with the sessions and the cost from the records. Use it for a chain that was ended from
+// outside, because the workflow of such a chain does not know them. If the records cannot be read, settled returns the
+// chain unchanged.
 func settled(ctx context.Context, cfg config.Config, namespace store.Namespace, chain escalation.Chain) escalation.Chain {
 	recorded, err := recordedChain(ctx, cfg, namespace, chain.ID)
 	if err != nil {
@@ -80,7 +80,7 @@ func settled(ctx context.Context, cfg config.Config, namespace store.Namespace, 
 	return chain
 }
 
-// recordedChain builds a chain of the namespace from its records.
+// recordedChain builds a chain from its records in the namespace.
 func recordedChain(ctx context.Context, cfg config.Config, namespace store.Namespace, id string) (chain escalation.Chain, err error) {
 	opened, err := supervisor.OpenStore(ctx, cfg)
 	if err != nil {
@@ -102,8 +102,9 @@ func recordedChain(ctx context.Context, cfg config.Config, namespace store.Names
 	return chain, err
 }
 
-// recordedIn returns the namespace whose chain of that ID to show if Temporal does not know the chain: own if it has records
-// of one or its ID is not known, or else the namespace of the latest session of a chain of that ID.
+// recordedIn returns the namespace to use for a chain that Temporal does not know. If own has no ID, or has records of
+// the chain, recordedIn returns own. Otherwise it returns the namespace with the latest session of a chain with this
+// ID.
 func recordedIn(ctx context.Context, cfg config.Config, own store.Namespace, id string) (_ store.Namespace, err error) {
 	if own.ID == "" {
 		return own, nil
@@ -122,8 +123,7 @@ func recordedIn(ctx context.Context, cfg config.Config, own store.Namespace, id 
 	return store.Namespace{ID: latest.NamespaceID, Name: latest.Namespace}, nil
 }
 
-// lineageOf returns the session of that number with its ancestors and its descendants, and the decisions on their
-// calls.
+// lineageOf returns the session with this number, its ancestors and its descendants, and the decisions on their calls.
 func lineageOf(ctx context.Context, records *store.Store, number int64) (chainview.Lineage, error) {
 	var found chainview.Lineage
 	var err error

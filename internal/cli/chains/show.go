@@ -56,7 +56,8 @@ func (a *app) show(ctx context.Context, id string, everyCall bool) error {
 	defer cancel()
 	chain, err := chainclient.Query(asking, c, id, "")
 	live := err == nil
-	// Without the namespace's ID, which takes a permission of its own, the records of all namespaces are shown.
+	// The lookup of the namespace's ID needs a permission of its own. Without the ID, show the records of all
+	// namespaces.
 	namespace, _ := supervisor.FindNamespace(asking, c, c.Namespace)
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		namespace, chain, err = a.recorded(ctx, cfg, namespace, id)
@@ -76,8 +77,8 @@ func (a *app) show(ctx context.Context, id string, everyCall bool) error {
 	})
 }
 
-// recorded reads a chain that Temporal does not know from the records. It returns the chain and its namespace, which can be
-// another one than own.
+// recorded reads a chain that Temporal does not know from the records. It returns the chain and its namespace. This
+// namespace may differ from own.
 func (a *app) recorded(
 	ctx context.Context, cfg config.Config, own store.Namespace, id string,
 ) (namespace store.Namespace, chain escalation.Chain, err error) {
@@ -100,7 +101,7 @@ func brokenOff(ctx context.Context, c client.Client, id string) bool {
 	return err == nil && (status == enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED || status == enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)
 }
 
-// lineage shows the session of that number with its ancestors and its descendants.
+// lineage shows the session with this number, with its ancestors and descendants.
 func (a *app) lineage(ctx context.Context, number int64, everyCall bool) (err error) {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {

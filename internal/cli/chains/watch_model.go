@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// The messages of the screen, in addition to those of the terminal and to chainclient.Snapshot.
+// These messages are sent to the screen in addition to those of the terminal and to chainclient.Snapshot.
 type (
 	// nobodyMsg says that no worker answers queries.
 	nobodyMsg struct{}
@@ -40,7 +40,7 @@ type watchModel struct {
 	now  chainclient.Snapshot
 	seen bool
 	away bool
-	// form asks for the answer to the open gate; nil if no gate is open, or if it was answered.
+	// form asks for the answer to the open gate; nil if no gate is open or the gate was answered.
 	form *gates.Form
 	// answered is the ID of the last answered gate. An older snapshot may still show that gate as open.
 	answered string

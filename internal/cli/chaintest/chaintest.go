@@ -41,7 +41,7 @@ var Noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 // Clock returns Noon.
 func Clock() time.Time { return Noon }
 
-// Conversation returns a fixed conversation id for a number, so that the output of tests does not change.
+// Conversation returns the same conversation id every time for a number, so that the output of tests does not change.
 func Conversation(number byte) string { return uuid.UUID{15: number}.String() }
 
 // Observed returns an ended session of tier 1.
@@ -185,7 +185,7 @@ func Climbed() escalation.Chain {
 	return chain
 }
 
-// Bash returns the decision on a shell command: denied for that reason, or allowed if reason is empty.
+// Bash returns the decision on a shell command. If reason is empty, the command is allowed, otherwise denied.
 func Bash(sessionID string, minute int, command, reason string) escalation.CallDecision {
 	input, err := json.Marshal(map[string]string{"description": "Do it", "command": command})
 	if err != nil {

@@ -43,7 +43,7 @@ func GateText(clock console.Clock, chainID string, gate escalation.Gate, width i
 	return lines
 }
 
-// continuationOf says which session can be continued, or why none can.
+// continuationOf names the session that an answer can continue, or the reason why none can be continued.
 func continuationOf(gate escalation.Gate) string {
 	if gate.Continuation == nil {
 		if gate.NoContinuation == "" {
@@ -71,7 +71,7 @@ func meaningOf(action escalation.GateAction, gate escalation.Gate) string {
 	return console.Printable(string(action), 60)
 }
 
-// newsOf says what a later look has found of an incident.
+// newsOf describes the result of a later look at an incident.
 func newsOf(clock console.Clock, news escalation.GateNews) string {
 	text := fmt.Sprintf("%s is %s since %s, says chain %s",
 		console.Printable(news.IncidentID, 60), news.Status, clock.Moment(news.At), console.Printable(news.ChainID, 200))

@@ -18,7 +18,7 @@ func Status(clock console.Clock, now chainclient.Snapshot) string {
 	}
 	switch at.State {
 	case chainclient.AttemptStarted:
-		// The previous attempt's heartbeat remains until this attempt sends one.
+		// The previous attempt's heartbeat remains in Temporal until this attempt sends one.
 		if progress != nil && progress.WorkerPID != 0 && progress.Attempt >= at.Number {
 			return workerOf(*progress)
 		}

@@ -26,7 +26,7 @@ func FlagProblem(_ *cobra.Command, err error) error {
 }
 
 // demand returns the end of the sentence "it must ..." for an error message. The errors of this project's own flag
-// types are such an end already.
+// types already have that form.
 func demand(value pflag.Value, err error) string {
 	switch value.Type() {
 	case "bool":
@@ -88,8 +88,9 @@ func OrList(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// ServicesFlag is a flag whose values are names of services, separated by commas. Unlike pflag's own type it keeps an
-// empty name, so that validation refuses it. Without the name, the restriction to one service would be lost.
+// ServicesFlag is a flag whose value is a list of service names, separated by commas. Unlike pflag's own type it keeps
+// an empty name, so that validation refuses it. If the empty name were dropped, the chain would not be restricted to
+// one service any more.
 type ServicesFlag []string
 
 var _ pflag.Value = (*ServicesFlag)(nil)
@@ -113,11 +114,11 @@ func (f *ServicesFlag) Set(value string) error {
 	return nil
 }
 
-// idPattern matches the IDs that people may choose for a schedule or a chain. Such an ID is part of workflow IDs, and
-// people type it.
+// idPattern matches the IDs that people may choose for a schedule or a chain. People type these IDs, and workflow IDs
+// contain them.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
 
-// CheckID validates an ID. what names the kind of ID in the error.
+// CheckID validates an ID. In the error, what names the kind of ID.
 func CheckID(what, id string) error {
 	if !idPattern.MatchString(id) {
 		return fmt.Errorf("%s %q must begin with a letter or digit and consist of at most 200 letters, digits and . _ : -", what, id)

@@ -12,15 +12,15 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// MaskedHint tells a person that their input held a secret, and how agents get credentials instead.
+// MaskedHint tells people that their input contained a secret, and how agents can get credentials.
 const MaskedHint = "starter: what you gave holds a secret. It was masked before it was sent, because histories keep what is sent; " +
 	"agents get credentials by CLAUDEOPS_PASS_ENV\n"
 
-// masking masks secrets in payloads. It masks what the program sends, before it enters a history. It also masks what
-// the program receives, because another client may have sent it.
+// masking masks secrets in payloads. It masks outgoing payloads, so that no history contains a secret. It also masks
+// incoming payloads, because another client may have sent a secret.
 type masking struct {
 	mask *redact.Redactor
-	// masked is called when the person's own input was masked.
+	// masked is called when the user's own input was masked.
 	masked func()
 }
 
@@ -51,7 +51,7 @@ func (m *masking) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, err
 	return shown, nil
 }
 
-// MaskText returns given with its secrets masked. Use it for texts that are not sent as payloads.
+// MaskText returns given with its secrets masked. Use it for texts that do not travel as payloads.
 func (c *Console) MaskText(given string) string {
 	m := c.masking()
 	clean := m.mask.Text(given)
@@ -65,7 +65,7 @@ func (c *Console) MaskText(given string) string {
 // written the text.
 func (c *Console) Masked(text string) string { return c.masking().mask.Text(text) }
 
-// apply returns payloads with masked JSON, and whether anything was masked.
+// apply masks the JSON in payloads. It returns the payloads, and whether anything was masked.
 func (m *masking) apply(payloads []*commonpb.Payload) (masked []*commonpb.Payload, changed bool) {
 	for _, payload := range payloads {
 		if string(payload.GetMetadata()[converter.MetadataEncoding]) == converter.MetadataEncodingJSON {

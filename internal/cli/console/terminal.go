@@ -80,7 +80,7 @@ func Cut(line string, width int) string {
 	return ansi.Truncate(line, width, "…")
 }
 
-// minText is the minimum number of columns for text beside its label, even on a narrow terminal.
+// minText is the minimum width of a text beside its label, in columns, even on a narrow terminal.
 const minText = 16
 
 // Labelled returns text as lines of at most width columns. label is in front of the first line.

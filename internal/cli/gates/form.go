@@ -16,8 +16,8 @@ import (
 // guidanceLines is the height of the input field for guidance.
 const guidanceLines = 3
 
-// Form asks a person for the answer to a gate. It asks for the action first. If an agent continues and the answer
-// holds no guidance, it asks for guidance. If the answer ends the chain, it asks for a confirmation.
+// Form asks a person for the answer to a gate. It asks for the action first. If the answer lets an agent continue and
+// contains no guidance yet, the form asks for guidance. If the answer ends the chain, the form asks for a confirmation.
 type Form struct {
 	Gate escalation.Gate
 
@@ -28,7 +28,7 @@ type Form struct {
 	sure     bool
 }
 
-// NewForm returns a form for a terminal of that size, and the command that starts the form.
+// NewForm returns a form for a terminal of the given size, and the command that starts the form.
 func NewForm(gate escalation.Gate, size tea.WindowSizeMsg) (*Form, tea.Cmd) {
 	f := &Form{Gate: gate, size: size}
 	start := f.begin()

@@ -26,7 +26,7 @@ type Row struct {
 	Services  []string  `json:"services,omitempty"`
 	CostUSD   float64   `json:"cost_usd"`
 	StartedAt time.Time `json:"started_at"`
-	// Gate is missing if the chain did not answer; Problem says why.
+	// Gate is nil if the chain did not answer. Problem then gives the reason.
 	Gate       *escalation.Gate `json:"gate,omitempty"`
 	AgeSeconds int64            `json:"age_seconds,omitempty"`
 	Problem    string           `json:"problem,omitempty"`
@@ -44,11 +44,11 @@ func (r Row) since() time.Time {
 const (
 	// maxAsked bounds how many chains are queried for their gates.
 	maxAsked = 2_000
-	// listTimeout bounds the time of all queries together, because a query without a worker takes the full patience.
+	// listTimeout limits the time of all queries together. Without a worker, each query takes the full patience.
 	listTimeout = time.Minute
 )
 
-// list lists the open gates, oldest first. Only the chain itself knows when its gate was opened, so list queries all
+// list lists the open gates, oldest first. Only a chain itself knows when its gate was opened, so list queries all
 // chains before it cuts the list.
 func (a *app) list(ctx context.Context, limit int) error {
 	c, _, err := a.Connect(ctx)
@@ -88,8 +88,8 @@ func openGates() string {
 	}, " AND ")
 }
 
-// askGates queries the chains for their gates, a few at a time, and returns them with the oldest gate first. It
-// leaves out chains whose gate was closed in the meantime.
+// askGates queries the chains for their gates, a few chains at a time. It returns the gates, oldest first. Chains whose
+// gate was closed in the meantime are left out.
 func (a *app) askGates(ctx context.Context, c console.Connection, chains []chainclient.Row) []Row {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

@@ -42,7 +42,7 @@ func Command(c *console.Console) *cobra.Command {
 	return cmd
 }
 
-// view returns the incident as the commands show it.
+// view converts an incident for output.
 func (a *app) view(incident escalation.Incident, now time.Time) View {
 	view := View{Incident: a.masked(incident)}
 	handler, found := incident.Handler("", now)
@@ -96,7 +96,7 @@ func incidentID(given string) (string, error) {
 	return id, nil
 }
 
-// explained returns the error of a request about an incident for people.
+// explained converts the error of a request about an incident to an error for people.
 func explained(id string, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no %s; `starter incidents --all` lists those that are", id)

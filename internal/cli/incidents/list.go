@@ -95,7 +95,7 @@ func (f listFilter) check() error {
 	return nil
 }
 
-// query returns what the filter asks of the store. The store does not filter by state.
+// query converts the filter for the store. The store does not filter by state.
 func (f listFilter) query(catalog *escalation.Catalog) store.IncidentFilter {
 	var query store.IncidentFilter
 	if service := catalog.Canonical(f.service); service != "" {
@@ -107,7 +107,7 @@ func (f listFilter) query(catalog *escalation.Catalog) store.IncidentFilter {
 	return query
 }
 
-// byUrgency compares incidents by their place in the list.
+// byUrgency compares two incidents by their order in the list.
 func byUrgency(a, b escalation.Incident) int {
 	switch {
 	case a.ResolvedAt.IsZero() != b.ResolvedAt.IsZero():

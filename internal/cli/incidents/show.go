@@ -85,7 +85,7 @@ func writeIncident(w io.Writer, clock console.Clock, width int, incident *View) 
 	}
 }
 
-// handlerOf says which chain takes care of the incident, and how.
+// handlerOf names the chain that takes care of the incident, and the tier or state of that chain.
 func handlerOf(incident *View) string {
 	does := ""
 	for _, chain := range slices.Backward(incident.Chains) {
@@ -113,7 +113,7 @@ func writeChain(w io.Writer, clock console.Clock, width int, chain *escalation.I
 	}
 }
 
-// statusOf says what the chain does about the incident, or how it has ended.
+// statusOf describes the chain's work on the incident, or the end of that work.
 func statusOf(clock console.Clock, chain *escalation.IncidentChain) string {
 	switch chain.Status {
 	case escalation.ChainEnded:
@@ -133,7 +133,7 @@ func statusOf(clock console.Clock, chain *escalation.IncidentChain) string {
 	return "looks at it"
 }
 
-// returnsOf says how often and when the incident came back.
+// returnsOf describes how often the incident came back, and when.
 func returnsOf(clock console.Clock, incident *View) string {
 	text := fmt.Sprintf("%s, last at %s", times(incident.Returned), moment(clock, incident.ReturnedAt))
 	if len(incident.Returns) == 0 {
@@ -146,7 +146,7 @@ func returnsOf(clock console.Clock, incident *View) string {
 	return text + "; after a repair at " + strings.Join(moments, ", ")
 }
 
-// resolutionOf says when, by whom and how the incident was resolved.
+// resolutionOf describes the resolution of the incident: when, by whom and how.
 func resolutionOf(clock console.Clock, incident *View) string {
 	at := moment(clock, incident.ResolvedAt)
 	switch incident.Resolution {
@@ -163,7 +163,7 @@ func resolutionOf(clock console.Clock, incident *View) string {
 	return text
 }
 
-// moment returns a time, and how long ago that was.
+// moment formats a time together with its distance from now.
 func moment(clock console.Clock, t time.Time) string {
 	return fmt.Sprintf("%s (%s)", clock.Moment(t), ago(clock, t))
 }

@@ -30,7 +30,7 @@ type AllInOne struct {
 	worked     chan error // receives the worker's error once, when the worker has ended
 }
 
-// StartAllInOne starts all parts. If one fails, it stops those that it has started.
+// StartAllInOne starts all parts. If one fails, StartAllInOne stops the parts that have started.
 func StartAllInOne(
 	ctx context.Context, cfg config.Config, options embedded.Options, environment supervisor.Environment,
 ) (_ *AllInOne, err error) {

@@ -37,8 +37,8 @@ type demoResult struct {
 	Chain escalation.Chain `json:"chain"`
 	chainview.Lineage
 
-	// Temporal is the address of the server, and WebUI a link to the chain. Both are empty without --keep. The link
-	// contains the demo's token, which is valid until the demo ends.
+	// Temporal is the address of the server, and WebUI a link to the chain. Without --keep both are empty. The link
+	// contains the demo's token. The token is valid until the demo ends.
 	Temporal string `json:"temporal_address,omitempty"`
 	WebUI    string `json:"web_ui,omitempty"`
 }
@@ -110,8 +110,8 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 	return result.Chain, errors.Join(err, one.Stop())
 }
 
-// demoLogger returns a logger for warnings and errors. It logs nothing after ctx ends, because parts that are
-// interrupted at work then log errors.
+// demoLogger returns a logger for warnings and errors. It logs nothing after ctx ends, because interrupted parts would
+// then log errors.
 func (a *app) demoLogger(ctx context.Context) *slog.Logger {
 	level := levelFunc(func() slog.Level {
 		if ctx.Err() != nil {

@@ -14,7 +14,8 @@ import (
 
 // ClientSettings is the result of `env`.
 type ClientSettings struct {
-	// Variables make temporal, tctl and programs with Temporal's SDKs connect to the server of `starter up`.
+	// Variables holds the variables with which temporal, tctl and programs with Temporal's SDKs connect to the server
+	// of `starter up`.
 	Variables []Variable `json:"variables"`
 	// WebUI is the link that opens the Web UI; empty without one.
 	WebUI string `json:"web_ui,omitempty"`
@@ -51,7 +52,8 @@ func (a *app) env() error {
 	return a.Print(settings, func(w io.Writer) { writeClientSettings(w, settings) })
 }
 
-// settingsFor returns the settings of the clients for a server. Temporal's SDKs read the same variables as temporal.
+// settingsFor returns the settings with which clients connect to a server. Temporal's SDKs read the same variables as
+// the command temporal.
 func settingsFor(server supervisor.LocalServer) ClientSettings {
 	settings := ClientSettings{Variables: []Variable{
 		{"TEMPORAL_ADDRESS", server.Address},

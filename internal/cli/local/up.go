@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// upOptions are the flags of `up`. The default ports are those of Temporal's own development server.
+// upOptions holds the flags of `up`. The default ports are those of Temporal's own development server.
 type upOptions struct {
 	port   int
 	uiPort int

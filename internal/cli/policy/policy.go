@@ -42,15 +42,15 @@ var (
 	errNoTier    = errors.New("--tier is missing: say with it for which tier, 1, 2 or 3")
 )
 
-// checker decides on calls with the configured policy, as if they were made at place.
+// checker decides on calls with the configured policy. It treats every call as if an agent had made it at place.
 type checker struct {
 	policy *guard.Policy
 	guard  *guard.Guard
 	place  guard.Place
 }
 
-// openGuard loads the configured policy. dir is the working directory of the calls; if it is empty, the configured
-// one is used.
+// openGuard loads the configured policy. dir is the working directory of the calls. If dir is empty, openGuard uses the
+// configured directory.
 func (a *app) openGuard(dir string) (checker, error) {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {
@@ -127,5 +127,5 @@ func (g checker) decide(c Call) (guard.Decision, error) {
 	return g.guard.Decide(guard.Call{Tier: int(c.Tier), Tool: c.Tool, Input: input, Place: g.place}), nil
 }
 
-// longLine bounds the shown characters of a text from a call.
+// longLine limits a text from a call in the output, in characters.
 const longLine = 1000

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// defaultCatchup bounds the delay of a cycle after an outage of Temporal. Later cycles are skipped, because each
-	// cycle examines the current state. Otherwise a night's outage would be followed by a burst of cycles.
+	// defaultCatchup limits the delay of a cycle after an outage of Temporal. A cycle with a longer delay is skipped.
+	// Each cycle examines the current state, so a burst of cycles after an outage would be of no use.
 	defaultCatchup = time.Minute
 	// leastCatchup is Temporal's minimum catch-up window.
 	leastCatchup = 10 * time.Second
 )
 
-// createOptions are the flags of `schedule create`.
+// createOptions holds the flags of `schedule create`.
 type createOptions struct {
 	chainclient.InputFlags
 
@@ -181,8 +181,8 @@ func (o createOptions) schedule(id, queue string, input workflows.ChainInput) (c
 	}, nil
 }
 
-// commented appends a cron expression to itself as a comment, unless it has a comment already. Temporal translates
-// the expression but keeps the comment, so that people can still read the expression.
+// commented appends a cron expression to itself as a comment. If the expression already has a comment, it stays
+// unchanged. Temporal translates the expression but keeps the comment, so that people can still read the expression.
 func commented(expression string) string {
 	if strings.Contains(expression, "#") {
 		return expression
@@ -194,11 +194,11 @@ func commented(expression string) string {
 type overlap struct {
 	name   string
 	policy enumspb.ScheduleOverlapPolicy
-	// harm says why schedules may not have the policy; empty if they may.
+	// harm is the reason why schedules may not have the policy; empty if they may.
 	harm string
 }
 
-// overlaps lists the policies for a cycle that becomes due while another one runs.
+// overlaps lists the overlap policies. A policy applies to a cycle that becomes due while another cycle runs.
 func overlaps() []overlap {
 	return []overlap{
 		{name: "skip", policy: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP},
@@ -223,7 +223,7 @@ func overlapNames() string {
 	return strings.Join(names, ", ")
 }
 
-// overlapPolicy returns the policy of that name. It returns an error if the name is unknown or schedules may not have
+// overlapPolicy returns the policy with the given name. It fails if the name is unknown or if schedules may not have
 // the policy.
 func overlapPolicy(name string) (enumspb.ScheduleOverlapPolicy, error) {
 	for _, known := range overlaps() {

@@ -39,13 +39,13 @@ func Command(c *console.Console) *cobra.Command {
 
 var errNoCommand = errors.New("say what to do with schedules: create, list, describe, pause, resume, trigger or delete")
 
-// changed is the result of a command that changes a schedule.
+// changed is the output of a command that changes a schedule.
 type changed struct {
 	ID   string `json:"schedule_id"`
 	Done string `json:"done"`
 }
 
-// changeSchedule calls change with the schedule of that ID and prints what was done.
+// changeSchedule calls change with the schedule of the given ID, and prints the change.
 func (a *app) changeSchedule(ctx context.Context, id, done string, change func(client.ScheduleHandle) error) error {
 	c, _, err := a.Connect(ctx)
 	if err != nil {

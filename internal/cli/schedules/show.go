@@ -40,8 +40,8 @@ type Detail struct {
 	Actor string `json:"actor,omitempty"`
 	// Input is the input of each chain.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Cycles counts the started cycles. Skipped counts cycles that were skipped because another one still ran. Missed
-	// counts cycles that were missed because Temporal was down.
+	// Cycles counts the started cycles. Skipped counts cycles that did not start because another one still ran. Missed
+	// counts cycles that did not start because Temporal was down.
 	Cycles  int `json:"cycles"`
 	Skipped int `json:"skipped"`
 	Missed  int `json:"missed"`
@@ -156,7 +156,8 @@ func describeSchedule(id string, described *client.ScheduleDescription) Detail {
 	return detail
 }
 
-// inputOf returns the input of the chains; nil if it is not JSON, which is possible in schedules of other programs.
+// inputOf returns the input of the chains. It returns nil if the input is not JSON, which is possible in schedules of
+// other programs.
 func inputOf(action client.ScheduleAction) json.RawMessage {
 	started, ok := action.(*client.ScheduleWorkflowAction)
 	if !ok || len(started.Args) == 0 {

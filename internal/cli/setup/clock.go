@@ -15,7 +15,7 @@ import (
 
 const (
 	// maxClockSkew is the largest accepted difference from Temporal's clock. Some durations, such as cooldowns, are
-	// computed from both clocks. A larger difference would make them wrong.
+	// computed from both clocks. A larger difference would make these durations wrong.
 	maxClockSkew = 5 * time.Second
 	// clockQueue is a task queue that nothing else polls.
 	clockQueue = "claudeops-doctor"
@@ -33,7 +33,7 @@ func checkClock(ctx context.Context, c console.Connection) Finding {
 	if err != nil {
 		return failed(check, fmt.Errorf("ask Temporal for its time: %w", err))
 	}
-	// Temporal read its clock between before and now. Only a time outside of that range is skew.
+	// Temporal read its clock at some time from before to now. Only a time outside of that range means skew.
 	skew := max(before.Sub(theirs), time.Until(theirs), 0)
 	if skew > maxClockSkew {
 		return failed(check, fmt.Errorf("this machine and Temporal disagree by %s; synchronize both with NTP", skew.Round(time.Second)))
@@ -41,8 +41,8 @@ func checkClock(ctx context.Context, c console.Connection) Finding {
 	return passed(check, "agrees with Temporal's")
 }
 
-// serverTime returns Temporal's time. No API call returns that time, but the server records the time of the last poll
-// of a task queue. So serverTime polls a task queue and reads the record.
+// serverTime returns Temporal's time. No API call returns that time directly, but the server records the time of the
+// last poll of a task queue. So serverTime polls a task queue and reads this record.
 func serverTime(ctx context.Context, c console.Connection) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, clockPoll)
 	defer cancel()

@@ -63,7 +63,7 @@ func (a *app) doctor(ctx context.Context) error {
 	return nil
 }
 
-// examine runs every check. It skips a check if another check that it depends on has failed.
+// examine runs every check. If a check has failed, examine skips the checks that depend on it.
 func (a *app) examine(ctx context.Context) []Finding {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {
