@@ -86,9 +86,9 @@ type State struct {
 type Claude struct {
 	Path      string `env:"CLAUDE" desc:"The claude executable: a path, or a name to look up on PATH."`
 	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude" desc:"Directory for the CLI's login, settings and conversations. Unset: a directory of its own; credentials then come from the environment. login: the directory of the user who runs this program, with that user's login. An absolute path: that existing directory."`
-	// Login reports whether ConfigDir is the directory of the user who runs this program. The CLI then gets HOME (and
-	// CLAUDE_CONFIG_DIR, if set) of this process. So it also finds a login that is stored elsewhere, for example in a
-	// keychain.
+	// Login reports that ConfigDir is the directory of the user who runs this program. The CLI then gets HOME (and
+	// CLAUDE_CONFIG_DIR, if set) of this process. With these variables it also finds a login that is stored elsewhere,
+	// for example in a keychain.
 	Login            bool          `env:"-"`
 	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of additional environment variables for agents, comma-separated (AWS_* matches all with that beginning). Agents always get the variables that they need to run and, if a cloud serves the model, its credentials. They never get a key or token of the model's API, even if it is named here."`
 	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run. The built-in policy lets tier 2 change files in it. If set, it must be an absolute path that exists, and must not contain the state directory."`
@@ -106,7 +106,7 @@ type Claude struct {
 	APIRetries int      `env:"API_RETRIES" desc:"Number of times that the CLI repeats a failed call of the model's API; 0 to 10."`
 }
 
-// Containment selects how the processes of an agent are kept together, so that all of them can be ended.
+// Containment selects the method that keeps the processes of an agent together, so that all of them can be ended.
 type Containment string
 
 // The containments.
@@ -117,7 +117,7 @@ const (
 	ContainmentGroup     Containment = "group"
 )
 
-// Worktrees selects where agents repair whose directory is in a git repository.
+// Worktrees selects where an agent repairs if its directory is in a git repository.
 type Worktrees string
 
 // The values of Worktrees.
@@ -164,7 +164,7 @@ type Guard struct {
 // Services holds the description of the operator's services.
 type Services struct {
 	File string `env:"SERVICES_FILE" desc:"Absolute path of a list of your services: their names and aliases, how to look at them, what they depend on, and more. Agents are told it, and every name of a service is matched against it. Begin with a copy of deploy/services.example.yaml; deploy/services.schema.json describes it. Unset: services have the names that people and agents give them."`
-	// Catalog has the services of File; it is nil if File is unset.
+	// Catalog holds the services of File; nil if File is unset.
 	Catalog *escalation.Catalog `env:"-"`
 }
 
@@ -200,8 +200,8 @@ func (n Notify) Targets() ([]notify.Target, error) {
 	return targets, nil
 }
 
-// Worker holds the settings of a worker. It does not have the connection to Temporal, which is configured by Temporal's
-// own variables (TEMPORAL_ADDRESS and so on).
+// Worker holds the settings of a worker. It does not hold the connection to Temporal. Temporal's own variables
+// (TEMPORAL_ADDRESS and so on) configure the connection.
 type Worker struct {
 	TaskQueue           string        `env:"TASK_QUEUE" desc:"Temporal task queue of workflows and short activities. Agents use the queue of this name with -agents appended."`
 	MaxConcurrentAgents int           `env:"MAX_CONCURRENT_AGENTS" desc:"Number of agents that one worker runs at the same time."`

@@ -6,8 +6,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// defaults returns the configuration for an empty environment, without the values that resolve derives from the
-// environment. The reason for a number is in the comment beside it.
+// defaults returns the configuration for an empty environment. It omits the values that resolve derives from the
+// environment. A comment beside each number gives its reason.
 func defaults() Config {
 	return Config{
 		Chain: Chain{
@@ -54,8 +54,8 @@ func limits() Limits {
 	}
 }
 
-// window is the smallest context window of all models, in tokens. A larger window reported by the CLI replaces
-// it.
+// window is the smallest context window of all models, in tokens. If the CLI reports a larger window, the reported
+// value replaces it.
 const window = 200_000
 
 func tier1() Tier {

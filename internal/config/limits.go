@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Limit is an escalation.Limit without UnmarshalText. If it had that method, the env package would call it instead of
-// our parser, which has better error messages.
+// Limit is an escalation.Limit without the method UnmarshalText. With this method, the env package would call
+// UnmarshalText instead of our parser, which has better error messages.
 type Limit escalation.Limit
 
 // String formats l as text that parses back into l.
@@ -55,8 +55,8 @@ func parseOverrides(text string) (Overrides, error) {
 	return overrides, nil
 }
 
-// add parses one item. The limit follows the last equals sign and the kind the last colon, because service names may
-// contain both characters. Its errors complete a sentence that begins with the item.
+// add parses one item. The limit follows the last equals sign, and the kind follows the last colon before it. Service
+// names may contain both characters. The errors of add complete a sentence that begins with the item.
 func (o Overrides) add(item string) error {
 	equals := strings.LastIndex(item, "=")
 	if equals < 0 {
@@ -103,7 +103,8 @@ func (o Overrides) set(service string, kind escalation.ActionKind, limit escalat
 	return nil
 }
 
-// spelled returns the name under which o has limits of a service: service itself, unless another spelling of it came before.
+// spelled returns the name under which o holds the limits of a service. If o has the service under another spelling, it
+// returns that spelling, otherwise service.
 func (o Overrides) spelled(service string) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if escalation.SameService(name, service) {

@@ -8,9 +8,9 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Load reads the configuration from environ, which has the form of os.Environ. It also reads the prompt files, the policy
-// file and the services file that environ names. It changes no file. On failure the error is an *Error with all problems, and the
-// Config must not be used.
+// Load reads the configuration from environ, which has the form of os.Environ. It also reads the prompt files, the
+// policy file and the services file that environ names. It changes no file. If Load fails, the error is an *Error with
+// all problems. The Config must not be used in that case.
 func Load(environ []string) (Config, error) {
 	vars := env.ToMap(environ)
 	cfg := defaults()
@@ -67,8 +67,7 @@ func resolve(c *Config, foreign foreignVariables, p *problems) {
 		c.State.DatabaseURL = fileURL(filepath.Join(c.State.Dir, "claudeops.db"))
 	}
 	if c.State.Transcripts == "" && c.State.Dir != "" {
-		// The archive lies beside the state directory, not in it, so that it survives the loss of that
-		// directory.
+		// The archive lies beside the state directory, so that it survives the loss of the state directory.
 		c.State.Transcripts = locationOf(c.State.Dir + "-transcripts")
 	}
 	resolveAccount(&c.Claude, p)

@@ -17,8 +17,8 @@ import (
 // parse stores the values of p.vars in cfg, and records a problem for each value that cannot be parsed. A field keeps
 // its value if its variable is unset or empty.
 func parse(cfg *Config, p *problems) {
-	// The library's errors name the Go field, but several variables share one field of a type such as Tier. The OnSet
-	// hook runs just before the parser, and gets the variable's name.
+	// The library's errors name the Go field, but several variables share one field of a type such as Tier. The library
+	// calls the OnSet hook with the variable's name just before the parser.
 	current := ""
 	err := env.ParseWithOptions(cfg, env.Options{
 		Prefix:      Prefix,

@@ -58,7 +58,7 @@ func (s foreignVariables) absolute(path string) (string, error) {
 	return filepath.Clean(path), nil
 }
 
-// contains reports whether path is dir or lies below it. Both must be absolute.
+// contains reports whether path is dir or lies below it. Both paths must be absolute.
 func contains(dir, path string) bool {
 	relative, err := filepath.Rel(dir, path)
 	return err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
@@ -76,8 +76,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// AgentsDir returns the parent of the directories in which agents write. It is the state directory. If agents run as
-// another user, it is a directory beside the state directory, because that user cannot access the worker's own.
+// AgentsDir returns the parent of the directories in which agents write. Normally it is the state directory. Agents of
+// another user cannot access the state directory, so for them it is a directory beside it.
 func (c Config) AgentsDir() string {
 	if c.Claude.AgentUser == "" || c.State.Dir == "" {
 		return c.State.Dir
@@ -85,14 +85,14 @@ func (c Config) AgentsDir() string {
 	return c.State.Dir + "-agents"
 }
 
-// ScratchDir returns the default of WORK_DIR. Nothing in it is of value to anybody, so several agents may work in it at once.
+// ScratchDir returns the default of WORK_DIR. Its content is worthless, so several agents may work in it at once.
 func (c Config) ScratchDir() string { return filepath.Join(c.AgentsDir(), "work") }
 
 // WorktreesDir returns the directory of the git worktrees in which agents repair.
 func (c Config) WorktreesDir() string { return filepath.Join(c.AgentsDir(), "worktrees") }
 
-// MakeDirs creates Claude Ops' own directories, accessible to their owner only, and checks that they are
-// writable. The error joins one sentence for each directory that is not usable.
+// MakeDirs creates Claude Ops' own directories and checks that they are writable. Only their owner may access them. The
+// error joins one sentence for each directory that is not usable.
 func (c Config) MakeDirs() error {
 	dirs := []ownDir{{c.State.Dir, "STATE_DIR", nil}}
 	if c.Claude.Account != nil {
@@ -120,8 +120,9 @@ func (c Config) MakeDirs() error {
 	return errors.Join(failures...)
 }
 
-// ownDir is one of Claude Ops' own directories. setting is the name of the setting for its location. hand sets the
-// directory's owner and mode; if hand is nil, the directory keeps this process's user.
+// ownDir is one of Claude Ops' own directories. The field setting is the name of the setting for its location. The
+// field hand is a function that sets the directory's owner and mode. If hand is nil, the directory keeps this process's
+// user.
 type ownDir struct {
 	path, setting string
 	hand          func(path string) error
@@ -136,7 +137,7 @@ func (d ownDir) make() error {
 	return err
 }
 
-// passThrough lets other users pass through a directory, but not list it.
+// passThrough lets other users traverse a directory, but not list it.
 func passThrough(path string) error {
 	return os.Chmod(path, 0o711) //nolint:gosec // its entries have modes of their own
 }

@@ -21,7 +21,7 @@ func (g Guard) LoadPolicy() (*guard.Policy, error) {
 	return guard.ParsePolicy(text)
 }
 
-// validate reads the configured policy, so that an invalid one fails the start of the program.
+// validate reads the configured policy, so that the start of the program fails if the policy is invalid.
 func (g Guard) validate(p *problems) {
 	if g.PolicyFile == "" {
 		return

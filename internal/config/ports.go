@@ -2,7 +2,7 @@ package config
 
 import "slices"
 
-// temporalPorts are the default ports of Temporal and its Web UI. `starter up` opens them unless its options name other
+// temporalPorts holds the default ports of Temporal and its Web UI. `starter up` uses them if its options name no other
 // ports.
 var temporalPorts = []int{7233, 8233}
 

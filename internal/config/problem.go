@@ -10,8 +10,8 @@ import (
 type Problem struct {
 	// Variable is the full name of the variable.
 	Variable string
-	// Sentence describes the problem and the allowed values. It names the variable and, unless it is secret,
-	// the value.
+	// Sentence describes the problem and the allowed values. It names the variable. It also contains the value if the
+	// value is not secret.
 	Sentence string
 }
 
@@ -20,7 +20,7 @@ type Error struct {
 	Problems []Problem
 }
 
-// Error returns one line for a single problem, otherwise a heading and a line for each.
+// Error returns one line for a single problem. For several problems it returns a heading and one line for each.
 func (e *Error) Error() string {
 	if len(e.Problems) == 1 {
 		return "configuration: " + e.Problems[0].Sentence
@@ -54,7 +54,7 @@ func (p *problems) add(name, sentence string) {
 	p.list = append(p.list, Problem{Variable: variable, Sentence: sentence})
 }
 
-// must records a problem unless ok. format and args complete the phrase "it must".
+// must records a problem if ok is false. The arguments format and args complete the phrase "it must".
 func (p *problems) must(name string, ok bool, format string, args ...any) {
 	if !ok {
 		p.add(name, mustSentence(Prefix+name, p.vars[Prefix+name], fmt.Sprintf(format, args...)))
@@ -62,7 +62,7 @@ func (p *problems) must(name string, ok bool, format string, args ...any) {
 }
 
 // given reports whether the environment sets Prefix+name. Checks that compare several settings use it to skip settings
-// that have their default. A default must never make a value of the operator invalid.
+// that have their default. Without this, a default could make a value of the operator invalid.
 func (p *problems) given(name string) bool { return p.vars[Prefix+name] != "" }
 
 func (p *problems) err() error {

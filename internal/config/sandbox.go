@@ -55,7 +55,7 @@ func lookUp(name string) (*Account, error) {
 	return account, nil
 }
 
-// validateSandbox records settings that contradict a separate user for agents.
+// validateSandbox records settings that conflict with a separate user for agents.
 func (c Config) validateSandbox(p *problems) {
 	if c.Claude.AgentUser == "" {
 		return

@@ -65,7 +65,7 @@ func (s *Services) load(p *problems) {
 	p.must("SERVICES_FILE", err == nil, "name a list of services that can be used: %s", errorText(err))
 }
 
-// validateOverrides checks that each service has its own limits only once, whatever it is called.
+// validateOverrides checks that no service has its own limits twice, under two of its names.
 func (c Config) validateOverrides(p *problems) {
 	seen := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Limits.Overrides)) {

@@ -16,7 +16,7 @@ type Setting struct {
 	Group string `json:"group"`
 	// Value is the current value, in the syntax of the variable. Secrets are masked.
 	Value string `json:"value"`
-	// Default is the value for an unset variable, or a description of how it is derived.
+	// Default is the value that applies if the variable is unset, or a description of that value.
 	Default string `json:"default"`
 	// Meaning describes the setting's effect and its allowed values.
 	Meaning string `json:"meaning"`
@@ -68,8 +68,8 @@ type leaf struct {
 	value reflect.Value
 }
 
-// leaves returns the fields of cfg that hold settings, in the order of declaration. It reads the tags as the
-// env package does; a test compares the names found by both.
+// leaves returns the fields of cfg that hold settings, in the order of declaration. It reads the tags in the same way
+// as the env package. A test compares the names that both find.
 func leaves(cfg Config) []leaf {
 	var found []leaf
 	var walk func(value reflect.Value, prefix, group string)
@@ -128,7 +128,8 @@ func format(value reflect.Value) string {
 	}
 }
 
-// mask replaces the database URL unless it is the plain URL of a file, because it may contain credentials.
+// mask returns the database URL if it is the plain URL of a file. Any other URL may contain credentials, so mask
+// replaces it.
 func mask(state State) string {
 	if state.DatabaseFile() == "" {
 		return "(not shown)"

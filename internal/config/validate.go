@@ -125,8 +125,8 @@ func (t Tier) validate(prefix string, firstByte time.Duration, p *problems) {
 	t.validateTools(prefix, p)
 }
 
-// refusedTools lists tools that no agent may have. Each agent must remain one process with one record and one cost. It
-// would not if it started another agent, or left work behind.
+// refusedTools lists tools that no agent may have. Each agent must remain one process with one record and one cost.
+// These tools would let an agent start another agent, or leave work running after its end.
 var refusedTools = []string{
 	"Agent", "Task", // start other agents
 	"ListAgents", "SendMessage", // talk to other sessions, whatever their tier

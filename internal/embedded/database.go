@@ -21,9 +21,9 @@ import (
 
 // database is the server's storage: a file that this process has locked, or memory.
 type database struct {
-	// name is the absolute path of the file. In memory it is a name that no other server uses.
+	// name is the absolute path of the file. For a database in memory it is a name that no other server uses.
 	name string
-	// lock keeps other processes away from the file; nil in memory.
+	// lock keeps other processes away from the file. It is nil for a database in memory.
 	lock *filelock.Lock
 }
 
@@ -52,8 +52,8 @@ func openDatabase(ctx context.Context, file string) (*database, error) {
 }
 
 // createPrivate creates an empty file that only its owner can read, because workflows contain prompts and answers.
-// SQLite gives the files beside it the same mode. An existing file is not opened, because closing it would drop the
-// locks that a server in this process holds on it. createPrivate only checks that it can be written.
+// SQLite gives the files beside it the same mode. If the file exists, createPrivate only checks that it can be written.
+// It does not open the file, because closing it would drop the locks that a server in this process holds on it.
 func createPrivate(name string) error {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the caller names the file
 	switch {
@@ -83,10 +83,10 @@ func checkWritable(name string) error {
 	return unix.Access(name, unix.R_OK|unix.W_OK)
 }
 
-// ErrInUse is returned for a database file that another server holds.
+// ErrInUse is the error for a database file that another server holds.
 var ErrInUse = errors.New("another server uses this database; stop it, or use another database file")
 
-// lockFile locks the file of that name for this process. The file stays when the process ends.
+// lockFile locks the file with the given name for this process. The file remains when the process ends.
 func lockFile(name string) (*filelock.Lock, error) {
 	lock, err := filelock.Create(name)
 	switch {
@@ -98,9 +98,9 @@ func lockFile(name string) (*filelock.Lock, error) {
 	return lock, nil
 }
 
-// close merges the write-ahead log into the database file, so that a copy of this one file is complete. Then it
-// releases the lock for other processes. It does not close the server's connection, which the server's driver keeps
-// until the process ends.
+// close merges the write-ahead log into the database file, so that a copy of this single file is complete. Then it
+// releases the lock for other processes. It does not close the server's connection. The server's driver keeps that
+// connection until the process ends.
 func (d *database) close(ctx context.Context) error {
 	if d.lock == nil {
 		return nil
@@ -141,7 +141,7 @@ func (d *database) sqlConfig() *config.SQL {
 			// server.
 			"journal_mode": "wal",
 			// Wait for the disk at each transaction. With "normal", a power failure would lose the last seconds, and
-			// with them steps that agents have really done. The death of the process alone would lose nothing.
+			// with them steps that agents have really done. If only the process dies, no setting loses anything.
 			"synchronous": "full",
 			// Wait up to 5 s for a program such as a backup that has locked the file. Nothing in this process locks
 			// it.

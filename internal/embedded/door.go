@@ -21,8 +21,8 @@ const (
 	tokenParameter = "token"
 	// againParameter marks the second request for a page: see retry.
 	againParameter = "again"
-	// doorOpen is the lifetime of the cookie that the link sets. It is limited because the browser sends the
-	// cookie to every server on the loopback address, whatever its port.
+	// doorOpen is the lifetime of the cookie that the link sets. The browser sends the cookie to every server on the
+	// loopback address, whatever its port. The limited lifetime reduces that risk.
 	doorOpen = 7 * 24 * time.Hour
 
 	apiPrefix  = "/api/"
@@ -35,17 +35,17 @@ func Link(page, token string) string {
 	return page + "?" + url.Values{tokenParameter: {token}}.Encode()
 }
 
-// door authenticates requests to the Web UI. It accepts the token in a link, the cookie that opening the link sets,
-// and the token in the authorization header. It adds the token to the requests that it passes on, so that no page
-// of the UI contains it.
+// door authenticates requests to the Web UI. It accepts the token in three places: in a link, in the authorization
+// header, and in the cookie that opening the link sets. It adds the token to the requests that it passes on, so that no
+// page of the UI contains it.
 type door struct {
 	token token
 	// port is part of the cookie's name, so that two servers on one host do not overwrite each other's cookies.
 	port int
 }
 
-// guard returns next with authentication. If the token is empty, everybody is admitted. The health check is
-// always open, because it reveals no more than an open port does.
+// guard returns next with authentication. If the token is empty, guard admits everybody. The health check needs no
+// token, because it reveals no more than an open port does.
 func (d door) guard(next http.Handler) http.Handler {
 	if d.token == "" {
 		return next
@@ -75,8 +75,8 @@ func isPage(r *http.Request) bool {
 	return r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, apiPrefix)
 }
 
-// isCrossOrigin reports whether r is an API call sent by a page of another server. Browsers add the cookie to such
-// calls if only the port differs, because ports do not separate sites.
+// isCrossOrigin reports whether r is an API call sent by a page of another server. If only the port of that server
+// differs, browsers add the cookie to such calls, because a port does not make another site.
 func isCrossOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
@@ -89,8 +89,8 @@ func isCrossOrigin(r *http.Request) bool {
 // showedTokenKey marks the context of requests with the token in their header.
 type showedTokenKey struct{}
 
-// showedToken reports whether r itself contains the token. A cookie may have been added by the browser and does
-// not count.
+// showedToken reports whether r itself contains the token. A cookie does not count, because the browser may have added
+// it.
 func showedToken(r *http.Request) bool {
 	showed, _ := r.Context().Value(showedTokenKey{}).(bool)
 	return showed
@@ -171,9 +171,9 @@ func (d door) refuse(w http.ResponseWriter, r *http.Request) {
 	_ = closedPage.Execute(w, retry(r))
 }
 
-// retry returns the address that the page of a refused request reloads; empty if it does not reload. It reloads
-// itself once if another site has led to it: a browser omits the cookie from that first request and sends it
-// with the second.
+// retry returns the address for a reload by the page that answers a refused request; empty for no reload. If another
+// site has led to a page, the browser omits the cookie from the first request, but sends it with the second. So the
+// page reloads itself once.
 func retry(r *http.Request) string {
 	query := r.URL.Query()
 	led := r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate"

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// DefaultNamespace is the namespace that is created if Options names none.
+	// DefaultNamespace is the namespace that Start creates if Options names none.
 	DefaultNamespace = "default"
 	// DefaultRetention is the default of Options.Retention. It lets an operator return to an incident at the
 	// end of the month.
@@ -29,26 +29,26 @@ const (
 	// stopTimeout limits Stop. Each of the two frontends gives its callers a second to finish. The rest is a
 	// reserve for a busy host.
 	stopTimeout = 45 * time.Second
-	// databaseStopTimeout limits how long Stop waits for readers of the database file, such as a backup.
+	// databaseStopTimeout limits the time for which Stop waits for readers of the database file, such as a backup.
 	databaseStopTimeout = 5 * time.Second
 )
 
 // Options configures Start. The zero value gives a server in memory on free ports, with a Web UI.
 type Options struct {
-	// DatabaseFile is the SQLite file for all state. It is created if missing; its directory must exist. If
-	// empty, everything is kept in memory and lost at Stop.
+	// DatabaseFile is the SQLite file for all state. It is created if missing, but its directory must exist. If
+	// DatabaseFile is empty, the state is kept in memory and lost at Stop.
 	DatabaseFile string
 	// Namespace is created if missing. Empty means DefaultNamespace.
 	Namespace string
-	// Retention is the time for which closed workflows are kept, at least an hour. It is also applied to an
+	// Retention is the time for which the server keeps closed workflows, at least an hour. It also applies to an
 	// existing namespace. Zero means DefaultRetention.
 	Retention time.Duration
 	// FrontendPort is the port for clients and workers. Zero means any free port.
 	FrontendPort int
 	// UIPort is the port of the Web UI. Zero means any free port.
 	UIPort int
-	// Token is required from clients in the header `authorization: Bearer TOKEN`, and opens the Web UI: see
-	// Link. If empty, everybody who can reach the ports has full access.
+	// Token is required from clients in the header `authorization: Bearer TOKEN`. It also opens the Web UI: see Link.
+	// If Token is empty, everybody who can reach the ports has full access.
 	Token string
 	// NoUI disables the Web UI.
 	NoUI bool
@@ -57,12 +57,12 @@ type Options struct {
 	AdmitUI func(net.Conn) error
 	// Logger receives the server's log. Nil means slog.Default().
 	Logger *slog.Logger
-	// LogLevel is the lowest level of the server's log. Nil means slog.LevelWarn: a healthy server logs
+	// LogLevel is the lowest level of the server's log. Nil means slog.LevelWarn, because a healthy server logs
 	// hundreds of lines at lower levels.
 	LogLevel slog.Leveler
 
-	// tuning replaces the settings of tuned; nil keeps them. The benchmark uses it to compare them with the
-	// stock settings.
+	// tuning replaces the settings of tuned; nil keeps them. The benchmark uses it to compare both with the stock
+	// settings.
 	tuning settings
 }
 
@@ -120,9 +120,9 @@ type Server struct {
 // Start runs a Temporal service with options o. It returns when clients can use the service: the frontend answers and
 // the namespace exists. The caller must call Stop.
 //
-// The error is one sentence for the operator if a port is in use, or if the database file cannot be written, has
-// other content, is in use, or has a schema unknown to this build. After an error the database and the ports are
-// released. If the server itself failed during its start, parts of it can remain until the process ends.
+// If a port is in use, or if the database file is in use or not usable for this build, the error is one sentence for
+// the operator. After an error the database and the ports are released. If the server itself failed during its start,
+// parts of the server can remain until the process ends.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -138,7 +138,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// start starts the parts of s and stores them in it, so that Stop can end those that were started.
+// start starts the parts of s. It stores each in s, so that Stop can end the parts that were started.
 func (s *Server) start(ctx context.Context, o Options) (err error) {
 	if s.database, err = openDatabase(ctx, o.DatabaseFile); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (s *Server) start(ctx context.Context, o Options) (err error) {
 	s.address = ports.address(frontendService)
 	s.ports = slices.Sorted(maps.Values(ports.numbers))
 
-	// Open the Web UI's port first, so that a port in use is found before the server runs.
+	// Open the Web UI's port first. If the port is in use, the start then fails before the server runs.
 	if !o.NoUI {
 		if s.ui, err = listenUI(ctx, o.UIPort); err != nil {
 			return err
@@ -173,8 +173,8 @@ func (s *Server) start(ctx context.Context, o Options) (err error) {
 	return s.ui.serve(s.address, o, s.logger)
 }
 
-// launch builds the server and starts its services. If the server logs a fatal line, which it does instead of
-// returning an error, launch returns that as an error.
+// launch builds the server and starts its services. Instead of returning an error, the server may log a fatal line. In
+// that case launch returns the line as an error.
 func (s *Server) launch(ports *ports, o Options) (err error) {
 	defer func() {
 		switch reason := recover().(type) {
@@ -217,8 +217,8 @@ func (s *Server) WorkflowURL(namespace, workflowID, runID string) string {
 }
 
 // Stop ends the Web UI and the server, and then checkpoints the database file. It takes at most about 50 seconds. If
-// the server needs longer, Stop returns an error that says so. Running workflows stay in the database. Further calls
-// wait for the first one and return its result.
+// the server needs longer, Stop returns an error that says so. Running workflows stay in the database. A further call
+// waits for the first one and returns its result.
 func (s *Server) Stop() error {
 	s.stopOnce.Do(func() { s.stopErr = s.stop() })
 	return s.stopErr

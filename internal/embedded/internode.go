@@ -17,10 +17,10 @@ import (
 // internodeName is the name in the certificate of the services.
 const internodeName = "services.claudeops.internal"
 
-// internodeTLS returns the TLS configuration that closes every service except the frontend to other processes.
-// History and matching would otherwise accept requests that the frontend refuses. Both ends of a connection
-// must present a certificate whose key was created by this process and is kept in its memory. The frontend
-// itself uses gRPC without TLS.
+// internodeTLS returns a TLS configuration that closes every service except the frontend to other processes. Otherwise
+// history and matching would accept requests that the frontend refuses. Both ends of a connection must present a
+// certificate. Its key was created by this process and exists only in its memory. The frontend itself uses gRPC without
+// TLS.
 func internodeTLS() (encryption.TLSConfigProvider, error) {
 	certificate, err := selfSigned()
 	if err != nil {
@@ -44,8 +44,8 @@ func internodeTLS() (encryption.TLSConfigProvider, error) {
 	}, nil
 }
 
-// selfSigned creates a key and a certificate for it. The certificate never expires, so that a change of the
-// clock cannot stop a server.
+// selfSigned creates a key and a certificate for this key. The certificate never expires, so a change of the clock
+// cannot stop a server.
 func selfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

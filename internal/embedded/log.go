@@ -19,10 +19,11 @@ func (e fatalError) Error() string { return string(e) }
 
 // expectedWarnings lists the beginnings of warnings that require no action by an operator.
 var expectedWarnings = []string{
-	// This package disables the HTTP API: it would be another entrance, without the Web UI's protection against other
-	// sites' pages.
+	// This package disables the HTTP API. The API would be another entrance, without the Web UI's protection against
+	// pages of other sites.
 	"HTTP API port has not been set",
-	// The Web UI and the CLI may ask for more events than the server returns at once. They get the rest with the next page.
+	// The Web UI and the CLI may ask for more events than the server returns at once. They get the remaining events
+	// with the next page.
 	"GetHistory page size is larger than threshold",
 }
 
@@ -75,13 +76,13 @@ func (l *serverLogger) Warn(msg string, tags ...tag.Tag) {
 // Error implements log.Logger.
 func (l *serverLogger) Error(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
 
-// DPanic implements log.Logger. The server uses it for faults that should only stop a developer's build.
+// DPanic implements log.Logger. The server calls it for faults that should stop only a developer's build.
 func (l *serverLogger) DPanic(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
 
 // Panic implements log.Logger.
 func (l *serverLogger) Panic(msg string, tags ...tag.Tag) { l.Fatal(msg, tags...) }
 
-// Fatal implements log.Logger. The server expects it not to return. During Start it causes an error. In a
+// Fatal implements log.Logger. The server expects that it does not return. During Start it causes an error. In a
 // goroutine of a running server it ends the process, as the server intends.
 func (l *serverLogger) Fatal(msg string, tags ...tag.Tag) {
 	for _, attribute := range attributes(tags) {

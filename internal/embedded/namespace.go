@@ -15,12 +15,13 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// pollInterval is the interval at which Start checks whether the frontend answers. It adds at most this much to
-// a start of half a second.
+// pollInterval is the interval at which Start checks whether the frontend answers. It delays a start of half a second
+// by at most this interval.
 const pollInterval = 10 * time.Millisecond
 
-// createNamespace writes the namespace of o to the database before the server runs, unless it exists. All
-// services then know it from the start. If it were registered later, some would not know it for a moment.
+// createNamespace writes the namespace of o to the database, unless it exists. Call it before the server runs, so that
+// all services know the namespace from the start. If the namespace were registered later, some services would not know
+// it for a moment.
 func createNamespace(db *database, o Options) error {
 	entry, err := schema.NewNamespaceConfig(clusterName, o.Namespace, false, nil)
 	if err != nil {

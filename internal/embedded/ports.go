@@ -22,7 +22,7 @@ const (
 	uiService               = "Web UI"
 )
 
-// ports holds the services' ports from their choice until the server listens on them.
+// ports reserves the services' ports until the server listens on them.
 type ports struct {
 	numbers  map[string]int
 	releases []func()

@@ -11,9 +11,9 @@ import (
 
 // reservePort binds port (0 means any free port) on the loopback address without listening.
 //
-// Until release, Linux does not give the port to programs that ask for a free one. But a listener with
-// SO_REUSEADDR, such as one from net.Listen, can bind it in addition. Therefore no other program can take the
-// port between its choice and the server's own listener.
+// Until release, Linux does not give the port to programs that ask for a free one. But a listener with SO_REUSEADDR,
+// such as a listener of net.Listen, can bind it in addition. So the server can listen on the port, and no other program
+// can get it before.
 func reservePort(port int) (number int, release func(), err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

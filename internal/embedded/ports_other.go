@@ -8,8 +8,8 @@ import (
 	"net"
 )
 
-// reservePort returns a port (0 means any free port) that is available now. Nothing holds it until the server
-// listens: outside of Linux no socket can both keep a port and let another one bind it.
+// reservePort returns a port that is available now (0 means any free port). The port is not held until the server
+// listens. Outside of Linux no socket can both keep a port and let another socket bind it.
 func reservePort(port int) (number int, release func(), err error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", hostPort(port))
 	if err != nil {

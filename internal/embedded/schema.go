@@ -14,8 +14,8 @@ import (
 
 const sqliteDriver = "sqlite"
 
-// schemaVersion is the version of the tables in a database file. This package records it, because the server's
-// SQLite driver does not and would start with any tables.
+// schemaVersion is the version of the tables in a database file. The server's SQLite driver does not record it, and
+// would start with any tables. So this package records it.
 type schemaVersion struct{ main, visibility string }
 
 func (v schemaVersion) String() string { return v.main + "/" + v.visibility }

@@ -17,7 +17,7 @@ const (
 	bearerScheme        = "Bearer"
 )
 
-// tokenWanted tells a refused client what to do. starter prints it.
+// tokenWanted tells a refused client how to get the token. starter prints it.
 const tokenWanted = "this Temporal belongs to a `starter up` and wants its token: set CLAUDEOPS_STATE_DIR to the state directory " +
 	"of that one, or run the lines that its `starter env` prints"
 
@@ -62,12 +62,12 @@ func (m claimMapper) GetClaims(info *authorization.AuthInfo) (*authorization.Cla
 	return claims, nil
 }
 
-// administratorsOnly refuses all calls of callers that are not administrators, except gRPC's health check,
-// which reveals no more than an open port does. It also refuses GetSystemInfo: every client begins with that
-// call, so that a wrong token is reported at once.
+// administratorsOnly refuses all calls of callers that are not administrators. The only exception is gRPC's health
+// check, which reveals no more than an open port does. It also refuses GetSystemInfo. Every client begins with that
+// call, so a wrong token is reported at once.
 //
-// Calls of the server's own services come through the internal frontend, where every caller is an
-// administrator. It accepts connections from this process only.
+// Calls of the server's own services come through the internal frontend. That frontend treats every caller as an
+// administrator, but accepts connections only from this process.
 type administratorsOnly struct{}
 
 var _ authorization.Authorizer = administratorsOnly{}

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// clusterName is the name of the only cluster. The database stores it, so a different name would mean a
-	// different cluster.
+	// clusterName is the name of the only cluster. The database stores the name, so another name would mean another
+	// cluster.
 	clusterName = "active"
-	// historyShards is stored in the database and cannot be changed later. More shards would not be faster,
-	// because a SQLite connection runs one statement at a time.
+	// historyShards is stored in the database and cannot be changed later. More shards would not be faster, because a
+	// SQLite connection runs one statement at a time.
 	historyShards = 1
 )
 
-// serviceNames returns the services to run. The other services call the internal frontend, because the public
-// one would require the token from them.
+// serviceNames returns the services to run. One of them is an internal frontend for the other services, because the
+// public frontend would require the token from them.
 func serviceNames() []string {
 	return append([]string{internalFrontendService}, temporal.DefaultServices...)
 }
@@ -84,8 +84,8 @@ func serverConfig(db *database, ports *ports) *config.Config {
 	}
 }
 
-// rpcServices binds each service to its port. It uses a literal address, because an environment variable can
-// change the server's meaning of "local host".
+// rpcServices binds each service to its port. It uses a literal address, because an environment variable can change the
+// address that the server uses for "local host".
 func rpcServices(ports *ports) map[string]config.Service {
 	services := make(map[string]config.Service)
 	for _, name := range serviceNames() {
@@ -94,7 +94,7 @@ func rpcServices(ports *ports) map[string]config.Service {
 	return services
 }
 
-// staticHosts gives each service the addresses of the others. It replaces a membership protocol, which would
+// staticHosts gives each service the addresses of the other services. It replaces a membership protocol, which would
 // open four more listeners and take time to settle.
 func staticHosts(ports *ports) map[primitives.ServiceName]static.Hosts {
 	hosts := make(map[primitives.ServiceName]static.Hosts)

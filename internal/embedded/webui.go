@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// uiHeaderTimeout limits how long a browser may take to send a request's header.
+	// uiHeaderTimeout limits the time in which a browser must send a request's header.
 	uiHeaderTimeout = 10 * time.Second
-	// uiStopTimeout limits how long requests may take to finish during Stop. The longest ones only wait for new
+	// uiStopTimeout limits the time that requests have to finish during Stop. The longest requests only wait for new
 	// events of a workflow.
 	uiStopTimeout = time.Second
 )
@@ -113,9 +113,9 @@ func uiHandler(settings *config.Config) (http.Handler, error) {
 // admissionKey is the context key for the result of AdmitUI for a connection, a func() error.
 type admissionKey struct{}
 
-// admission returns a function that stores the result of admit in the context of a connection's requests. admit
-// is called at the first request, so that accepting connections does not wait for it. With a nil admit nothing
-// is stored.
+// admission returns a function that stores the result of admit in the context of a connection's requests. The function
+// calls admit at the first request, so that accepting connections does not wait for admit. If admit is nil, the
+// function stores nothing.
 func admission(admit func(net.Conn) error, logger *slog.Logger) func(context.Context, net.Conn) context.Context {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		if admit == nil {
@@ -144,9 +144,9 @@ func admittedOnly(next http.Handler) http.Handler {
 	})
 }
 
-// localHostsOnly refuses requests for other host names. A page on the internet can make its own name resolve to
-// the loopback address. The browser would consider both the same site, and the page could start workflows and
-// agents.
+// localHostsOnly refuses requests for other host names. A page on the internet can make its own name resolve to the
+// loopback address. The browser would then treat that page and the Web UI as one site, and the page could start
+// workflows and agents.
 func localHostsOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch (&url.URL{Host: r.Host}).Hostname() {
@@ -173,7 +173,7 @@ func (u *webUI) workflowURL(namespace, workflowID, runID string) string {
 	return page + "/" + url.PathEscape(runID) + "/history"
 }
 
-// close lets short requests finish and interrupts the others.
+// close lets short requests finish and interrupts the remaining ones.
 func (u *webUI) close() error {
 	if u.server == nil {
 		return u.listener.Close()

@@ -3,8 +3,8 @@ package embeddedtest
 
 import "strings"
 
-// WithoutStalls removes from a log in slog's text format the lines about steps that were slow, or timed out and
-// are repeated, because the host was busy. Temporal's own test of a quiet server ignores them, too:
+// WithoutStalls removes lines that only show that the host was busy from a log in slog's text format: lines about steps
+// that were slow, or that timed out and are repeated. Temporal's own test of a quiet server ignores them, too:
 // errorLogDetector in its temporal/server_test.go.
 func WithoutStalls(log string) string {
 	var kept strings.Builder
