@@ -16,22 +16,23 @@ type AdmissionRequest struct {
 	Purpose    Purpose `json:"purpose,omitempty"`
 	// At is the time of the request, by the workflow's clock.
 	At time.Time `json:"at"`
-	// Services are the services to be repaired. A repair without any counts as working on all services.
+	// Services holds the services to be repaired. A repair that names no service counts as working on all services.
 	Services []string `json:"services,omitempty"`
-	// ChainSpentUSD is the spending that the chain knows of, in US dollars. After a reset that is less than the records have.
+	// ChainSpentUSD is the chain's own figure for its spending, in US dollars. After a reset the chain knows less than
+	// the records.
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Force overrides the cooldowns. Only an operator sets it.
 	Force bool `json:"force,omitempty"`
 	// Approved overrides the escalation limit. It is set after an operator's answer at a gate.
 	Approved bool `json:"approved,omitempty"`
-	// Incidents are the IDs of the incidents that the chain works on, as far as it knows them.
+	// Incidents holds the IDs of the incidents that the chain works on, as far as the chain knows them.
 	Incidents []string `json:"incidents,omitempty"`
 	// WaitingSince is the time at which the chain began to wait for admission; zero if it has not waited.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 }
 
 // Repairs reports whether the session may change services under policy. All other sessions (dry runs, rechecks,
-// handoffs, Tier 1) are subject to the budgets only.
+// handoffs, Tier 1) need only a budget.
 func (r AdmissionRequest) Repairs(policy Policy) bool {
 	return r.Tier >= TierSafeRepair && (r.Purpose == PurposeTier || r.Purpose == PurposeContinuation) && !policy.DryRun
 }
@@ -39,13 +40,13 @@ func (r AdmissionRequest) Repairs(policy Policy) bool {
 // AdmissionFacts holds the state outside of the chain that an admission depends on. It is read in one
 // transaction.
 type AdmissionFacts struct {
-	// DaySpentUSD is the cost of the sessions of this day (UTC) that have ended. One whose cost is unknown counts with its
-	// reservation.
+	// DaySpentUSD is the cost of the sessions of this day (UTC) that have ended. A session with unknown cost counts
+	// with its reservation.
 	DaySpentUSD float64 `json:"day_spent_usd"`
-	// DayReservedUSD is the sum of the budgets of the sessions of this day that are running.
+	// DayReservedUSD is the sum of the budgets of this day's running sessions.
 	DayReservedUSD float64 `json:"day_reserved_usd,omitempty"`
-	// ChainSpentUSD is the cost of all sessions of the chain that have ended, including those that a reset discarded. One whose
-	// cost is unknown counts with its reservation.
+	// ChainSpentUSD is the cost of all sessions of the chain that have ended, including sessions that a reset
+	// discarded. A session with unknown cost counts with its reservation.
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Services holds the cooldowns of the requested services and of all other services that were repaired
 	// recently.
@@ -56,19 +57,19 @@ type AdmissionFacts struct {
 	// Escalated reports whether this chain has repaired a service before. If so, the escalation limit does not
 	// apply to it again.
 	Escalated bool `json:"escalated,omitempty"`
-	// Busy lists the requested services that other chains are repairing. A chain that repairs without naming a service counts
-	// as working on all of them. So Busy also has the chains that name none, and for a request without services it has every
+	// Busy lists the requested services that other chains are repairing. A chain that repairs without naming a service
+	// counts as working on all services, so it is always listed. For a request without services, Busy lists every
 	// service that another chain is repairing.
 	Busy []BusyService `json:"busy,omitempty"`
 }
 
 // BusyService names a service and the chain that is repairing it.
 type BusyService struct {
-	// Service is empty if the chain has named none and so counts as working on all of them.
+	// Service is the name of the service. It is empty if the chain has named no service, and so counts as working on
+	// all of them.
 	Service string `json:"service"`
 	ChainID string `json:"chain_id"`
-	// Namespace is the name of the chain's Temporal namespace, if that is another one than the request's. Otherwise it is
-	// empty.
+	// Namespace is the name of the chain's Temporal namespace if this is not the request's namespace; otherwise empty.
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -88,19 +89,19 @@ type Admission struct {
 	// Forced reports whether the request was granted only because an operator overrode a cooldown or the
 	// escalation limit.
 	Forced bool `json:"forced,omitempty"`
-	// Rule is the rule that refused the request; RuleAdmitted if none did.
+	// Rule is the rule that refused the request, or RuleAdmitted.
 	Rule Rule `json:"rule"`
 	// Reason explains the refusal in a sentence.
 	Reason string `json:"reason,omitempty"`
-	// WaitUntil is the time at which to ask again; zero if waiting does not help.
+	// WaitUntil is the time of the next attempt; zero if waiting does not help.
 	WaitUntil time.Time `json:"wait_until,omitzero"`
 }
 
 // AdmissionResult is the result of opening a session: its record, or the refusal.
 type AdmissionResult struct {
-	// Session is the session as recorded; zero if it was refused.
+	// Session is the session as recorded; zero if the request was refused.
 	Session Session `json:"session,omitzero"`
-	// Refusal is the refusal; nil if the session may start.
+	// Refusal holds the refusal; nil if the session may start.
 	Refusal *Admission `json:"refusal,omitempty"`
 	// Services holds the cooldowns of the requested services and of all other services that were repaired
 	// recently, sorted by name.
@@ -108,13 +109,14 @@ type AdmissionResult struct {
 	IncidentBrief
 }
 
-// IncidentBrief is what the records tell an agent, and its chain, about incidents.
+// IncidentBrief informs an agent, and its chain, about incidents in the records.
 type IncidentBrief struct {
-	// Incidents are all open incidents for TierObserve, and the chain's own for higher tiers.
+	// Incidents holds all open incidents for TierObserve, and only the chain's own incidents for higher tiers.
 	Incidents []Incident `json:"incidents,omitempty"`
-	// Repairs are the latest repairs of the requested services by other chains, oldest first. TierObserve gets none.
+	// Repairs holds the latest repairs of the requested services by other chains, oldest first. For TierObserve it is
+	// empty.
 	Repairs []PastRepair `json:"repairs,omitempty"`
-	// Healed are the incidents of other chains that the chain's last session has found healed.
+	// Healed holds the incidents of other chains that the chain's last session has found healed.
 	Healed []Incident `json:"healed,omitempty"`
 }
 
@@ -147,8 +149,9 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 // Smaller remainders are often rounding errors of float addition.
 const minBudgetUSD = 0.001
 
-// admitSpending returns the smallest of the budgets that are set, or a refusal if one of them is used up. If only running
-// sessions stand in the way, the refusal says when to ask again: they seldom spend all that is reserved for them.
+// admitSpending returns the smallest of the budgets that are set, or a refusal if one of them is used up. Running
+// sessions seldom spend all of their reservation. So if only reservations exceed a budget, the refusal holds the time
+// of the next attempt.
 func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts) (budget float64, refusal *Admission) {
 	budget = policy.For(request.Tier).BudgetUSD
 	for _, limit := range []struct {
@@ -206,8 +209,8 @@ const (
 	// busyPoll is the shortest interval at which a chain asks again for a service that another chain is
 	// repairing. A repair takes minutes.
 	busyPoll = time.Minute
-	// busyPollMax is the longest such interval, so that a chain that has waited for hours still starts soon
-	// after the service is free.
+	// busyPollMax is the longest interval at which a chain asks again. It ensures that a chain that has waited for
+	// hours still starts soon after the service is free.
 	busyPollMax = 15 * time.Minute
 )
 
@@ -247,7 +250,8 @@ func admitEscalation(policy Policy, request AdmissionRequest, facts AdmissionFac
 		facts.Escalations, ShortDuration(limit.Window.Std()), limit.Max)}
 }
 
-// nextPoll returns when to ask again for what another chain holds; zero if the chain may not wait any longer.
+// nextPoll returns the time at which the request asks again for something that another chain holds. If the chain may
+// not wait any longer, it returns zero.
 func (r AdmissionRequest) nextPoll(policy Policy) time.Time {
 	deadline := r.deadline(policy)
 	if !deadline.After(r.At) {
@@ -260,7 +264,7 @@ func (r AdmissionRequest) nextPoll(policy Policy) time.Time {
 	return earlier(r.At.Add(next), deadline)
 }
 
-// deadline returns the time until which the request may wait.
+// deadline returns the end of the time for which the request may wait.
 func (r AdmissionRequest) deadline(policy Policy) time.Time {
 	since := r.WaitingSince
 	if since.IsZero() {

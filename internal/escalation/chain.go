@@ -27,11 +27,12 @@ type Chain struct {
 	Events   []Event   `json:"events"`
 	// Wait describes the current wait; nil if the chain does not wait.
 	Wait *Wait `json:"wait,omitempty"`
-	// Issues lists the chains into which this one was split, one for each independent problem.
+	// Issues lists the chains into which this chain was split, one for each independent problem.
 	Issues []IssueChain `json:"issues,omitempty"`
-	// UnknownServices lists the names that the chain has met and that the services file does not have, at most MaxServices.
+	// UnknownServices lists the names of services that the chain has met and that the services file lacks, at most
+	// MaxServices.
 	UnknownServices []string `json:"unknown_services,omitempty"`
-	// Incidents lists the incidents that the chain has met: those that it works on, and those that it leaves to others.
+	// Incidents lists the incidents that the chain has met, both its own and those that it leaves to other chains.
 	Incidents []ChainIncident `json:"incidents,omitempty"`
 	// Actor names the person who started the chain; empty if the chain's input names nobody.
 	Actor string `json:"actor,omitempty"`
@@ -42,15 +43,15 @@ type Chain struct {
 	Earlier Earlier `json:"earlier,omitzero"`
 }
 
-// ChainIncident is an incident as a chain has met it.
+// ChainIncident describes an incident at the time at which a chain met it.
 type ChainIncident struct {
 	ID       string   `json:"id"`
 	Services []string `json:"services,omitempty"`
 	Summary  string   `json:"summary,omitempty"`
 	Severity Severity `json:"severity,omitempty"`
-	// Resolved reports whether the incident was resolved when the chain last recorded something.
+	// Resolved reports whether the incident was resolved at the chain's latest record.
 	Resolved bool `json:"resolved,omitempty"`
-	// Handler is the ID of the chain that takes care of the incident. It is empty if this chain does.
+	// Handler is the ID of the chain that takes care of the incident; empty for this chain itself.
 	Handler string `json:"handler,omitempty"`
 }
 
@@ -87,10 +88,10 @@ func (c *Chain) OpenGate() *Gate {
 type Wait struct {
 	Rule   Rule   `json:"rule"`
 	Reason string `json:"reason"`
-	// Since is the beginning of the wait, Until the time of the next attempt.
+	// Since is the beginning of the wait. Until is the time of the next attempt.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// News says what other chains have found of the chain's incidents meanwhile, one entry for each incident.
+	// News describes later results of other chains about this chain's incidents, one entry for each incident.
 	News []GateNews `json:"news,omitempty"`
 }
 
@@ -122,8 +123,8 @@ func (c *Chain) Tier() Tier {
 	return 0
 }
 
-// SpentAtMostUSD returns the amount that counts against the chain's budget, in US dollars: the cost of its
-// sessions, and the reservation of sessions whose cost is unknown.
+// SpentAtMostUSD returns the amount that counts against the chain's budget, in US dollars. It is the sum of the known
+// costs and of the reservations of sessions with unknown cost.
 func (c *Chain) SpentAtMostUSD() float64 {
 	return c.CostUSD + c.Earlier.UnknownUSD + UnknownUSD(c.Sessions)
 }
@@ -146,8 +147,8 @@ func (c *Chain) AllServices() []string {
 	return UniqueServices(all)
 }
 
-// UnknownUSD returns the amount that counts in addition to the recorded cost of sessions, in US dollars. It is the
-// unspent part of the budget of each session whose cost is unknown.
+// UnknownUSD returns the amount that counts in addition to the recorded cost of sessions, in US dollars. For each
+// session with unknown cost, this is the unspent part of its budget.
 func UnknownUSD(sessions []Session) float64 {
 	var total float64
 	for i := range sessions {

@@ -22,7 +22,7 @@ type Charge struct {
 	At   time.Time `json:"at"`
 	// Actions lists the call's actions. An action that the call does twice is listed twice.
 	Actions []CallAction `json:"actions"`
-	// Cooldowns are the limits of the chain's policy.
+	// Cooldowns holds the limits of the chain's policy.
 	Cooldowns Cooldowns `json:"cooldowns"`
 }
 
@@ -32,15 +32,16 @@ type ChargeRefusal struct {
 	Kind    ActionKind `json:"kind"`
 	// Wanted counts how often the call does the refused action.
 	Wanted int `json:"wanted"`
-	// Use describes the limit as it was before this call. FreeAt is the time at which the limit allows all Wanted actions; zero
+	// Use describes the limit before this call. FreeAt is the time at which the limit allows all Wanted actions; zero
 	// if it never does.
 	Use Use `json:"use"`
 	// At is the time of the call.
 	At time.Time `json:"at"`
 }
 
-// Refuse checks the actions of a call at now against the cooldowns, given the ledger's entries. It returns nil if all
-// actions are allowed. Otherwise it refuses the whole call and names the first action that is not allowed.
+// Refuse checks the actions of a call at the time now against the cooldowns. entries holds the actions in the ledger.
+// If all actions are allowed, Refuse returns nil. Otherwise it refuses the whole call, and names the first action that
+// is not allowed.
 func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.Time) *ChargeRefusal {
 	for _, action := range actions {
 		wanted := 0
@@ -49,7 +50,7 @@ func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.
 				wanted++
 			}
 		}
-		// Check the last repetition of the action as if the other repetitions had been done.
+		// Check the last repetition of the action as if the earlier repetitions had been done.
 		done := LedgerEntry{Service: action.Service, Kind: action.Kind, At: now}
 		use := c.use(slices.Concat(entries, slices.Repeat([]LedgerEntry{done}, wanted-1)), action, now)
 		if use.Free {

@@ -1,6 +1,6 @@
 package escalation
 
-// Continuity names how a session gets the context of the session before it.
+// Continuity names the way in which a session gets the context of the previous session.
 type Continuity string
 
 // The continuities.
@@ -60,9 +60,9 @@ type ContinuityChoice struct {
 	Reason     ContinuityReason `json:"reason"`
 }
 
-// ChooseContinuity returns how the next session gets its context. A conversation without an ID is never
-// resumed. The configured preference for handoffs applies only if the parent has a verdict: a conversation that
-// an operator named has none, so there is nothing to build a handoff from.
+// ChooseContinuity returns the way in which the next session gets its context. A conversation without an ID is never
+// resumed. The configured preference for handoffs applies only if the parent has a verdict. If an operator named the
+// conversation, there is no verdict from which to build a handoff.
 func ChooseContinuity(s ContinuityInput) ContinuityChoice {
 	switch {
 	case s.Interrupted:
@@ -84,8 +84,8 @@ func ChooseContinuity(s ContinuityInput) ContinuityChoice {
 	}
 }
 
-// underPressure reports whether the parent's conversation exceeds the cap, or the threshold of the next model's
-// window. If the window is unknown, it is not checked: the CLI then reports a prompt that is too long.
+// underPressure reports whether the parent's conversation exceeds the cap, or the threshold of the next model's window.
+// An unknown window is not checked. In that case the CLI reports a prompt that is too long.
 func underPressure(s ContinuityInput) bool {
 	if s.MaxTokens > 0 && s.Parent.ContextTokens > s.MaxTokens {
 		return true

@@ -12,11 +12,11 @@ type Cooldowns struct {
 	Redeployments Limit `json:"redeployments"`
 	// Services holds the limits that differ for single services, by service name.
 	Services map[string]ServiceCooldowns `json:"services,omitempty"`
-	// MaxWait caps how long a chain waits for admission in total; 0 forbids waiting.
+	// MaxWait limits the total time for which a chain waits for admission; 0 forbids waiting.
 	MaxWait Duration `json:"max_wait"`
 }
 
-// ServiceCooldowns overrides the limits for one service. A nil limit keeps the general one.
+// ServiceCooldowns overrides the limits for one service. If a limit is nil, the general limit applies.
 type ServiceCooldowns struct {
 	Restarts      *Limit `json:"restarts,omitempty"`
 	Redeployments *Limit `json:"redeployments,omitempty"`
@@ -35,7 +35,7 @@ func (c Cooldowns) Limits(service string) (restarts, redeployments Limit) {
 	return restarts, redeployments
 }
 
-// own returns the limits that differ for service. Names are compared by ServiceKey.
+// own returns the limits that apply only to service. Names are compared by ServiceKey.
 func (c Cooldowns) own(service string) ServiceCooldowns {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		if SameService(name, service) {
@@ -61,7 +61,7 @@ func (c Cooldowns) Window() time.Duration {
 // HasCooldown reports whether actions of kind k are limited. The ledger keeps only such actions.
 func (k ActionKind) HasCooldown() bool { return k == ActionRestart || k == ActionRedeployment }
 
-// LedgerEntry is one action of an agent in the ledger. Failed actions count, too, because their effect on the
+// LedgerEntry is one action of an agent in the ledger. Failed actions are entered, too, because their effect on the
 // service is unknown.
 type LedgerEntry struct {
 	Service   string     `json:"service"`
@@ -69,21 +69,22 @@ type LedgerEntry struct {
 	At        time.Time  `json:"at"`
 	ChainID   string     `json:"chain_id"`
 	SessionID string     `json:"session_id"`
-	// Call is the CLI's ID of the charged call; empty if only a verdict reported the action.
+	// Call is the CLI's ID of the charged call; empty if the action is known only from a verdict.
 	Call string `json:"call,omitempty"`
 	// Succeeded reports whether the action succeeded according to the verdict; false until there is a verdict.
 	Succeeded bool `json:"succeeded"`
 }
 
-// ServiceState describes how far the cooldowns of one service are used up.
+// ServiceState describes the use of one service's cooldowns.
 type ServiceState struct {
 	Service       string `json:"service"`
 	Restarts      Use    `json:"restarts"`
 	Redeployments Use    `json:"redeployments"`
 }
 
-// States returns the state at now of the named services and of all services with an entry, sorted by name. Names are
-// compared by ServiceKey. Of several spellings, the state has the one in services, otherwise the one of the oldest entry.
+// States returns the state of services at the time now, sorted by name. It includes the named services, and all
+// services with an entry. Names are compared by ServiceKey. If a name has several spellings, States uses the spelling
+// in services, otherwise that of the oldest entry.
 func (c Cooldowns) States(entries []LedgerEntry, services []string, now time.Time) []ServiceState {
 	names := map[string]string{}
 	actions := map[string]map[ActionKind][]time.Time{}
@@ -113,8 +114,8 @@ func (c Cooldowns) States(entries []LedgerEntry, services []string, now time.Tim
 	return states
 }
 
-// openFor reports whether the cooldowns of the service allow at least one action of a tier now. Tier 2 may restart; Tier 3 may
-// also redeploy. If no action is allowed, at is the earliest time at which one will be; zero means never.
+// openFor reports whether the service's cooldowns allow at least one action of a tier now. Tier 2 may restart. Tier 3
+// may also redeploy. If no action is allowed, the result at is the earliest time for one; zero means never.
 func (s ServiceState) openFor(tier Tier) (open bool, at time.Time) {
 	uses := []Use{s.Restarts}
 	if tier >= TierFullRepair {

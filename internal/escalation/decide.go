@@ -8,8 +8,8 @@ import (
 // Decision is the next step of a chain after a session has ended or was not admitted.
 type Decision struct {
 	Action DecisionAction `json:"action"`
-	// Tier is the tier to run next; 0 if none follows. At a gate it is the tier that a person may let run, if that is not
-	// the tier that ran last.
+	// Tier is the tier to run next; 0 if none follows. At a gate it is the tier that a person may start; 0 for the tier
+	// that ran last.
 	Tier Tier `json:"tier,omitempty"`
 	// Outcome is the chain's outcome; empty unless Action is DecisionComplete.
 	Outcome Outcome `json:"outcome,omitempty"`
@@ -80,21 +80,21 @@ func (d Decision) Severity() Severity {
 
 // DecisionInput is the input of Decide in addition to the policy and the session.
 type DecisionInput struct {
-	// MinTier is the tier requested before a recheck; 0 if there was no recheck.
+	// MinTier is the tier that was requested before a recheck; 0 if there was no recheck.
 	MinTier Tier
-	// RequestedTier is the tier that an operator requested; 0 if none did.
+	// RequestedTier is the tier that an operator requested; 0 if there was no request.
 	RequestedTier Tier
 	// NoSplit forbids splitting the chain by issue.
 	NoSplit bool
-	// Recognition compares the faults that the session has found with the incidents in the records; nil if the records were
-	// not asked.
+	// Recognition compares the faults in the session's verdict with the incidents in the records; nil if the records
+	// were not read.
 	Recognition *Recognition
-	// Healed means that the session looks whether the chain's incidents have healed, as another chain says.
+	// Healed reports that the session checks another chain's report that the incidents have healed.
 	Healed bool
 }
 
-// Decide returns the next step of the chain under policy. session is the session that ended last. Decide escalates
-// only to a higher tier, never past policy.MaxTier, and never in a dry run.
+// Decide returns the next step of the chain under policy. The argument session is the session that ended last. Decide
+// escalates only to a higher tier, never above policy.MaxTier, and never in a dry run.
 func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	requested := input.RequestedTier
 	if requested != 0 && session.Status != SessionStopped && CheckEscalationRequest(policy, session.Tier, requested) == nil {
@@ -129,10 +129,10 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier, session.Status))
 }
 
-// DecideHandoff returns the next step after session. The session's task was to write the handoff to tier next.
-// problem describes why that handoff cannot be used; "" if it can. If the session's conversation was lost, the
-// handoff is built from the verdict. For any other problem the chain ends, unless an operator has requested a tier
-// (requested is not 0). A stopped session always ends the chain.
+// DecideHandoff returns the next step after session, which had the task to write the handoff to tier next. problem says
+// why the handoff cannot be used; "" if it can. If the session's conversation was lost, the verdict replaces the
+// handoff. For any other problem the chain ends, unless an operator has requested a tier (requested is not 0). A
+// stopped session always ends the chain.
 func DecideHandoff(session Session, problem string, next, requested Tier) Decision {
 	onward := Decision{Action: DecisionEscalate, Tier: max(next, requested), Rule: RuleVerdict}
 	switch {
@@ -155,8 +155,9 @@ func DecideHandoff(session Session, problem string, next, requested Tier) Decisi
 	return onward
 }
 
-// CheckEscalationRequest returns nil if an operator may request tier, otherwise an error that says why not in a sentence.
-// last is the tier that ran last, 0 if none did. An operator cannot override a dry run or the highest tier.
+// CheckEscalationRequest returns nil if an operator may request tier. Otherwise the error gives the reason in a
+// sentence. The argument last is the tier that ran last; 0 if none has run. An operator cannot override a dry run or
+// the highest tier.
 func CheckEscalationRequest(policy Policy, last, tier Tier) error {
 	switch {
 	case !tier.Valid():
@@ -180,8 +181,8 @@ func DecideRefused(refused Admission) Decision {
 	return Decision{Action: DecisionWait, Until: refused.WaitUntil, Rule: refused.Rule, Reason: refused.Reason}
 }
 
-// QuietIfSpent returns the decision on a refused look of a schedule. If the day's budget is spent, that look needs no person:
-// the next days' looks take place again.
+// QuietIfSpent changes the decision on a refused check of a schedule. If the day's budget is spent, the outcome becomes
+// OutcomeSuppressed. No person is needed, because the checks continue on the next day.
 func QuietIfSpent(decision Decision) Decision {
 	if decision.Action == DecisionComplete && decision.Rule == RuleDayBudget {
 		decision.Outcome = OutcomeSuppressed
@@ -237,8 +238,8 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionI
 }
 
 // DecideReturned returns the decision on a fault that has come back too often after repairs. If policy allows
-// TierFullRepair, and no chain has tried that for this incident, it runs next: MaxTier is the permission to run it without
-// a person. Otherwise a person is asked. Tier of the decision is then the tier to run after the answer.
+// TierFullRepair, and no chain has tried it for this incident, TierFullRepair runs next without asking a person.
+// Otherwise a person is asked. The decision's Tier is then the tier to run after the answer.
 func DecideReturned(policy Policy, incident Incident, next Tier, at time.Time) Decision {
 	reason := fmt.Sprintf("%s has come back %d times within %s after repairs", incident.Describe(),
 		incident.ReturnsWithin(policy.Returns, at), ShortDuration(policy.Returns.Window.Std()))
@@ -256,8 +257,9 @@ func DecideReturned(policy Policy, incident Incident, next Tier, at time.Time) D
 // AskFirst returns the decision that asks a person before anything is repaired.
 func AskFirst(reason string) Decision { return complete(OutcomeNeedsHuman, RuleReturned, reason) }
 
-// decideHealed returns the decision on a look that follows another chain's report that the incidents have healed. If they
-// have not, a person is asked again: next is the tier that the chain had waited to run.
+// decideHealed returns the decision after another chain has reported that the incidents have healed, and a session of
+// tier has checked that. If they have not healed, a person is asked again. next is the tier that the chain had waited
+// to run.
 func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
 	again := complete(OutcomeNeedsHuman, RuleHealed, fmt.Sprintf("another chain found the problem healed, and %s does not", tier))
 	again.Tier = next
@@ -270,9 +272,9 @@ func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
 	return again
 }
 
-// decideNoConversation retries the tier from a handoff if session resumed its parent's conversation. It happens
-// at most once, because the retry does not resume. Sessions that did not resume a parent fail. A continuation fails,
-// too, because an operator chose it and has to choose again.
+// decideNoConversation retries the tier from a handoff if session resumed its parent's conversation. The retry does not
+// resume, so this happens at most once. In all other cases the chain fails. It also fails for a continuation, because
+// an operator chose it and has to choose again.
 func decideNoConversation(session Session, rule Rule, what string) Decision {
 	if session.Continuity != ContinuityResume || session.ParentID == 0 || session.Purpose == PurposeContinuation {
 		return complete(OutcomeFailed, rule, withoutVerdict(session))

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// ErrInvalidHandoff is wrapped by every error of DecodeHandoff.
+// ErrInvalidHandoff is the error that every error of DecodeHandoff wraps.
 var ErrInvalidHandoff = errors.New("invalid handoff")
 
 // MaxHandoffBytes limits a handoff as JSON. It leaves room for the parts that Fit drops, and is well below
 // Temporal's limit for one payload (2 MB).
 const MaxHandoffBytes = 256 << 10
 
-// handoffFile is the document that an agent writes. Required fields are pointers, which distinguishes absent
-// from empty. Cooldowns are ignored: only the supervisor sets them.
+// handoffFile is the document that an agent writes. Required fields are pointers, so that an absent field differs from
+// an empty one. Cooldowns are ignored, because only the supervisor sets them.
 type handoffFile struct {
 	SchemaVersion   *int            `json:"schema_version"`
 	FromTier        Tier            `json:"from_tier"`
@@ -32,8 +32,8 @@ type handoffFile struct {
 	Cooldowns       json.RawMessage `json:"cooldown_state"`
 }
 
-// DecodeHandoff reads the handoff written by an agent of tier from: one JSON object of schema version 1. The
-// result is addressed to next, whatever tier the agent recommends, and has no cooldowns, because only the
+// DecodeHandoff reads the handoff of an agent: one JSON object of schema version 1. The agent's tier is from. The
+// result is addressed to the tier next, whatever tier the agent recommends. It has no cooldowns, because only the
 // supervisor knows them. Errors wrap ErrInvalidHandoff and list every problem.
 func DecodeHandoff(raw []byte, from, next Tier) (Handoff, error) {
 	if len(raw) > MaxHandoffBytes {
@@ -56,7 +56,7 @@ func DecodeHandoff(raw []byte, from, next Tier) (Handoff, error) {
 	if problems := slices.Concat(unknown, file.problems(handoff)); len(problems) > 0 {
 		return Handoff{}, invalidHandoff("%s", strings.Join(problems, "; "))
 	}
-	// The re-encoded document can be longer: Go writes each of <, > and & as six bytes.
+	// Check the length again, because encoding can make the document longer. Go writes each of <, > and & as six bytes.
 	if encoded, err := json.Marshal(handoff); err != nil || len(encoded) > MaxHandoffBytes {
 		return Handoff{}, invalidHandoff("more than %d bytes as JSON", MaxHandoffBytes)
 	}
@@ -67,8 +67,8 @@ func invalidHandoff(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalidHandoff, fmt.Sprintf(format, args...))
 }
 
-// decodeObject reads one JSON object into file. unknown has one problem for each field that the format does not
-// have.
+// decodeObject reads one JSON object into file. The result unknown holds one problem for each field that the format
+// does not have.
 func decodeObject(raw []byte, file *handoffFile) (unknown []string, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if err := decoder.Decode(file); err != nil {

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrInvalidVerdict is wrapped by every error of DecodeVerdict.
+// ErrInvalidVerdict is the error that every error of DecodeVerdict wraps.
 var ErrInvalidVerdict = errors.New("invalid verdict")
 
 // maxVerdictBytes limits a verdict as JSON. All verdicts of a chain together stay well below Temporal's limit
@@ -37,7 +37,7 @@ func DecodeVerdict(raw []byte) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("%w: %s", ErrInvalidVerdict, strings.Join(problems, "; "))
 	}
 	verdict.spellKinds()
-	// The re-encoded document can be longer: Go writes each of <, > and & as six bytes.
+	// Check the length again, because encoding can make the document longer. Go writes each of <, > and & as six bytes.
 	if encoded, err := json.Marshal(verdict); err != nil || len(encoded) > maxVerdictBytes {
 		return Verdict{}, fmt.Errorf("%w: %d bytes as JSON, and at most %d are allowed", ErrInvalidVerdict, len(encoded), maxVerdictBytes)
 	}
@@ -53,7 +53,7 @@ func (v *Verdict) problems() []string {
 	if err := CheckServices(v.Services); err != nil {
 		must(false, "services_affected: %s", err)
 	}
-	// Admission looks up cooldowns and limits by service.
+	// Require services here, because the admission of the next tier looks up cooldowns and limits by service.
 	must(v.Status != VerdictEscalate || len(v.Services) > 0, "services_affected is empty, and status escalate needs at least one service")
 	must(len(v.Kind) <= maxKind, kindProblem, "kind", maxKind)
 	found = append(found, checkProblems(v.Checks)...)
@@ -86,7 +86,7 @@ const (
 // notKind matches what a kind has no place for.
 var notKind = regexp.MustCompile(`[^a-z0-9]+`)
 
-// canonicalKind returns a kind in its canonical spelling: "Disk full" is disk_full.
+// canonicalKind returns a kind in its canonical spelling. For example, "Disk full" becomes disk_full.
 func canonicalKind(kind string) string {
 	return strings.Trim(notKind.ReplaceAllString(strings.ToLower(kind), "_"), "_")
 }
@@ -99,7 +99,7 @@ func (v *Verdict) spellKinds() {
 	}
 }
 
-// knownProblems lists the defects of what a verdict says about known incidents.
+// knownProblems lists the defects of a verdict's entries about known incidents.
 func knownProblems(known []KnownIncident) []string {
 	var found problemList
 	found.must(len(known) <= MaxKnownIncidents, "known_incidents has %d entries, and at most %d are allowed", len(known), MaxKnownIncidents)
@@ -123,8 +123,8 @@ func checkProblems(checks []CheckResult) []string {
 	return found
 }
 
-// actionProblems lists the defects of the actions in a verdict or handoff. The ledger keeps their services, and
-// cooldowns are looked up by these names.
+// actionProblems lists the defects of the actions in a verdict or handoff. Their services must be valid names, because
+// the ledger stores them and cooldowns use them.
 func actionProblems(actions []Action) []string {
 	var found problemList
 	for i, action := range actions {

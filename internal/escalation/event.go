@@ -12,12 +12,12 @@ const (
 	SeverityCritical Severity = "critical"
 )
 
-// Event records an action or decision of a chain, so that its reason can be looked up later.
+// Event records an action or decision of a chain, so that people can look up the reason later.
 type Event struct {
 	// Key identifies the event. Recording the same key twice keeps one event.
 	Key     string `json:"key"`
 	ChainID string `json:"chain_id"`
-	// SessionID names the conversation to which the event belongs; empty if it concerns the whole chain.
+	// SessionID identifies the conversation to which the event belongs; empty if the event concerns the whole chain.
 	SessionID string    `json:"session_id,omitempty"`
 	Kind      EventKind `json:"kind"`
 	Severity  Severity  `json:"severity"`

@@ -2,15 +2,15 @@ package escalation
 
 import "time"
 
-// Gate is a place where a chain waits for an operator. The `gate` query returns it while it is open. Afterwards it
-// stays in Chain.Gates.
+// Gate is a point at which a chain waits for an operator. While the gate is open, the `gate` query returns it.
+// Afterwards it stays in Chain.Gates.
 type Gate struct {
 	// ID identifies the gate within its chain, beginning with "gate-1".
 	ID     string     `json:"id"`
 	Source GateSource `json:"source"`
-	// Tier is the tier that `fix` runs again: the tier that ran last, or the tier that was refused.
+	// Tier is the tier that the action `fix` starts: the tier that ran last, or the tier that was refused.
 	Tier Tier `json:"tier"`
-	// SessionID is the conversation of the session that led to the gate; empty if there was none.
+	// SessionID identifies the conversation of the session that led to the gate; empty if there was none.
 	SessionID string `json:"session_id,omitempty"`
 	// Rule names the policy rule that would have ended the chain. Reason explains it in a sentence.
 	Rule   Rule   `json:"rule"`
@@ -25,23 +25,23 @@ type Gate struct {
 	OnTimeout GateAction `json:"on_timeout"`
 	// Options lists the permitted actions in the order in which they are shown.
 	Options []GateAction `json:"options"`
-	// Continuation is the session that continue_session would continue. The option is offered only if this is
-	// set.
+	// Continuation is the session that the action continue_session would continue. If it is nil, the action is not
+	// offered.
 	Continuation *Continuation `json:"continuation,omitempty"`
 	// NoContinuation explains in a sentence why Continuation is nil.
 	NoContinuation string `json:"no_continuation,omitempty"`
-	// Fresh reports whether `fix` starts without earlier context. It is set if the conversation that the chain
-	// was to start from could not be loaded and no record describes it.
+	// Fresh reports whether the action `fix` starts without earlier context. It is set if the chain was to start from a
+	// conversation that could not be loaded and that no record describes.
 	Fresh bool `json:"fresh,omitempty"`
-	// History describes the earlier repairs of a fault that has come back, oldest first, one line each.
+	// History describes the earlier repairs of a fault that has come back, oldest first, one line for each.
 	History []string `json:"history,omitempty"`
-	// News says what later looks have found of the chain's incidents, one entry for each incident.
+	// News describes later results of other chains about the chain's incidents, one entry for each incident.
 	News []GateNews `json:"news,omitempty"`
 	// Answer describes how the gate was closed; nil while it is open.
 	Answer *GateClosing `json:"answer,omitempty"`
 }
 
-// GateNews is what a later look has found of an incident.
+// GateNews is a later result of another chain about an incident.
 type GateNews struct {
 	IncidentID string       `json:"incident_id"`
 	Status     IncidentNews `json:"status"`
@@ -82,7 +82,7 @@ const (
 	GateFix      GateAction = "fix"              // run the tier again in a new session
 	GateOverride GateAction = "override"         // accept the state; end as overridden
 	GateAbort    GateAction = "abort"            // end as aborted
-	// GateRecheck looks once more with TierObserve. Nobody can choose it: it closes a gate whose incidents have healed.
+	// GateRecheck starts TierObserve once more. It closes a gate whose incidents have healed. People cannot choose it.
 	GateRecheck GateAction = "recheck"
 )
 
@@ -106,7 +106,7 @@ type GateClosing struct {
 	// Actor names the person who answered; empty if the gate was closed without an answer.
 	Actor string    `json:"actor,omitempty"`
 	At    time.Time `json:"at"`
-	// ToTier is the tier requested by the signal escalate; 0 if the gate was closed otherwise.
+	// ToTier is the tier requested by the signal escalate; 0 if another event closed the gate.
 	ToTier Tier `json:"to_tier,omitempty"`
 	// Cancelled reports whether the chain was cancelled at the gate.
 	Cancelled bool `json:"cancelled,omitempty"`
@@ -122,8 +122,8 @@ type GateResolution struct {
 
 // GatePolicy holds the rules for gates.
 type GatePolicy struct {
-	// Timeout limits how long a gate stays open. With 0 no gate opens, and the chain ends instead. Chains that
-	// started before gates existed have 0 in their copy of the policy.
+	// Timeout limits the time for which a gate stays open. If it is 0, no gate opens, and the chain ends instead.
+	// Chains that started before gates existed have 0 in their copy of the policy.
 	Timeout Duration `json:"timeout,omitempty"`
 	// OnTimeout is the action taken when a gate expires: GateAbort or GateFix.
 	OnTimeout GateAction `json:"on_timeout,omitempty"`
@@ -133,11 +133,12 @@ type GatePolicy struct {
 	Approvers []string `json:"approvers,omitempty"`
 	// FourEyes forbids the person who started the chain to answer.
 	FourEyes bool `json:"four_eyes,omitempty"`
-	// OnHealed says what a chain at a gate does if another chain finds its incidents healed. Empty means HealedKeep.
+	// OnHealed selects what a chain at a gate does if another chain reports its incidents as healed. Empty means
+	// HealedKeep.
 	OnHealed HealedAction `json:"on_healed,omitempty"`
 }
 
-// HealedAction says what a waiting chain does if its incidents have healed.
+// HealedAction is the action of a waiting chain whose incidents have healed.
 type HealedAction string
 
 // The actions.

@@ -25,9 +25,9 @@ var gateWords = []struct {
 	{GateAbort, []string{"q", "abort"}},
 }
 
-// ParseGateReply parses an operator's input at gate: the letter or name of an action, optionally followed by a
-// colon and guidance. The returned answer has no Actor. If the gate does not offer the action, the error says
-// why.
+// ParseGateReply parses an operator's input at gate. The input is the letter or name of an action, optionally followed
+// by a colon and guidance. The returned answer has no Actor. If the gate does not offer the action, the error gives the
+// reason.
 func ParseGateReply(gate Gate, text string) (GateAnswer, error) {
 	word, guidance, _ := strings.Cut(strings.TrimSpace(text), ":")
 	word = strings.ToLower(strings.TrimSpace(word))
@@ -94,7 +94,7 @@ func checkGuidance(guidance string) error {
 	return nil
 }
 
-// Check returns nil if answer may close g, otherwise the reason in one sentence.
+// Check returns nil if answer may close g. Otherwise the error gives the reason in one sentence.
 func (g Gate) Check(answer GateAnswer) error {
 	if err := answer.Validate(); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (g Gate) Check(answer GateAnswer) error {
 	return g.offers(answer.Action)
 }
 
-// offers returns nil if g offers action, otherwise the reason.
+// offers returns nil if g offers action. Otherwise the error gives the reason.
 func (g Gate) offers(action GateAction) error {
 	switch {
 	case action == GateContinue && g.Continuation == nil && g.NoContinuation != "":
@@ -145,9 +145,9 @@ func (c GateClosing) String() string {
 	}
 }
 
-// CheckMayAnswer returns nil if actor may answer at the gates of a chain started by starter, otherwise the
-// reason in one sentence. Names are compared case-insensitively and without surrounding space, so that changing
-// the case cannot bypass four-eyes.
+// CheckMayAnswer returns nil if actor may answer at the gates of a chain that starter has started. Otherwise the error
+// gives the reason in one sentence. Names are compared case-insensitively and without surrounding space, so that
+// changing the case cannot bypass four-eyes.
 func (p GatePolicy) CheckMayAnswer(actor, starter string) error {
 	same := func(other string) bool {
 		return strings.EqualFold(strings.TrimSpace(actor), strings.TrimSpace(other))

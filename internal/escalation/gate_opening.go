@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Gated replaces a decision that would end the chain as needs_human or failed by a decision that opens a gate. It
-// returns all other decisions unchanged. Dry runs have no gates, because they change nothing that an operator
+// Gated replaces a decision that would end the chain as needs_human or failed with a decision that opens a gate. It
+// returns all other decisions unchanged. In a dry run no gate opens, because a dry run changes nothing that an operator
 // would have to approve.
 func Gated(policy Policy, decision Decision) Decision {
 	forPerson := decision.Outcome == OutcomeNeedsHuman || decision.Outcome == OutcomeFailed
@@ -24,9 +24,9 @@ type GateInput struct {
 	At     time.Time
 	// Decision is the decision that would have ended the chain.
 	Decision Decision
-	// Tier is the tier of the step that ran or was refused.
+	// Tier is the tier of the latest step, whether it ran or was refused.
 	Tier Tier
-	// Refused reports whether the step was not admitted, so that its session did not run.
+	// Refused reports that the step was not admitted, so its session did not run.
 	Refused bool
 	// Last is the latest session; nil if none has run.
 	Last *Session
@@ -37,10 +37,10 @@ type GateInput struct {
 	SpentUSD, SpentAtMostUSD float64
 	// Tried lists the agents' actions, one sentence each.
 	Tried []string
-	// History describes the earlier repairs of a fault that has come back.
+	// History describes the earlier repairs of a fault that has come back, one line for each.
 	History []string
-	// Before lists the chain's earlier gates in order. The latest two suffice, because only maxAutomaticFixes are
-	// counted.
+	// Before lists the chain's earlier gates in order. The latest two are enough, because only maxAutomaticFixes gates
+	// are counted.
 	Before []Gate
 }
 
@@ -54,7 +54,7 @@ const (
 	TranscriptGone      TranscriptState = "gone"      // found neither on a host that was asked nor in the archive
 )
 
-// maxAutomaticFixes limits how often in a row an unanswered gate runs its tier again.
+// maxAutomaticFixes limits the number of consecutive gates that expire and then run their tier again.
 const maxAutomaticFixes = 2
 
 // NewGate returns the gate to open under policy.
@@ -105,9 +105,9 @@ func (o GateInput) source() GateSource {
 	}
 }
 
-// ContinuationOf returns the session that the gate offers to continue, or a sentence that explains why it
-// offers none. Only the last session qualifies, if it was interrupted, has the tier of the next step, and its
-// conversation can be resumed.
+// ContinuationOf returns the session that the gate offers to continue. If it offers none, it returns a sentence that
+// gives the reason. Only the last session qualifies, under three conditions: it was interrupted, it has the tier of the
+// next step, and its conversation can be resumed.
 func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 	last := o.Last
 	switch {
@@ -148,15 +148,15 @@ func (s *Session) interrupted() bool {
 	return s.Verdict == nil || s.concludedForPerson() || s.Verdict.Status == VerdictFailed
 }
 
-// originGone reports whether the session could not load the conversation that the chain was to start from. Such
-// a conversation has no record, so that there is no verdict to build a handoff from.
+// originGone reports whether the session could not load the conversation from which the chain was to start. Such a
+// conversation has no record, so there is no verdict for a handoff.
 func (s *Session) originGone() bool {
 	lost := s.Status == SessionResumeFailed || s.Status == SessionTranscriptLost
 	return lost && !s.BeganWork() && !s.Interrupted && s.Continuity == ContinuityResume && s.ParentID == 0
 }
 
-// concludedForPerson reports whether the session's verdict asks for a person. At the highest tier an escalation
-// means the same.
+// concludedForPerson reports whether the session's verdict asks for a person. At the highest tier a verdict that asks
+// for escalation counts, too.
 func (s *Session) concludedForPerson() bool {
 	if s.Status != SessionCompleted || s.Verdict == nil {
 		return false
@@ -177,7 +177,7 @@ func automaticFixes(gates []Gate) int {
 	return count
 }
 
-// Next describes in a sentence the chain's next step after closing.
+// Next describes in a sentence the chain's next step after the closing of the gate.
 func (g Gate) Next(closing GateClosing) string {
 	told := ""
 	if !blank(closing.Guidance) {
@@ -211,7 +211,8 @@ func (g Gate) Ends() bool {
 	return ends
 }
 
-// Ending returns the decision that ends the chain, and true, if closing ends the chain. Otherwise it returns false.
+// Ending returns the decision that ends the chain after this closing of the gate. If the closing does not end the
+// chain, it returns false.
 func (g Gate) Ending(closing GateClosing) (Decision, bool) {
 	switch {
 	case closing.Cancelled:

@@ -16,8 +16,8 @@ const (
 	longestList  = 64
 )
 
-// Fit returns h shortened to MaxHandoffChars as Markdown, and a sentence that names the dropped parts; "" if there
-// are none. It drops healthy checks first, then the ends of texts, then the ends of lists.
+// Fit returns h shortened to MaxHandoffChars as Markdown, and a sentence that names the dropped parts; "" if no part
+// was dropped. It first drops healthy checks, then the ends of texts, then the ends of lists.
 func (h Handoff) Fit() (fitted Handoff, dropped string) {
 	if h.fits() {
 		return h, ""

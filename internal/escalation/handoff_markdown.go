@@ -64,8 +64,8 @@ func actionList(actions []Action) string {
 	return b.String()
 }
 
-// markdown renders c as a JSON code block; "" if c is empty. Agents read the same JSON in their cooldown file. A name
-// cannot close the code block, because JSON writes its line breaks as \n.
+// markdown renders c as a JSON code block; "" if c is empty. Agents find the same JSON in their cooldown file. A name
+// cannot close the code block, because JSON encodes its line breaks as \n.
 func (c CooldownState) markdown() string {
 	if len(c.Services) == 0 {
 		return ""

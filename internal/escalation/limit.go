@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Limit allows Max events within any span of Window. The zero value sets no limit.
+// Limit allows at most Max events within any period of the length Window. The zero value sets no limit.
 type Limit struct {
 	Max    int      `json:"max"`
 	Window Duration `json:"window"`
@@ -17,7 +17,8 @@ type Limit struct {
 // noLimit is the text form of no limit.
 const noLimit = "none"
 
-// ParseLimit parses a limit: "3/1h" allows three within any hour, "0/1h" forbids, "none" and "" set no limit.
+// ParseLimit parses a limit. "3/1h" allows three events within any hour, and "0/1h" forbids all events. "none" and ""
+// set no limit.
 func ParseLimit(text string) (Limit, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || text == noLimit {
@@ -57,21 +58,22 @@ func (l *Limit) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Use describes how far a limit is used up at some moment.
+// Use describes the use of a limit at a given time.
 type Use struct {
 	// Used counts the events within the window.
 	Used int `json:"used"`
 	// Limit is the limit itself.
 	Limit Limit `json:"limit"`
-	// Free reports whether one more event is allowed now.
+	// Free reports whether the limit allows one more event now.
 	Free bool `json:"free"`
-	// FreeAt is the time at which one more event will be allowed; zero if Free, and zero if never.
+	// FreeAt is the time at which the limit will allow one more event. It is zero if Free is true, or if that never
+	// happens.
 	FreeAt time.Time `json:"free_at,omitzero"`
 	// Last is the time of the latest known event, inside or outside of the window; zero if there is none.
 	Last time.Time `json:"last,omitzero"`
 }
 
-// use returns the use of l at now, given the times of the events in any order.
+// use returns the use of l at the time now. events holds the times of the events in any order.
 func (l Limit) use(events []time.Time, now time.Time) Use {
 	events = slices.SortedFunc(slices.Values(events), time.Time.Compare)
 	use := Use{Limit: l, Free: true}

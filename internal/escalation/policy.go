@@ -1,6 +1,6 @@
 package escalation
 
-// Policy holds the limits and permissions of a chain. A chain reads it once, at its start, and keeps that copy:
+// Policy holds the limits and permissions of a chain. A chain reads it once, at its start, and keeps that copy. So
 // changing the configuration never alters a running chain.
 type Policy struct {
 	// Tiers holds one entry per tier, in the order of the function Tiers.
@@ -11,8 +11,7 @@ type Policy struct {
 	DryRun bool `json:"dry_run"`
 	// Continuity selects how context passes from tier to tier.
 	Continuity ContinuityMode `json:"continuity"`
-	// ResumeThreshold is the share of the next model's context window (0 to 1) up to which a conversation is
-	// resumed.
+	// ResumeThreshold is the part of the next model's context window (0 to 1) up to which a conversation is resumed.
 	ResumeThreshold float64 `json:"resume_threshold"`
 	// Notify reports whether a notification target is configured.
 	Notify bool `json:"notify,omitempty"`
@@ -25,12 +24,12 @@ type Policy struct {
 	ChainBudgetUSD float64 `json:"chain_budget_usd,omitempty"`
 	// DayBudgetUSD caps the spending of all chains together on one day (UTC), in US dollars; 0 sets no cap.
 	DayBudgetUSD float64 `json:"day_budget_usd,omitempty"`
-	// Cooldowns limit how often a service may be repaired.
+	// Cooldowns limits how often a service may be repaired.
 	Cooldowns Cooldowns `json:"cooldowns"`
 	// EscalationLimit limits how many chains may escalate within a window.
 	EscalationLimit Limit `json:"escalation_limit"`
-	// Returns is how often a fault may come back after repairs: from the Max-th return within Window on it is not repaired
-	// in the same way again. Without a limit it always is.
+	// Returns limits how often a fault may come back after repairs. From the Max-th return within Window on, the fault
+	// is not repaired in the same way again. Without a limit, it is always repaired in the same way.
 	Returns Limit `json:"returns,omitzero"`
 	// MaxParallelIssues limits how many issues of one cycle are repaired at the same time.
 	MaxParallelIssues int `json:"max_parallel_issues,omitempty"`
@@ -42,9 +41,10 @@ type Policy struct {
 type TierPolicy struct {
 	// Model is the model's name for the CLI: an alias such as "haiku" or a full name.
 	Model string `json:"model"`
-	// ContextWindow is the model's window in tokens. It applies until the CLI has reported one.
+	// ContextWindow is the size of the model's context window in tokens. If the CLI has reported a size, the reported
+	// size replaces it.
 	ContextWindow int `json:"context_window"`
-	// Tools lists the tools that the agent can see. It can use no others.
+	// Tools lists the tools that exist for the agent.
 	Tools []string `json:"tools"`
 	// AllowedTools lists permission rules of the CLI. If it is not empty, a call must match one of them in
 	// addition to the tier's other permissions.
@@ -57,7 +57,7 @@ type TierPolicy struct {
 	MaxTurns int `json:"max_turns,omitempty"`
 	// BudgetUSD caps the spending of one session over all its attempts, in US dollars; 0 sets no cap.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// AbortOnTimeout means that a gate does not offer to continue a session that timed out.
+	// AbortOnTimeout means that a gate does not offer to continue a session after a time-out.
 	AbortOnTimeout bool `json:"abort_on_timeout,omitempty"`
 }
 

@@ -16,7 +16,7 @@ const (
 	MaxServiceName = 100 // characters of one name
 )
 
-// ServiceKey returns the form of a service's name in which names are compared: without regard to case, and to the number of
+// ServiceKey returns the form of a service's name that is used for comparisons. It ignores case, and the number of
 // blanks around and between words. A Catalog also knows aliases.
 func ServiceKey(name string) string {
 	return strings.ToLower(strings.ToUpper(plaintext.Compact(name))) // some letters have two lower-case forms
@@ -30,7 +30,8 @@ func HasService(services []string, name string) bool {
 	return slices.ContainsFunc(services, func(other string) bool { return SameService(other, name) })
 }
 
-// UniqueServices returns services without the repetitions, in the same order. The first spelling of a name stays.
+// UniqueServices returns services without repetitions, in the same order. Of several spellings of a name, it keeps the
+// first.
 func UniqueServices(services []string) []string {
 	var unique []string
 	seen := map[string]bool{}

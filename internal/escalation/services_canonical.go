@@ -18,7 +18,8 @@ func (c *Catalog) Verdict(verdict Verdict) Verdict {
 	return verdict
 }
 
-// Handoff returns handoff with canonical names of services. It leaves the cooldowns, which come from the store.
+// Handoff returns handoff with canonical names of services. It does not change the cooldowns, because they come from
+// the store.
 func (c *Catalog) Handoff(handoff Handoff) Handoff {
 	handoff.Services = c.CanonicalAll(handoff.Services)
 	handoff.Checks = c.checks(handoff.Checks)
@@ -55,8 +56,8 @@ func (c *Catalog) Cooldowns(cooldowns Cooldowns) Cooldowns {
 	return cooldowns
 }
 
-// AllServices returns the services that need a repair or got one: those of the verdict, of its issues and of its actions.
-// Names of checks are not among them, because agents also check what is no service.
+// AllServices returns the services that need a repair or got one: those of the verdict, of its issues and of its
+// actions. It omits the names of checks, because agents also check things that are no service.
 func (v *Verdict) AllServices() []string {
 	all := slices.Clone(v.Services)
 	for _, issue := range v.Issues {
@@ -68,7 +69,7 @@ func (v *Verdict) AllServices() []string {
 	return UniqueServices(all)
 }
 
-// Around returns the services with these names and then the services that they depend on, directly or through others.
+// Around returns the services with these names, followed by the services that they depend on, directly or indirectly.
 func (c *Catalog) Around(names []string) []Service {
 	var found []Service
 	waiting := c.CanonicalAll(names)
@@ -87,7 +88,7 @@ func (c *Catalog) Around(names []string) []Service {
 	return found
 }
 
-// ByRelevance returns all services: first those around these names, then the others, the most critical first.
+// ByRelevance returns all services. First come those around the given names, then the others, the most critical first.
 func (c *Catalog) ByRelevance(names []string) []Service {
 	first := c.Around(names)
 	rest := slices.DeleteFunc(c.Services(), func(service Service) bool {

@@ -10,14 +10,14 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// Limits on a catalog. They are far above any sensible catalog, and keep its lookups and messages small.
+// Limits on a catalog. They are far above any sensible catalog. They keep its lookups fast and its messages small.
 const (
 	maxCatalog     = 1_000 // services
 	maxAliases     = 50    // of one service
 	maxServiceText = 1_000 // characters of one text
 )
 
-// Criticality says how much depends on a service.
+// Criticality classifies services by the importance of what depends on them.
 type Criticality string
 
 // The criticalities.
@@ -39,18 +39,18 @@ type Service struct {
 	Aliases []string `json:"aliases,omitempty" yaml:"aliases"`
 	// Look tells agents how to look at the service: an address, a command, a sentence.
 	Look string `json:"look,omitempty" yaml:"look"`
-	// Criticality is CriticalityNormal if the operator gives none.
+	// Criticality is CriticalityNormal if the operator has set none.
 	Criticality Criticality `json:"criticality,omitempty" yaml:"criticality"`
 	// DependsOn lists the services of the catalog that this one needs.
 	DependsOn []string `json:"depends_on,omitempty" yaml:"depends_on"`
 	// Owner is the person or team to ask.
 	Owner string `json:"owner,omitempty" yaml:"owner"`
-	// Runbook is an address or a sentence about what to do.
+	// Runbook is an address of instructions, or the instruction itself.
 	Runbook string `json:"runbook,omitempty" yaml:"runbook"`
 }
 
-// Catalog lists the services that an operator has described. It finds a service by its name and its aliases. A nil Catalog
-// is valid and knows no service: then names are compared by ServiceKey only.
+// Catalog lists the services that an operator has described. It finds a service by its name and its aliases. A nil
+// Catalog is valid and knows no service. Names are then compared by ServiceKey only.
 type Catalog struct {
 	services []Service
 	// index holds the position of each service in services, by the keys of its names.
@@ -126,7 +126,7 @@ func (c *Catalog) enter(at int) error {
 	return nil
 }
 
-// resolve replaces the names that a service depends on by the canonical ones.
+// resolve replaces the names in the service's DependsOn with canonical names.
 func (c *Catalog) resolve(service *Service) error {
 	for _, name := range service.DependsOn {
 		if !c.Known(name) {
@@ -148,8 +148,9 @@ func (c *Catalog) checkCircles() error {
 	return nil
 }
 
-// circle returns the names along a circle of dependencies that can be reached from a service; nil if there is none. path
-// leads to the service. done marks the services from which no circle can be reached.
+// circle returns the names along a circle of dependencies that can be reached from a service; nil if there is none. The
+// argument at is the service's position. path holds the names on the way to it. done marks the services from which no
+// circle can be reached.
 func (c *Catalog) circle(at int, path []string, done []bool) []string {
 	name := c.services[at].Name
 	if start := slices.Index(path, name); start >= 0 {
@@ -207,8 +208,8 @@ func (c *Catalog) CanonicalAll(names []string) []string {
 	return UniqueServices(canonical)
 }
 
-// Unknown returns the names that the catalog does not have, each once. A nil Catalog returns none, because then there is
-// nothing to compare them with.
+// Unknown returns the names that the catalog does not have, each once. For a nil Catalog it returns none, because there
+// is nothing to compare them with.
 func (c *Catalog) Unknown(names []string) []string {
 	if c == nil {
 		return nil

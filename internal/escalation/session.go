@@ -8,7 +8,7 @@ import (
 // SessionStatus is the state of a session.
 type SessionStatus string
 
-// The statuses. All but SessionRunning are final.
+// The statuses of a session. All except SessionRunning are final.
 const (
 	SessionRunning         SessionStatus = "running"
 	SessionCompleted       SessionStatus = "completed"        // ended with a verdict
@@ -45,16 +45,16 @@ const (
 type Session struct {
 	// ID numbers the record. The store assigns it and never uses it twice.
 	ID int64 `json:"id"`
-	// ParentID is the ID of the session whose context this one continues; 0 if there is none.
+	// ParentID is the ID of the session whose context this session continues; 0 if there is none.
 	ParentID int64 `json:"parent_session_id,omitempty"`
 	// ChainID is the Temporal workflow ID of the chain.
 	ChainID string `json:"chain_id"`
-	// FirstRunID is the run ID of the chain's first run. It tells chains apart that had the same workflow ID, one after the
-	// other; a chain keeps it when it continues as new.
+	// FirstRunID is the run ID of the chain's first run. If a chain continues as new, it keeps its FirstRunID. So
+	// FirstRunID tells chains apart that had the same workflow ID, one after the other.
 	FirstRunID string `json:"first_run_id,omitempty"`
-	// Namespace and NamespaceID are the name and the ID of the chain's Temporal namespace. The store sets both. The ID tells
-	// chains apart that have the same workflow ID in two namespaces, even if these have the same name in two Temporal
-	// clusters.
+	// Namespace and NamespaceID are the name and the ID of the chain's Temporal namespace. The store sets both. Two
+	// namespaces can contain chains with the same workflow ID. Two Temporal clusters can even have namespaces of the
+	// same name. The NamespaceID tells these chains apart.
 	Namespace   string `json:"namespace,omitempty"`
 	NamespaceID string `json:"namespace_id,omitempty"`
 	// Sequence is the session's number in its chain, from 1. The store assigns it.
@@ -69,7 +69,7 @@ type Session struct {
 	Continuity       Continuity       `json:"continuity"`
 	ContinuityReason ContinuityReason `json:"continuity_reason"`
 
-	// Scope lists the services that the session was to look at or to repair; empty if it was not limited.
+	// Scope lists the services that the session had to look at or to repair; empty if it was not limited.
 	Scope []string `json:"scope,omitempty"`
 
 	// Purpose is the session's task; empty for the usual work of its tier.
@@ -87,12 +87,12 @@ type Session struct {
 	Report
 }
 
-// CostUnknown reports whether no attempt at the session has reported a cost or anything else. The session may have
-// spent all of BudgetUSD and counts with that amount.
+// CostUnknown reports whether no attempt at the session has reported anything. Such a session may have spent all of
+// BudgetUSD, so it counts with that amount.
 func (s *Session) CostUnknown() bool { return s.CostEstimated && s.Attempts == 0 }
 
-// SetReport stores the final report in the session. If the session was interrupted and restarted, it also records
-// that the session resumed its own conversation.
+// SetReport stores the final report in the session. It also sets the continuity if the session resumed its own
+// conversation after an interruption.
 func (s *Session) SetReport(report Report) {
 	s.Report = report
 	if report.Interrupted {
@@ -101,8 +101,9 @@ func (s *Session) SetReport(report Report) {
 	}
 }
 
-// MayHaveActed reports whether the session may have changed services in a way that nobody has told: it may repair, its model
-// has answered or nobody knows, and it left no verdict, or a failed one without actions.
+// MayHaveActed reports whether the session may have changed services without a report about it. Three conditions must
+// hold. The session was allowed to repair. Its model has answered, or this is unknown. It left no verdict, or a failed
+// one without actions.
 func (s *Session) MayHaveActed() bool {
 	answered := s.Turns > 0 || s.ContextTokens > 0 || s.Tokens != (TokenUsage{}) || s.CostUSD > 0
 	silent := s.Verdict == nil || s.Verdict.Status == VerdictFailed && len(s.Verdict.Actions) == 0
@@ -114,8 +115,7 @@ func (s *Session) Repairs() bool {
 	return s.Tier >= TierSafeRepair && (s.Purpose == PurposeTier || s.Purpose == PurposeContinuation) && !s.DryRun
 }
 
-// BeganWork reports whether the session's model may have answered, in which case the agent may have changed
-// something.
+// BeganWork reports whether the session's model may have answered. If so, the agent may have changed something.
 func (s *Session) BeganWork() bool { return s.Attempts > 1 || s.ContextTokens > 0 }
 
 // unknownUSD returns the amount that counts in addition to the recorded cost, because the real cost is unknown.
@@ -131,8 +131,8 @@ type Report struct {
 	Status SessionStatus `json:"status"`
 	// CostUSD is the cost of this session's own invocations, in US dollars.
 	CostUSD float64 `json:"cost_usd"`
-	// CostEstimated reports whether the cost, or part of it, comes neither from a result line nor from the
-	// proxy's count of the session's calls.
+	// CostEstimated reports whether at least a part of the cost comes neither from a result line nor from the proxy's
+	// count of calls.
 	CostEstimated bool `json:"cost_estimated,omitempty"`
 	// ReportedTotalUSD is the total printed by the CLI. Newer versions include the cost of the parent's
 	// conversation.
@@ -140,14 +140,15 @@ type Report struct {
 	Tokens           TokenUsage `json:"tokens"`
 	// ContextTokens is the number of tokens in the window after the last main-thread message.
 	ContextTokens int `json:"context_tokens"`
-	// ContextWindow is the model's window in tokens as reported by the CLI; 0 if it was not reported.
+	// ContextWindow is the size of the model's context window in tokens, as reported by the CLI; 0 if the CLI did not
+	// report it.
 	ContextWindow int   `json:"context_window"`
 	Turns         int   `json:"turns"`
 	DurationMS    int64 `json:"duration_ms"`
 	// ReportedSessionID is the conversation ID printed by the CLI; empty if none was printed.
 	ReportedSessionID string `json:"reported_session_id,omitempty"`
 	CLIVersion        string `json:"cli_version,omitempty"`
-	// Containment names the means by which the process tree was kept together: namespace, subreaper or group.
+	// Containment names the method that kept the process tree together: namespace, subreaper or group.
 	Containment string `json:"containment,omitempty"`
 	// Sandbox describes the kernel's restrictions on the process: "landlock (ABI 7)", or "none" and the reason.
 	Sandbox string `json:"sandbox,omitempty"`
@@ -169,8 +170,8 @@ type Report struct {
 }
 
 // Then combines r with the report next of a later run. It adds up costs, tokens, turns, durations and survivors. The
-// status, verdict and error come from next. Attempts is the larger number. Other fields come from next, or from r if
-// they are empty in next.
+// status, verdict and error come from next. For attempts, the larger number counts. All other fields come from next, or
+// from r if they are empty in next.
 func (r Report) Then(next Report) Report {
 	total := next
 	total.CostUSD += r.CostUSD

@@ -23,8 +23,8 @@ type Verdict struct {
 	Kind string `json:"kind,omitempty"`
 	// Checks lists the health checks that were made.
 	Checks []CheckResult `json:"check_results,omitempty"`
-	// RecommendedTier is the tier requested with VerdictEscalate; 0 if the agent names none. The supervisor
-	// decides in either case.
+	// RecommendedTier is the tier that the agent requests with VerdictEscalate; 0 if the agent names none. The
+	// supervisor makes the decision in either case.
 	RecommendedTier Tier `json:"recommended_tier,omitempty"`
 	// Findings describes what the investigation found.
 	Findings string `json:"investigation_findings,omitempty"`
@@ -34,7 +34,7 @@ type Verdict struct {
 	Actions []Action `json:"actions,omitempty"`
 	// Issues lists the independent problems that were found, if there are several.
 	Issues []Issue `json:"issues,omitempty"`
-	// Known says what has become of the open incidents of which the agent was told.
+	// Known describes what has become of the open incidents that the agent knew.
 	Known []KnownIncident `json:"known_incidents,omitempty"`
 }
 

@@ -5,18 +5,19 @@ import (
 	"strings"
 )
 
-// Worktree describes the git worktree in which a session worked, instead of in the directory that its chain names.
+// Worktree describes the git worktree in which a session worked. The worktree replaces the chain's directory.
 type Worktree struct {
 	// Path is the worktree's directory, on the session's host.
 	Path string `json:"path"`
 	// Branch is the branch that was made for the chain.
 	Branch string `json:"branch"`
-	// Origin is the directory that the worktree was made from. What the session has changed is not in it.
+	// Origin is the directory from which the worktree was made. It does not contain the session's changes.
 	Origin string `json:"origin"`
 	// New reports whether the worktree was made for this session. Otherwise it holds the work of earlier sessions of the
 	// chain.
 	New bool `json:"new,omitempty"`
-	// Kept reports whether the worktree was left when the session ended. One without changes and commits is removed.
+	// Kept reports whether the worktree was left when the session ended. A worktree without changes and commits is
+	// removed.
 	Kept bool `json:"kept,omitempty"`
 	// Commits counts the commits of the worktree that Origin does not have.
 	Commits int `json:"commits,omitempty"`
@@ -26,7 +27,7 @@ type Worktree struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Describe says in a sentence where the work of a session is. It returns "" if the session has left nothing.
+// Describe names the place of a session's work in a sentence. If the session has left nothing, it returns "".
 func (w *Worktree) Describe() string {
 	if w == nil || !w.Kept {
 		return ""

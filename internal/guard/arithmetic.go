@@ -24,9 +24,10 @@ func isDecimal(text string) bool {
 	return text == "0" || text != "" && text[0] != '0' && strings.Trim(text, "0123456789") == "" && len(text) < 18
 }
 
-// arithmetic checks an arithmetic expression. Every variable in it must hold a number, because bash evaluates the values
-// of variables recursively and runs the commands in them: x='a[$(id)]'; echo $((x)). Expressions that may fail are
-// refused. After an error, such as a division by zero, bash skips the rest of the line and continues with the next line.
+// arithmetic checks an arithmetic expression. Every variable in it must hold a number, because bash evaluates the
+// values of variables recursively, and runs the commands in these values. An example is x='a[$(id)]'; echo $((x)).
+// Expressions that may fail are refused. After an error, such as a division by zero, bash skips the rest of the line
+// and continues with the next line.
 func (s *shell) arithmetic(expression syntax.ArithmExpr) error {
 	switch e := expression.(type) {
 	case nil:

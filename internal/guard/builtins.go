@@ -41,7 +41,7 @@ func readNothing(s *shell, _ []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readEcho accepts echo, which prints only an empty line if it has no arguments.
+// readEcho accepts echo. Without arguments, echo prints only an empty line.
 func readEcho(s *shell, words []Word, _ []*syntax.Redirect) error {
 	if len(words) == 1 {
 		s.output = Nothing
@@ -76,7 +76,7 @@ func readPlain(_ *shell, words []Word, _ []*syntax.Redirect) error {
 }
 
 // readTest refuses -v and -R, which evaluate a subscript. It also refuses unknown words in places where bash may read
-// an operator. These places depend on the number of words.
+// an operator. The number of words determines these places.
 func readTest(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	operands := words[1:]
 	if words[0] == "[" && len(operands) > 0 && operands[len(operands)-1] == "]" {

@@ -40,8 +40,8 @@ func (s *shell) call(c *syntax.CallExpr, redirects []*syntax.Redirect) error {
 	return s.run(Command{Words: words, Env: env})
 }
 
-// isReadWithIFS reports whether the assignments in front of a builtin or a declared function are allowed. None are, except
-// IFS= in front of the builtin "read".
+// isReadWithIFS reports whether the assignments in front of a builtin or a declared function are allowed. The only
+// allowed assignment is IFS= in front of the builtin "read".
 func isReadWithIFS(name string, env []Word) bool {
 	return len(env) == 0 || name == "read" && len(env) == 1 && strings.HasPrefix(string(env[0]), "IFS=")
 }

@@ -125,7 +125,8 @@ func (e Explanation) neverByReason() []string {
 	return texts
 }
 
-// relevant returns the rules of the never list that restrict a grant of the tier. Other programs are refused anyway.
+// relevant returns the rules of the never list that restrict a grant of the tier. All other programs are refused in any
+// case.
 func (e Explanation) relevant() []Never {
 	if e.Anything {
 		return e.Never

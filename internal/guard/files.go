@@ -14,11 +14,11 @@ import (
 type Files interface {
 	// Resolve returns an absolute path without symbolic links and "..". Parts that do not exist are kept as they are.
 	Resolve(path string) (string, error)
-	// Match returns the resolved paths of the files that a pattern matches. The parameter most bounds their number. If
-	// there are more, complete is false.
+	// Match returns the resolved paths of the files that a pattern matches. The parameter most limits their number. If
+	// there are more files, complete is false.
 	Match(pattern string, most int) (paths []string, complete bool)
-	// Below returns a file below root for which report returns true, or "". The parameter most bounds the files that are
-	// examined. If there are more, complete is false.
+	// Below returns a file below root for which report returns true, or "". The parameter most limits the number of
+	// examined files. If there are more files, complete is false.
 	Below(root string, most int, report func(path string) bool) (found string, complete bool)
 	// LookPath searches the directories of path for an executable program and returns its path, or "".
 	LookPath(name string, path []string) string

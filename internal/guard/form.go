@@ -24,7 +24,8 @@ type form struct {
 type flag struct {
 	// value is the type of the option's value; empty if the option takes no value.
 	value string
-	// optional means that the value may be omitted. If it is given, it is attached: -i.bak, --color=auto.
+	// optional means that the value may be omitted. A value that is given must be attached to the option: -i.bak,
+	// --color=auto.
 	optional bool
 }
 

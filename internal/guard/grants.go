@@ -26,7 +26,7 @@ type Explanation struct {
 	MCP []string `json:"mcp"`
 	// Environment lists the variables that may be set for a command.
 	Environment []string `json:"environment"`
-	// Secrets and Private list files that may not be read, Protected lists files that may not be changed.
+	// Secrets and Private list files that may not be read. Protected lists files that may not be changed.
 	Secrets   []string `json:"secrets"`
 	Private   []string `json:"private"`
 	Protected []string `json:"protected"`
@@ -52,7 +52,7 @@ type Grant struct {
 	AnyOption bool `json:"any_option,omitempty"`
 	// Action is the kind under which the ledger counts the call: restart or redeployment.
 	Action string `json:"action,omitempty"`
-	// In is the required working directory: work or repository.
+	// In is the required kind of working directory: work or repository.
 	In string `json:"in,omitempty"`
 	// Tier is the lowest tier that has the grant.
 	Tier int `json:"tier"`

@@ -30,7 +30,7 @@ type judge struct {
 	remote bool
 	// depth is the nesting depth of commands.
 	depth int
-	// rules collects the rules that allowed the call, in order; actions collects its actions on services.
+	// rules collects the rules that allowed the call, in order. actions collects the call's actions on services.
 	rules   *[]string
 	actions *[]Action
 	// wrote is set when the script writes files.
@@ -313,7 +313,8 @@ func (j *judge) grants(use *Use, name string, command Command, got given) error 
 	return j.inner(kind, inner, got, command)
 }
 
-// changed returns the directory in which the program works. This is dir, unless an option changes it, as in git -C DIR.
+// changed returns the directory in which the program works. This is dir, unless an option such as git -C names another
+// one.
 func (j *judge) changed(got given, dir Word) (Word, error) {
 	for _, value := range got.values {
 		if value.kind != kindDir {
@@ -360,7 +361,8 @@ func (j *judge) in(use *Use, dir Word) error {
 	return denied("the place %q is not known", use.In)
 }
 
-// composed returns the services of the compose file in a directory; nil if there is none that can be read.
+// composed returns the services of the compose file in a directory. If no compose file can be read there, it returns
+// nil.
 func (j *judge) composed(dir Word) []string {
 	for _, name := range []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"} {
 		content, err := j.files.ReadFile(filepath.Join(string(dir), name))

@@ -104,9 +104,9 @@ func (j *judge) check(word typed, command Command) error {
 	return nil
 }
 
-// matching returns a check that a word matches a pattern. An unknown number matches like a digit. Other unknown parts are
-// refused, except in names: there an unknown item matches like a letter, and any text may be unknown except at the
-// beginning.
+// matching returns a check that a word matches a pattern. An unknown number matches like a digit. Other unknown parts
+// are refused, except in names. In a name an unknown item matches like a letter, and any text except the beginning may
+// be unknown.
 func matching(pattern, what string) func(*judge, Word, Command) error {
 	compiled := regexp.MustCompile("^(?s:" + pattern + ")$")
 	return func(_ *judge, word Word, _ Command) error {
@@ -242,8 +242,8 @@ func (j *judge) revision(word Word, command Command) error {
 	return nil
 }
 
-// gitName accepts the name of a branch or remote. It refuses a name that is also a file or directory, because git would
-// use the file or directory instead.
+// gitName accepts the name of a branch or remote. If a file or directory has the same name, git would use the file or
+// directory. So gitName refuses such a name.
 func (j *judge) gitName(word Word, command Command) error {
 	text, isKnown := word.Known()
 	if !isKnown || !gitName.MatchString(text) {
@@ -287,8 +287,8 @@ func (j *judge) apprise(word Word, _ Command) error {
 	return nil
 }
 
-// compose accepts a compose file in the working directory, or, of a session in a worktree, in the directory that the
-// worktree was made from. The built-in policy forbids Tiers 1 and 2 to write such files.
+// compose accepts a compose file in the working directory. For a session in a worktree, it accepts a compose file in
+// the directory from which the worktree was made. The built-in policy forbids Tiers 1 and 2 to write such files.
 func (j *judge) compose(word Word, command Command) error {
 	path, err := j.at(word, command.Dir)
 	if err != nil {

@@ -34,7 +34,8 @@ func malformed(err error) error {
 	return &PolicyError{line, problem}
 }
 
-// DescribeYAML describes an error of the YAML library in one sentence. line is its line in the file; 0 if it is unknown.
+// DescribeYAML describes an error of the YAML library in one sentence. The result line is the line of the error in the
+// file; 0 if it is unknown.
 func DescribeYAML(err error) (line int, problem string) {
 	if wrong, is := errors.AsType[*yaml.TypeError](err); is {
 		return wrong.Token.Position.Line, fmt.Sprintf("%s %q is there, where %s is needed",

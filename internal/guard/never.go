@@ -10,8 +10,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// never refuses commands that match a rule of the policy's never list. A rule does not describe the program's command
-// line, so it matches loosely: an option counts in any position, alone or combined with others.
+// never refuses commands that match a rule of the policy's never list. A rule does not describe the whole command line
+// of a program, so it matches loosely. For example, an option counts in any position, alone or combined with others.
 func (j *judge) never(name string, command Command) error {
 	for _, rule := range j.policy.Never {
 		programs := strings.Split(rule.Program, "|")
@@ -41,8 +41,9 @@ func (n Never) matches(j *judge, command Command) bool {
 	return true
 }
 
-// hasCommand reports whether the words of the subcommand occur among the arguments in this order. The hole anyWords
-// counts as the missing words, unless an argument that does not belong to the subcommand precedes it.
+// hasCommand reports whether the words of the subcommand occur among the arguments in the same order. The hole anyWords
+// counts as the missing words. If an argument that does not belong to the subcommand precedes the hole, the hole does
+// not count.
 func (n Never) hasCommand(words []Word) bool {
 	wanted := strings.Fields(strings.ToLower(n.Command))
 	others := false
@@ -182,8 +183,8 @@ func (j *judge) within(command Command) error {
 	return nil
 }
 
-// possibleScript refuses a text that, read as a script, runs a command of the never list. It accepts all other texts,
-// also a text that does not parse.
+// possibleScript refuses a text if, as a script, it would run a command of the never list. It accepts all other texts,
+// including a text that does not parse.
 func (j *judge) possibleScript(text string, dir Word) error {
 	if j.depth >= maxDepth {
 		return nil

@@ -13,7 +13,7 @@ import (
 type Place struct {
 	// Work lists the directories that the agent works in.
 	Work []string
-	// Worktree describes the git worktree that contains Work; nil if Work is in none that the supervisor has made.
+	// Worktree describes the git worktree that contains Work; nil if the supervisor has made no worktree for it.
 	Worktree *Worktree
 	// Dir is the directory in which commands start; empty means the first of Work.
 	Dir string
@@ -57,8 +57,8 @@ func (j *judge) matches(pattern string) bool {
 	return j.remote || !complete || len(paths) > 0
 }
 
-// at returns the absolute path that a word names if the command runs in dir. The path is not cleaned. It has holes
-// for the parts that a pattern matches.
+// at returns the absolute path that a word names for a command in dir. The path is not cleaned. It has holes for the
+// parts that a pattern matches.
 func (j *judge) at(word, dir Word) (string, error) {
 	if word == "" {
 		return "", denied("the name of a file is empty")
@@ -86,8 +86,8 @@ func (j *judge) read(path string) error {
 	return j.reach(path, j.readable(), j.secret)
 }
 
-// readable returns the paths that the tier may read. Who may read the worktree may also read the directory that it was
-// made from.
+// readable returns the paths that the tier may read. If the tier may read the worktree, it may also read the directory
+// from which the worktree was made.
 func (j *judge) readable() []string {
 	names := slices.Concat(j.limits().Read, j.limits().Write)
 	if slices.Contains(names, ".") {
@@ -125,7 +125,7 @@ func (j *judge) readTree(path string, leaveOut func(string) bool) error {
 	return nil
 }
 
-// maxTree bounds the files that are examined below a directory.
+// maxTree limits the number of examined files below a directory.
 const maxTree = 20_000
 
 // write accepts files that the tier may write.
@@ -295,8 +295,8 @@ func (j *judge) roots(names []string) []string {
 	return roots
 }
 
-// private refuses the supervisor's own files and the policy's private files. The latter show the memory and environment
-// of processes, for example.
+// private refuses the supervisor's own files and the policy's private files. Some private files show the memory and
+// environment of processes.
 func (j *judge) private(path string) error {
 	if j.own(path) || matchesAny(j.policy.Private, path) {
 		return &DeniedError{Rule: "private", Reason: Word(path).String() + " is for no agent"}
@@ -311,7 +311,7 @@ func (j *judge) own(path string) bool {
 	return mine > 0 && mine > j.nearest(path, j.roots(append([]string{".", "~", "$TMPDIR"}, j.origin()...)))
 }
 
-// nearest returns the length of the longest directory that contains the path; 0 if none does.
+// nearest returns the length of the path of the longest directory among dirs that contains path; 0 if none does.
 func (j *judge) nearest(path string, dirs []string) int {
 	longest := 0
 	for _, dir := range dirs {

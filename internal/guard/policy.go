@@ -51,8 +51,8 @@ type Limits struct {
 	Methods []string `yaml:"methods"`
 	// Hosts lists patterns of host names to which the tier may connect, over HTTP or otherwise.
 	Hosts []string `yaml:"hosts"`
-	// Signals permits the tier's programs to send signals to processes of the host. Otherwise the sandbox prevents
-	// it.
+	// Signals permits the tier's programs to send signals to processes of the host. If it is false, the sandbox
+	// prevents such signals.
 	Signals bool `yaml:"signals"`
 }
 
@@ -80,7 +80,7 @@ type Use struct {
 	// Style is the syntax of the command line: gnu (options anywhere), posix (options in front of the arguments) or
 	// words (long options with one dash).
 	Style string `yaml:"style"`
-	// Commands maps names of subcommands to their uses. "a, b" names two with the same uses.
+	// Commands maps names of subcommands to their uses. A key such as "a, b" names two subcommands with the same uses.
 	Commands map[string]Uses `yaml:"commands"`
 	// Action is the kind under which the ledger counts the call: restart or redeployment.
 	Action string `yaml:"action"`

@@ -67,9 +67,9 @@ func (j *judge) configured(dir Word) error {
 	return nil
 }
 
-// gitConfigurations returns the paths of the configuration files that git may read in a directory and in all directories
-// above it. The files may not exist. It fails if .git leads out of the working directory, if it is a file but not that of
-// the session's own worktree, and if a directory looks like a bare repository.
+// gitConfigurations returns the paths of the configuration files that git may read in a directory and in all
+// directories above it. The files may not exist. It fails in three cases: .git leads out of the working directory, .git
+// is a file but not that of the session's own worktree, or a directory looks like a bare repository.
 func (j *judge) gitConfigurations(at string) (files []string, err error) {
 	for ; ; at = filepath.Dir(at) {
 		repository := filepath.Join(at, ".git")

@@ -35,7 +35,7 @@ type shell struct {
 	strict bool
 	// input is the text that a here-document supplies on the standard input.
 	input Word
-	// stdin describes the standard input. output describes the output of the last command.
+	// stdin describes the standard input. The field output describes the output of the last command.
 	stdin, output Output
 	// repeated is true within a loop whose number of rounds is unknown.
 	repeated bool

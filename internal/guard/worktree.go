@@ -10,15 +10,16 @@ import (
 type Worktree struct {
 	// Top is the worktree's top directory.
 	Top string
-	// Origin is the directory for which the worktree stands in. The agent may read it, and run commands there that act on
-	// services by the files of a directory. It may not change it.
+	// Origin is the directory that the worktree replaces. The agent may read it. The agent may also run commands there
+	// that act on services by the files of a directory. It may not change Origin.
 	Origin string
-	// GitDir is the directory of git's files for this worktree. Common is the one with the configuration and the objects
-	// of the whole repository.
+	// GitDir is the directory with git's files for this worktree. Common is the directory with the configuration and
+	// the objects of the whole repository.
 	GitDir, Common string
 }
 
-// origin returns the directory that the worktree was made from, in a slice. The slice is empty if there is no worktree.
+// origin returns a slice with the directory from which the worktree was made. If there is no worktree, the slice is
+// empty.
 func (j *judge) origin() []string {
 	if j.place.Worktree == nil {
 		return nil
@@ -28,9 +29,9 @@ func (j *judge) origin() []string {
 
 // inWorkOf accepts the working directory of a use with "in: work".
 //
-// A use that changes something acts on services by the files of a directory, as docker compose does. In a worktree it
-// would act on others: compose derives the name of a project from its directory, and would start a second copy. So such
-// a use is granted in the directory that the worktree was made from.
+// A use that changes something acts on services by the files of a directory, as docker compose does. Compose derives
+// the name of a project from the directory. So in a worktree it would start a second copy of the services. Therefore
+// such a use is granted only in the directory from which the worktree was made.
 func (j *judge) inWorkOf(use *Use, dir Word) error {
 	switch {
 	case j.place.Worktree == nil:
@@ -45,8 +46,8 @@ func (j *judge) inWorkOf(use *Use, dir Word) error {
 	return err
 }
 
-// inRepositoryOf accepts the working directory of a use with "in: repository". In the directory that the worktree was
-// made from, only uses that change nothing are granted.
+// inRepositoryOf accepts the working directory of a use with "in: repository". In the directory from which the worktree
+// was made, it accepts only uses that change nothing.
 func (j *judge) inRepositoryOf(use *Use, dir Word) error {
 	if j.place.Worktree != nil && use.Tier <= 1 && j.inOneOf(j.origin(), dir) == nil {
 		return j.configured(dir)
@@ -54,9 +55,9 @@ func (j *judge) inRepositoryOf(use *Use, dir Word) error {
 	return j.inRepository(dir)
 }
 
-// ownWorktree returns the paths of the configuration files that git reads in the session's worktree. It fails if the
-// files with which git finds them are not as git has made them. It returns false if repository, the path of a .git,
-// is not that of the session's worktree.
+// ownWorktree returns the paths of the configuration files that git reads in the session's worktree. If an agent has
+// changed the files with which git finds them, it fails. repository is the path of a .git. If this is not the .git of
+// the session's worktree, ownWorktree returns false.
 func (j *judge) ownWorktree(repository string) (files []string, is bool, err error) {
 	tree := j.place.Worktree
 	if tree == nil || repository != filepath.Join(tree.Top, ".git") {
@@ -70,8 +71,8 @@ func (j *judge) ownWorktree(repository string) (files []string, is bool, err err
 	}, true, nil
 }
 
-// Check returns an error if the files that lead git from the worktree to its repository lead elsewhere. readFile reads
-// a whole file.
+// Check returns an error if the files that lead git from the worktree to its repository were changed. The function
+// readFile reads a whole file.
 func (w *Worktree) Check(readFile func(string) ([]byte, error)) error {
 	for _, link := range []struct{ file, content string }{
 		{filepath.Join(w.Top, ".git"), "gitdir: " + w.GitDir},

@@ -2,8 +2,8 @@
 // hook, and through the program that it runs in place of its shell (package agentshell). Each session has its own
 // socket, which is open while its CLI runs.
 //
-// Each call is decided once, when the PreToolUse hook asks. A shell script runs only if its call was allowed before. So
-// a script that the CLI starts without asking the hook does not run.
+// The guard decides on each call once, when the PreToolUse hook asks. A shell script runs only if its call was allowed
+// before. If the CLI starts a script without asking the hook, the script does not run.
 package hook
 
 import (
@@ -30,7 +30,8 @@ type Session struct {
 	ID    string
 	Tier  int
 	Place guard.Place
-	// Narrowed means that the CLI has permission rules, too. They then decide on the calls that the guard allows.
+	// Narrowed reports that the CLI also has permission rules. These rules then decide on the calls that the guard
+	// allows.
 	Narrowed bool
 }
 
@@ -84,7 +85,7 @@ type grant struct {
 	charged bool
 }
 
-// Open starts a Post on a socket in dir. Only the worker may write to dir. record receives every decision.
+// Open starts a Post on a socket in dir. Only the worker may write to dir. The function record receives every decision.
 func Open(dir string, g *guard.Guard, session Session, ledger Ledger, record func(Entry)) (*Post, error) {
 	socket := filepath.Join(dir, rand.Text()[:16])
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", socket)
@@ -247,8 +248,8 @@ func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decisio
 // refundLimit bounds the wait for the ledger to cancel a booking.
 const refundLimit = 5 * time.Second
 
-// refund cancels the booking of a denied call if there is one. If the cancellation fails, the booking stays. A
-// superfluous booking does less harm than a missing one.
+// refund cancels the booking of a denied call, if there is a booking. If the cancellation fails, the booking stays,
+// because a superfluous booking does less harm than a missing one.
 func (p *Post) refund(call string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.answering), refundLimit)
 	defer cancel()

@@ -89,14 +89,14 @@ func schemeOf(rawURL string) (string, error) {
 func (t Target) Service() string { return t.service }
 
 // ID returns an identifier that stays the same while the URL is unchanged. It contains the scheme and a part of the
-// URL's digest. That part is too short to confirm a guess of the URL.
+// URL's digest. This part is too short to confirm a guess of the URL.
 func (t Target) ID() string {
 	digest := sha256.Sum256([]byte(t.url))
 	return t.service + "-" + hex.EncodeToString(digest[:4])
 }
 
 // Send delivers m and returns when the service has accepted it. The error contains the service and no other part of the
-// URL. After an error the message may still have arrived, if only the answer was lost.
+// URL. After an error the message may still have arrived, because possibly only the answer was lost.
 func (t Target) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
