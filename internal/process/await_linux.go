@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitExit waits until cmd's process has ended. It does not reap the process. Until it is reaped, no other process or
-// group can get its number, so a signal cannot reach a wrong process.
+// awaitExit waits until cmd's process has ended. It does not reap the process. Until the process is reaped, no other
+// process or group can get its number. So a signal cannot reach a wrong process.
 func awaitExit(cmd *exec.Cmd) error {
 	for {
 		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

@@ -137,8 +137,8 @@ func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 	}
 }
 
-// deathSignal returns the signal that the kernel sends an init when the thread that started it ends. It must be set
-// before the init runs, because it belongs to the init's first thread, and the init's code may run on another thread.
+// deathSignal returns the signal that the kernel sends to an init when the thread that started the init ends. It must
+// be set before the init runs. It belongs to the init's first thread, and the init's code may run on another thread.
 func deathSignal(mode Mode) syscall.Signal {
 	if mode == ModeNamespace {
 		return syscall.SIGKILL // ends the whole namespace
@@ -167,7 +167,8 @@ func asUnavailable(err error, flags uintptr) error {
 	}
 }
 
-// refusals returns the errors for a namespace that the kernel, or a sandbox around this process, denies to this user.
+// refusals returns the errors that mean that this user may not create a namespace. The kernel, or a sandbox around this
+// process, may deny it.
 func refusals() []syscall.Errno {
 	return []syscall.Errno{unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSPC, unix.EUSERS, unix.ENOSYS}
 }
@@ -195,8 +196,8 @@ func (t *contained) over() <-chan struct{} { return t.heard }
 
 func (t *contained) interrupt() { t.send(treeinit.CommandInterrupt) }
 
-// kill tells the init to kill the tree. If the init does not do so in killPatience, for instance because the agent has
-// stopped it, this process kills the tree.
+// kill tells the init to kill the tree. If the init does not kill it within killPatience, for instance because the
+// agent has stopped the init, this process kills the tree.
 func (t *contained) kill() {
 	t.send(treeinit.CommandKill)
 	t.force = time.AfterFunc(killPatience, t.killFromOutside)

@@ -9,7 +9,7 @@ import (
 // Mode is a kind of containment. See the package's comment.
 type Mode string
 
-// The modes. ModeAuto chooses the best mode that does not limit what the program can do. ModeNamespace does limit the
+// The modes. ModeAuto chooses the best mode that does not limit what the program can do. ModeNamespace limits the
 // program, so it must be requested by name. From inside the namespace no signal reaches the host's processes, and kill
 // expects other process numbers than /proc shows. If the namespace also needs a user namespace, setuid programs such as
 // sudo fail.
@@ -20,7 +20,7 @@ const (
 	ModeGroup     Mode = "group"
 )
 
-// Containment describes the containment of a tree: how all its processes are found and ended.
+// Containment describes the method by which all processes of a tree are found and ended.
 type Containment struct {
 	// Mode is the mode in force, never ModeAuto.
 	Mode Mode

@@ -12,11 +12,11 @@ import (
 	"github.com/claudeops/claudeops/internal/process/treeinit"
 )
 
-// deviceDir is hidden, because it also contains disks and memory. An init grants only the usual devices.
+// deviceDir is hidden, because it also contains disks and memory. An init grants only the usual devices in it.
 const deviceDir = "/dev"
 
 // maxEntries limits the directory entries that are granted one by one, because each takes some microseconds. If a
-// directory would exceed the limit, its entries are not granted.
+// directory would exceed the limit, none of its entries are granted.
 const maxEntries = 4096
 
 // grants collects the grants of a sandbox.
@@ -29,8 +29,8 @@ type grants struct {
 	skipped []string
 }
 
-// forInit returns s in the form that an init takes. It lists the directories that have to be granted entry by entry as they
-// are now. An entry that is replaced by a symbolic link later is not granted.
+// forInit returns s in the form for an init. Some directories have to be granted entry by entry. forInit lists their
+// current entries. If an entry is later replaced by a symbolic link, it is not granted any more.
 func (s *Sandbox) forInit() *treeinit.Sandbox {
 	granted := s.grantsOf()
 	return &treeinit.Sandbox{
@@ -82,7 +82,7 @@ func (g *grants) holdsHidden(path string) bool {
 	return slices.ContainsFunc(g.hidden, func(hidden string) bool { return hidden != path && below(path, hidden) })
 }
 
-// remark says which directories have too many entries to be granted; "" if none has.
+// remark names the directories with too many entries to be granted; "" if there are none.
 func (g *grants) remark() string {
 	if len(g.skipped) == 0 {
 		return ""
@@ -90,12 +90,12 @@ func (g *grants) remark() string {
 	return fmt.Sprintf("not readable, because they have too many entries: %s", strings.Join(g.skipped, ", "))
 }
 
-// below reports whether path is dir or lies below it. Both are absolute and clean.
+// below reports whether path is dir or lies below it. Both paths must be absolute and clean.
 func below(dir, path string) bool {
 	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
 }
 
-// hiddenPlaces returns paths with symbolic links resolved, and all other paths at which the same files are mounted.
+// hiddenPlaces returns paths with symbolic links resolved, and all other paths where the same files are mounted.
 func hiddenPlaces(paths []string) []string {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

@@ -27,7 +27,8 @@ func inGroup() candidate {
 	}
 }
 
-// errNoInit says why ModeGroup supports neither a sandbox nor another user. Both are set up by a child of an init.
+// errNoInit is the reason why ModeGroup supports neither a sandbox nor another user. Only a child of an init can set
+// them up.
 const errNoInit = "it takes a containment other than group"
 
 // sandboxOf returns the state of spec's sandbox in ModeGroup, which never has a sandbox. It returns an error if spec

@@ -15,10 +15,10 @@ import (
 // because for a moment after its start a program shows no environment.
 const cleanScans = 3
 
-// EndMarked kills every process whose environment has the entry mark ("NAME=value"), and their descendants. It returns
-// the number of killed processes. Use it for processes that an earlier process of this program left behind. It finds
-// only this user's processes, unless this user is the superuser. The error says that some could not be killed, or that
-// the search failed.
+// EndMarked kills every process whose environment has the entry mark ("NAME=value"), and the descendants of these
+// processes. It returns the number of killed processes. Use it for processes that an earlier process of this program
+// left behind. Without superuser rights it finds only this user's processes. The error says that the search failed, or
+// that some processes could not be killed.
 func EndMarked(mark string) (ended int, err error) {
 	if name, value, _ := strings.Cut(mark, "="); name == "" || value == "" {
 		return 0, fmt.Errorf("the mark %q is not NAME=value", mark)

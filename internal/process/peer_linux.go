@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/process/proctable"
 )
 
-// errPeerGone says that no process has the other end of a connection open any more.
+// errPeerGone means that no process has the other end of a connection open any more.
 var errPeerGone = errors.New("the program that opened the connection is gone")
 
 // PeerIsOurs reports whether a process of one of our trees has the remote end of a TCP connection open. Both ends are

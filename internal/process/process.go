@@ -25,27 +25,27 @@ const (
 type Spec struct {
 	// Path is the executable, absolute or relative to Dir. It is not looked up on PATH.
 	Path string
-	// Args are the arguments after the program's name.
+	// Args holds the arguments after the program's name.
 	Args []string
 	// Env is the whole environment, as "NAME=value". The program inherits no variables, even if Env is nil.
 	Env []string
 	// Dir is the working directory; empty means that of this process.
 	Dir string
-	// Stdin is copied to the program's standard input, which is then closed; nil means an empty input. Run waits until
-	// the copying ends.
+	// Stdin is copied to the program's standard input. When Stdin ends, the standard input is closed. Run waits until
+	// the copying ends. If Stdin is nil, the program gets an empty input.
 	Stdin io.Reader
 	// Stdout and Stderr receive the program's output; nil discards it. One goroutine writes to each writer. No
 	// goroutine writes after Run has returned.
 	Stdout, Stderr io.Writer
-	// Grace is the time between SIGINT and SIGKILL after Run's context has ended; zero is DefaultGrace.
+	// Grace is the time between SIGINT and SIGKILL after Run's context has ended. Zero means DefaultGrace.
 	Grace time.Duration
-	// Containment is the containment mode of the tree; empty is ModeAuto. Run fails if a mode that is requested by name
-	// is not available.
+	// Containment is the containment mode of the tree. Empty means ModeAuto. If another mode is requested and not
+	// available, Run fails.
 	Containment Mode
 	// Sandbox restricts the tree; nil means no restriction.
 	Sandbox *Sandbox
-	// User is the user that the tree runs as; nil means the user of this process. Another user requires a mode with an
-	// init, and superuser rights.
+	// User is the user of the tree's processes; nil means the user of this process. Another user requires a mode with
+	// an init, and superuser rights.
 	User *User
 	// Mark is an entry of Env that no other tree has at the same time; empty means no mark. If the init of a tree
 	// without a namespace is killed, Run finds the rest of the tree by its mark.
@@ -67,8 +67,8 @@ type Exit struct {
 	Containment Containment
 	// Sandbox is the sandbox of the tree.
 	Sandbox Sandboxed
-	// Survivors counts the processes of the tree that are known to be alive. Without a namespace these are processes of
-	// another user that may not be killed, and processes still alive half a minute after SIGKILL.
+	// Survivors counts the processes of the tree that are known to be alive. Without a namespace there are two kinds:
+	// processes of another user that may not be killed, and processes that are still alive half a minute after SIGKILL.
 	Survivors int
 }
 
@@ -84,8 +84,9 @@ func (e Exit) String() string {
 }
 
 // Run starts the program and returns when its whole tree has ended and its output is read. When ctx ends, Run sends
-// SIGINT to the program and its group. After Spec.Grace it sends SIGKILL to the whole tree. In both cases it returns an
-// Exit and no error. An error means that the program was not started, or that its end is unknown.
+// SIGINT to the program and its group. After Spec.Grace it sends SIGKILL to the whole tree. Whether or not ctx ends,
+// Run then returns an Exit without an error. An error means that the program was not started, or that its end is
+// unknown.
 func Run(ctx context.Context, spec Spec) (Exit, error) {
 	if ctx.Err() != nil {
 		return Exit{}, fmt.Errorf("not starting %s: %w", spec.Path, context.Cause(ctx))

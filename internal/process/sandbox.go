@@ -21,19 +21,19 @@ import (
 //   - A file system that is mounted below a granted entry later is readable.
 //   - A symbolic link is not granted. Its target may be granted, by the target's own path.
 type Sandbox struct {
-	// Required makes Run fail if the sandbox is not available. Otherwise the tree runs without one.
+	// Required makes Run fail if the sandbox is not available. If it is false, the tree can run without a sandbox.
 	Required bool
-	// Hidden are absolute paths of files and directories that the tree must not read. If the same files are also
-	// mounted at other paths, they are hidden at all these paths.
+	// Hidden holds absolute paths of files and directories that the tree must not read. If the same files are also
+	// mounted at other paths, they are hidden there, too.
 	Hidden []string
-	// Readable and Writable are absolute paths without symbolic links. The tree may read and execute them, and write to
-	// the Writable ones, even if they are hidden or below a hidden path. A path with a hidden path below it is granted
-	// entry by entry, so that the tree cannot create anything directly in it. A path that does not exist grants
-	// nothing.
+	// Readable and Writable hold absolute paths without symbolic links. The tree may read and execute all of them, and
+	// write to the Writable ones. This also applies to hidden paths and to paths below them. A path with a hidden path
+	// below it is granted entry by entry, so that the tree cannot create anything directly in it. A path that does not
+	// exist grants nothing.
 	Readable, Writable []string
-	// Signals lets the tree send signals to processes outside of it, such as its init.
+	// Signals allows the tree to send signals to processes outside of it, such as its init.
 	Signals bool
-	// Setuid lets programs such as sudo still change the user.
+	// Setuid allows programs such as sudo to change the user.
 	Setuid bool
 }
 
@@ -58,8 +58,8 @@ func (s Sandboxed) String() string {
 	return fmt.Sprintf("landlock (ABI %d; %s)", s.ABI, s.Remark)
 }
 
-// SandboxError says that a required sandbox is not available, or that the tree cannot run as another user. The program
-// was not started.
+// SandboxError means that a required sandbox is not available, or that the tree cannot run as another user. In both
+// cases the program was not started.
 type SandboxError struct{ Reason string }
 
 // Error implements error.

@@ -5,9 +5,8 @@ import (
 	"syscall"
 )
 
-// WriteProgram writes an executable file. While it writes, this process forks no children. Otherwise a child would
-// inherit the open file, and until that child has executed its own program the kernel would refuse to execute the file
-// ("text file busy").
+// WriteProgram writes an executable file. Meanwhile this process forks no children. A child would inherit the open
+// file. Until that child has executed its own program, the kernel would refuse to execute the file ("text file busy").
 func WriteProgram(path string, content []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

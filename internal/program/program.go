@@ -56,7 +56,7 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// WithCode wraps err, so that CodeOf returns code for it.
+// WithCode wraps err, so that CodeOf returns code for the result.
 func WithCode(code ExitCode, err error) error { return &exitError{code, err} }
 
 // Misuse marks err as a mistake of the user. The program then ends with ExitUsage. Misuse returns nil for nil.

@@ -17,16 +17,17 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// leaseLinger is how long a lease outlasts its activity. Within this time the SDK reports the result. After the report
-// Temporal refuses to fail the activity.
+// leaseLinger is the time for which a lease remains after its activity. Within this time the SDK reports the result.
+// After the report Temporal refuses to fail the activity.
 const leaseLinger = 5 * time.Second
 
 // leasePattern is the pattern of the file names, for filepath.Glob and os.CreateTemp.
 const leasePattern = "lease-*"
 
-// Leases manages files, one for each activity of a namespace that runs on a worker with this state directory. The worker's
-// process holds a lock on each. When a process dies, for whatever reason, the kernel releases its locks. A starting worker can
-// therefore find the activities of dead processes, and need not wait for their timeout.
+// Leases manages lease files. There is one file for each activity of a namespace that runs on a worker with this state
+// directory. The worker's process holds a lock on the file. When a process dies, for whatever reason, the kernel
+// releases its locks. So a starting worker can find the activities of dead processes, and need not wait for their
+// timeout.
 type Leases struct {
 	dir    string
 	logger *slog.Logger
@@ -41,8 +42,8 @@ type lease struct {
 	Token []byte `json:"token"`
 }
 
-// OpenLeases creates the directory for leases in the state directory. Each namespace has its own. Only a worker of the same
-// namespace can fail an activity, so no other may take its lease.
+// OpenLeases creates the directory for leases in the state directory. Each namespace has its own directory. Only a
+// worker of the same namespace can fail an activity, so no other worker may take its lease.
 func OpenLeases(stateDir, namespaceID string, logger *slog.Logger) (*Leases, error) {
 	if !filepath.IsLocal(namespaceID) {
 		return nil, fmt.Errorf("create the directory for leases: the namespace's id %q is no file name", namespaceID)
@@ -102,7 +103,7 @@ func (l *Leases) create(attempt lease) (held heldLease, err error) {
 	return held, nil
 }
 
-// takeOrphaned removes the leases of processes that have ended, and returns them.
+// takeOrphaned removes the leases of processes that have ended, and returns these leases.
 func (l *Leases) takeOrphaned() (orphaned []lease, err error) {
 	unlock, err := l.lock()
 	if err != nil {
@@ -120,8 +121,8 @@ func (l *Leases) takeOrphaned() (orphaned []lease, err error) {
 	return orphaned, err
 }
 
-// takeOrphan removes a lease whose process has ended. It returns false if another process holds the lease, or if the
-// process died before it had written it.
+// takeOrphan removes a lease whose process has ended. If another process holds the lease, or if the process died before
+// it had written the lease, takeOrphan returns false.
 func takeOrphan(name string) (attempt lease, found bool, err error) {
 	lock, err := filelock.Try(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, filelock.ErrHeld) {
@@ -142,7 +143,7 @@ func takeOrphan(name string) (attempt lease, found bool, err error) {
 	return attempt, found, os.Remove(name)
 }
 
-// lock prevents other processes from creating and taking leases. Without it a process could see a lease that is not
+// lock prevents other processes from creating and taking leases. Without lock a process could see a lease that is not
 // locked yet.
 func (l *Leases) lock() (unlock func(), err error) {
 	held, err := filelock.Wait(context.Background(), l.dir)

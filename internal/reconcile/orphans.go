@@ -30,8 +30,8 @@ type Completer interface {
 	CompleteActivity(ctx context.Context, taskToken []byte, result any, err error) error
 }
 
-// FailOrphaned fails the activities whose worker on this host has died, so that Temporal retries them at once.
-// Activities that cannot be failed now are retried after their timeout.
+// FailOrphaned fails the activities whose worker on this host has died, so that Temporal retries them at once. An
+// activity that cannot be failed now is retried after its timeout.
 func (l *Leases) FailOrphaned(ctx context.Context, c Completer) {
 	ctx, cancel := context.WithTimeout(ctx, orphansLimit)
 	defer cancel()
@@ -63,8 +63,8 @@ func (attempt lease) fail(ctx context.Context, c Completer) error {
 	return err
 }
 
-// isRetried reports whether Temporal would start another attempt. Otherwise the attempt must end by its timeout. Only a
-// timeout passes the last heartbeat, which has the session's spending, to the workflow.
+// isRetried reports whether Temporal would start another attempt. If it would not, the attempt must end by its timeout.
+// Only a timeout passes the last heartbeat to the workflow, and the heartbeat holds the session's spending.
 func (attempt lease) isRetried(ctx context.Context, c Describer) (bool, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, attempt.WorkflowID, attempt.RunID)
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {

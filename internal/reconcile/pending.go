@@ -25,7 +25,8 @@ func (r PendingReader) PendingAgents(ctx context.Context, workflowID, runID stri
 	return pendingAgents(described.GetPendingActivities()), nil
 }
 
-// pendingAgents returns the pending activities that run agents. Temporal also lists those of a terminated workflow.
+// pendingAgents returns the pending activities that run agents. Temporal also lists the pending activities of a
+// terminated workflow.
 func pendingAgents(pending []*workflowpb.PendingActivityInfo) []activities.PendingAgent {
 	var agents []activities.PendingAgent
 	for _, one := range pending {

@@ -17,13 +17,13 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// sweepInterval is the default time between two sweeps. A terminated chain keeps its services locked, and its share of
-// the day's budget reserved, for about this long.
+// sweepInterval is the default time between two sweeps. After its termination, a chain keeps its services locked and
+// its share of the day's budget reserved for about this time.
 const sweepInterval = time.Minute
 
-// lostAfter is how long no worker of a namespace must have run before workers of other namespaces settle its records. Agents
-// end with their worker, so none is at work by then. It is longer than a restart or a deployment takes, and shorter than
-// the time for which chains wait for a service.
+// lostAfter limits the time without any worker of a namespace. After this time, workers of other namespaces settle the
+// records of that namespace. Agents end with their worker, so none is at work by then. lostAfter is longer than a
+// restart or a deployment takes. It is shorter than the time for which chains wait for a service.
 const lostAfter = time.Hour
 
 // Records reads and closes the open sessions and the service locks of all chains.
@@ -32,7 +32,8 @@ type Records interface {
 	Running(ctx context.Context) ([]escalation.Session, error)
 	// SettleSession closes a session. It returns false if the session was already closed.
 	SettleSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) (bool, error)
-	// ReportAlive records that a worker of this namespace runs now. It returns when workers of each namespace last ran.
+	// ReportAlive records that a worker of this namespace runs now. It returns the time of the last such report for
+	// each namespace.
 	ReportAlive(ctx context.Context, now time.Time) ([]store.SeenNamespace, error)
 	Locks
 	Incidents
@@ -50,21 +51,23 @@ type Locks interface {
 type Incidents interface {
 	// ChainsAtWork returns the chains of all namespaces that take care of incidents.
 	ChainsAtWork(ctx context.Context) ([]store.ChainAtWork, error)
-	// AbandonIncidents records that a chain takes care of no incident any more. It returns false if the chain has recorded
-	// its progress after it was read.
+	// AbandonIncidents records that a chain does not take care of any incident any more. If the chain has recorded its
+	// progress since ChainsAtWork read it, AbandonIncidents returns false.
 	AbandonIncidents(ctx context.Context, chain store.ChainAtWork, reason string) (bool, error)
 }
 
 var _ Records = (*store.Store)(nil)
 
-// Sweeper closes the sessions and releases the services and incidents of chains that were terminated, timed out, or are
-// unknown to Temporal. Such chains cannot do it themselves. Sweeper deletes nothing.
+// Sweeper settles the records of chains that were terminated, timed out, or are unknown to Temporal. It closes their
+// sessions, and releases their services and incidents, because such chains cannot do that themselves. Sweeper deletes
+// nothing.
 //
-// Workers of several namespaces may share the records. Sweeper leaves the chains of other namespaces alone, because they
-// are unknown to its Temporal while they run in theirs. But if no worker of a namespace has run for an hour, perhaps because
-// its Temporal was set up anew, Sweeper settles its records. Otherwise these would hold their services for good.
+// Workers of several namespaces may share the records. A running chain of another namespace is unknown to this
+// Sweeper's Temporal, so Sweeper leaves the chains of other namespaces alone. There is one exception: if no worker of a
+// namespace has run for an hour, perhaps because its Temporal was set up anew, Sweeper settles the records of that
+// namespace. Otherwise its chains would hold their services for good.
 //
-// The cost of such a session is the estimate of its last heartbeat. Without a heartbeat the cost is unknown, and the
+// The cost of a closed session is the estimate of its last heartbeat. Without a heartbeat the cost is unknown, and the
 // day's budget counts the session's whole reservation.
 type Sweeper struct {
 	Records  Records
@@ -73,7 +76,7 @@ type Sweeper struct {
 	NamespaceID string
 	// Started is when this worker started.
 	Started time.Time
-	// Interval is the time between two sweeps of Run; 0 for one minute.
+	// Interval is the time between two sweeps of Run. 0 means one minute.
 	Interval time.Duration
 	Logger   *slog.Logger
 }
@@ -92,7 +95,8 @@ func (s Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// Sweep sweeps once. It only logs an error, because a worker can run chains while the records are unavailable.
+// Sweep sweeps once. It logs errors and does not return them, because a worker can run chains while the records are
+// unavailable.
 func (s Sweeper) Sweep(ctx context.Context) {
 	if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
 		s.Logger.Warn("cannot settle what ended chains have left behind; trying again", "interval", s.interval(), "error", err)
@@ -101,9 +105,9 @@ func (s Sweeper) Sweep(ctx context.Context) {
 
 func (s Sweeper) interval() time.Duration { return cmp.Or(s.Interval, sweepInterval) }
 
-// sweep reads the open sessions, the locks and the chains at work before it looks up their chains, because chains continue meanwhile. It
-// settles only what has not changed since then. A session that was closed meanwhile keeps its report, and a service
-// that a new run of the chain has locked stays locked.
+// sweep first reads the open sessions, the locks and the chains at work, and then looks up their chains. Chains
+// continue meanwhile, so sweep settles only records that have not changed since they were read. A session that was
+// closed meanwhile keeps its report. A service that a new run of the chain has locked stays locked.
 func (s Sweeper) sweep(ctx context.Context) error {
 	lost, err := s.lostNamespaces(ctx, time.Now())
 	if err != nil {
@@ -143,8 +147,9 @@ func (s Sweeper) sweep(ctx context.Context) error {
 	return nil
 }
 
-// lostNamespaces returns the IDs of the namespaces of which no worker has run for lostAfter. For as long after its own start a
-// worker counts none as lost: if the machine was off, the workers of the others are starting, too.
+// lostNamespaces returns the IDs of the namespaces without any worker for lostAfter. If the machine was off, the
+// workers of other namespaces are starting, too. So for lostAfter after its own start, a worker counts no namespace as
+// lost.
 func (s Sweeper) lostNamespaces(ctx context.Context, now time.Time) (map[string]bool, error) {
 	namespaces, err := s.Records.ReportAlive(ctx, now)
 	if err != nil || now.Sub(s.Started) < lostAfter {
@@ -177,7 +182,7 @@ func (s Sweeper) settleSession(ctx context.Context, chains *chainStates, session
 	return err
 }
 
-// releaseLock releases the service, or all services, if its chain has ended.
+// releaseLock releases a lock if its chain has ended. The lock may be on one service or on all services.
 func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock store.ServiceLock) error {
 	end := chains.ending(ctx, lock.NamespaceID, lock.ChainID)
 	if end.reason == "" {
@@ -190,7 +195,7 @@ func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock stor
 	return err
 }
 
-// abandonIncidents records that the chain takes care of no incident any more, if it has ended.
+// abandonIncidents records, if the chain has ended, that it does not take care of any incident any more.
 func (s Sweeper) abandonIncidents(ctx context.Context, chains *chainStates, chain store.ChainAtWork) error {
 	end := chains.ending(ctx, chain.NamespaceID, chain.ChainID)
 	if end.reason == "" {
@@ -205,7 +210,7 @@ func (s Sweeper) abandonIncidents(ctx context.Context, chains *chainStates, chai
 
 // ending describes how a chain ended.
 type ending struct {
-	// reason is why the chain cannot close its records; "" if it still runs, or if its state is unknown.
+	// reason explains why the chain cannot close its records; "" if the chain still runs or its state is unknown.
 	reason string
 	// agents holds the agents that were running when the chain ended.
 	agents []activities.PendingAgent
@@ -222,8 +227,8 @@ type chainStates struct {
 	problems []error
 }
 
-// ending returns how a chain ended; zero if it still runs, if its state is unknown, or if workers of another namespace look
-// after it.
+// ending returns how a chain ended. It returns zero if the chain still runs, if its state is unknown, or if workers of
+// another namespace look after it.
 func (s *chainStates) ending(ctx context.Context, namespaceID, chainID string) ending {
 	switch {
 	case namespaceID == s.namespaceID:
@@ -244,7 +249,7 @@ func (s *chainStates) ending(ctx context.Context, namespaceID, chainID string) e
 	return end
 }
 
-// endingOf looks up how a chain ended; zero if it still runs.
+// endingOf looks up how a chain ended. For a running chain it returns zero.
 func endingOf(ctx context.Context, c Describer, chainID string) (ending, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, chainID, "")
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// windowBytes is how many bytes after its keyword a secret is searched. The window is short, because patterns are
-	// fast on short texts only. If it ends in a run without blanks, it is extended to the end of the run, up to
-	// maxWindow.
+	// windowBytes is the number of bytes after a keyword that are searched for a secret. The window is short, because
+	// patterns are fast only on short texts. If the window ends within a run without blanks, it is extended to the end
+	// of the run, up to maxWindow.
 	windowBytes = 1 << 10
 	maxWindow   = 64 << 10
-	// overlap is the part of a window that the next window searches again, because the end of the first window may have
-	// cut a secret in two.
+	// overlap is the part of a window that the next window searches again. The end of the first window may have cut a
+	// secret in two.
 	overlap = windowBytes / 4
-	// lookBack limits how far before its keyword a secret can begin.
+	// lookBack limits the number of bytes between the beginning of a secret and its keyword.
 	lookBack = 40
 )
 
@@ -39,7 +39,7 @@ func findShapes(text string) []span {
 	return found
 }
 
-// windowEnd returns the end of the window of a keyword at position at.
+// windowEnd returns the end of the window for a keyword. The argument at is the position of the keyword.
 func windowEnd(text string, at int) int {
 	end := at + windowBytes
 	for end < len(text) && end-at < maxWindow && !isBreak(text[end]) {

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 )
 
-// Attr masks secrets in an attribute of a log line. The message is one of them. Use it as
-// slog.HandlerOptions.ReplaceAttr.
+// Attr masks secrets in an attribute of a log line. The message of the line is also passed to Attr as an attribute. Use
+// Attr as slog.HandlerOptions.ReplaceAttr.
 func (r *Redactor) Attr(_ []string, attr slog.Attr) slog.Attr {
 	var text string
 	switch attr.Value.Kind() {

@@ -11,8 +11,8 @@ const (
 	maskEnd   = "]"
 )
 
-// maxRounds limits how often a text is searched. The second round finds secrets that the first one exposed, and
-// is almost always the last.
+// maxRounds limits the number of searches in a text. The second search finds secrets that the first one exposed. It is
+// almost always the last search.
 const maxRounds = 6
 
 // Redactor masks secrets. A nil *Redactor knows only the shapes. It is safe for concurrent use.
@@ -46,12 +46,12 @@ func (r *Redactor) Text(text string) string {
 	return text
 }
 
-// margin is the number of bytes that Beginning omits at the end of a cut text. Without its end, a secret there may not
-// be recognisable.
+// margin is the number of bytes that Beginning omits at the end of a cut text. A secret that was cut there may not be
+// recognisable.
 const margin = 16 << 10
 
-// Beginning returns a masked beginning of text with at least limit bytes, or all of text if it is shorter. The
-// work is bounded by limit, not by the length of text. Cutting the result exposes no secret.
+// Beginning returns a masked beginning of text with at least limit bytes. If text is shorter, it returns all of text.
+// The time depends on limit, not on the length of text. A caller may cut the result without exposing a secret.
 func (r *Redactor) Beginning(text string, limit int) string {
 	if len(text) <= limit+2*margin {
 		return r.Text(text)
@@ -69,8 +69,8 @@ func (r *Redactor) Beginning(text string, limit int) string {
 // span is the position of a secret in a text.
 type span struct {
 	start, end int
-	// label describes the kind of secret. rank orders labels: if two spans overlap, the label with the lower
-	// rank is used because it is more specific.
+	// label describes the kind of secret. rank orders labels. If two spans overlap, the label with the lower rank is
+	// used, because it is more specific.
 	label string
 	rank  int
 }

@@ -12,17 +12,16 @@ type shape struct {
 	label string
 	// keys lists lower-case literals. Every match contains at least one of them.
 	keys []string
-	// pattern matches the secret, or a text whose first matching group is the secret. A dot does not match a
-	// line break: except for keys in PEM, no secret spans several lines.
+	// pattern matches the secret, or a text whose first matching group is the secret. A dot does not match a line
+	// break, because only keys in PEM span several lines.
 	pattern string
-	// with lists literals. If it is not empty, every match is near at least one of these literals, in addition to its
-	// key.
+	// with lists literals. If the list is not empty, every match is near at least one of them, in addition to its key.
 	with []string
 	// group is the first group that can be the secret; 0 means 1.
 	group int
-	// accept decides whether a match is a secret; nil accepts all.
+	// accept decides whether a match is a secret; nil accepts all matches.
 	accept func(match []string) bool
-	// example contains a secret after the last "→". near must not be masked. A test tries both.
+	// example contains a secret after the last "→". near is a similar text that must not be masked. A test tries both.
 	example, near string
 	// source names the origin of the shape.
 	source string

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// minSecret is the minimum length in bytes of a variable's value that is masked wherever it occurs. Shorter values,
-	// such as "1" or "root", also occur in ordinary text.
+	// minSecret is the minimum length of a secret, in bytes. A variable's value of this length is masked wherever it
+	// occurs. Shorter values, such as "1" or "root", also occur in ordinary text.
 	minSecret = 8
-	// minDigits is the minimum length for numbers, and minWord the minimum length for words of letters. Such values are
+	// minDigits is the minimum length for numbers. minWord is the minimum length for words of letters. Such values are
 	// more often settings than secrets.
 	minDigits = 12
 	minWord   = 16
@@ -25,8 +25,8 @@ var (
 	// secretName matches names of variables that contain secrets.
 	secretName = regexp.MustCompile(
 		`(?i)KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|HEADERS|(?:_|^)(?:PASS|PWD|PW|DSN|AUTH|PAT)$`)
-	// placeName matches names of variables that say where a secret is, and the variables with the names of git
-	// settings. Their values are not secret.
+	// placeName matches names of variables that contain the location of a secret, and the variables with the names of
+	// git settings. Their values are not secret.
 	placeName = regexp.MustCompile(`(?i)_(?:FILE|PATH|DIR|URI|URL|URLS|SOCK|NAME|ID)$|` +
 		`^GOOGLE_APPLICATION_CREDENTIALS$|^CLAUDE_CODE_CLIENT_KEY$|^GIT_CONFIG_KEY_\d+$`)
 	// keyID matches the names that end with ACCESS_KEY_ID. placeName matches them as well, but their values are parts
@@ -65,8 +65,8 @@ func valuesOf(environ []string) []value {
 	return all
 }
 
-// secretsOf returns the secrets in the content of a variable. It returns the credentials in all URLs in the content. If
-// the variable's name suggests a secret, it also returns the whole content. If the variable contains headers, it also
+// secretsOf returns the secrets in the content of a variable. It always returns the credentials in all URLs. If the
+// variable's name suggests a secret, it also returns the whole content. If the variable contains headers, it also
 // returns the value of each header, with and without the first word.
 func secretsOf(name, content string) []string {
 	var secrets []string
@@ -157,8 +157,8 @@ func quoted(text string) string {
 // by chance.
 const minEncoded = 8
 
-// encodedForms returns the base64 characters that depend only on the secret and not on the bytes around it. There are
-// six spellings: the secret can begin at three offsets in a group of three bytes, in two alphabets.
+// encodedForms returns the base64 spellings of a secret, without the characters that depend on the bytes around it.
+// There are six spellings. The secret can begin at three offsets in a group of three bytes, in two alphabets.
 func encodedForms(secret string) []string {
 	var forms []string
 	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -179,8 +179,8 @@ type form struct {
 	text string
 	// name is the name of the variable.
 	name string
-	// encoded marks base64. anchor is the offset of the keyword by which the form is found. A long base64 text
-	// has two forms with different anchors, because a line break may interrupt one keyword.
+	// encoded marks a form in base64. anchor is the offset of the keyword by which the form is found. A long base64
+	// text has two forms with different anchors, because a line break may interrupt one keyword.
 	encoded bool
 	anchor  int
 }
@@ -227,8 +227,8 @@ func (r *Redactor) findValues(text string) []span {
 	return found
 }
 
-// findEncoded returns the position of a base64 form whose keyword is at position at, extended to the run of
-// base64 around it. The run may contain line breaks.
+// findEncoded returns the position of a base64 form, extended to the run of base64 around it. The argument at is the
+// position of the form's keyword. The run may contain line breaks.
 func (f *form) findEncoded(text string, at int) (start, end int, found bool) {
 	start, before := matchBackward(text, at, f.text[:f.anchor])
 	end, after := matchForward(text, at, f.text[f.anchor:])
@@ -236,8 +236,8 @@ func (f *form) findEncoded(text string, at int) (start, end int, found bool) {
 	return start, end, before+after >= min(len(f.text), 2*minEncoded)
 }
 
-// matchForward compares text from position at with form, ignoring line breaks and blanks. It returns the end of the
-// match in text, and the number of matched bytes of form.
+// matchForward compares text with form, beginning at the position at in text. It ignores line breaks and blanks. It
+// returns the end of the match in text, and the number of matched bytes of form.
 func matchForward(text string, at int, form string) (end, matched int) {
 	end = at
 	for at < len(text) && matched < len(form) {
@@ -257,7 +257,7 @@ func matchForward(text string, at int, form string) (end, matched int) {
 	return end, matched
 }
 
-// matchBackward works like matchForward, but from position at towards the beginning of text.
+// matchBackward works like matchForward, but from the position at towards the beginning of text.
 func matchBackward(text string, at int, form string) (start, matched int) {
 	start = at
 	for at > 0 && matched < len(form) {
@@ -277,7 +277,7 @@ func matchBackward(text string, at int, form string) (start, matched int) {
 
 func isBreak(c byte) bool { return c == '\n' || c == '\r' || c == ' ' || c == '\t' }
 
-// maxRun limits how far a run of base64 is extended to each side.
+// maxRun limits the extension of a run of base64 to each side, in bytes.
 const maxRun = 8 << 10
 
 // extendToRun extends a span to the run of base64 around it.

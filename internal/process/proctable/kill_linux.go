@@ -25,8 +25,8 @@ type Remains struct {
 	Refused int
 }
 
-// Hopeless reports whether to give up after the time waited. The limit is patience if this process may not kill any of
-// the living processes. Otherwise the limit is DeathPatience.
+// Hopeless reports whether to give up after the time waited. If this process may not kill any of the living processes,
+// the limit is patience. Otherwise the limit is DeathPatience.
 func (r Remains) Hopeless(waited, patience time.Duration) bool {
 	return waited > DeathPatience || waited > patience && r.Refused > 0 && r.Refused == r.Living
 }
@@ -47,8 +47,8 @@ func Kill(entries []Entry) (left Remains) {
 	return left
 }
 
-// EndDescendants kills the descendants of root until none is alive, or until Hopeless says to give up. It returns the
-// number of descendants still alive.
+// EndDescendants kills the descendants of root until none is alive, or until Hopeless returns true. It returns the
+// number of descendants that are still alive.
 func EndDescendants(root int) (survivors int) {
 	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, ScanPause) {
@@ -60,8 +60,8 @@ func EndDescendants(root int) (survivors int) {
 	}
 }
 
-// kill sends SIGKILL to the process. It does nothing if the process has ended, even if another process has its number
-// now. It reports whether the kernel refused the signal.
+// kill sends SIGKILL to the process. If the process has ended, kill does nothing, even if another process has the same
+// number now. It reports whether the kernel refused the signal.
 func (e Entry) kill() (refused bool) {
 	handle, err := pidfdOpen(e.PID)
 	if err == nil {
@@ -85,7 +85,8 @@ const (
 	sysPidfdOpen       = 434
 )
 
-// pidfdOpen returns a descriptor of the process. Unlike its number, it never belongs to another process.
+// pidfdOpen returns a descriptor of the process. Unlike the process number, the descriptor never belongs to another
+// process.
 func pidfdOpen(pid int) (int, error) {
 	descriptor, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
 	if errno != 0 {

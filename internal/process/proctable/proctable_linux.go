@@ -12,7 +12,8 @@ import (
 // Entry is a process as /proc shows it.
 type Entry struct {
 	PID, Parent int
-	// Started is the time of the start. It distinguishes two processes that had the same number one after the other.
+	// Started is the time at which the process started. It distinguishes processes that had the same number one after
+	// the other.
 	Started uint64
 	Zombie  bool
 }
@@ -121,12 +122,12 @@ func Descendants(all []Entry, roots ...int) []Entry {
 	return found
 }
 
-// HasMark reports whether the process's environment had the entry mark when its program started. It is false for another
-// user's process, whose environment cannot be read.
+// HasMark reports whether the process's environment had the entry mark when its program started. For another user's
+// process it is false, because that environment cannot be read.
 func (e Entry) HasMark(mark string) bool { return e.EnvironHas(mark + "\x00") }
 
-// EnvironHas reports whether the process's environment has an entry that begins with beginning, under the same
-// conditions as HasMark.
+// EnvironHas reports whether the process's environment has an entry that begins with beginning. The conditions of
+// HasMark apply.
 func (e Entry) EnvironHas(beginning string) bool {
 	environ, err := readFile(e.PID, "environ")
 	return err == nil && (bytes.HasPrefix(environ, []byte(beginning)) || bytes.Contains(environ, []byte("\x00"+beginning)))

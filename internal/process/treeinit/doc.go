@@ -4,11 +4,11 @@
 //	package process -> init (adopts and kills) -> launcher (gives up rights) -> executes the program
 //
 // A role runs in an init function of this package and does not return. The sooner that function runs, the sooner the
-// program starts. Go initializes packages in the order of their paths, each as soon as its imports are initialized. In a
-// worker, almost all packages wait for reflect, strings or path/filepath, and initializing them takes longer than the
-// role's own work. Therefore this package imports nothing that waits for those. The linter's configuration lists what it
-// may import, and TestRolesStartEarly in package process checks the order of a real start.
+// program starts. Go initializes packages in the order of their paths, each as soon as its imports are initialized. In
+// a worker, almost all packages wait for reflect, strings or path/filepath, and initializing them takes longer than the
+// role's own work. Therefore this package imports nothing that waits for these packages. The linter's configuration
+// lists what it may import, and TestRolesStartEarly in package process checks the order of a real start.
 //
-// So there is no golang.org/x/sys/unix here, but constants and system calls in kernel_linux.go. There is no encoding/gob
-// or encoding/json, but a format in wire_linux.go. Errors are made without fmt.
+// So there is no golang.org/x/sys/unix here, but constants and system calls in kernel_linux.go. There is no
+// encoding/gob or encoding/json, but a format in wire_linux.go. Errors are made without fmt.
 package treeinit

@@ -96,8 +96,8 @@ func (in *initProcess) setAttributes() error {
 
 // spreadNumbers sets the first process number of the namespace to a different number for each tree. Programs name files
 // after their process number, and in shared directories such files must not collide. The number is also far from this
-// process's number on the host. /proc shows the host's numbers, and an agent that passes one of them to kill should not
-// hit a process of its own. Without the right to set the number, the numbers start at 1.
+// process's number on the host. /proc shows the host's numbers. If an agent passes one of these to kill, it should not
+// hit a process of the agent. Without the right to set the number, the numbers start at 1.
 func spreadNumbers() {
 	own, err := os.Readlink("/proc/self") // the host's number of this process
 	limit, unknown := os.ReadFile("/proc/sys/kernel/pid_max")
@@ -133,7 +133,7 @@ func sealDescriptors() error {
 }
 
 // takeStdio moves the program's standard input, output and error to other descriptors, and puts /dev/null in their
-// place. So this process cannot print to them, and can close them once the program has them.
+// place. Afterwards this process cannot print to them. It can close them as soon as the program has them.
 func (in *initProcess) takeStdio() error {
 	nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -296,8 +296,8 @@ func (in *initProcess) reapFor(d time.Duration) {
 	}
 }
 
-// endProgram kills only the program. When this process ends, the kernel kills the rest of the namespace. It reports the
-// end of this process only after that.
+// endProgram kills only the program. When this process ends, the kernel kills the rest of the namespace. The kernel
+// reports the end of this process only after that.
 func (in *initProcess) endProgram() (survivors int) {
 	for !in.ended {
 		_ = syscall.Kill(in.program, syscall.SIGKILL)

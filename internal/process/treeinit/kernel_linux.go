@@ -168,7 +168,7 @@ func failure(errno syscall.Errno) error {
 	return errno
 }
 
-// failed returns an error that says what failed and why.
+// failed returns an error with the name of the failed operation and the reason.
 func failed(what string, err error) error { return &operationError{what, err} }
 
 // operationError is the error of failed. Package fmt is initialized too late.

@@ -29,7 +29,7 @@ func devices() []string {
 	}
 }
 
-// handledRights returns the rights that a sandbox withholds unless it grants them, for this version of Landlock's
+// handledRights returns the rights that a sandbox withholds unless it grants them. abi is the version of Landlock's
 // interface. A sandbox does not withhold the rights to use the network and to connect to sockets by path.
 func handledRights(abi int) uint64 {
 	rights := accessRefer<<1 - 1
@@ -42,8 +42,7 @@ func handledRights(abi int) uint64 {
 	return rights
 }
 
-// missing says which rights a kernel with this version of the interface cannot withhold. It returns "" if there are
-// none.
+// missing names the rights that a kernel with this version of the interface cannot withhold; "" if there are none.
 func missing(abi int) string {
 	switch {
 	case abi < 3:
@@ -97,7 +96,7 @@ func (s *Sandbox) newRuleset(abi int) (ruleset, error) {
 	return rules, nil
 }
 
-// remark names the rights that the sandbox cannot withhold, and what it cannot grant.
+// remark names the rights that the sandbox cannot withhold, and the paths that it cannot grant.
 func (s *Sandbox) remark(abi int) string {
 	unenforced := missing(abi)
 	if unenforced != "" && s.Remark != "" {
@@ -107,7 +106,7 @@ func (s *Sandbox) remark(abi int) string {
 }
 
 // fill adds the rules. They permit listing every directory, because df, du and ls need the names. Names alone are not
-// secret. And no rule could prevent a program from testing whether a name exists.
+// secret. Besides, no rule could prevent a program from testing whether a name exists.
 func (r ruleset) fill(granted []Grant) error {
 	err := r.allow("/", accessReadDir)
 	for _, path := range devices() {
@@ -123,8 +122,8 @@ func (r ruleset) fill(granted []Grant) error {
 	return err
 }
 
-// allow adds a rule for path. It adds no rule if path cannot be opened, for example because it does not exist, or if a
-// part of path is a symbolic link. So an agent cannot redirect a rule by a link.
+// allow adds a rule for path. If path cannot be opened, for example because it does not exist, it adds no rule. The
+// same applies if a part of path is a symbolic link, so that an agent cannot redirect a rule by a link.
 func (r ruleset) allow(path string, rights uint64) error {
 	descriptor, err := openWithoutLinks(path)
 	if err != nil {

@@ -44,7 +44,7 @@ func (j *Job) giveUpRights() Answer {
 	return Answer{Kind: AnswerLaunched, Sandbox: state}
 }
 
-// becomeUser changes the user of this process to the job's, if it has one.
+// becomeUser changes the user of this process to the user of the job. If the job has no user, it does nothing.
 func (j *Job) becomeUser() error {
 	if j.User != nil {
 		if err := j.User.become(); err != nil {

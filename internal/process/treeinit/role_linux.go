@@ -12,9 +12,10 @@ const (
 	// initName is the argument zero that makes this executable an init. Its only argument is the mode. Everything else
 	// comes through descriptors.
 	initName = "claudeops-init"
-	// launchName is the argument zero that makes this executable a launcher. An init starts the launcher, which gives up
-	// rights and then executes the program. It is a separate process, because Go cannot run code between fork and exec. The
-	// init cannot give up the rights itself. Otherwise it could no longer kill its tree, and its tree could kill it.
+	// launchName is the argument zero that makes this executable a launcher. An init starts the launcher, which gives
+	// up rights and then executes the program. The launcher is a separate process, because Go cannot run code between
+	// fork and exec. The init cannot give up the rights itself, because it could then no longer kill its tree, and its
+	// tree could kill it.
 	launchName = "claudeops-launch"
 )
 
@@ -27,7 +28,7 @@ const (
 	jobDescriptor = 4
 )
 
-// Mode says how an init finds the processes of its tree.
+// Mode is the method by which an init finds the processes of its tree.
 type Mode string
 
 const (
@@ -37,16 +38,17 @@ const (
 	Subreaper Mode = "subreaper"
 )
 
-// Arguments returns the arguments that make this executable an init, with argument zero. Start Image with them, with an
-// empty environment, and with two more descriptors: a socket, and a file that contains an encoded Job.
+// Arguments returns the arguments that make this executable an init, beginning with argument zero. Start Image with
+// them, with an empty environment, and with two additional descriptors: a socket, and a file that contains an encoded
+// Job.
 func Arguments(mode Mode) []string { return []string{initName, string(mode)} }
 
-// init runs this process as an init or a launcher if it was started as one. In these roles it does not return. Like every
-// init function it runs on the process's first thread.
+// init runs this process as an init or a launcher if it was started as one. In these roles it does not return. Like
+// every init function it runs on the process's first thread.
 //
-// The process's name (argument zero) requests the role. Children would inherit a variable, but they do not inherit the
-// name, so an agent's processes do not take the role by accident. If an agent starts a process with that name on
-// purpose, the process has no control socket and ends.
+// The process's name (argument zero) requests the role. An environment variable would be inherited by children. The
+// name is not inherited, so an agent's processes do not take the role by accident. If an agent starts a process with
+// that name on purpose, the process has no control socket and ends.
 func init() { //nolint:gochecknoinits // a role of this executable; it must run before packages that initialize slowly
 	switch {
 	case len(os.Args) == 2 && os.Args[0] == initName:

@@ -1,20 +1,20 @@
 package treeinit
 
-// Sandbox describes the Landlock domain that a launcher enters, and what else it gives up for it.
+// Sandbox describes the Landlock domain that a launcher enters, and the rights that it gives up for that.
 type Sandbox struct {
 	// Required makes the launcher refuse the program if the sandbox is not available.
 	Required bool
-	// Grants list the files that the program may use, besides the usual devices.
+	// Grants lists the files that the program may use, besides the usual devices.
 	Grants []Grant
-	// Remark says what could not be granted. It may be empty.
+	// Remark names the paths that could not be granted. It may be empty.
 	Remark string
-	// Signals lets the program send signals to processes outside of its tree.
+	// Signals allows the program to send signals to processes outside of its tree.
 	Signals bool
-	// Setuid lets programs such as sudo still change the user.
+	// Setuid allows programs such as sudo to change the user.
 	Setuid bool
 }
 
-// Grant allows the use of a path and of all below it.
+// Grant allows the use of a path and of everything below it.
 type Grant struct {
 	// Path is absolute. If a part of it is a symbolic link, nothing is granted.
 	Path string

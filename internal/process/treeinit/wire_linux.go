@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Job describes the program that an init runs. It is not passed in the init's arguments and environment, because other
-// processes could read them as long as the init lives. If Path is empty, the init only sets everything up, and ends.
+// Job describes the program that an init runs. The init's arguments and environment do not contain it, because other
+// processes could read them as long as the init lives. If Path is empty, the init only prepares everything, and ends.
 type Job struct {
 	Path string
 	Args []string // with the program's name
@@ -111,7 +111,7 @@ type Answer struct {
 	Reason string
 	// Status is the wait status of the program.
 	Status syscall.WaitStatus
-	// Survivors counts the processes that the init may not kill, and those still alive after SIGKILL.
+	// Survivors counts the processes that the init may not kill, and the processes that are still alive after SIGKILL.
 	Survivors int
 }
 
@@ -187,8 +187,8 @@ func decodeAnswer(body string) (Answer, error) {
 	return answer, d.err
 }
 
-// encoder writes values. Each is a text, written as its length in decimal, a colon, and its content. Package encoding/gob
-// and its like are initialized too late.
+// encoder writes values. Each value is a text: its length in decimal, a colon, and its content. Packages such as
+// encoding/gob are initialized too late.
 type encoder struct{ written []byte }
 
 func (e *encoder) text(text string) {
@@ -233,7 +233,7 @@ func (d *decoder) text() string {
 	return ""
 }
 
-// take returns the length bytes that begin at from, and continues behind them.
+// take returns length bytes from the position from on, and moves the position behind them.
 func (d *decoder) take(from, length int) string {
 	if len(d.rest)-from < length {
 		d.fail(io.ErrUnexpectedEOF)
