@@ -24,7 +24,7 @@ var (
 	_ adapter = serviceKey{}
 )
 
-// nullableInt stores 0 as NULL. A foreign key that refers to no row must be NULL.
+// nullableInt stores 0 as NULL, because a foreign key that refers to no row must be NULL.
 type nullableInt struct{ to *int64 }
 
 // Scan implements sql.Scanner.
@@ -91,8 +91,8 @@ func (j jsonText[T]) Value() (driver.Value, error) {
 	return sql.NullString{String: string(text), Valid: string(text) != "null"}.Value()
 }
 
-// services stores a copy of the verdict's services as a JSON list in a separate column, so that SQL can filter by
-// service. The column is only written. Go code reads the services from the verdict.
+// services stores a copy of the verdict's services as a JSON list in a separate column. With this column SQL can filter
+// by service. Go code reads the services from the verdict and never from the column.
 type services struct{ of *escalation.Report }
 
 // Scan implements sql.Scanner. It ignores the value.
@@ -107,8 +107,8 @@ func (s services) Value() (driver.Value, error) {
 	return jsonText[[]string]{&list}.Value()
 }
 
-// serviceKey stores the key of a service's name (see escalation.ServiceKey) in a separate column, so that SQL can compare
-// names. The column is only written.
+// serviceKey stores the key of a service's name (see escalation.ServiceKey) in a separate column. With this column SQL
+// can compare names. Go code never reads the column.
 type serviceKey struct{ of *string }
 
 // Scan implements sql.Scanner. It ignores the value.

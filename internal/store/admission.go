@@ -9,21 +9,21 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// OpenSession decides whether session may start. If it may, OpenSession records it with its budget, before its process
-// starts. If the session repairs services, OpenSession also locks them for its chain. All of this is one transaction.
-// So concurrent sessions on any number of hosts never reserve more than the budgets allow, and no two chains lock the
-// same service.
+// OpenSession decides whether session may start. If it may, OpenSession records the session with its budget, before its
+// process starts. If the session repairs services, OpenSession also locks them for its chain. All of this is one
+// transaction. So concurrent sessions on any number of hosts never reserve more than the budgets allow, and no two
+// chains lock the same service.
 //
-// The store itself sets ID, Sequence, BudgetUSD, Forced, DryRun, Namespace and NamespaceID; their values in session are
-// ignored. An empty Status becomes SessionRunning. The store also sets the request's ChainID, Tier and Purpose from session, and its At
-// from session.StartedAt. StartedAt comes from Temporal. So hosts with different clocks agree on the day and on every
-// time window, and a late retry is judged by the same time as the first call.
+// The store itself sets ID, Sequence, BudgetUSD, Forced, DryRun, Namespace and NamespaceID. It ignores the values of
+// these fields in session. An empty Status becomes SessionRunning. The store also copies ChainID, Tier and Purpose from
+// session to the request, and StartedAt to its At. StartedAt comes from Temporal. So hosts with different clocks agree
+// on the day and on every time window. A late retry is judged by the same time as the first call.
 //
-// A refusal is not an error; then nothing is written. If SessionID is already recorded, OpenSession grants the session
-// again: it returns the existing record with its budget, unchanged, and locks the session's services again if they are
-// free. If the existing record belongs to another chain, the error is ErrConflict. An unknown ParentID is ErrNotFound.
-// ChainID, SessionID and StartedAt are required, and policy must have an entry for Tier; otherwise the error is
-// ErrInvalid.
+// A refusal is not an error, and nothing is written. If SessionID is already recorded, OpenSession grants the session
+// again. It then returns the existing record with its budget unchanged, and locks the session's services again if they
+// are free. If the existing record belongs to another chain, the error is ErrConflict. If ParentID is unknown, the
+// error is ErrNotFound. ChainID, SessionID and StartedAt are required, and policy must have an entry for Tier.
+// Otherwise the error is ErrInvalid.
 func (s *Store) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (escalation.AdmissionResult, error) {
@@ -34,7 +34,7 @@ func (s *Store) OpenSession(
 	return opening, nil
 }
 
-// Review returns the admission that OpenSession would decide now. It changes nothing.
+// Review returns the admission that OpenSession would return now. It changes nothing.
 func (s *Store) Review(
 	ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (admission escalation.Admission, err error) {
@@ -92,7 +92,7 @@ func checkRequest(request escalation.AdmissionRequest, policy escalation.Policy)
 	}
 }
 
-// openOnce records session if it is admitted. If it is recorded already, openOnce returns that record.
+// openOnce records session if it is admitted. If the session is already recorded, openOnce returns the existing record.
 func openOnce(
 	ctx context.Context, tx *sql.Tx, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (opening escalation.AdmissionResult, err error) {
@@ -132,14 +132,16 @@ func openOnce(
 	return opening, nil
 }
 
-// readFacts reads the facts that the admission of request depends on. namespaceID is the namespace of its chain.
+// readFacts reads the facts that the admission of request depends on. namespaceID identifies the namespace of the
+// request's chain.
 func readFacts(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (facts escalation.AdmissionFacts, err error) {
 	if facts.DaySpentUSD, facts.DayReservedUSD, err = daySpent(ctx, q, request.At); err != nil {
 		return facts, fmt.Errorf("add up what the day has cost: %w", err)
 	}
-	// A chain runs one session at a time. One that is open now was discarded by a reset, and reserves nothing.
+	// A chain runs one session at a time. If another session is still open now, a reset has discarded it, and it
+	// reserves nothing.
 	if facts.ChainSpentUSD, _, err = spent(ctx, q, chainSpentQuery, request.ChainID, request.FirstRunID); err != nil {
 		return facts, fmt.Errorf("add up what the chain has cost: %w", err)
 	}
@@ -157,9 +159,10 @@ func readFacts(
 	return facts, nil
 }
 
-// spentQuery returns a query for two sums over the sessions that a condition selects. The first is the costs of all reports
-// of closed sessions, because all of them were paid. A closed session whose cost is unknown (see
-// escalation.Session.CostUnknown) counts with its budget. The second is the budgets of open sessions.
+// spentQuery returns a query for two sums over the sessions that a condition selects. The first sum is the cost of all
+// reports of closed sessions, including replaced reports, because their cost was paid too. A closed session with
+// unknown cost (see escalation.Session.CostUnknown) counts with its budget. The second sum is the budgets of open
+// sessions.
 func spentQuery(condition string) string {
 	return `
 SELECT COALESCE(SUM(CASE WHEN ended_at IS NULL THEN 0
@@ -182,8 +185,8 @@ func spent(ctx context.Context, q querier, query string, args ...any) (closed, r
 	return closed, reserved, err
 }
 
-// daySpent returns the cost of the sessions that were started on the day of at (UTC), and what is reserved for those of
-// them that are open.
+// daySpent returns two sums over the sessions that were started on the day of at (UTC): the cost of closed sessions,
+// and the reservations of open ones.
 func daySpent(ctx context.Context, q querier, at time.Time) (closed, reserved float64, err error) {
 	const day = 24 * time.Hour
 	morning := at.UTC().Truncate(day)
@@ -205,8 +208,8 @@ SELECT COUNT(*) FROM (SELECT DISTINCT chain_id, first_run_id FROM repairs)`
 SELECT COUNT(*) > 0 FROM sessions WHERE chain_id = $1 AND first_run_id = $2 AND tier >= $3 AND purpose IN ($4, $5) AND NOT dry_run`
 )
 
-// escalations counts the other chains that have repaired within the window of limit, and reports whether this one ever
-// has. A chain that had the same workflow ID before is another one.
+// escalations counts the other chains that have repaired within the window of limit. It also reports whether this chain
+// has ever repaired. An earlier chain with the same workflow ID counts as another chain.
 func escalations(
 	ctx context.Context, q querier, request escalation.AdmissionRequest, limit escalation.Limit,
 ) (others int, own bool, err error) {

@@ -9,15 +9,15 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Limits in bytes on the texts of a decision. Agents choose these texts, so the texts can be of any length.
+// Limits on the texts of a decision, in bytes. Agents choose these texts, so the texts can be of any length.
 const (
 	maxCallInput  = 16 << 10
 	maxCallReason = 4 << 10
 	maxCallName   = 500 // the name of a tool or of a service
 )
 
-// callsQuery selects the calls of the chain $1, without those of sessions of other namespaces than $2. If $2 is empty, it
-// selects the calls of all namespaces.
+// callsQuery selects the calls of the chain $1 in the namespace $2. If $2 is empty, it selects the calls of that chain
+// in all namespaces.
 var callsQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) + ` FROM calls
 WHERE chain_id = $1 AND ($2 = '' OR NOT EXISTS (
     SELECT 1 FROM sessions WHERE sessions.session_id = calls.session_id AND sessions.namespace_id <> $2
@@ -40,8 +40,8 @@ func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.Call
 	return nil
 }
 
-// Decisions returns the decisions on the calls of a chain, in the order in which they were recorded. For a chain that has
-// none, or is unknown, the list is empty.
+// Decisions returns the decisions on the calls of a chain, in the order in which they were recorded. If the chain has
+// none or is unknown, the list is empty.
 func (s *Store) Decisions(ctx context.Context, chainID string) ([]escalation.CallDecision, error) {
 	decisions, err := collect(ctx, s.db, callFields, callsQuery, chainID, s.namespace.ID)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// A parent is recorded before its children, and record numbers only grow. So sorting by number puts parents before
+// A parent is recorded before its children, and record numbers only grow. So the order by number puts parents before
 // their children.
 var (
 	forwardQuery = `
@@ -27,14 +27,15 @@ WITH RECURSIVE line (id, parent) AS (
 ` + selectSessions + ` WHERE id IN (SELECT id FROM line) ORDER BY id DESC`
 )
 
-// Forward returns the record with the number id and all its descendants, in the order in which they were opened: parents
-// before children. Descendants in chains that continued this chain are included. An unknown id is ErrNotFound.
+// Forward returns the record with the number id and all its descendants, in the order in which they were opened.
+// Parents come before children. Descendants in later chains that continued this chain are included. If id is unknown,
+// the error is ErrNotFound.
 func (s *Store) Forward(ctx context.Context, id int64) ([]escalation.Session, error) {
 	return s.line(ctx, forwardQuery, id)
 }
 
-// Backward returns the record with the number id, then its parent, and so on to the session without a parent. An unknown
-// id is ErrNotFound.
+// Backward returns the record with the number id, then its parent, and so on to the session without a parent. If id is
+// unknown, the error is ErrNotFound.
 func (s *Store) Backward(ctx context.Context, id int64) ([]escalation.Session, error) {
 	return s.line(ctx, backwardQuery, id)
 }
@@ -55,8 +56,8 @@ const ofChain = " WHERE chain_id = $1 AND ($2 = '' OR namespace_id = $2)"
 
 var chainQuery = selectSessions + ofChain + " ORDER BY namespace_id, sequence"
 
-// Chain returns the sessions of a chain by sequence. For a chain that has none yet, or is unknown, the list is empty. A
-// Store that is in no namespace returns the sessions of all chains of that ID, one chain after the other.
+// Chain returns the sessions of a chain by sequence. If the chain has none yet or is unknown, the list is empty. A
+// Store without a namespace returns the sessions of all chains with this ID, one chain after the other.
 func (s *Store) Chain(ctx context.Context, chainID string) ([]escalation.Session, error) {
 	sessions, err := collect(ctx, s.db, sessionFields, chainQuery, chainID, s.namespace.ID)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// field is a column of a table and the matching field of a Go record. value is a pointer to the record's field, or an
-// adapter around that pointer. database/sql scans rows into value, and takes query arguments from it.
+// field is a column of a table and the matching field of a Go record. Its value is a pointer to the record's field, or
+// an adapter around that pointer. Package database/sql writes rows to the value, and reads query arguments from it.
 type field struct {
 	column string
 	value  any
 }
 
-// sessionFields lists the columns of sessions. Every query on that table is built from this list, so a new column needs a
-// line here and a migration, and nothing else.
+// sessionFields lists the columns of sessions. Every query on that table is built from this list. So a new column needs
+// only a line here and a migration.
 func sessionFields(s *escalation.Session) []field {
 	return append([]field{
 		{"id", &s.ID},
@@ -203,7 +203,7 @@ func insertInto(table string, fields []field) (query string, args []any) {
 	return query, values(fields)
 }
 
-// placeholders returns count placeholders, numbered from first: "$2, $3".
+// placeholders returns count placeholders, numbered from first on: "$2, $3".
 func placeholders(first, count int) string {
 	marks := make([]string, count)
 	for i := range marks {

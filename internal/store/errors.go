@@ -3,17 +3,17 @@ package store
 import "errors"
 
 var (
-	// ErrNotFound says that a record does not exist, or that a record refers to another record that does not exist.
+	// ErrNotFound means that a record does not exist, or that a record refers to another record that does not exist.
 	ErrNotFound = errors.New("no such record")
-	// ErrInvalid says that a record lacks a required value, or has one that cannot be stored.
+	// ErrInvalid means that a record lacks a required value, or has a value that cannot be stored.
 	ErrInvalid = errors.New("invalid record")
-	// ErrConflict says that a record contradicts an existing record.
+	// ErrConflict means that a record contradicts an existing record.
 	ErrConflict = errors.New("conflicting record")
 )
 
-// IsTransient reports whether the same call may succeed later, for example because the database was busy, the disk
-// full, the connection lost, or the context ended. It is false for nil, and for errors in the request or in the data.
-// An unknown error counts as transient, because a retry is cheap and a lost record is not.
+// IsTransient reports whether the same call may succeed later. Examples are a busy database, a full disk, a lost
+// connection and a context that has ended. For nil, and for errors in the request or in the data, it returns false. An
+// unknown error counts as transient, because a retry is cheap and a lost record is not.
 func IsTransient(err error) bool {
 	switch {
 	case err == nil:
@@ -28,5 +28,5 @@ func IsTransient(err error) bool {
 // errUnusable marks a database that Open refuses. It is permanent, regardless of SQLite's error code.
 var errUnusable = errors.New("it cannot be used")
 
-// missingReference reports whether err is a violated foreign key: a row refers to a row that does not exist.
+// missingReference reports whether err is a violated foreign key, that is, a row refers to a row that does not exist.
 func missingReference(err error) bool { return sqliteMissingReference(err) }

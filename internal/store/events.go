@@ -23,7 +23,7 @@ func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) err
 	return nil
 }
 
-// Events returns the events of a chain in the order in which they were recorded. For a chain that has none, or is unknown,
+// Events returns the events of a chain in the order in which they were recorded. If the chain has none or is unknown,
 // the list is empty.
 func (s *Store) Events(ctx context.Context, chainID string) ([]escalation.Event, error) {
 	events, err := collect(ctx, s.db, eventFields, eventsQuery, chainID, s.namespace.ID)

@@ -8,13 +8,13 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// lockPatience limits how long Open waits for other processes that open the same database. The migration of a large
-// database may take seconds.
+// lockPatience limits the time for which Open waits for other processes that open the same database. The migration of a
+// large database may take seconds.
 const lockPatience = 30 * time.Second
 
-// lockDirectory waits until dir is not locked, and then locks it until unlock is called. So no two processes create or
-// migrate one database at the same time. SQLite's own locks cannot prevent that, because they end with each
-// transaction. No lock file is left behind.
+// lockDirectory waits until dir is not locked, and then locks it until the caller calls unlock. So no two processes
+// create or migrate one database at the same time. SQLite's own locks cannot prevent that, because they end with each
+// transaction. lockDirectory leaves no lock file behind.
 func lockDirectory(ctx context.Context, dir string) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()

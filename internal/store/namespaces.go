@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// SeenNamespace is a namespace, and when a worker of it last reported that it runs.
+// SeenNamespace is a namespace with the time of the latest report that a worker of it runs.
 type SeenNamespace struct {
 	Namespace
 
@@ -21,8 +21,8 @@ func namespaceFields(n *SeenNamespace) []field {
 
 var namespacesQuery = "SELECT " + columns(namespaceFields(new(SeenNamespace))) + " FROM namespaces ORDER BY id"
 
-// ReportAlive records that a worker of the Store's namespace runs now. It returns all namespaces whose workers have used the
-// database.
+// ReportAlive records that a worker of the Store's namespace runs now. It returns all namespaces whose workers have
+// used the database.
 func (s *Store) ReportAlive(ctx context.Context, now time.Time) (seen []SeenNamespace, err error) {
 	query, args := insertInto("namespaces", namespaceFields(&SeenNamespace{s.namespace, now}))
 	err = s.write(ctx, func(tx *sql.Tx) (err error) {

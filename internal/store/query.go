@@ -10,7 +10,8 @@ import (
 // selectSessions selects whole session records. A WHERE clause can follow.
 var selectSessions = "SELECT " + columns(sessionFields(new(escalation.Session))) + " FROM sessions"
 
-// collect returns one record per row of query, which selects the columns of fields. Without rows the list is empty.
+// collect returns one record for each row of query. The query selects the columns of fields. Without rows the list is
+// empty.
 func collect[T any](ctx context.Context, q querier, fields func(*T) []field, query string, args ...any) ([]T, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {

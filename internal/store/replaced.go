@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// replacedReport is an earlier report of a session. A later report has replaced it.
+// replacedReport is an earlier report of a session that a later report has replaced.
 type replacedReport struct {
 	sessionID string
 	endedAt   time.Time

@@ -11,7 +11,7 @@ import (
 
 // ServiceLock is the lock of a chain on a service, so that no other chain repairs the service.
 type ServiceLock struct {
-	// Service is empty if the chain has locked all services, because it repairs without naming one.
+	// Service is empty if the chain has locked all services. A chain that repairs without naming a service does so.
 	Service string `json:"service"`
 	ChainID string `json:"chain_id"`
 	// Since is the start of the chain's latest session that locked the service.
@@ -39,10 +39,10 @@ const (
 	releaseAllQuery = "DELETE FROM service_locks WHERE service_key = $1 AND chain_id = $2 AND namespace_id = $3"
 )
 
-// everyService is the name in a lock on all services. No service has it, because names are not blank.
+// everyService is the name in a lock on all services. No service has this name, because names are not blank.
 const everyService = ""
 
-// ReleaseServices releases all locks of a chain. A chain without locks is not an error.
+// ReleaseServices releases all locks of a chain. If the chain has none, it does nothing.
 func (s *Store) ReleaseServices(ctx context.Context, chainID string) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, releaseQuery, chainID, s.namespace.ID)
@@ -54,8 +54,9 @@ func (s *Store) ReleaseServices(ctx context.Context, chainID string) error {
 	return nil
 }
 
-// ReleaseLock releases lock, of a chain of any namespace, and reports whether it did. It does nothing if the lock is gone, or
-// was taken again after the caller read it. So a new run of the chain keeps the locks that it has taken.
+// ReleaseLock releases a lock of a chain in any namespace, and reports whether it did. If the lock is gone, or was
+// taken again after the caller read it, ReleaseLock does nothing. So a new run of the chain keeps the locks that it has
+// taken.
 func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released bool, err error) {
 	var rows int64
 	err = s.write(ctx, func(tx *sql.Tx) error {
@@ -72,8 +73,8 @@ func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released boo
 	return rows > 0, nil
 }
 
-// lockServices locks services for the chain of session, except those that another chain has locked. If it gets no service,
-// it locks all of them. A chain that names its services later releases the others.
+// lockServices locks services for the chain of session, except those that another chain has locked. If the list of
+// services is empty, it locks all services. When the chain names its services later, it releases the others.
 func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, services []string) error {
 	if len(services) == 0 {
 		services = []string{everyService}
@@ -95,8 +96,8 @@ func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, s
 	return nil
 }
 
-// busyQuery selects the locks of other chains on the given number of services, by service. For 0 it selects all of their
-// locks.
+// busyQuery selects the locks of other chains by service. The argument is the number of services to compare. For 0 it
+// selects all locks of other chains.
 func busyQuery(services int) string {
 	query := selectLocks + " WHERE (chain_id <> $1 OR namespace_id <> $2)"
 	if services > 0 {
@@ -105,8 +106,8 @@ func busyQuery(services int) string {
 	return query + " ORDER BY service_key"
 }
 
-// busyServices returns the locks of other chains that exclude request. A lock on all services excludes every repair, and
-// a repair without services is excluded by every lock.
+// busyServices returns the locks of other chains that exclude request. A lock on all services excludes every repair.
+// Any lock excludes a repair without services.
 func busyServices(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
 ) ([]escalation.BusyService, error) {

@@ -16,7 +16,7 @@ type sessionActions struct {
 	rows    []ledgerRow
 }
 
-// ledgerRow is a ledger entry with its position among the session's entries of the same target. Returned charges can
+// ledgerRow is a ledger entry with its position among the session's entries for the same target. Returned charges can
 // leave gaps in the positions.
 type ledgerRow struct {
 	escalation.LedgerEntry
@@ -29,8 +29,8 @@ type target struct {
 	kind    escalation.ActionKind
 }
 
-// targetOf returns the target of an action. It identifies the service by its ServiceKey, because a verdict may spell the name
-// differently from the call.
+// targetOf returns the target of an action. It identifies the service by its ServiceKey, because a verdict and a call
+// may spell the name differently.
 func targetOf(service string, kind escalation.ActionKind) target {
 	return target{escalation.ServiceKey(service), kind}
 }
@@ -61,7 +61,7 @@ func (a *sessionActions) charged(call string) bool {
 	return false
 }
 
-// same returns the entries whose target is as, oldest first.
+// same returns the entries with the given target, oldest first.
 func (a *sessionActions) same(as target) []*ledgerRow {
 	var found []*ledgerRow
 	for i := range a.rows {
@@ -87,8 +87,8 @@ func (a *sessionActions) enter(ctx context.Context, entry escalation.LedgerEntry
 	return nil
 }
 
-// succeed records on a charged entry whether the action succeeded, which was unknown at the time of the charge. It
-// leaves entries from verdicts unchanged.
+// succeed records on a charged entry whether the action succeeded. At the time of the charge this was unknown. Entries
+// from verdicts stay unchanged.
 func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded bool) error {
 	if row.Call == "" || row.Succeeded == succeeded {
 		return nil
@@ -100,13 +100,13 @@ func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded 
 	return nil
 }
 
-// claimedQuery selects the services that a session has locked by their names. A later session of the chain that locks them
-// changes since.
+// claimedQuery selects the services that a session has locked by their names. If a later session of the chain locks
+// them again, their column since changes, and the query does not select them.
 var claimedQuery = selectLocks + " WHERE chain_id = $1 AND namespace_id = $2 AND since = $3 AND service_key <> '' ORDER BY service_key"
 
-// presumeActions adds one restart of each service that the session has locked to the ledger, if none of the session's calls
-// was charged. Call it for a session that may have acted (see escalation.Session.MayHaveActed). Otherwise a session that
-// times out again and again could restart a service without limit.
+// presumeActions adds one restart of each service that the session has locked to the ledger, if none of the session's
+// calls was charged. Call it for a session that may have acted (see escalation.Session.MayHaveActed). Without presumed
+// restarts, a session that times out again and again could restart a service without limit.
 func presumeActions(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
 	own, err := actionsOf(ctx, tx, session)
 	if err != nil || len(own.rows) > 0 {
@@ -125,9 +125,9 @@ func presumeActions(ctx context.Context, tx *sql.Tx, session escalation.Session,
 	return nil
 }
 
-// recordActions adds the actions in the session's verdict to the ledger, unless they are there already: as the charge of a
-// call, or from an earlier report. It removes no entry, even if the verdict does not name it. If a call was charged for the
-// same service, new entries have the service's name from that call.
+// recordActions adds the actions in the session's verdict to the ledger. It omits actions that are already there, as
+// the charge of a call or from an earlier report. It removes no entry, even if the verdict does not name it. If a call
+// was charged for the same service, new entries have the service's name from that call.
 func recordActions(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
 	own, err := actionsOf(ctx, tx, session)
 	if err != nil {

@@ -15,27 +15,28 @@ import (
 
 // CloseSession records the report of a session and its end time.
 //
-// Recording the same report again changes nothing, not even the end time. A different report for a closed session
-// replaces the current one, because a later report knows more. The replaced report is kept, because its cost was paid
-// too. This happens, for instance, when a chain is reset and a tier runs again under the same session id.
+// Recording the same report again changes nothing, not even the end time. If a chain is reset, a tier can run again
+// under the same session id. Its different report then replaces the current one, because a later report knows more. The
+// replaced report is kept, because its cost was paid too.
 //
-// The restarts and redeployments in the report's verdict are added to the ledger, unless they are already there. What it
-// finds wrong opens or updates incidents, and what it finds well or has repaired resolves them. An
-// unknown session is ErrNotFound. A report without a final status is ErrInvalid, and so is a zero endedAt.
+// The restarts and redeployments in the report's verdict are added to the ledger, unless they are already there. Faults
+// in the verdict open or update incidents. Services that the verdict finds healthy or repaired resolve incidents. If
+// the session is unknown, the error is ErrNotFound. If the report has no final status, or endedAt is zero, the error is
+// ErrInvalid.
 func (s *Store) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
 	_, err := s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt})
 	return err
 }
 
 // SettleSession closes an open session like CloseSession, and leaves a closed session unchanged. It reports whether it
-// closed the session. Use it for a session that another process has left open, and may have closed meanwhile.
+// closed the session. Use it for a session that another process has left open, and may have closed in the meantime.
 func (s *Store) SettleSession(
 	ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time,
 ) (settled bool, err error) {
 	return s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt, onlyOpen: true})
 }
 
-// BySessionID returns the record of the CLI's conversation sessionID, or ErrNotFound.
+// BySessionID returns the record of the conversation with the CLI's id sessionID, or ErrNotFound.
 func (s *Store) BySessionID(ctx context.Context, sessionID string) (escalation.Session, error) {
 	session, err := bySessionID(ctx, s.db, sessionID)
 	if err != nil {
@@ -93,7 +94,8 @@ func checkClosing(end closing) error {
 	}
 }
 
-// recorded returns the record with the SessionID of session, or nil. A record of another chain is ErrConflict.
+// recorded returns the record with the SessionID of session, or nil. If the record belongs to another chain, the error
+// is ErrConflict.
 func recorded(ctx context.Context, tx *sql.Tx, session escalation.Session) (*escalation.Session, error) {
 	existing, err := bySessionID(ctx, tx, session.SessionID)
 	switch {
@@ -178,7 +180,7 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 }
 
 // keepReport prepares a closed session for the report next. It reports whether next is already recorded, as the current
-// report or as a replaced one. If not, it adds the current report to the replaced ones.
+// report or as a replaced one. If next is not recorded, keepReport adds the current report to the replaced ones.
 func keepReport(ctx context.Context, tx *sql.Tx, current escalation.Session, next escalation.Report) (known bool, err error) {
 	if reflect.DeepEqual(current.Report, next) {
 		return true, nil

@@ -18,7 +18,7 @@ import (
 const (
 	// busyTimeout limits the wait for writers in other processes. Their transactions take milliseconds. After the
 	// timeout the call fails with a transient error. SQLite ignores the context while it waits, so a cancelled call can
-	// return this late.
+	// take until the timeout.
 	busyTimeout = 10 * time.Second
 	// maxConns limits the connections of one Store: one for the only writer that SQLite allows, and the others for
 	// readers.
@@ -75,8 +75,8 @@ func createFile(path string) error {
 }
 
 // sqliteDSN returns the data source name of the file at path. Its settings apply to every connection: SQLite enforces
-// foreign keys, and syncs each commit to disk. A write transaction takes the write lock when it begins, so that another
-// writer cannot make it fail half-way.
+// foreign keys, and syncs each commit to disk. A write transaction takes the write lock at its beginning, so that
+// another writer cannot make the transaction fail half-way.
 func sqliteDSN(path string) string {
 	query := url.Values{
 		"_pragma": {
@@ -89,7 +89,7 @@ func sqliteDSN(path string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// prepareSQLite checks that the database is ours and usable, and then migrates it.
+// prepareSQLite checks that the database is usable and belongs to this program, and then migrates it.
 func prepareSQLite(ctx context.Context, db *sql.DB) error {
 	if err := refuseForeign(ctx, db); err != nil {
 		return err

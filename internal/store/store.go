@@ -10,8 +10,8 @@ import (
 // Store is an open database of records. It is safe for concurrent use.
 type Store struct {
 	db *sql.DB
-	// writing holds one element while this Store writes. Other writers wait here, and notice the end of their context
-	// at once. If they waited for SQLite's lock instead, they would poll, and one could starve.
+	// writing holds one element while this Store writes. Other writers wait for this channel, and notice the end of
+	// their context at once. If they waited for SQLite's lock instead, they would poll, and a writer could starve.
 	writing chan struct{}
 	// namespace is the namespace of the chains that this Store records; zero for none.
 	namespace Namespace
@@ -19,16 +19,18 @@ type Store struct {
 
 // Namespace identifies a Temporal namespace. Workers of several namespaces may use one database.
 type Namespace struct {
-	// ID is Temporal's ID of the namespace, a UUID. Two clusters never use the same, even for namespaces of the same name.
+	// ID is Temporal's ID of the namespace, a UUID. Two clusters never use the same ID, even for namespaces of the same
+	// name.
 	ID   string
 	Name string
 }
 
-// In returns a Store on the same database that records the chains of namespace. Its methods on one chain concern only the
-// chain of that ID in that namespace, so that chains of the same ID in other namespaces are separate. Admission still counts
-// the sessions, actions and locks of all namespaces, because they share the services and the money.
+// In returns a Store on the same database that records the chains of namespace. Its methods on one chain concern only
+// the chain with that ID in this namespace. Chains with the same ID in other namespaces are separate. Admission still
+// counts the sessions, actions and locks of all namespaces, because they share the services and the money.
 //
-// A Store that is in no namespace is for readers: Chain, Events and Decisions then return the records of all namespaces.
+// A Store without a namespace is for readers. Its methods Chain, Events and Decisions return the records of all
+// namespaces.
 //
 // Close closes both Stores.
 func (s *Store) In(namespace Namespace) *Store {
@@ -95,8 +97,9 @@ func (s *Store) inTransaction(ctx context.Context, options *sql.TxOptions, fn fu
 	return nil
 }
 
-// canonical returns v encoded to JSON and decoded again, so that a value and its stored copy compare as equal: text is
-// valid UTF-8 and an empty list is nil. A value that JSON cannot express, such as an infinite cost, is ErrInvalid.
+// canonical returns v after encoding to JSON and decoding. Then a value and its stored copy compare as equal, because
+// text is valid UTF-8 and an empty list is nil. If JSON cannot express a value, such as an infinite cost, the error is
+// ErrInvalid.
 func canonical[T any](v T) (T, error) {
 	var out T
 	text, err := json.Marshal(v)

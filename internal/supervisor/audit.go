@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// auditBacklog is the number of refused answers that can wait to be recorded. If more arrive than the database
-	// can store, each of them is still refused, but some are not recorded.
+	// auditBacklog limits the number of refused answers that wait to be recorded. If answers arrive faster than the
+	// database can store them, all are still refused, but some are not recorded.
 	auditBacklog = 1_000
 	// auditPause is the time between two attempts to write to a database that is unavailable.
 	auditPause = time.Second
-	// auditDrain limits how long a stopping worker tries to record the remaining events.
+	// auditDrain limits the time for which a stopping worker tries to record the remaining events.
 	auditDrain = 5 * time.Second
 )
 
@@ -47,7 +47,7 @@ func (a *audit) add(event escalation.Event) {
 	}
 }
 
-// run records queued events until ctx ends. Then it records the remaining ones, for at most auditDrain.
+// run records queued events until ctx ends. Then it records the remaining events, for at most auditDrain.
 func (a *audit) run(ctx context.Context) {
 	for {
 		select {
@@ -73,8 +73,8 @@ func (a *audit) drain(ctx context.Context) {
 	}
 }
 
-// write records an event, and retries as long as the error is temporary. If ctx ends meanwhile, it puts the event
-// back into the queue. If that happens while draining, it logs the event as not recorded.
+// write records an event, and retries as long as the error is temporary. If ctx ends meanwhile, write puts the event
+// back into the queue. During the final drain it logs the event as not recorded instead.
 func (a *audit) write(ctx context.Context, event escalation.Event) {
 	for {
 		err := a.append(context.WithoutCancel(ctx), []escalation.Event{event})
@@ -127,7 +127,7 @@ func (w *auditedWorkflow) ValidateUpdate(ctx workflow.Context, in *interceptor.U
 		return refusal
 	}
 	chain, message := workflow.GetInfo(ctx).WorkflowExecution, "update "+workflows.DescribeRefusedReply(reply, refusal)
-	// If Temporal repeats a workflow task, the same update is refused again. The key must be the same then.
+	// If Temporal repeats a workflow task, the chain refuses the same update again. The key must then be the same.
 	digest := sha256.Sum256([]byte(workflow.GetCurrentUpdateInfo(ctx).ID + "\x00" + message))
 	w.audit.add(escalation.Event{
 		Key: fmt.Sprintf("%s/refused/%s", chain.RunID, hex.EncodeToString(digest[:12])), ChainID: chain.ID,

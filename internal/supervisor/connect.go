@@ -20,16 +20,17 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// connectTimeout limits how long Connect waits for the Temporal frontend.
+// connectTimeout limits the time for which Connect waits for the Temporal frontend.
 const connectTimeout = 10 * time.Second
 
-// ErrConnectionSettings is returned if the connection settings of Temporal itself are invalid: see ConnectionOptions.
-// lists.
+// ErrConnectionSettings is the error if the connection settings of Temporal itself are invalid. ConnectionOptions lists
+// these settings.
 var ErrConnectionSettings = errors.New("the connection settings of Temporal")
 
 // ConnectionOptions reads Temporal's own settings from environ ("NAME=value"): TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE,
-// TEMPORAL_API_KEY, TLS and the profiles of temporal.toml. If a `starter up` runs on the state directory, and the
-// settings name its server or no address, the options connect to that server with its token.
+// TEMPORAL_API_KEY, TLS and the profiles of temporal.toml. If a `starter up` runs on the state directory, its server
+// can replace the address. Then the settings must name that server or no address. The options connect to that server
+// with its token.
 func ConnectionOptions(environ []string, stateDir string, logger *slog.Logger) (client.Options, error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: variables(environ)})
 	if err != nil {
@@ -49,8 +50,8 @@ func ConnectionOptions(environ []string, stateDir string, logger *slog.Logger) (
 	return withLocal(options, stateDir)
 }
 
-// withLocal changes options to use the server and the token of the `starter up` on the state directory. It does so
-// only if options name that server or no address. Otherwise it only fills in the default address.
+// withLocal changes options to use the server and the token of the `starter up` on the state directory. If options name
+// another server, withLocal leaves them unchanged. If no `starter up` runs, it only fills in the default address.
 func withLocal(options client.Options, stateDir string) (client.Options, error) {
 	address := options.HostPort
 	if options.HostPort == "" {
@@ -86,8 +87,8 @@ func Connect(ctx context.Context, options client.Options) (client.Client, error)
 	return connected, nil
 }
 
-// isUnknownHost reports whether the host name of an address cannot be resolved. The client's own error does not say
-// that.
+// isUnknownHost reports whether the host name of an address cannot be resolved. The client's own error does not
+// distinguish this case.
 func isUnknownHost(ctx context.Context, address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err == nil {

@@ -19,13 +19,13 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// localDir is the directory of a `starter up` below its state directory. The other names are files in it. Agents must
-// not read them.
+// localDir is the directory of a `starter up` below its state directory. The other constants name files in it. Agents
+// must not read these files.
 const (
 	localDir = "up"
-	// tokenName is the file with the token. It remains when the server ends.
+	// tokenName is the file with the token. The file remains when the server ends.
 	tokenName = "token"
-	// serverName is the file with the server's address. The server's process holds a lock on it.
+	// serverName is the file with the server's address. The server's process holds a lock on the file.
 	serverName = "server.json"
 )
 
@@ -33,9 +33,9 @@ const (
 const tokenBytes = 32
 
 var (
-	// ErrLocalInUse is returned to a second `starter up` on the same state directory.
+	// ErrLocalInUse is the error for a second `starter up` on the same state directory.
 	ErrLocalInUse = errors.New("another `starter up` runs on this state directory")
-	// ErrNoLocal is returned if no `starter up` serves on a state directory.
+	// ErrNoLocal is the error if no `starter up` runs on a state directory.
 	ErrNoLocal = errors.New("no `starter up` serves on this state directory")
 )
 
@@ -70,7 +70,7 @@ func (s LocalServer) isAt(address string) bool {
 // FindLocal returns the server of the `starter up` that runs on a state directory. If none runs, the error wraps
 // ErrNoLocal.
 //
-// It ignores the files of a server that has ended. Any other program could listen at that address now, and would
+// FindLocal ignores the files of a server that has ended. Another program could listen at that address now, and would
 // receive the token.
 func FindLocal(stateDir string) (LocalServer, error) {
 	dir := filepath.Join(stateDir, localDir)
@@ -120,7 +120,7 @@ func readServer(name string) (server LocalServer, err error) {
 	return server, nil
 }
 
-// LocalLock is the lock of a `starter up` on its state directory. The kernel releases it when the process ends.
+// LocalLock is the lock of a `starter up` on its state directory. When the process ends, the kernel releases the lock.
 type LocalLock struct {
 	// Token is the token that the server must require. The first start on the state directory creates it.
 	Token string
@@ -129,8 +129,8 @@ type LocalLock struct {
 	lock *filelock.Lock
 }
 
-// LockLocal locks a state directory for this process, and creates it if it is missing. If another process has locked
-// it, the error is ErrLocalInUse.
+// LockLocal locks a state directory for this process. If the directory is missing, LockLocal creates it. If another
+// process has locked it, the error is ErrLocalInUse.
 func LockLocal(stateDir string) (_ *LocalLock, err error) {
 	dir := filepath.Join(stateDir, localDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -178,8 +178,8 @@ func (c *LocalLock) Announce(server LocalServer) error {
 // Close releases the lock on the state directory.
 func (c *LocalLock) Close() error { return c.lock.Close() }
 
-// keptToken returns the token in the file of that name. It creates a new token if the file is missing or other users
-// have access to it.
+// keptToken returns the token in the file of that name. If the file is missing, or if other users have access to it,
+// keptToken creates a new token.
 func keptToken(name string) (string, error) {
 	info, err := os.Stat(name)
 	switch {

@@ -19,13 +19,15 @@ import (
 )
 
 const (
-	// attributePoll is the interval at which the namespace is checked for attributes that were just added.
+	// attributePoll is the interval at which SetUpNamespace checks whether added attributes have appeared in the
+	// namespace.
 	attributePoll = 100 * time.Millisecond
-	// attributeWait limits how long added attributes may take to appear, because servers cache them.
+	// attributeWait limits the time that added attributes may take to appear. Servers cache the attributes.
 	attributeWait = 30 * time.Second
 )
 
-// MissingAttributesError lists the search attributes that a namespace lacks, and tells an operator how to add them.
+// MissingAttributesError lists the search attributes that a namespace lacks. Its text tells an operator how to add
+// them.
 type MissingAttributesError struct {
 	Namespace string
 	Missing   []temporal.SearchAttributeKey
@@ -50,10 +52,11 @@ func (e *MissingAttributesError) Error() string {
 // Unwrap returns Err.
 func (e *MissingAttributesError) Unwrap() error { return e.Err }
 
-// FindNamespace returns the ID of the namespace of that name. Temporal creates the ID with the namespace, so that it differs
-// between two clusters, and stays the same if the cluster's address changes or another cluster takes over.
+// FindNamespace returns the ID of the namespace with the given name. Temporal creates the ID with the namespace. So the
+// ID differs between two clusters. It stays the same if the cluster's address changes or another cluster takes over.
 func FindNamespace(ctx context.Context, c client.Client, name string) (store.Namespace, error) {
-	// Any key for the namespace may do this. Temporal Cloud does not let everybody ask for the cluster's ID.
+	// Every API key for the namespace permits this call. For the cluster's ID, Temporal Cloud requires additional
+	// permissions.
 	described, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: name})
 	if err != nil {
 		return store.Namespace{}, fmt.Errorf("look up the id of namespace %q: %w", name, err)
@@ -65,8 +68,8 @@ func FindNamespace(ctx context.Context, c client.Client, name string) (store.Nam
 	return store.Namespace{ID: id, Name: name}, nil
 }
 
-// SetUpNamespace adds the project's search attributes that the namespace lacks, and waits until they appear. If it
-// cannot add them, the error is a *MissingAttributesError.
+// SetUpNamespace adds those of the project's search attributes that the namespace lacks, and waits until they appear.
+// If it cannot add them, the error is a *MissingAttributesError.
 func SetUpNamespace(ctx context.Context, c client.Client, namespace string) error {
 	missing, err := MissingAttributes(ctx, c, namespace)
 	if err != nil || len(missing) == 0 {
@@ -86,8 +89,8 @@ func SetUpNamespace(ctx context.Context, c client.Client, namespace string) erro
 	return awaitAttributes(ctx, c, namespace)
 }
 
-// MissingAttributes returns the project's search attributes that the namespace lacks. It returns an error if an
-// attribute exists with another type.
+// MissingAttributes returns those of the project's search attributes that the namespace lacks. If an attribute exists
+// with another type, it returns an error.
 func MissingAttributes(ctx context.Context, c client.Client, namespace string) ([]temporal.SearchAttributeKey, error) {
 	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err != nil {

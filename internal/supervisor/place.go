@@ -18,7 +18,7 @@ import (
 
 // AgentPlace holds the facts about one session that the guard needs in addition to the configuration.
 type AgentPlace struct {
-	// Directory is the directory in which the agent works. Empty means the configured directory.
+	// Directory is the directory in which the agent works. An empty Directory means the configured one.
 	Directory string
 	// Variables holds the variables that only this session's agent gets, including a TMPDIR of its own.
 	Variables map[string]string
@@ -28,7 +28,7 @@ type AgentPlace struct {
 	Asked []string
 }
 
-// places describes to the guard where this worker's sessions run.
+// places describes for the guard the execution environment of this worker's sessions.
 type places struct {
 	config  config.Config
 	environ []string
@@ -36,14 +36,14 @@ type places struct {
 	doors []guard.Door
 }
 
-// of returns the place in which the calls of a session run.
+// of returns the execution environment of a session's calls.
 func (p *places) of(directory string, variables map[string]string, asked []string) (guard.Place, error) {
 	return GuardPlace(p.config, p.environ, AgentPlace{Directory: directory, Variables: variables, Doors: p.doors, Asked: asked})
 }
 
-// GuardPlace describes to the guard where an agent's calls run: the agent's directories and variables, and the
-// supervisor's own files and addresses. Environ ("NAME=value") is the worker's environment. It resolves symbolic
-// links and changes nothing.
+// GuardPlace describes for the guard the execution environment of an agent's calls: the agent's directories and
+// variables, and the supervisor's own files and addresses. The argument environ ("NAME=value") is the worker's
+// environment. GuardPlace resolves symbolic links and changes nothing.
 func GuardPlace(cfg config.Config, environ []string, session AgentPlace) (guard.Place, error) {
 	doors, err := doorsOf(cfg, environ)
 	if err != nil {
@@ -82,9 +82,9 @@ var shellVariables = []string{
 	"PWD", "OLDPWD", "SHLVL", "_", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_TMPDIR", "GIT_EDITOR",
 }
 
-// ownFiles lists the supervisor's own files: its records, its conversations, the credentials for Temporal and claude,
-// and the policy, the services file and the prompts that control agents. The worktrees are among them, because a session
-// may use only its own.
+// ownFiles lists the supervisor's own files. These are its records, its conversations, the credentials for Temporal and
+// claude, and the files that control agents: the policy, the services file and the prompts. The worktrees are also
+// listed, because a session may use only its own worktree.
 func ownFiles(cfg config.Config, environ []string) []string {
 	own := []string{
 		cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(), cfg.Guard.PolicyFile,
@@ -104,7 +104,7 @@ func ownFiles(cfg config.Config, environ []string) []string {
 	return slices.DeleteFunc(own, func(path string) bool { return path == "" })
 }
 
-// bothNames returns each path as it is given, and with its symbolic links resolved.
+// bothNames returns each path twice: as given, and with its symbolic links resolved.
 func bothNames(paths []string) []string {
 	var all []string
 	for _, path := range paths {

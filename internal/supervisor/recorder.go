@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// recorder is the store with the interface that chains need. It masks secrets before it writes them.
+// recorder adapts the store to the interface for chains. It masks secrets before it writes them.
 type recorder struct {
 	*store.Store
 	mask *redact.Redactor
@@ -46,8 +46,8 @@ func (r recorder) AppendDecisions(ctx context.Context, decisions []escalation.Ca
 	return r.Store.AppendDecisions(ctx, maskedDecisions(r.mask, decisions))
 }
 
-// Charge adds the actions of a call to the ledger. It masks the names of services as in a verdict, so that both use
-// the same name.
+// Charge adds the actions of a call to the ledger. It masks the names of services in the same way as in a verdict, so
+// that both have the same name.
 func (r recorder) Charge(ctx context.Context, charge escalation.Charge) (*escalation.ChargeRefusal, error) {
 	charge.Actions = maskedActions(r.mask, charge.Actions)
 	return r.Store.Charge(ctx, charge)
