@@ -17,7 +17,7 @@ func describeIncidents(incidents []escalation.Incident, tier escalation.Tier) []
 	return lines
 }
 
-// describeIncident describes an incident in one line: what is known of it and what was done about it.
+// describeIncident describes in one line what is known of an incident, and what chains have done about it.
 func describeIncident(incident *escalation.Incident, tier escalation.Tier) string {
 	parts := []string{quote(incident.ID), names(incident.Services)}
 	if incident.Kind != "" {
@@ -41,7 +41,8 @@ func describeIncident(incident *escalation.Incident, tier escalation.Tier) strin
 	return line
 }
 
-// lastChain returns the chain that takes care of the incident, or else the latest that did something; nil if there is none.
+// lastChain returns the chain that takes care of the incident. If no chain does, it returns the latest chain that did
+// something; nil if there is none.
 func lastChain(incident *escalation.Incident) *escalation.IncidentChain {
 	var last *escalation.IncidentChain
 	for i := range incident.Chains {

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// maxKnown and maxKnownBytes bound the description of services in a prompt, because each session pays for it. A session
-	// that repairs is told its own services in any case, unless there are very many.
+	// maxKnown and maxKnownBytes limit the description of services in a prompt, because each session pays for it. The
+	// services that a session repairs are always described, unless there are very many.
 	maxKnown      = 40
 	maxKnownBytes = 8_000
-	// maxKnownText bounds one text about a service, in characters.
+	// maxKnownText limits one text about a service, in characters.
 	maxKnownText = 300
 )
 
-// know describes services, as many of the first ones as fit.
+// know adds descriptions of services to the view. It takes them in their order, as long as they fit.
 func (v *view) know(services []escalation.Service) {
 	v.Known, v.Unlisted = nil, 0
 	size := 0

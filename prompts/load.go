@@ -20,16 +20,16 @@ type Overrides struct {
 	Tier1, Tier2, Tier3 string
 }
 
-// Set holds the parsed templates. Load has test-rendered the overrides. A Set is safe for concurrent use.
+// Set holds the parsed templates. Load has test-rendered the operator's overrides. A Set is safe for concurrent use.
 type Set struct {
 	builtIn *template.Template
-	// overrides holds the operator's instructions by tier. Each file is a template set of its own, so that its
+	// overrides holds the operator's instructions by tier. Each file is a separate template set, so that its
 	// definitions do not affect other prompts.
 	overrides map[escalation.Tier]*template.Template
 }
 
 // Load reads the files named by overrides and test-renders them. The returned error joins one error for each file that
-// cannot be used. Each of these names the file and, if known, the line.
+// cannot be used. Each joined error names the file and, if known, the line.
 func Load(overrides Overrides) (*Set, error) {
 	builtIn, err := newTemplate("built-in prompts").ParseFS(files, "*.md")
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *Set) override(tier escalation.Tier, path string) error {
 // docker ps --format.
 const bracesHint = `the file is a template: write {{"{{"}} for two plain braces`
 
-// try renders the complete and the resumed form for tier, with all fields empty and with all fields set, with and without
-// a dry run. It returns the first error.
+// try renders the complete and the resumed form for tier. It renders each with all fields empty and with all fields
+// set, with and without a dry run. It returns the first error.
 func (s *Set) try(tier escalation.Tier) error {
 	bare := Launch{Tier: tier}
 	full := Launch{
@@ -111,7 +111,7 @@ func (s *Set) try(tier escalation.Tier) error {
 	return nil
 }
 
-// role returns the template with the instructions for tier: the override if there is one.
+// role returns the template with the instructions for tier. If there is an override, it returns the override.
 func (s *Set) role(tier escalation.Tier, resumed bool) *template.Template {
 	if own := s.overrides[tier]; own != nil {
 		return own

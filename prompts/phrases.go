@@ -45,8 +45,8 @@ func phrases(rules []string) []string {
 	return lines
 }
 
-// describeCommand adds the pattern of a rule for Bash to one of the three lists: patterns for the beginning of a command,
-// patterns for a part of it, or other patterns.
+// describeCommand adds the pattern of a rule for Bash to one of three lists. beginnings holds patterns for the
+// beginning of a command, parts holds patterns for a part of it, and whole holds all other patterns.
 func describeCommand(pattern string, beginnings, parts *groups, whole *[]string) {
 	beginning := strings.TrimSuffix(pattern, ":*")
 	open := beginning != pattern

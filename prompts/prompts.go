@@ -15,30 +15,29 @@ type Launch struct {
 	// Tier is the tier that runs.
 	Tier escalation.Tier
 	// From is the tier whose conversation the session resumes; 0 if there is none or it is unknown. Only Resumed uses
-	// it. With 0, the prompt repeats the most important rules.
+	// From. For 0, the prompt repeats the most important rules.
 	From escalation.Tier
-	// Policy is the chain's policy. The prompt states its DryRun, its cooldowns, and the rules of Tier that restrict
-	// Brief further.
+	// Policy is the chain's policy. The prompt states its DryRun, its cooldowns, and the rules of Tier that add
+	// restrictions to Brief.
 	Policy escalation.Policy
 	// Brief describes in Markdown what the tier may do. In a dry run it describes what Tier 1 may do. If it is empty,
 	// the prompt omits it.
 	Brief string
 	// Services lists the services to check. If it is empty, the agent chooses them.
 	Services []string
-	// Catalog has the services that the operator has described; nil if there are none.
+	// Catalog holds the services that the operator has described; nil if there are none.
 	Catalog *escalation.Catalog
-	// Affected lists the services that the chain is about, as far as they are known. The prompt describes them first.
+	// Affected lists the affected services of the chain, as far as they are known. The prompt describes them first.
 	Affected []string
 	// Request is the request of the person who started the chain, word for word.
 	Request string
-	// Issue describes the one problem that the session is to repair, in the words of the agent that found it.
+	// Issue describes the one problem that the session must repair, in the words of the agent that found it.
 	Issue string
 	// Guidance is an operator's text, given when the chain was escalated or continued.
 	Guidance string
 	// Recheck means that the session only checks Services again after a wait.
 	Recheck bool
-	// CooldownFile is the path of the file that tells the agent how far the cooldowns of Policy are used up; empty if
-	// there is no such file.
+	// CooldownFile is the path of the file with the state of the cooldowns; empty if there is no such file.
 	CooldownFile string
 	// Handoff is the summary of the previous session, as Markdown. FromHandoff requires it. The other methods ignore
 	// it.
@@ -46,9 +45,9 @@ type Launch struct {
 	// CutOff describes an earlier process of the same session that may have ended before it received its task; nil if
 	// there was none.
 	CutOff *Interruption
-	// Incidents are the open incidents for Tier 1, and the incidents of the chain for higher tiers.
+	// Incidents holds all open incidents for Tier 1, and only the chain's incidents for higher tiers.
 	Incidents []escalation.Incident
-	// Leave are the incidents that other chains take care of.
+	// Leave holds the incidents that other chains take care of.
 	Leave []escalation.ChainIncident
 	// Repairs are earlier repairs of the services.
 	Repairs []escalation.PastRepair
@@ -94,8 +93,8 @@ func (s *Set) complete(launch Launch) (string, error) {
 		"cutoff.md", "request.md", "incidents.md", "known.md", "handoff.md", "permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
 }
 
-// Resumed returns the prompt for a session that resumes the conversation of another session. It states the new role and
-// permissions, and describes the affected services. The conversation contains the rest.
+// Resumed returns the prompt for a session that resumes the conversation of another session. The prompt states the new
+// role and permissions, and describes the affected services. The conversation contains the rest.
 func (s *Set) Resumed(launch Launch) (string, error) {
 	launch.Handoff = ""
 	v, err := newView(launch)
@@ -116,7 +115,7 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
 
-// Continued returns the prompt that continues an interrupted session. Use it if an operator has chosen to continue. The
+// Continued returns the prompt that continues an interrupted session after an operator has chosen to continue. The
 // session's conversation contains the rest. calls lists the session's tool calls that have no result.
 func (s *Set) Continued(launch Launch, calls []Call) (string, error) {
 	return join(view{Guidance: strings.TrimSpace(launch.Guidance), CutOff: launch.CutOff, DryRun: launch.Policy.DryRun, Left: calls},
@@ -128,14 +127,14 @@ func (s *Set) Interrupted(interruption Interruption) (string, error) {
 	return join(interruption, s.builtIn.Lookup("interrupted.md"))
 }
 
-// Worktree returns the section for a session that works in a git worktree. It belongs at the end of any of the other
-// prompts for a session that repairs.
+// Worktree returns the section for a session that works in a git worktree. Append it to the prompt of a session that
+// repairs.
 func (s *Set) Worktree(worktree escalation.Worktree) (string, error) {
 	return join(worktree, s.builtIn.Lookup("worktree.md"))
 }
 
 // Repair returns the prompt that asks for a verdict again in the same conversation, after a missing or invalid verdict.
-// reason describes the problem. If it is blank, the prompt says that there was no verdict.
+// The argument reason describes the problem. If reason is blank, the prompt says that there was no verdict.
 func (s *Set) Repair(reason string) (string, error) {
 	if strings.TrimSpace(reason) == "" {
 		reason = "There was no verdict."
@@ -145,7 +144,7 @@ func (s *Set) Repair(reason string) (string, error) {
 
 // HandoffRequest asks a tier to write the handoff to the next tier.
 type HandoffRequest struct {
-	// File is the path of the file that the agent is to write.
+	// File is the path of the file that the agent must write.
 	File string
 	// From is the tier that writes the handoff. Next is the tier that reads it.
 	From, Next escalation.Tier
@@ -181,7 +180,7 @@ type view struct {
 	Guidance string
 	Handoff  string
 	CutOff   *Interruption
-	// Incidents, Leave and Repairs have one line of Markdown for each entry.
+	// Incidents, Leave and Repairs hold one line of Markdown for each entry.
 	Incidents, Leave, Repairs []string
 	Left                      []Call // tool calls of the continued session that have no result
 
@@ -225,7 +224,7 @@ func newView(launch Launch) (view, error) {
 	return v, nil
 }
 
-// limit fills in the fields about the limits on repairs. They stay empty if no cooldown is set.
+// limit fills in the fields about the limits on repairs. If no cooldown is set, the fields stay empty.
 func (v *view) limit(launch Launch) {
 	limits := launch.Policy.Cooldowns
 	v.OwnLimits = len(limits.Services) > 0

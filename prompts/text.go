@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// fence formats untrusted text as a code block. The text cannot close the block, because the fence has more backticks
-// than any run of backticks in text.
+// fence formats untrusted text as a code block. The text cannot close the block, because the fence is longer than any
+// run of backticks in it.
 func fence(text string) string {
 	text = strings.TrimSpace(plaintext.Block(text))
 	ticks := strings.Repeat("`", max(3, longestRun(text, '`')+1))

@@ -41,8 +41,8 @@ Exit codes:
   2  the command line or the configuration is wrong; nothing was done
 `
 
-// execute runs the worker until ctx ends. If the only argument asks for the help or the version, it prints that
-// instead. It returns the exit code.
+// execute runs the worker until ctx ends, and returns the exit code. If the only argument asks for the help or the
+// version, execute prints that instead.
 func execute(ctx context.Context, p program.Process) program.ExitCode {
 	switch {
 	case len(p.Args) == 1 && (p.Args[0] == "--help" || p.Args[0] == "-h"):

@@ -22,55 +22,55 @@ const maxPromptBytes = 100_000
 // triggerPattern matches a valid trigger. A trigger becomes a search attribute.
 var triggerPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
-// ChainInput starts a chain. People type it as JSON; every field is optional, and no
-// input at all means a normal cycle.
+// ChainInput starts a chain. People type it as JSON. Every field is optional, and without any input the chain is a
+// normal cycle.
 type ChainInput struct {
-	// Trigger names what started the chain; "manual" if empty.
+	// Trigger names the reason why the chain was started; "manual" if empty.
 	Trigger escalation.Trigger `json:"trigger,omitempty"`
 	// StartTier is the tier to begin with; 1 if 0.
 	StartTier escalation.Tier `json:"start_tier,omitempty"`
-	// Prompt is what the operator asks for, in addition to the tier's own prompt.
+	// Prompt holds the operator's request, in addition to the tier's own prompt.
 	Prompt string `json:"prompt,omitempty"`
 	// Issue describes the one problem that the chain must repair, in the words of the agent that found it. A chain that
 	// splits sets it in the input of each child chain.
 	Issue string `json:"issue,omitempty"`
-	// Services limits the chain to these services; all if empty.
+	// Services limits the chain to these services. If it is empty, the chain covers all services.
 	Services []string `json:"services,omitempty"`
 	// DryRun suppresses escalation and keeps the agent read-only. It can switch a dry run on, but it cannot switch off the
 	// dry run of the configuration.
 	DryRun bool `json:"dry_run,omitempty"`
-	// MaxTier lowers the highest tier that may run; the configured one if 0.
+	// MaxTier lowers the highest tier that may run. If it is 0, the configured tier applies.
 	MaxTier escalation.Tier `json:"max_tier,omitempty"`
 	// ResumeFrom is a conversation to start from.
 	ResumeFrom *ResumeFrom `json:"resume_from,omitempty"`
-	// Models replaces the configured models of some tiers: {"2":"sonnet"}.
+	// Models replaces the configured models of some tiers, for example {"2":"sonnet"}.
 	Models map[escalation.Tier]string `json:"models,omitempty"`
 	// Repository selects the agents' working directory from the repositories in the workers' configuration, by its path or
 	// by the last element of its path. If empty, agents work in the default directory.
 	Repository string `json:"repository,omitempty"`
-	// BudgetUSD lowers what the chain may spend, in US dollars; the configured budget if 0.
+	// BudgetUSD lowers the chain's spending limit, in US dollars. If it is 0, the configured budget applies.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 	// Force skips the cooldowns for the first tier.
 	Force bool `json:"force,omitempty"`
-	// Incidents are the IDs of the incidents to work on, if they are known.
+	// Incidents holds the IDs of the incidents to work on, if they are known.
 	Incidents []string `json:"incidents,omitempty"`
 	// Ask makes the chain of an issue ask a person before it repairs anything. Only the parent of the issue's chain may set it.
 	Ask *AskInput `json:"ask,omitempty"`
-	// Actor names the person or program that starts the chain. Nobody verifies it.
+	// Actor names the person or program that starts the chain. The name is not verified.
 	Actor string `json:"actor,omitempty"`
 	// Carried is the state that a chain passes to its next run when it continues as new. In any other input it is an
 	// error.
 	Carried *Carried `json:"carried,omitempty"`
 
-	// problem is the error of decoding the JSON. Temporal would retry a decoding error for ever. Validate returns problem
-	// instead, so that the chain fails once.
+	// problem is the error of decoding the JSON. Temporal would retry a decoding error for ever. So UnmarshalJSON
+	// stores the error here, and Validate returns it. The chain then fails only once.
 	problem error
 }
 
-// AskInput says why a person is asked before anything is repaired.
+// AskInput holds the reason why a person is asked before any repair.
 type AskInput struct {
 	Reason string `json:"reason"`
-	// History describes the earlier repairs, one line each.
+	// History describes the earlier repairs, one line for each.
 	History []string `json:"history,omitempty"`
 }
 
@@ -80,7 +80,7 @@ type ResumeFrom struct {
 	SessionID string `json:"session_id"`
 }
 
-// UnmarshalJSON reads the input strictly. It never returns an error: Validate returns it later.
+// UnmarshalJSON reads the input strictly. It never returns an error, because Validate returns the error later.
 func (in *ChainInput) UnmarshalJSON(data []byte) error {
 	decoded, problem := decodeInput(data)
 	*in = decoded
@@ -94,7 +94,7 @@ func decodeInput(data []byte) (ChainInput, error) {
 	if err := decodeStrictly(data, &decoded); err != nil {
 		return ChainInput{}, err
 	}
-	// An explicit tier must be valid: only a missing tier counts as 0.
+	// An explicit tier must be valid. Only a missing tier counts as 0.
 	var written struct {
 		StartTier *escalation.Tier `json:"start_tier"`
 		MaxTier   *escalation.Tier `json:"max_tier"`

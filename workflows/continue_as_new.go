@@ -12,13 +12,13 @@ import (
 
 const (
 	// maxHistory is the number of history events from which a chain at a gate continues as new. A session and its gate
-	// take about thirty events. Temporal's own limit is 51,200.
+	// take about thirty events. Temporal's own limit is 51,200 events.
 	maxHistory = 2_000
-	// longestHistory is the number of history events from which the chain continues as new even while notifications are
-	// being sent. It then gives them up.
+	// longestHistory is the number of history events from which the chain continues as new even if notifications are
+	// still being sent. The chain then gives up these notifications.
 	longestHistory = 10_000
-	// maxCarried is the maximum number of sessions, and of gates, that a chain passes to its next run. Older ones are only
-	// in the records.
+	// maxCarried is the maximum number of sessions that a chain passes to its next run, and also the maximum number of
+	// gates. Older sessions and gates are only in the records.
 	maxCarried = 20
 	// maxCarriedEvents is the maximum number of events that a chain passes to its next run. A session and its gate add
 	// about six events.
@@ -35,7 +35,7 @@ type Carried struct {
 	Directory string           `json:"directory,omitempty"`
 	State     escalation.Chain `json:"state"`
 	Step      CarriedStep      `json:"step"`
-	// InFlight are the tool calls that the last session left without a result.
+	// InFlight holds the tool calls that the last session left without a result.
 	InFlight []activities.ToolCall `json:"in_flight,omitempty"`
 	// Reminded counts the reminders of the open gate that have become due.
 	Reminded int  `json:"reminded,omitempty"`
@@ -46,8 +46,8 @@ type Carried struct {
 	Told []escalation.NotificationKind `json:"told,omitempty"`
 }
 
-// UnmarshalJSON ignores unknown fields. While workers of two releases run, the older one may read state that the newer
-// one has written. Fields that a person writes in an input are still checked strictly.
+// UnmarshalJSON ignores unknown fields. While workers of two releases run, the older worker may read state that the
+// newer worker has written. Fields that a person writes in an input are still checked strictly.
 func (c *Carried) UnmarshalJSON(data []byte) error {
 	type plain Carried // has no UnmarshalJSON, which would call itself
 	return json.Unmarshal(data, (*plain)(c))
@@ -71,8 +71,8 @@ type CarriedStep struct {
 	PassesLimit    bool                  `json:"passes_limit,omitempty"`
 }
 
-// carry returns the fields of a step at a gate that the next run needs. It leaves out the request that led to the step
-// and the session that the step continued, because the answer at the gate decides both again.
+// carry returns those fields of a step at a gate that the next run needs. It omits the request that led to the step,
+// and the session that the step continued. The answer at the gate decides on both again.
 func (s step) carry() CarriedStep {
 	return CarriedStep{
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
@@ -93,11 +93,11 @@ func (s CarriedStep) step() step {
 	}
 }
 
-// errGivenUp is the error of a notification that was still being sent when the chain continued as new.
+// errGivenUp is the error for a notification that was still being sent when the chain continued as new.
 var errGivenUp = errors.New("the chain went on in a new run before everybody could be told")
 
-// mayContinueAsNew reports whether the history is long enough for a new run and this run would lose nothing. It returns
-// false while a request for a tier or news of an incident are unread, an update is being handled or a notification is being sent. From
+// mayContinueAsNew reports whether the history is long enough for a new run, and this run would lose nothing. It
+// returns false while a signal is unread, an update is being handled or a notification is being sent. From
 // longestHistory events on it ignores notifications, so that the history does not grow without limit.
 func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
@@ -111,8 +111,8 @@ func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 }
 
 // continueAsNew returns the error that makes Temporal start a new run of the chain at the same gate. It loses no
-// signal: the caller has received all that arrived, and continueAsNew does not block. If another signal arrives at this
-// moment, Temporal repeats the workflow task with it.
+// signal, because the caller has received all signals, and continueAsNew does not block. If another signal arrives at
+// this moment, Temporal repeats the workflow task with that signal.
 func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	input := c.input
 	input.Carried = &Carried{
@@ -134,8 +134,8 @@ func (c *Carried) chainRun(input ChainInput) *chainRun {
 	return chain
 }
 
-// trimmed returns chain with only its latest sessions, gates and events, and adds the dropped ones to Earlier. Of all
-// sessions only the last one keeps its full verdict.
+// trimmed returns chain with only its latest sessions, gates and events. It adds the dropped ones to Earlier. Only the
+// last session keeps its full verdict.
 func trimmed(chain escalation.Chain) escalation.Chain {
 	if left := len(chain.Sessions) - maxCarried; left > 0 {
 		chain.Earlier.Sessions += left
@@ -166,7 +166,7 @@ func trimmed(chain escalation.Chain) escalation.Chain {
 }
 
 // shortenGates shortens closed gates, so that the state does not grow with each gate. It drops the lists of tried
-// sessions and cuts long guidance. The records keep the full guidance, and the sessions keep what was tried.
+// sessions and cuts long guidance. The records keep the full guidance, and the sessions keep the list of repairs.
 func shortenGates(gates []escalation.Gate) {
 	for i := range gates {
 		gate := &gates[i]

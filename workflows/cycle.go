@@ -20,7 +20,7 @@ const (
 	// ErrorTypeChainFailed is the error type of a cycle whose chain failed.
 	ErrorTypeChainFailed = "ChainFailed"
 
-	// scheduleActor is the actor of a scheduled chain whose input names none.
+	// scheduleActor is the actor of a scheduled chain if the input names no actor.
 	scheduleActor = "schedule"
 
 	// cyclePrefix and chainPrefix are the prefixes of the workflow IDs of a schedule's cycles and chains.
@@ -39,7 +39,7 @@ type CycleResult struct {
 	CostUSD float64            `json:"cost_usd,omitempty"`
 	// Waiting reports that the chain waits for a long time and continues without its cycle.
 	Waiting bool `json:"waiting,omitempty"`
-	// Omitted counts the cycles that the schedule had omitted when this one began.
+	// Omitted holds the number of cycles that the schedule had omitted when this cycle began.
 	Omitted activities.OmittedCycles `json:"omitted"`
 }
 
@@ -47,14 +47,15 @@ type CycleResult struct {
 type cycleRun struct {
 	input  ChainInput
 	result CycleResult
-	// told is the notification about the cycles omitted since the count in counted; nil if none was started.
+	// told is the notification about the cycles omitted since the previous count; nil if no notification was started.
+	// counted is the previous count.
 	told    workflow.Future
 	counted activities.OmittedCycles
 }
 
-// Cycle runs one chain for a schedule. It ends when the chain ends, or as soon as the chain signals a long wait, so
-// that later cycles are not skipped. It fails if the chain failed, which can pause the schedule. Cancelling it cancels
-// the chain.
+// Cycle runs one chain for a schedule. It ends when the chain ends. If the chain signals a long wait, Cycle ends at
+// once, so that later cycles are not skipped. If the chain failed, the cycle fails, which can pause the schedule.
+// Cancelling the cycle cancels the chain.
 func Cycle(ctx workflow.Context, input ChainInput) (CycleResult, error) {
 	cycle, err := setUpCycle(ctx, input)
 	if err != nil {
@@ -133,8 +134,8 @@ func chainFailed(id, why string) error {
 // schedule starts.
 var scheduleAttribute = temporal.NewSearchAttributeKeyKeyword("TemporalScheduledById")
 
-// reportOmitted notifies people of the cycles that were omitted since the last successful cycle. If the schedule cannot
-// be read, the cycle runs without the report.
+// reportOmitted notifies people of the cycles that were omitted since the last successful cycle. If it cannot read the
+// schedule, it reports nothing, and the cycle continues.
 func (c *cycleRun) reportOmitted(ctx workflow.Context) {
 	schedule, scheduled := workflow.GetTypedSearchAttributes(ctx).GetKeyword(scheduleAttribute)
 	if !scheduled {
@@ -160,7 +161,7 @@ func (c *cycleRun) reportOmitted(ctx workflow.Context) {
 	}
 }
 
-// notifyOmitted starts the notification about omitted cycles. It is sent while the chain runs.
+// notifyOmitted starts a notification about omitted cycles. The notification is sent while the chain runs.
 func (c *cycleRun) notifyOmitted(ctx workflow.Context, schedule string, omitted activities.OmittedCycles) {
 	policy, err := loadPolicy(ctx)
 	if err != nil || !policy.Notify {

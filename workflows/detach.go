@@ -4,22 +4,22 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// WaitingSignal is the signal from a chain to the workflow that started it. It says that the chain waits for a long
-// time and that the parent need not wait for it.
+// WaitingSignal is a signal from a chain to the workflow that started the chain. It says that the chain waits for a
+// long time. The parent workflow need not wait for the chain any more.
 const WaitingSignal = "waiting"
 
 // parentLink connects a chain with the workflow that started it.
 type parentLink struct {
 	chainID string
-	// detached reports whether the parent was signalled.
+	// detached reports whether this workflow has sent the signal to its parent.
 	detached bool
-	// waiting has the IDs of the chains started by this one that have signalled that they wait for long.
+	// waiting holds the IDs of those chains started by this one that have signalled a long wait.
 	waiting map[string]bool
 }
 
-// detach signals the parent that it need not wait for this workflow. Call it before a wait for a person, or before any
-// other wait that can take longer than the interval of a schedule. Otherwise every later cycle would be skipped. detach
-// signals once, and does nothing if there is no parent.
+// detach signals to the parent that it need not wait for this workflow. Call it before a wait for a person, and before
+// any other wait that can take longer than the interval of a schedule. Otherwise every later cycle would be skipped.
+// Only the first call sends a signal. If there is no parent, detach does nothing.
 func (p *parentLink) detach(ctx workflow.Context) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	if parent == nil || p.detached {
@@ -34,7 +34,8 @@ func (p *parentLink) detach(ctx workflow.Context) {
 	}
 }
 
-// relay notes which of the chains started by this one signal that they wait for long. It detaches this chain with the first.
+// relay receives the signals of chains started by this one that wait for a long time. At the first such signal it also
+// detaches this chain.
 func (p *parentLink) relay(ctx workflow.Context) {
 	p.waiting = map[string]bool{}
 	workflow.Go(ctx, func(ctx workflow.Context) {

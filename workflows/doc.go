@@ -8,8 +8,8 @@
 //	           |  +--- wait <---+-> wait, until a refused session may run
 //	           +------ gate <---+-> gate, until a person answers
 //
-// It is composed of parts, which other workflows can also use. A part keeps its own small state and does not know the steps
-// of its caller:
+// The chain is composed of parts, which other workflows can also use. A part keeps its own small state, and does not
+// know the steps of its caller:
 //
 //	view                the state that people see: queries, search attributes, the Web UI
 //	eventLog            events, and the calls that record them

@@ -11,7 +11,7 @@ import (
 // EscalateSignalName is the signal by which a person asks a running chain for a higher tier.
 const EscalateSignalName = "escalate"
 
-// maxSignalText bounds each text of a signal, in bytes as JSON. The texts go into prompts and records.
+// maxSignalText limits each text of a signal, in bytes as JSON. The texts go into prompts and records.
 const maxSignalText = 10_000
 
 // EscalateSignal is the payload of the escalate signal.
@@ -22,15 +22,15 @@ type EscalateSignal struct {
 	Reason string `json:"reason,omitempty"`
 	// Guidance goes into the prompt of the tier.
 	Guidance string `json:"guidance,omitempty"`
-	// Force skips the cooldowns. It overrides neither the highest tier nor a dry run.
+	// Force skips the cooldowns. It does not override the highest tier or a dry run.
 	Force bool `json:"force,omitempty"`
 
-	// problem is the error of decoding the JSON. Validate returns it, because the SDK would drop an undecodable signal
-	// silently.
+	// problem is the error of decoding the JSON. UnmarshalJSON stores it here, because the SDK would drop an
+	// undecodable signal silently. Validate returns it.
 	problem error
 }
 
-// UnmarshalJSON reads the payload strictly. It never returns an error: Validate returns it later.
+// UnmarshalJSON reads the payload strictly. It never returns an error, because Validate returns the error later.
 func (e *EscalateSignal) UnmarshalJSON(data []byte) error {
 	type plain EscalateSignal // has no UnmarshalJSON, which would call itself
 	var decoded plain

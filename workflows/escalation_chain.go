@@ -40,14 +40,15 @@ type chainRun struct {
 	parent   *parentLink
 	// incidents connects the chain with the incidents in the records.
 	incidents *incidents
-	// waitingSince is when the chain first waited for admission; zero if it never did. An answer at a gate resets it.
+	// waitingSince is the time at which the chain began to wait for admission; zero if it has not waited. An answer at
+	// a gate resets it.
 	waitingSince time.Time
 	// unknown lists the services in the input that the services file does not have.
 	unknown []string
 }
 
-// EscalationChain runs one chain until it has an outcome. It begins with Tier 1, unless the input says otherwise, and
-// escalates to higher tiers.
+// EscalationChain runs one chain until it has an outcome. Normally it begins with Tier 1 and escalates to higher tiers.
+// The input can name another first tier.
 func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error) {
 	chain, err := setUpChain(ctx, input)
 	if err != nil {
@@ -123,9 +124,9 @@ func loadSettings(ctx workflow.Context, input activities.LoadPolicyInput) (loade
 	return loaded, err
 }
 
-// checkInput returns the first error in the input that can be found without the policy. It panics if this worker cannot
-// decode the state from the previous run. The panic fails only the workflow task, so that a worker of another release,
-// which can decode the state, continues the chain.
+// checkInput returns the first error in the input that can be found without the policy. If this worker cannot decode
+// the state from the previous run, checkInput panics. The panic fails only the workflow task. A worker of another
+// release that can decode the state then continues the chain.
 func (c *chainRun) checkInput(ctx workflow.Context) error {
 	if c.input.problem != nil && isContinued(ctx) {
 		panic(fmt.Sprintf("what the run before has handed over cannot be read: %v", c.input.problem))
@@ -139,11 +140,11 @@ func (c *chainRun) checkInput(ctx workflow.Context) error {
 	return nil
 }
 
-// errCarried refuses an input that has Carried but does not come from a previous run of the chain.
+// errCarried is the error for an input that has Carried but does not come from a previous run of the chain.
 var errCarried = errors.New("carried is not for people: a chain gives it to itself when it goes on in a new run")
 
 // isContinued reports whether this run continues an earlier run of the chain. A run that cron starts, or that retries a
-// failed run, also has a previous run, but its input comes from a client.
+// failed run, also has a previous run. But its input comes from a client, so it does not count.
 func isContinued(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.ContinuedExecutionRunID != "" && info.CronSchedule == "" && info.Attempt == 1
@@ -196,7 +197,8 @@ func (c *chainRun) forgetUnchecked() {
 	}
 }
 
-// refuse ends the chain because of its input, before anything was recorded or run. It returns the error to end with.
+// refuse ends the chain because of its input, before anything was recorded or run. It returns the error for the end of
+// the workflow.
 func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
 	chain := &c.log.chain
 	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeFailed, problem.Error(), workflow.Now(ctx)
@@ -204,9 +206,9 @@ func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
 	return cmp.Or(c.log.publish(ctx), refusal)
 }
 
-// refuseByPolicy ends the chain because the configuration does not permit its input. It returns the error to end with.
-// A person who starts a chain by hand sees this error, and the parent of an issue's chain receives it. For other
-// chains, such as those of a schedule, it also records the refusal and notifies people.
+// refuseByPolicy ends the chain because the configuration does not permit its input. It returns the error for the end
+// of the workflow. A person who starts a chain by hand sees this error, and the parent of an issue's chain receives it.
+// For other chains, such as those of a schedule, refuseByPolicy also records the refusal and notifies people.
 func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
 	refusal := c.refuse(ctx, problem)
 	chain := c.log.chain
@@ -222,7 +224,7 @@ func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
 	return refusal
 }
 
-// abort ends the chain because it was cancelled while no session was open. It returns the error to end with.
+// abort ends a chain that was cancelled while no session was open. It returns the error for the end of the workflow.
 func (c *chainRun) abort(ctx workflow.Context, reason string) error {
 	chain := &c.log.chain
 	chain.Wait = nil
@@ -284,8 +286,8 @@ func (c *chainRun) begin(ctx workflow.Context) (step, error) {
 	return first, nil
 }
 
-// announce notifies people of how the chain ended, if they need to know. It waits until all notifications are sent or
-// given up. problem is the error that the chain ends with; nil if there is none.
+// announce notifies people of the end of the chain, if they need to know. It waits until all notifications are sent or
+// given up. The argument problem is the error with which the chain ends; nil if there is none.
 func (c *chainRun) announce(ctx workflow.Context, problem error) {
 	switch {
 	case problem != nil && c.log.chain.Outcome == "" && !temporal.IsCanceledError(problem):
@@ -298,8 +300,8 @@ func (c *chainRun) announce(ctx workflow.Context, problem error) {
 	c.people.await(ctx, c.parent.detach)
 }
 
-// ending returns the notification for the chain's outcome; false if there is none. For needs_human there is none if
-// people were already notified that an escalation is blocked or a budget is spent.
+// ending returns the notification for the chain's outcome; false if there is none. If people were already notified that
+// an escalation is blocked or a budget is spent, needs_human causes no second notification.
 func (c *chainRun) ending() (kind escalation.NotificationKind, notify bool) {
 	switch c.log.chain.Outcome {
 	case escalation.OutcomeNeedsHuman:
@@ -316,8 +318,8 @@ func (c *chainRun) ending() (kind escalation.NotificationKind, notify bool) {
 	return "", false
 }
 
-// applyLimits applies the limits of the input, which can only lower the limits of the policy. The input may also
-// replace models, to which the same budgets apply.
+// applyLimits applies the limits of the input to the policy. The input can only lower limits. It may also replace
+// models, but their budgets stay the same.
 func applyLimits(policy escalation.Policy, input ChainInput) escalation.Policy {
 	policy.DryRun = policy.DryRun || input.DryRun
 	if input.MaxTier != 0 {
@@ -336,8 +338,8 @@ func applyLimits(policy escalation.Policy, input ChainInput) escalation.Policy {
 	return policy
 }
 
-// findRepository returns the allowed directory whose path, or whose last path element, is name. It returns "", for the
-// default directory, if name is empty. No match, or more than one, is an error.
+// findRepository returns the allowed directory whose path, or whose last path element, is name. If name is empty, it
+// returns "" for the default directory. If there is no match, or more than one, it returns an error.
 func findRepository(allowed []string, name string) (string, error) {
 	if name == "" {
 		return "", nil

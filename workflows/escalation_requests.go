@@ -13,22 +13,22 @@ import (
 type escalationRequests struct {
 	log    *eventLog
 	policy *escalation.Policy
-	// pending is the request that the next decision takes into account; nil if there is none.
+	// pending is the request that the next decision considers; nil if there is none.
 	pending *EscalateSignal
 }
 
-// receive reads all signals that have arrived. The latest valid request becomes the pending one. A request is valid if
-// its tier may follow a session of tier last. Each invalid request leaves an event.
+// receive reads all signals that have arrived. It keeps the latest valid request as pending. A request is valid if its
+// tier may follow a session of the tier last. For each invalid request, receive adds an event.
 func (r *escalationRequests) receive(ctx workflow.Context, last escalation.Tier) {
 	receiveSignals(workflow.GetSignalChannel(ctx, EscalateSignalName),
 		func(signal EscalateSignal) { r.accept(ctx, signal, last) },
 		func() { r.refuse(ctx, errUnreadable) })
 }
 
-// errUnreadable refuses a signal whose payload cannot be decoded.
+// errUnreadable is the error for a signal whose payload cannot be decoded.
 var errUnreadable = errors.New("its payload cannot be read; send one JSON object")
 
-// accept makes a valid request the pending one, and refuses an invalid one.
+// accept makes a valid request the pending one. It refuses an invalid request.
 func (r *escalationRequests) accept(ctx workflow.Context, signal EscalateSignal, last escalation.Tier) {
 	err := signal.Validate()
 	if err == nil {
@@ -45,8 +45,8 @@ func (r *escalationRequests) accept(ctx workflow.Context, signal EscalateSignal,
 	r.log.add(ctx, escalation.Event{Kind: escalation.EventSignal, Message: describeRequest(signal)})
 }
 
-// errNameless refuses a request that requires a named person. The policy restricts who may answer at gates, and a
-// signal has no name.
+// errNameless is the error for a request that requires the name of a person. The policy restricts who may answer at
+// gates, and a signal contains no name.
 var errNameless = errors.New("it names nobody, and not everybody may answer at the gates of this chain; send " + ResolveGate + " there")
 
 // refuse adds an event for a refused request.
@@ -65,14 +65,14 @@ func (r *escalationRequests) refuseAll(ctx workflow.Context, why error) {
 	}
 }
 
-// errSplit refuses a request to a chain whose issues have chains of their own, errEnded one to a chain that only waits for its
-// notifications.
+// errSplit is the error for a request to a chain whose issues have chains of their own. errEnded is the error for a
+// request to a chain that only waits for its notifications.
 var (
 	errSplit = errors.New("the chain has split; send it to the chain of an issue")
 	errEnded = errors.New("the chain has ended")
 )
 
-// refuseLate leaves an event for each signal that came while the workflow ended.
+// refuseLate adds an event for each signal that arrived while the workflow ended.
 func (r *escalationRequests) refuseLate(ctx workflow.Context) {
 	if r.arrived(ctx) {
 		r.refuseAll(ctx, errEnded)
@@ -80,9 +80,9 @@ func (r *escalationRequests) refuseLate(ctx workflow.Context) {
 	}
 }
 
-// counts reports whether a pending request may replace otherwise, the decision that would be taken without it. If that
-// decision opens a gate that only some people may answer, a request must not bypass the gate. counts then refuses and
-// drops the request.
+// counts reports whether a pending request may replace the decision otherwise. That is the decision without the
+// request. If that decision opens a gate that only some people may answer, the request must not bypass the gate. In
+// this case counts refuses and drops the request.
 func (r *escalationRequests) counts(ctx workflow.Context, otherwise escalation.Decision) bool {
 	if r.pending == nil {
 		return false
@@ -103,7 +103,7 @@ func (r *escalationRequests) take() *EscalateSignal {
 	return request
 }
 
-// arrived reports whether a signal has arrived that receive has not read yet.
+// arrived reports whether a signal has arrived that receive has not yet read.
 func (r *escalationRequests) arrived(ctx workflow.Context) bool {
 	return workflow.GetSignalChannel(ctx, EscalateSignalName).Len() > 0
 }

@@ -12,21 +12,23 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// eventLog keeps the events of a workflow. The visible state has the latest events, and the records have all of them.
+// eventLog keeps the events of a workflow. The visible state holds only the latest events, and the records hold all of
+// them.
 type eventLog struct {
 	*view
 
 	// unrecorded holds the events that the next activity call will record.
 	unrecorded []escalation.Event
-	// progress is what the chain does about its incidents from now on. The next activity call that records events or the end
-	// of a session records it; nil if it has not changed.
+	// progress describes the chain's work on its incidents from now on; nil if it has not changed. The next activity
+	// that writes events, or the end of a session, stores it.
 	progress *escalation.ChainProgress
 }
 
-// add adds an event. It sets the key, the chain, the time and, if empty, the severity. The records keep the message of
-// a gate event in full. The visible state, which each run passes to the next, keeps only its beginning.
+// add adds an event. It sets the key, the chain and the time. If the severity is empty, it sets the severity, too. The
+// records keep the full message of a gate event. The visible state, which each run passes to the next, keeps only the
+// beginning of the message.
 func (l *eventLog) add(ctx workflow.Context, event escalation.Event) {
-	// The key contains the run ID. After a reset a part of the workflow runs again in a new run, and its events need new
+	// The key contains the run ID. After a reset, a new run repeats a part of the workflow, and its events need new
 	// keys.
 	event.Key = fmt.Sprintf("%s/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, len(l.chain.Events)+1)
 	event.ChainID = l.chain.ID
@@ -48,8 +50,8 @@ func (l *eventLog) take() []escalation.Event {
 	return events
 }
 
-// record stores the events that are not recorded yet and publishes changed state. If release is true, other chains may
-// then repair the services of this chain. It works even if ctx is cancelled.
+// record stores the events that are not recorded yet, and publishes changed state. If release is true, it also unlocks
+// the services of this chain, so that other chains may repair them. It works even if ctx is cancelled.
 func (l *eventLog) record(ctx workflow.Context, summary string, release bool) error {
 	if err := l.store(ctx, summary, release); err != nil {
 		return err
@@ -57,7 +59,7 @@ func (l *eventLog) record(ctx workflow.Context, summary string, release bool) er
 	return l.publish(ctx)
 }
 
-// store stores the events like record, but publishes nothing.
+// store stores events in the same way as record, but publishes nothing.
 func (l *eventLog) store(ctx workflow.Context, summary string, release bool) error {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -65,8 +67,8 @@ func (l *eventLog) store(ctx workflow.Context, summary string, release bool) err
 	return workflow.ExecuteActivity(withRecords(disconnected, summary), records.RecordEvents, l.input(release)).Get(disconnected, nil)
 }
 
-// recordEnd records the end of a cancelled workflow. It tries once, because a cancelled workflow must not wait for an
-// unavailable database. Records that stay open are closed later by the workers' sweep.
+// recordEnd records the end of a cancelled workflow. It tries only once, because a cancelled workflow must not wait for
+// an unavailable database. If it fails, the workers' sweep closes the open records later.
 func (l *eventLog) recordEnd(ctx workflow.Context) error {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -78,8 +80,8 @@ func (l *eventLog) recordEnd(ctx workflow.Context) error {
 	return l.publish(ctx)
 }
 
-// recordRest stores the events that no earlier call has recorded. It only logs a failure, because the workflow's result
-// also contains the facts of these events.
+// recordRest stores the events that no earlier call has recorded. If it fails, it only logs the error, because the
+// workflow's result also contains the facts of these events.
 func (l *eventLog) recordRest(ctx workflow.Context) {
 	if len(l.unrecorded) == 0 {
 		return
@@ -104,13 +106,13 @@ func (l *eventLog) takeProgress() *escalation.ChainProgress {
 	return progress
 }
 
-// readRecords runs an activity that reads a few rows and changes nothing. It first tries once with a local activity,
-// which needs no round trip and fewer history events. If that fails, it runs an ordinary activity, which people see in
-// the Web UI and which Temporal retries without limit.
+// readRecords runs an activity that reads a few rows and changes nothing. It first tries a local activity once, which
+// needs no round trip and fewer history events. If that fails, it runs an ordinary activity. People see the ordinary
+// activity in the Web UI, and Temporal retries it without limit.
 //
-// An activity that writes must be an ordinary one, because its input is in the history before it runs. A local
-// activity's input is not. If Temporal repeats the workflow task, after a crash or because a signal arrived at its end,
-// the workflow could decide differently from what it has already written. The first look is the exception (see
+// An activity that writes must be ordinary. Its input is in the history before it runs, but the input of a local
+// activity is not. Temporal may repeat the workflow task, after a crash or because a signal arrived at its end. The
+// workflow could then decide differently from what it has already written. The first look is an exception (see
 // sessions.record).
 func readRecords(ctx workflow.Context, activity, input, result any) error {
 	if ctx.Err() != nil {

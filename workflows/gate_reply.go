@@ -11,12 +11,12 @@ import (
 type GateReply struct {
 	escalation.GateAnswer
 
-	// problem is the error of decoding the JSON. gates.check returns it, because the SDK would drop an undecodable signal
-	// silently.
+	// problem is the error of decoding the JSON. UnmarshalJSON stores it here, because the SDK would drop an
+	// undecodable signal silently. gates.check returns it.
 	problem error
 }
 
-// UnmarshalJSON reads the payload strictly. It never returns an error: gates.check returns it later.
+// UnmarshalJSON reads the payload strictly. It never returns an error, because gates.check returns the error later.
 func (r *GateReply) UnmarshalJSON(data []byte) error {
 	*r = GateReply{}
 	r.problem = decodeStrictly(data, &r.GateAnswer)

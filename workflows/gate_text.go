@@ -70,8 +70,7 @@ func gateDetails(gate escalation.Gate, chainID string) string {
 	return b.String()
 }
 
-// suggested returns the first option of a gate, which the example commands use. It returns abort if the gate has no
-// options.
+// suggested returns the first option of a gate for the example commands. If the gate has no options, it returns abort.
 func suggested(gate escalation.Gate) escalation.GateAction {
 	return append(slices.Clip(gate.Options), escalation.GateAbort)[0]
 }
@@ -87,8 +86,8 @@ func temporalCommand(gate escalation.Gate, chainID string) string {
 		shellWord(chainID), ResolveGate, shellWord(string(answer)))
 }
 
-// Operand quotes an ID as the last word of a command line. Workflow IDs may contain any character, and neither the
-// shell nor the program must interpret them.
+// Operand quotes an ID as the last word of a command line. Workflow IDs may contain any character. Neither the shell
+// nor the program must interpret these characters.
 func Operand(id string) string {
 	if strings.HasPrefix(id, "-") {
 		return "-- " + shellWord(id)

@@ -10,10 +10,10 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// missingFromHandoff returns the handoff fields that the previous tier must still fill in, because s starts from a
-// handoff and the verdict lacks them. It returns none if that tier was already asked, exceeds the highest tier, or has
-// no conversation that can be resumed. It also returns none in a dry run, which writes nothing, and for a recheck,
-// which must stay cheap.
+// missingFromHandoff returns the handoff fields that the previous tier must still fill in: s starts from a handoff, and
+// the verdict lacks them. It returns none if that tier was already asked, exceeds the highest tier, or has no
+// conversation that can be resumed. It also returns none in a dry run, which writes nothing, and for a recheck, which
+// must stay cheap.
 func (c *chainRun) missingFromHandoff(s step) []string {
 	choice := c.continuity(s)
 	reachable := choice.Reason == escalation.ReasonConfigured || choice.Reason == escalation.ReasonContextPressure
@@ -30,8 +30,8 @@ func (c *chainRun) missingFromHandoff(s step) []string {
 	return escalation.MissingFields(s.parent.Tier, s.parent.Verdict)
 }
 
-// askForHandoff runs a session in which the previous tier writes the handoff to s. It returns the step that follows,
-// which normally is s with that handoff. It does not run the session if s would not be admitted.
+// askForHandoff runs a session in which the previous tier writes the handoff to s. Normally the step that follows is s
+// with that handoff. If s would not be admitted, askForHandoff does not run the session.
 func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string) (step, error) {
 	admission, err := c.sessions.review(ctx, c.request(s))
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 	}
 	session, written := c.writeHandoff(ctx, s, opening, missing)
 	decision := escalation.Gated(*c.policy, c.decideHandoff(ctx, s, session, written.Problem))
-	// If the handoff is unusable and a person still lets the step run, the step starts from the verdict.
+	// If the handoff is unusable, and a person still allows the step, the step starts from the verdict.
 	s.asked, s.handoff = true, written.Handoff
 	if err := c.conclude(ctx, session, decision); err != nil {
 		return step{}, err
@@ -67,8 +67,8 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 	return s, nil
 }
 
-// writeHandoff runs the agent of the previous tier, which writes the handoff to s. It returns the ended session and the
-// activity's result.
+// writeHandoff runs the agent of the previous tier, which writes the handoff to s. It returns the session after its
+// end, and the activity's result.
 func (c *chainRun) writeHandoff(
 	ctx workflow.Context, s step, opening escalation.AdmissionResult, missing []string,
 ) (escalation.Session, activities.WriteHandoffResult) {
@@ -93,8 +93,8 @@ func (c *chainRun) writeHandoff(
 	return sessionEnded(ctx, session, written.Report, written.EndedAt, unjudged), written
 }
 
-// decideHandoff returns the decision on the session that wrote the handoff to s. A person's request counts if it has
-// arrived by now. It lets the tier start from the verdict if the handoff is unusable.
+// decideHandoff returns the decision on the session that wrote the handoff to s. It considers a person's request that
+// has arrived by now. If the handoff is unusable, such a request lets the tier start from the verdict.
 func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalation.Session, problem string) escalation.Decision {
 	c.requests.receive(ctx, s.tier-1)
 	var requested escalation.Tier
@@ -113,7 +113,7 @@ func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalatio
 	return decision
 }
 
-// describeCalls describes tool calls, each in one line.
+// describeCalls describes tool calls, one line for each.
 func describeCalls(calls []activities.ToolCall) []string {
 	lines := make([]string, 0, len(calls))
 	for _, call := range calls {
@@ -122,8 +122,8 @@ func describeCalls(calls []activities.ToolCall) []string {
 	return lines
 }
 
-// handoff returns the handoff to s: the one that the previous tier wrote, or else one built from its verdict. If it
-// exceeds the size limit, handoff drops parts and adds an event that says so.
+// handoff returns the handoff to s. This is the handoff that the previous tier wrote or, without one, a handoff built
+// from its verdict. If the handoff exceeds the size limit, the method drops parts and adds an event about them.
 func (c *chainRun) handoff(ctx workflow.Context, s step, opening escalation.AdmissionResult) *escalation.Handoff {
 	var handoff escalation.Handoff
 	if s.handoff != nil {

@@ -21,11 +21,11 @@ import (
 type notifier struct {
 	log    *eventLog
 	policy *escalation.Policy
-	// pending holds the notifications started since the last call of settle.
+	// pending holds the notifications that were started since the last call of settle.
 	pending []pendingNotification
 	// sent counts the notifications that this run has started.
 	sent int
-	// before holds the kinds of all settled notifications, of this run and of earlier ones.
+	// before holds the kinds of all settled notifications, of this run and of earlier runs.
 	before []escalation.NotificationKind
 }
 
@@ -35,14 +35,16 @@ type pendingNotification struct {
 	sent workflow.Future
 }
 
-// notify starts sending a notification, if the policy enables notifications. It does not wait for it; await does.
+// notify starts a notification, if the policy enables notifications. It does not wait for the end, because await does
+// that.
 func (n *notifier) notify(ctx workflow.Context, kind escalation.NotificationKind, message string) {
 	n.sent++
-	// The run's ID is in the key because a reset runs a part of the workflow again.
+	// The key contains the run's ID, because a reset repeats a part of the workflow.
 	n.notifyAs(ctx, fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, n.sent), kind, message)
 }
 
-// notifyOnceADay is like notify, but all chains of the namespace together send one notification of that kind on a day (UTC).
+// notifyOnceADay is like notify, but all chains of the namespace together send at most one notification of that kind
+// per day (UTC).
 func (n *notifier) notifyOnceADay(ctx workflow.Context, kind escalation.NotificationKind, message string) {
 	n.notifyAs(ctx, fmt.Sprintf("%s/%s", kind, workflow.Now(ctx).UTC().Format(time.DateOnly)), kind, message)
 }
@@ -82,13 +84,13 @@ func (n *notifier) allSent() bool {
 	return !slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return !pending.sent.IsReady() })
 }
 
-// notifyPatience is how long an ended chain waits for its notifications before it lets the next cycle of its schedule
-// begin.
+// notifyPatience limits the time for which an ended chain waits for its notifications before it lets the next cycle of
+// its schedule begin.
 const notifyPatience = time.Minute
 
-// await waits until all notifications are sent or given up. The outcome is already recorded and published by then. An
-// unavailable service therefore only keeps the workflow open, for an hour at most. Cancelling the workflow ends the
-// wait. After notifyPatience await calls slow.
+// await waits until all notifications are sent or given up. By then the outcome is already recorded and published. An
+// unavailable service only keeps the workflow open, for an hour at most. Cancelling the workflow ends the wait. After
+// notifyPatience, await calls slow.
 func (n *notifier) await(ctx workflow.Context, slow func(workflow.Context)) {
 	if len(n.pending) == 0 {
 		return
@@ -108,8 +110,8 @@ func (n *notifier) await(ctx workflow.Context, slow func(workflow.Context)) {
 	n.log.recordRest(disconnected)
 }
 
-// settle adds an event for each notification that did not reach everybody, and clears the list. unknown is the error of
-// notifications that are still being sent.
+// settle adds an event for each notification that did not reach everybody, and clears the list. The argument unknown is
+// the error for notifications that are still being sent.
 func (n *notifier) settle(ctx workflow.Context, unknown error) {
 	for _, pending := range n.pending {
 		err := unknown
@@ -129,8 +131,8 @@ func (n *notifier) settle(ctx workflow.Context, unknown error) {
 	n.pending = nil
 }
 
-// blockedBy returns the notification for a policy rule that ends a chain which would otherwise continue; false for all
-// other rules.
+// blockedBy returns the notification for a policy rule that prevents a chain from continuing. For all other rules it
+// returns false.
 func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell bool) {
 	switch rule {
 	case escalation.RuleMaxTier, escalation.RuleCooldown, escalation.RuleServiceBusy, escalation.RuleEscalationLimit,

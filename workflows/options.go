@@ -10,16 +10,16 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// agentsQueueSuffix is appended to the name of the workflows' task queue to name the agents' task queue. Renaming the
-// first therefore renames both.
+// agentsQueueSuffix is appended to the name of the workflows' task queue. The result is the name of the agents' task
+// queue. So renaming the workflows' queue renames both.
 const agentsQueueSuffix = "-agents"
 
 // AgentsTaskQueue returns the task queue of the agents' processes that belongs to the workflows' task queue.
 func AgentsTaskQueue(taskQueue string) string { return taskQueue + agentsQueueSuffix }
 
 // withRecords returns a context with the options for reading or writing records. Temporal retries these activities
-// without limit: an unavailable database delays a chain, but no paid work is lost. readRecords first tries once as a
-// local activity.
+// without limit. An unavailable database then delays a chain, but no paid work is lost. For the local activities of
+// readRecords, the options allow one try.
 func withRecords(ctx workflow.Context, summary string) workflow.Context {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 5 * time.Second, // half of a workflow task's timeout; the ordinary activity waits longer for a lock
@@ -38,20 +38,20 @@ func withRecords(ctx workflow.Context, summary string) workflow.Context {
 }
 
 // withOpening is like withRecords, for the record of a session that is about to start. When the chain is cancelled,
-// Temporal waits for the current attempt, which may have opened the record, and starts no further one.
+// Temporal waits for the current attempt, because it may have opened the record. Temporal starts no further attempt.
 func withOpening(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithWaitForCancellation(withRecords(ctx, summary), true)
 }
 
-// withOneTry is like withRecords, but with a single attempt. Use it for work that the workers' sweep does later if it
-// fails now.
+// withOneTry is like withRecords, but with a single attempt. Use it for work that the workers' sweep repeats later if
+// it fails.
 func withOneTry(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithRetryPolicy(withRecords(ctx, summary), temporal.RetryPolicy{MaximumAttempts: 1})
 }
 
-// withTranscript returns a context with the options for asking a worker about a conversation. The task queue is that of the
-// workflows, because agents can occupy all slots of their own queue for hours. A gate waits for the result before it opens.
-// If there is no result, it opens anyway.
+// withTranscript returns a context with the options for asking a worker about a conversation. It uses the workflows'
+// task queue, because agents can occupy all slots of their own queue for hours. A gate waits for the result before it
+// opens. If there is no result, the gate opens anyway.
 func withTranscript(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    150 * time.Second, // for a transcript from an archive over a slow line
@@ -62,7 +62,7 @@ func withTranscript(ctx workflow.Context, summary string) workflow.Context {
 }
 
 // withSpending returns a context with the options for looking up an agent's spending before the agent is stopped. The
-// timeouts are short, because the person who cancels the chain waits and the agent still works.
+// timeouts are short, because a person waits for the cancellation, and the agent still works.
 func withSpending(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              workflow.GetInfo(ctx).TaskQueueName, // replaces the agents' queue, which ctx may have
@@ -73,8 +73,8 @@ func withSpending(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withSchedule returns a context with the options for asking Temporal about a schedule. It gives up soon, because a
-// cycle can run without the answer.
+// withSchedule returns a context with the options for asking Temporal about a schedule. The activity gives up soon,
+// because a cycle can run without the answer.
 func withSchedule(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    10 * time.Second, // one call of Temporal's own service
@@ -85,7 +85,7 @@ func withSchedule(ctx workflow.Context, summary string) workflow.Context {
 }
 
 // withNotification returns a context with the options for notifying people. Temporal retries for an hour, because the
-// reported problem may be a network that is down. After an hour the message is old, and the chain must end.
+// reported problem may be a network that is down. After an hour the message is outdated, and the chain must end.
 func withNotification(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    time.Minute, // all services in parallel, each with a timeout of some seconds
@@ -101,23 +101,23 @@ func withNotification(ctx workflow.Context, summary string) workflow.Context {
 }
 
 const (
-	// tierOverhead is the time that an attempt needs beyond the agent's own limit. It covers the start, the repair turn
-	// for a missing verdict, and stopping the process tree.
+	// tierOverhead is the time that an attempt needs in addition to the agent's own limit. It covers the start, the
+	// repair turn for a missing verdict, and stopping the process tree.
 	tierOverhead = 5 * time.Minute
-	// tierHeartbeatTimeout is the time without a heartbeat after which Temporal considers a worker dead. Heartbeats come
-	// every second, so it tolerates a slow network but not a lost host.
+	// tierHeartbeatTimeout is the time without a heartbeat after which Temporal considers a worker dead. Heartbeats
+	// come every second, so the timeout tolerates a slow network. It is short enough to detect a lost host soon.
 	tierHeartbeatTimeout = 30 * time.Second
-	// tierAttempts bounds the attempts of a tier that kills its worker every time, for example by exhausting memory. The
-	// activity itself gives up sooner if the model is not reachable. Its own limit counts only those failures, not drained
-	// or lost workers.
+	// tierAttempts limits the attempts of a tier that kills its worker every time, for example by exhausting memory. If
+	// the model is not reachable, the activity itself gives up sooner. The activity's own limit counts only such
+	// failures, not drained or lost workers.
 	tierAttempts = 30
 	// tierRetryInterval is the pause after a timeout. A worker that was cut off ends its agent during the pause. The pause
 	// does not grow, because the next worker may be healthy.
 	tierRetryInterval = 10 * time.Second
 )
 
-// withTier returns a context with the options for running an agent. Heartbeats monitor the activity, and its
-// cancellation waits until the agent's process has ended.
+// withTier returns a context with the options for running an agent. Heartbeats monitor the activity. When the activity
+// is cancelled, the workflow waits until the agent's process has ended.
 func withTier(ctx workflow.Context, policy escalation.TierPolicy, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           AgentsTaskQueue(workflow.GetInfo(ctx).TaskQueueName),

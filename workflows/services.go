@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// listUnknown lists services that the workers' services file does not have, and adds an event about those that were not
-// listed yet. sessionID names the conversation whose verdict has them; it is empty for the input.
+// listUnknown lists services that the workers' services file lacks, and adds an event about newly listed ones.
+// sessionID identifies the conversation whose verdict names them. For services in the input, sessionID is empty.
 func (c *chainRun) listUnknown(ctx workflow.Context, sessionID string, names []string) {
 	chain := &c.log.chain
 	var added []string

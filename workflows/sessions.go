@@ -13,20 +13,20 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// sessions runs the sessions of a workflow, one at a time. It admits and records each session before its agent starts,
-// runs the agent, and records how the session ended.
+// sessions runs the sessions of a workflow, one at a time. It admits and records each session before its agent starts.
+// Then it runs the agent, and records the end of the session.
 type sessions struct {
 	log    *eventLog
 	policy *escalation.Policy
-	// incidents gets what the records say about incidents; nil if the workflow has none.
+	// incidents receives the incidents that the records return; nil if the workflow has none.
 	incidents *incidents
 	// directory is the agents' working directory; empty for the default one.
 	directory string
-	// inFlight are the tool calls that the last session left without a result.
+	// inFlight holds the tool calls that the last session left without a result.
 	inFlight []activities.ToolCall
-	// closing is the end of the last session, which the next activity call will record; nil if it is recorded.
+	// closing holds the end of the last session until an activity records it; nil if it is recorded.
 	closing *activities.CloseSessionInput
-	// firstRunID is the run ID with which the chain began, if this is not its first run.
+	// firstRunID is the run ID with which the chain began. It is empty in the chain's first run.
 	firstRunID string
 	// opened counts the sessions that this run has requested.
 	opened int
@@ -36,21 +36,21 @@ type sessions struct {
 type sessionRequest struct {
 	tier    escalation.Tier
 	purpose escalation.Purpose
-	// context says how the session gets its context.
+	// context holds the way in which the session gets its context.
 	context escalation.ContinuityChoice
-	// origin is the session whose conversation or handoff the new session starts from; nil if none.
+	// origin is the session whose conversation or handoff is the start of the new session; nil if there is none.
 	origin *escalation.Session
 	// continues reports whether the session continues the interrupted conversation of origin.
 	continues bool
-	// force skips the cooldowns, and approved skips the limit of escalations. Both need a person's decision.
+	// force skips the cooldowns. approved skips the limit of escalations. Both require a person's decision.
 	force, approved bool
-	// waitingSince is when the workflow began to wait for this admission; zero if it has not.
+	// waitingSince is the time at which the workflow began to wait for this admission; zero if it has not waited.
 	waitingSince time.Time
 }
 
-// open asks for admission of a session and stores its record, so that the session has an ID before it has a process. If
-// admission is refused, the result contains the reason. The same activity closes the record of the previous session, if
-// that is still open.
+// open requests admission of a session and stores its record, so that the session has an ID before it has a process. If
+// admission is refused, the result contains the reason. If the record of the previous session is still open, the same
+// activity closes it.
 //
 // If the workflow is cancelled before the session is open, open withdraws the record and returns the error of ctx. No
 // agent has run in this case.
@@ -93,12 +93,12 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 	return opening, s.log.publish(ctx)
 }
 
-// record admits and stores a session. For the first look of a workflow it tries a local activity first, which saves a round
-// trip. If that fails, or for every other session, it runs an ordinary activity.
+// record admits and stores a session. For the first look of a workflow it tries a local activity first, which saves a
+// round trip. If that fails, and for every other session, it runs an ordinary activity.
 //
-// Other writes must not be local, because a repeated workflow task may decide differently from what is already written (see
-// readRecords). The first look follows from the input alone, and its ID from the run. So a repeated workflow task opens the
-// same session again, which changes nothing.
+// Other writes must not be local, because a repeated workflow task may decide differently from what is already written
+// (see readRecords). The first look depends only on the input, and its ID only on the run. So a repeated workflow task
+// opens the same session again, which changes nothing.
 func (s *sessions) record(ctx workflow.Context, input activities.OpenSessionInput) (opening escalation.AdmissionResult, err error) {
 	var records *activities.Records
 	if s.opened == 1 && s.log.chain.Last() == nil && input.Session.Tier == escalation.TierObserve {
@@ -138,14 +138,14 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 	return session
 }
 
-// firstRun returns the run ID with which the chain began. A reset does not change it. Temporal's own first run ID does not
-// serve, because all runs of a cron schedule share it.
+// firstRun returns the run ID with which the chain began. A reset does not change it. Temporal's own first run ID is
+// not suitable, because all runs of a cron schedule share it.
 func (s *sessions) firstRun(ctx workflow.Context) string {
 	return cmp.Or(s.firstRunID, workflow.GetInfo(ctx).OriginalRunID)
 }
 
-// newSessionID returns the ID of the next conversation. It is derived from the run ID and the number of the session, so
-// it needs no history event. A reset creates a new run, which has other IDs.
+// newSessionID returns the ID of the next conversation. The ID is derived from the run ID and the number of the
+// session, so it needs no history event. After a reset the new run gets other IDs.
 func (s *sessions) newSessionID(ctx workflow.Context) string {
 	s.opened++
 	execution := workflow.GetInfo(ctx).WorkflowExecution
@@ -155,7 +155,7 @@ func (s *sessions) newSessionID(ctx workflow.Context) string {
 // sessionNamespace is the UUID namespace (RFC 9562, section 6.6) of session IDs. Its value is random.
 var sessionNamespace = uuid.MustParse("0c5d4f3e-8c0b-4d0e-9a53-5f0c4f6a7d21")
 
-// review reports whether the session would be admitted now.
+// review returns the admission that the session would get now.
 func (s *sessions) review(ctx workflow.Context, request sessionRequest) (escalation.Admission, error) {
 	if err := s.flush(ctx); err != nil {
 		return escalation.Admission{}, err
@@ -168,7 +168,7 @@ func (s *sessions) review(ctx workflow.Context, request sessionRequest) (escalat
 	return admission, err
 }
 
-// admission returns the input of the admission decision.
+// admission returns the input for the decision on admission.
 func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escalation.AdmissionRequest {
 	return escalation.AdmissionRequest{
 		ChainID:       s.log.chain.ID,
@@ -185,8 +185,8 @@ func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escal
 	}
 }
 
-// withdraw closes the record of a session that will not run, if there is one. It tries once, because the workers' sweep
-// closes records that stay open.
+// withdraw closes the record of a session that will not run, if there is a record. It tries only once, because the
+// workers' sweep closes open records later.
 func (s *sessions) withdraw(ctx workflow.Context, session escalation.Session) {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -207,11 +207,11 @@ func (s *sessions) withdraw(ctx workflow.Context, session escalation.Session) {
 // cancelledBeforeSession is the reason for a session that did not run.
 const cancelledBeforeSession = "the chain was cancelled before the session began"
 
-// run executes the activity that runs the agent of a session, and decodes its return value into result. It returns nil
-// if the activity succeeded. Otherwise it returns a report that marks the session as failed or stopped.
+// run executes the activity that runs the agent of a session, and decodes the activity's return value into result. If
+// the activity succeeded, run returns nil. Otherwise it returns a report that marks the session as failed or stopped.
 //
-// When the workflow is cancelled, the agent is stopped and reports its spending. If the attempt is waiting for its
-// retry, Temporal drops it without a report. run therefore first looks up the spending of the earlier attempts.
+// When the workflow is cancelled, a running agent is stopped and reports its spending. If the attempt is waiting for
+// its retry, Temporal drops it without a report. So run first looks up the spending of the earlier attempts.
 func (s *sessions) run(ctx workflow.Context, session escalation.Session, activity, input, result any) (unjudged *escalation.Report) {
 	if ctx.Err() != nil {
 		return stopped(escalation.Report{})
@@ -239,7 +239,8 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 	}
 }
 
-// stopped returns the report of an agent that was not running when the workflow was cancelled.
+// stopped returns the report of an agent that was not running when the workflow was cancelled. The argument spent is
+// its spending in earlier attempts.
 func stopped(spent escalation.Report) *escalation.Report {
 	spent.Status, spent.Error = escalation.SessionStopped, "the chain was cancelled"
 	return &spent
@@ -260,7 +261,7 @@ func spentSoFar(ctx workflow.Context, sessionID string) escalation.Report {
 	return spent
 }
 
-// ended updates the visible state for a session that has ended. close records the end.
+// ended updates the visible state after the end of a session. The method close records the end.
 func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 	session.SetReport(session.Report)
 	chain := &s.log.chain
@@ -277,15 +278,15 @@ func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 	}
 }
 
-// close records how a session ended, together with the events that explain the next step. If release is true, other
-// chains may then repair the services of this chain. It works even if ctx is cancelled.
+// close records the end of a session, together with the events that explain the next step. If release is true, it also
+// unlocks the services of this chain, so that other chains may repair them. It works even if ctx is cancelled.
 func (s *sessions) close(ctx workflow.Context, session escalation.Session, release bool) error {
 	s.closeWithNext(session)
 	s.closing.Release = release
 	return s.flush(ctx)
 }
 
-// closeWithNext keeps the end of a session until the next session is opened, so that one activity records both.
+// closeWithNext keeps the end of a session until the next session is opened. One activity then records both.
 func (s *sessions) closeWithNext(session escalation.Session) {
 	s.closing = &activities.CloseSessionInput{
 		ChainID:   session.ChainID,
@@ -297,7 +298,7 @@ func (s *sessions) closeWithNext(session escalation.Session) {
 	}
 }
 
-// flush records the end of the last session, if it is not recorded yet. It works even if ctx is cancelled.
+// flush records the end of the last session, unless it is already recorded. It works even if ctx is cancelled.
 func (s *sessions) flush(ctx workflow.Context) error {
 	if s.closing == nil {
 		return nil
@@ -340,8 +341,8 @@ func (s *sessions) transcript(ctx workflow.Context, sessionID string) escalation
 	}
 }
 
-// window returns the context window of a tier's model. It is the last size that the CLI reported in this workflow, or
-// else the configured one.
+// window returns the context window of a tier's model. This is the last size that the CLI reported in this workflow or,
+// if there is none, the configured size.
 func (s *sessions) window(policy escalation.TierPolicy) int {
 	window := policy.ContextWindow
 	for i := range s.log.chain.Sessions {

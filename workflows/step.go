@@ -32,32 +32,32 @@ type step struct {
 
 	tier    escalation.Tier
 	purpose escalation.Purpose
-	// parent is the session whose conversation or handoff the tier starts from; nil if none.
+	// parent is the session whose conversation or handoff is the start of the tier; nil if there is none.
 	parent *escalation.Session
-	// resumeFailed and transcriptLost report why the parent's conversation is not resumed: the CLI could not load it, or
-	// its transcript is gone.
+	// resumeFailed and transcriptLost give the reason why the parent's conversation is not resumed. Either the CLI
+	// could not load it, or its transcript is gone.
 	resumeFailed, transcriptLost bool
-	// cutOff is an earlier session of this step that had begun its work and cannot be resumed; nil if none.
+	// cutOff is an earlier session of this step that had begun its work and cannot be resumed; nil if there is none.
 	cutOff *escalation.Session
-	// left are the tool calls that cutOff left without a result.
+	// left holds the tool calls that cutOff left without a result.
 	left []activities.ToolCall
 	// handoff is the document that the previous tier has written for this step; nil if there is none.
 	handoff *escalation.Handoff
 	// asked reports whether the previous tier was asked for a handoff.
 	asked bool
-	// minTier is the lowest tier to which this recheck may escalate: the tier that waited before it; 0 if the step is no
-	// recheck.
+	// minTier is the lowest tier to which this recheck may escalate. It is the tier that waited before the recheck; 0
+	// if the step is no recheck.
 	minTier escalation.Tier
-	// request is the person's request that led to this step; nil if none did.
+	// request is the person's request that led to this step; nil if there was none.
 	request *EscalateSignal
-	// continues is the interrupted session of this step that a person chose to continue; nil if none.
+	// continues is the interrupted session of this step that a person chose to continue; nil if there is none.
 	continues *escalation.Session
 	// healed reports that this recheck follows another chain's report that the incidents have healed.
 	healed bool
-	// refused reports that the step has not run, because it was not admitted or its handoff is unusable.
+	// refused reports that the step has not run. Either it was not admitted, or its handoff is unusable.
 	refused bool
-	// passesCooldown and passesLimit report whether a person at a gate let the step skip the cooldown, or the limit of
-	// escalations.
+	// passesCooldown and passesLimit report that a person at a gate allowed the step to skip a rule: the cooldown, or
+	// the limit of escalations.
 	passesCooldown, passesLimit bool
 }
 
@@ -81,7 +81,7 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	case known.Found:
 		first.parent = &known.Session
 	default:
-		// The conversation has no record to link to, and only its ID is known.
+		// The conversation has no record. Only its ID is known.
 		first.parent = &escalation.Session{
 			SessionID: from.SessionID,
 			Report:    escalation.Report{ReportedSessionID: from.SessionID},
@@ -106,12 +106,13 @@ func checkStart(policy escalation.Policy, input ChainInput) error {
 	return nil
 }
 
-// escalate returns the step that follows session, at a higher tier.
+// escalate returns a step at a higher tier that follows session.
 func (s step) escalate(session escalation.Session, tier escalation.Tier, request *EscalateSignal) step {
 	return step{action: stepSession, tier: tier, parent: &session, request: request}
 }
 
-// handOff returns the same step, but not from the conversation that the failed session could not resume.
+// handOff returns the same step with a handoff, because failed could not resume the conversation. The argument left
+// holds the tool calls that failed left without a result.
 func (s step) handOff(failed escalation.Session, left []activities.ToolCall) step {
 	lost := failed.Status == escalation.SessionTranscriptLost
 	s.resumeFailed, s.transcriptLost = !lost, lost
@@ -121,8 +122,8 @@ func (s step) handOff(failed escalation.Session, left []activities.ToolCall) ste
 	return s
 }
 
-// lookAgain returns the step that follows a wait: a recheck, which finds out at low cost whether s is still needed. It
-// returns s itself if a person requested s, if s follows no session, or if s is such a recheck.
+// lookAgain returns the step that follows a wait. Normally this is a recheck, which finds out at low cost whether s is
+// still needed. If a person requested s, if s follows no session, or if s is such a recheck, it is s itself.
 func (s step) lookAgain() step {
 	if s.parent == nil || s.request != nil || s.purpose == escalation.PurposeRecheck {
 		s.action = stepSession
@@ -131,8 +132,9 @@ func (s step) lookAgain() step {
 	return step{action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck, parent: s.parent, minTier: s.tier}
 }
 
-// checkHealed returns the recheck that finds out whether the problem has healed. last is the last session if it belongs to
-// the step s, which waits; otherwise nil. An answer that the problem is still there opens a gate before s runs again.
+// checkHealed returns a recheck that finds out whether the problem has healed. s is the step that waits. The argument
+// last is the latest session if it belongs to s; otherwise nil. If the recheck finds the problem again, a gate opens
+// before s runs.
 func (s step) checkHealed(last *escalation.Session) step {
 	return step{
 		action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck,
@@ -140,7 +142,8 @@ func (s step) checkHealed(last *escalation.Session) step {
 	}
 }
 
-// requested returns the step that follows a person's request: s, at the requested tier if that is higher.
+// requested returns the step that follows a person's request. This is s at the higher of its own tier and the requested
+// tier.
 func (s step) requested(request *EscalateSignal) step {
 	if s.continues != nil && request.ToTier > s.tier { // a higher tier cannot continue that session
 		return s.escalate(*s.continues, request.ToTier, request)
@@ -149,23 +152,23 @@ func (s step) requested(request *EscalateSignal) step {
 	return s
 }
 
-// forced reports whether a person let the step skip the cooldowns.
+// forced reports whether a person allowed the step to skip the cooldowns.
 func (s step) forced() bool { return s.passesCooldown || s.request != nil && s.request.Force }
 
-// waiting returns s as a step that waits, as the decision says.
+// waiting returns s as a step that waits. The decision gives the reason and the end of the wait.
 func (s step) waiting(decision escalation.Decision) step {
 	s.action, s.decision = stepWait, decision
 	return s
 }
 
-// gated returns s as a step that opens a gate, because of the decision.
+// gated returns s as a step that opens a gate. The decision gives the reason.
 func (s step) gated(decision escalation.Decision) step {
 	s.action, s.decision = stepOpenGate, decision
 	return s
 }
 
-// origin returns the session whose conversation or handoff the step starts from; nil if none.
+// origin returns the session whose conversation or handoff is the start of the step; nil if there is none.
 func (s step) origin() *escalation.Session { return cmp.Or(s.continues, s.parent) }
 
-// hasRun reports whether last, the session that ran last, belongs to this step.
+// hasRun reports whether last belongs to this step. last is the latest session.
 func (s step) hasRun(last *escalation.Session) bool { return !s.refused && last != nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// runSession runs the session of a step, if it is admitted, and returns the step that follows.
+// runSession runs the session of a step, if it is admitted. It returns the step that follows.
 func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 	if missing := c.missingFromHandoff(s); len(missing) > 0 {
 		return c.askForHandoff(ctx, s, missing)
@@ -34,7 +34,7 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 	return c.after(ctx, s, session, decision)
 }
 
-// after returns the step that follows the session of s, as decided.
+// after returns the step that follows the session of s, according to the decision.
 func (c *chainRun) after(ctx workflow.Context, s step, session escalation.Session, decision escalation.Decision) (step, error) {
 	switch decision.Action {
 	case escalation.DecisionComplete:
@@ -59,7 +59,7 @@ func (c *chainRun) after(ctx workflow.Context, s step, session escalation.Sessio
 
 // refused returns the step that follows s after its admission was refused.
 func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admission) (step, error) {
-	// The step has not run. A person may therefore request the same tier, and skip the rule that refused it.
+	// The step has not run. So a person may request the same tier, and thereby skip the rule that refused it.
 	c.requests.receive(ctx, s.tier-1)
 	decision := escalation.Gated(*c.policy, c.decideRefused(s, refusal))
 	if c.requests.counts(ctx, decision) {
@@ -79,8 +79,8 @@ func (c *chainRun) decideRefused(s step, refusal escalation.Admission) escalatio
 	return decision
 }
 
-// stop returns the step that follows a decision on a step that has not run: a wait, a gate, or the end of the chain. It
-// records the decision unless the step waits.
+// stop returns the step that follows a decision on a step that has not run. This is a wait, a gate, or the end of the
+// chain. Unless the step waits, stop also records the decision.
 func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decision) (step, error) {
 	if decision.Action == escalation.DecisionWait {
 		return s.waiting(decision), nil
@@ -99,7 +99,7 @@ func (c *chainRun) request(s step) sessionRequest {
 	}
 }
 
-// continuity chooses how the session of a step gets its context.
+// continuity chooses the way in which the session of a step gets its context.
 func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
 	if s.purpose == escalation.PurposeHandoff { // only the tier that has the conversation can write its handoff
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession}
@@ -115,8 +115,8 @@ func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
 	})
 }
 
-// runTier runs the agent of a session and returns the ended session. The session has failed if the activity fails after
-// all retries. It was stopped if it was cancelled.
+// runTier runs the agent of a session and returns the session after its end. If the activity fails after all retries,
+// the session's status is failed. If the activity was cancelled, the status is stopped.
 func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.AdmissionResult) escalation.Session {
 	session := opening.Session
 	input := activities.RunTierInput{
@@ -159,8 +159,8 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Admi
 	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged)
 }
 
-// sessionEnded returns a session with its report and its end. If unjudged is not nil, it replaces the report, and the
-// session ends now.
+// sessionEnded returns a session with its report and its end time. If unjudged is not nil, it replaces the report, and
+// the end time is now.
 func sessionEnded(
 	ctx workflow.Context, session escalation.Session, report escalation.Report, endedAt time.Time, unjudged *escalation.Report,
 ) escalation.Session {
@@ -174,7 +174,7 @@ func sessionEnded(
 	return session
 }
 
-// decide returns the decision on a session that has ended. A person's request counts if it has arrived by now.
+// decide returns the decision on a session that has ended. It considers a person's request that has arrived by now.
 func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Session) escalation.Decision {
 	recognition := c.incidents.recognize(ctx, s, session)
 	c.requests.receive(ctx, session.Tier)
@@ -188,8 +188,8 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 	return escalation.Decide(*c.policy, session, input)
 }
 
-// conclude records how a session ended and the decision on it. If another session follows, one activity records this
-// end and the next opening.
+// conclude records the end of a session and the decision on it. If another session follows, a later activity records
+// this end together with the next opening.
 func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, decision escalation.Decision) error {
 	c.sessions.ended(ctx, session)
 	c.incidents.leave(ctx, session, decision)
@@ -208,7 +208,7 @@ func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, de
 	return nil
 }
 
-// record records a decision that follows no session.
+// record records a decision that does not follow a session.
 func (c *chainRun) record(ctx workflow.Context, decision escalation.Decision) error {
 	c.decided(ctx, decision)
 	return c.log.record(ctx, "record the decision", releases(decision))
@@ -219,7 +219,7 @@ func releases(decision escalation.Decision) bool {
 	return decision.Action == escalation.DecisionComplete || decision.Action == escalation.DecisionGate
 }
 
-// decided updates the visible state with a decision, and notifies people if it blocks the chain.
+// decided updates the visible state with a decision. If the decision blocks the chain, decided also notifies people.
 func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 	if decision.Action == escalation.DecisionComplete {
 		c.gates.receiveReplies(ctx) // refuses answers to a gate that never opened
@@ -248,7 +248,7 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 	}
 }
 
-// openGate opens a gate for a step that has ended or was refused. The step's decision is the reason for the gate.
+// openGate opens a gate for a step that has ended or was refused. The step's decision gives the reason for the gate.
 func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 	opened, err := c.gates.open(ctx, gateRequest{decision: s.decision, tier: s.tier, refused: s.refused})
 	if err != nil {
@@ -262,7 +262,7 @@ func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 	return s, nil
 }
 
-// waitAtGate waits at the open gate of a step and returns the step that was chosen there. That step still needs its own
+// waitAtGate waits at the open gate of a step. It returns the step that was chosen there. That step still needs its own
 // admission.
 func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 	last := s.tier
@@ -312,7 +312,7 @@ func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	}
 	if closing.Actor != "" {
 		s.request = &EscalateSignal{ToTier: s.tier, Guidance: closing.Guidance}
-		// That person has read why the step was refused, and skips only the rule that refused it.
+		// This person has read why the step was refused. So the answer skips only the rule that refused it.
 		s.passesCooldown = s.passesCooldown || gate.Rule == escalation.RuleCooldown
 		s.passesLimit = s.passesLimit || gate.Rule == escalation.RuleEscalationLimit
 	}

@@ -33,8 +33,8 @@ func SearchAttributes() []temporal.SearchAttributeKey {
 	}
 }
 
-// view is the state of a running workflow that people see: the answer to queries, the search attributes and, in the Web
-// UI, the current details.
+// view holds the state of a running workflow that people see: the answer to queries, the search attributes and, in the
+// Web UI, the current details.
 type view struct {
 	chain escalation.Chain
 	// published maps the name of a search attribute to the value that this run published last.
@@ -56,7 +56,7 @@ func (v *view) show(ctx workflow.Context) {
 	workflow.SetCurrentDetails(ctx, shown)
 }
 
-// publish updates the current details, and those search attributes that have changed.
+// publish updates the current details, and the search attributes that have changed.
 func (v *view) publish(ctx workflow.Context) error {
 	v.show(ctx)
 	var updates []temporal.SearchAttributeUpdate
@@ -101,8 +101,8 @@ func incidentIDs(chain escalation.Chain) []string {
 	return listed(ids)
 }
 
-// maxListedBytes keeps the services below Temporal's limit for one search attribute, 2 KB as JSON. The server ends a
-// workflow that exceeds it.
+// maxListedBytes keeps the services below Temporal's limit for one search attribute, 2 KB as JSON. If a workflow
+// exceeds this limit, the server ends it.
 const maxListedBytes = 1_900
 
 // listed returns the first services, as many as fit into a search attribute.
@@ -178,10 +178,10 @@ func roundedDuration(milliseconds int64) time.Duration {
 }
 
 const (
-	// maxMessage bounds an event's message, in characters. The session's record keeps the agent's full text.
+	// maxMessage limits an event's message, in characters. The session's record keeps the agent's full text.
 	maxMessage = 500
-	// maxGateMessage bounds the messages for the opening and the closing of a gate, in characters. It is longer, because a
-	// person's text is recorded nowhere else.
+	// maxGateMessage limits the messages for the opening and the closing of a gate, in characters. It is longer than
+	// maxMessage, because a person's text is recorded nowhere else.
 	maxGateMessage = escalation.MaxGuidance + 1_000
 )
 
@@ -199,7 +199,8 @@ func summarize(session escalation.Session) string {
 	return fmt.Sprintf("%s, %s, %s", session.Tier, session.Model, contextOf(session))
 }
 
-// contextOf returns how a session gets its context. It adds the purpose, unless that is the ordinary work of the tier.
+// contextOf describes how a session gets its context. If the purpose is not the ordinary work of the tier, contextOf
+// adds the purpose.
 func contextOf(session escalation.Session) string {
 	if session.Purpose == escalation.PurposeTier {
 		return string(session.Continuity)

@@ -74,7 +74,8 @@ func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released boo
 }
 
 // lockServices locks services for the chain of session, except those that another chain has locked. If the list of
-// services is empty, it locks all services. When the chain names its services later, it releases the others.
+// services is empty, lockServices locks all services. Otherwise it first releases the chain's lock on all services, if
+// there is one.
 func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, services []string) error {
 	if len(services) == 0 {
 		services = []string{everyService}

@@ -54,7 +54,7 @@ func (r recorder) Charge(ctx context.Context, charge escalation.Charge) (*escala
 }
 
 // maskedDecisions returns decisions with the secrets in their texts masked. It masks the whole input before the store
-// cuts it. Otherwise a secret could lose the end by which it is recognised.
+// cuts it. If the store cut first, a secret could lose the end by which it is recognised.
 func maskedDecisions(mask *redact.Redactor, decisions []escalation.CallDecision) []escalation.CallDecision {
 	masked := slices.Clone(decisions)
 	for i := range masked {

@@ -28,9 +28,9 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// stickyTimeout limits how long the next step of a chain waits for the worker that has the chain in memory. Then any
-// worker may take the step. The limit is short: after a crash that worker is gone, and other workers quickly replay
-// the small history of a chain.
+// stickyTimeout limits the time for which the next step of a chain waits for the worker that has the chain in memory.
+// After this time any worker may take the step. The limit is short, because after a crash that worker is gone. Other
+// workers quickly replay the small history of a chain.
 const stickyTimeout = time.Second
 
 // Supervisor is a worker: it runs chains and their agents.
@@ -40,12 +40,14 @@ type Supervisor struct {
 
 	resources
 
-	// identity identifies this process's workers to Temporal. It has the SDK's form, followed by the version.
+	// identity identifies this process's workers for Temporal. It has the form of the SDK's identity, followed by the
+	// version.
 	identity string
 	// sweepInterval is Environment.SweepInterval.
 	sweepInterval time.Duration
 	settings      activities.Settings
-	// Run sets what belongs to the namespace: leases, the store of records and the deliveries of notifications.
+	// Run sets the fields that depend on the namespace: leases, the store of records, and the deliveries of
+	// notifications.
 	leases        *reconcile.Leases
 	records       activities.Records
 	notifications activities.Notifications
@@ -54,22 +56,22 @@ type Supervisor struct {
 
 // Environment describes the process in which a Supervisor runs.
 type Environment struct {
-	// Environ is the environment ("NAME=value") of the process. Agents get only the permitted variables of it.
+	// Environ is the environment ("NAME=value") of the process. Agents get only the permitted variables from it.
 	Environ []string
 	// Host is the name of this machine in records and in the identity of its workers.
 	Host string
 	// Version is the version of this program in records and in the identity of its workers.
 	Version string
 	Logger  *slog.Logger
-	// Executable is the program that CLIs run to ask whether a call is permitted. It must contain package agentshell.
-	// Empty means this process's own program.
+	// Executable is the program that the CLI runs to ask whether a call is permitted. It must contain package
+	// agentshell. If Executable is empty, this process's own program is used.
 	Executable string
 	// SweepInterval is the time between two sweeps; 0 means one minute. A sweep closes the sessions and releases the
 	// services that ended chains have left behind.
 	SweepInterval time.Duration
 }
 
-// locate finds the CLI, and logs a warning if there is one about its version.
+// locate finds the CLI. If there is a warning about the CLI's version, locate logs it.
 func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*claude.CLI, error) {
 	cli, err := claude.Locate(ctx, options)
 	if err != nil {
@@ -81,9 +83,9 @@ func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*
 	return cli, nil
 }
 
-// New creates a Supervisor. It returns an error if claude is missing, if a setting, a prompt or the policy is
-// invalid, or if the records or the archive of transcripts cannot be opened. After an error only directories are
-// left, and the database if it was opened already. Close releases the resources of the Supervisor.
+// New creates a Supervisor. It fails in three cases: claude is missing; a setting, a prompt or the policy is invalid;
+// or the records or the archive of transcripts cannot be opened. A failed New may leave directories and the database
+// behind. Close releases the resources of the Supervisor.
 func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, error) {
 	if err := cfg.MakeDirs(); err != nil {
 		return nil, err
@@ -204,8 +206,8 @@ func OpenArchive(ctx context.Context, cfg config.Config) (*transcripts.Archive, 
 	return archive, nil
 }
 
-// Close interrupts running agents, revokes their keys and stops answering their guards. Then it closes the records
-// and the archive.
+// Close interrupts running agents and revokes their keys. After that the guards answer no more calls. Finally Close
+// closes the records and the archive.
 func (s *Supervisor) Close() error { return s.close() }
 
 // KeepAgentsFrom forbids agents to connect to these ports of this host. Use it for the supervisor's own ports that
@@ -216,8 +218,9 @@ func (s *Supervisor) KeepAgentsFrom(ports ...int) {
 	}
 }
 
-// Run works until ctx ends or a worker fails permanently. Then it drains: it accepts no new work, lets running agents
-// finish for the configured time, and interrupts the rest. namespace is the name of the client's namespace.
+// Run works until ctx ends or a worker fails permanently. Then it drains the workers: it accepts no new work, lets
+// running agents finish for the configured time, and interrupts the rest. The argument namespace is the name of the
+// client's namespace.
 func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string) error {
 	sweeper, err := s.enter(ctx, c, namespace)
 	if ctx.Err() != nil {
@@ -273,8 +276,8 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 	case err = <-failed:
 		err = fmt.Errorf("worker failed: %w", err)
 	}
-	// At the limit, interrupt the agents that still run. The worker still waits for them, so that it can report their
-	// results to Temporal. Temporal then gives them to another worker at once.
+	// When the time is over, interrupt the agents that still run. The worker still waits for them, so that it can
+	// report their results to Temporal. Temporal then gives them to another worker at once.
 	limit := time.AfterFunc(s.config.Worker.DrainTimeout, s.agents.Interrupt)
 	defer limit.Stop()
 	agents.Stop()
@@ -282,8 +285,8 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 	return err
 }
 
-// enter looks up the namespace, opens its leases, and has records and deliveries kept for it. It returns the sweeper of its
-// chains.
+// enter looks up the namespace. It opens the namespace's leases, and selects the namespace for records and deliveries.
+// It returns the sweeper of the namespace's chains.
 func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace string) (sweeper reconcile.Sweeper, err error) {
 	own, err := FindNamespace(ctx, c, namespace)
 	if err != nil {
@@ -311,7 +314,7 @@ func (s *Supervisor) register(chains worker.Registry, c client.Client) {
 	chains.RegisterActivity(&activities.Attempts{Reader: reconcile.PendingReader{Temporal: c}})
 }
 
-// inBackground runs fn until ctx ends or stop is called. stop waits until fn has returned.
+// inBackground runs fn until ctx ends or the caller calls stop. The function stop waits until fn has returned.
 func inBackground(ctx context.Context, fn func(ctx context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

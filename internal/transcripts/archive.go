@@ -16,24 +16,23 @@ const None = "none"
 var (
 	// ErrNotFound means that the conversation is neither on this host nor in the archive.
 	ErrNotFound = errors.New("the conversation is neither on this host nor in the archive")
-	// ErrCorrupt means that the archive has copies of the conversation, but none is intact.
+	// ErrCorrupt means that the archive has copies of the conversation, but all of them are damaged.
 	ErrCorrupt = errors.New("no archived copy of the conversation is intact")
 	// ErrSuperseded means that another writer has archived a copy that the local one does not continue. The
 	// local file is unchanged.
 	ErrSuperseded = errors.New("another writer has archived a newer copy of the conversation")
 )
 
-// Archive stores transcripts. A nil Archive stores nothing and uses the local files only. Its methods may be
-// called from several goroutines.
+// Archive stores transcripts. A nil Archive stores nothing and uses only the local files. Several goroutines may call
+// its methods.
 type Archive struct {
 	bucket *blob.Bucket
 	list   lister
 }
 
-// Open opens the archive at location: None, or the URL of a directory (file) or of an S3 (s3), Google Cloud
-// Storage (gs) or Azure (azblob) bucket. It creates a missing directory, accessible to its owner only. It
-// changes nothing else and does not connect to a bucket. Credentials come from the same places as for the
-// cloud's own programs.
+// Open opens the archive at location: None, or the URL of a directory (file) or of an S3 (s3), Google Cloud Storage
+// (gs) or Azure (azblob) bucket. It creates a missing directory, accessible to its owner only. Open changes nothing
+// else, and does not connect to a bucket. It takes credentials from the same places as the cloud's own programs.
 func Open(ctx context.Context, location string) (*Archive, error) {
 	if location == None {
 		return nil, nil //nolint:nilnil // a nil Archive stores nothing
@@ -76,18 +75,18 @@ type Copy struct {
 	path      string
 	// writer identifies this Copy in the keys of its objects.
 	writer string
-	// known is the latest version that the local file is known to continue.
+	// known is the latest archived version of which the local file is a continuation.
 	known version
-	// base is the archived content of known, as far as this Copy knows it.
+	// base is the extent of the version known, as far as this Copy knows it.
 	base extent
-	// as wraps every access to local files. If it is nil, the files are accessed directly.
+	// as wraps every access to local files. If as is nil, the files are accessed directly.
 	as func(func() error) error
-	// seen is the stamp of the local file when it was last saved, or found to be saved.
+	// seen is the stamp of the local file at its last save, or at the last check that found it saved.
 	seen stamp
 }
 
-// As makes c access local files only within run. Use it, for example, to access them with the rights of their owner.
-// run must call its argument and return its error. Call As before any other method.
+// As makes c access local files only within run. A possible use is to access them with the rights of their owner. The
+// function run must call its argument and return the argument's error. Call As before any other method.
 func (c *Copy) As(run func(func() error) error) { c.as = run }
 
 // local runs fn, which accesses local files.

@@ -10,11 +10,11 @@ import (
 	"strconv"
 )
 
-// version identifies an archived copy by its generation and its writer. Only this writer writes to the copy, so the
+// version identifies an archived copy by its generation and its writer. Only this writer writes the copy, so the
 // storage need not resolve conflicts. The zero version means that there is no copy.
 type version struct {
-	// generation counts from 1. Two versions have the same generation if their writers took over the session at the
-	// same moment. At most one of these writers was entitled to do so.
+	// generation counts from 1. If two writers take over the session at the same moment, their versions have the same
+	// generation. At most one of these writers was entitled to take over.
 	generation int
 	writer     string
 }
@@ -26,7 +26,7 @@ func (c *Copy) key(v version) string {
 	return fmt.Sprintf("%s/%08d-%s.jsonl.zst", c.sessionID, v.generation, v.writer)
 }
 
-// versions lists the archived copies, latest first. Within a generation, more lines count as later.
+// versions lists the archived copies, latest first. Within a generation, the copy with more lines counts as later.
 func (c *Copy) versions(ctx context.Context) ([]version, error) {
 	found, err := c.list(ctx)
 	if err != nil {

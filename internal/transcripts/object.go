@@ -22,14 +22,14 @@ const (
 	maxWindow = 64 << 20
 )
 
-// header describes the content of an object. Reading compares the content with it.
+// header describes the content of an object. A reader compares the content with its header.
 type header struct {
 	Format    string `json:"format"`
 	SessionID string `json:"session_id"`
 	extent
 }
 
-// errDamaged is wrapped by every error about an object that has no header or does not match it.
+// errDamaged is the error for an object that has no header or does not match its header. All such errors wrap it.
 var errDamaged = errors.New("damaged")
 
 func damaged(format string, args ...any) error {
@@ -48,7 +48,7 @@ func encode(w io.Writer, h header, content io.Reader) error {
 	if _, err := w.Write(append(frame, encoded...)); err != nil {
 		return err
 	}
-	// Use one goroutine and little memory: it runs beside an agent, and nobody waits for it.
+	// Use one goroutine and little memory, because an agent runs at the same time, and nobody waits for the result.
 	packer, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return err
@@ -85,8 +85,8 @@ func decodeHeader(r *source, sessionID string) (header, error) {
 	return h, nil
 }
 
-// decode reads an object and writes its content to w. If the content does not match the header, decode fails, but may
-// have written a part of the content.
+// decode reads an object and writes its content to w. If the content does not match the header, decode fails. It may
+// then have written a part of the content.
 func decode(w io.Writer, r *source, sessionID string) (header, error) {
 	h, err := decodeHeader(r, sessionID)
 	if err != nil {
@@ -123,8 +123,8 @@ func copyExtent(w io.Writer, content io.Reader, want extent) error {
 	return nil
 }
 
-// source reads a stored object and remembers the storage's read error. So the caller can distinguish an invalid object
-// from an object that cannot be read now.
+// source reads a stored object and remembers the storage's read error. With it the caller can distinguish an invalid
+// object from an object that cannot be read now.
 type source struct {
 	io.Reader
 	err error
@@ -139,7 +139,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// blame returns the reason for the read error err: the storage's error if there was one, otherwise errDamaged.
+// blame returns the reason for the read error err. This is the storage's error if there was one, otherwise errDamaged.
 func (s *source) blame(err error) error {
 	if s.err != nil {
 		return s.err

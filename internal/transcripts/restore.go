@@ -12,7 +12,7 @@ import (
 
 // Restored is the result of Restore.
 type Restored struct {
-	// Outcome names the copy that is at the path now.
+	// Outcome tells which copy is at the path now.
 	Outcome Outcome
 	// Damaged lists the errors of the archived copies that were skipped, latest first.
 	Damaged []error
@@ -32,10 +32,10 @@ const (
 )
 
 // Restore replaces the local file if the archive has a newer copy of the conversation. It replaces the file atomically
-// or not at all, and only with content that has the right hash.
+// or not at all. It uses only content that has the right hash.
 //
-// The error wraps ErrNotFound if there is no copy, and ErrCorrupt if there are only damaged archived copies.
-// After any other error the state is unknown: the file at the path may be older than the archive.
+// If there is no copy, the error wraps ErrNotFound. If there are only damaged archived copies, it wraps ErrCorrupt.
+// After any other error the file at the path may be older than the archive.
 func (c *Copy) Restore(ctx context.Context) (Restored, error) {
 	restored, err := c.restore(ctx)
 	if err != nil {
@@ -162,8 +162,9 @@ func (c *Copy) fetch(ctx context.Context, v version) (_ fetchedFile, err error) 
 // leftoverAge is the age from which a temporary file counts as abandoned. A restore takes seconds.
 const leftoverAge = time.Hour
 
-// createTemporary creates a file for a download in the transcript's directory. It also removes such files that killed
-// processes left there. The CLI ignores these files, because their names do not end like those of transcripts.
+// createTemporary creates a file for a download in the transcript's directory. It also removes temporary files that
+// killed processes have left there. The CLI ignores all of these files, because their names do not end like those of
+// transcripts.
 func (c *Copy) createTemporary() (*os.File, error) {
 	dir := filepath.Dir(c.path)
 	if err := os.MkdirAll(dir, dirMode); err != nil {

@@ -63,9 +63,9 @@ func (c *Copy) saveExtent(ctx context.Context, local extent) (bool, error) {
 	return true, nil
 }
 
-// mayFollow returns nil if local may be saved as the generation after latest. Another writer wrote latest, and its
-// content is archived. local must continue that content, as known from Restore or by comparison. Otherwise the error is
-// ErrSuperseded. A damaged version does not prevent anybody from saving.
+// mayFollow returns nil if local may be saved as the next generation after latest. The version latest belongs to
+// another writer, and archived is its content. local must continue that content. This is known from Restore or by
+// comparison. Otherwise the error is ErrSuperseded. If latest is damaged, everybody may save.
 func (c *Copy) mayFollow(latest version, archived, local extent) error {
 	if latest == c.known || latest.generation < c.known.generation || archived.Lines == 0 {
 		return nil
@@ -118,9 +118,9 @@ func (c *Copy) write(ctx context.Context, v version, local extent) error {
 // saveTimeout limits each Save of Watch, so that a call that hangs does not prevent later saves.
 const saveTimeout = time.Minute
 
-// Watch calls Save every interval until ctx ends. After an error it calls failed and tries again. If the same error
-// repeats, it calls failed only once. Watch does not save at the end. The caller must call Save after the transcript's
-// writer has ended.
+// Watch calls Save after every interval until ctx ends. If Save fails, Watch calls failed, and continues. If the same
+// error repeats, it calls failed only once. Watch does not save at the end, so the caller must call Save after the
+// transcript's writer has ended.
 func (c *Copy) Watch(ctx context.Context, interval time.Duration, failed func(error)) {
 	if c.archive == nil {
 		return
