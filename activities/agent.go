@@ -9,12 +9,13 @@ import (
 
 // Agent runs the claude CLI.
 type Agent interface {
-	// Run runs one invocation to its end. It calls observe on one goroutine whenever something happens. When ctx ends, Run
-	// stops the whole process tree before it returns, with the status escalation.SessionStopped. It returns an error if
-	// and only if the same invocation may succeed later. Even then the report contains what is known, including the cost.
+	// Run runs one invocation to its end. It calls observe on one goroutine whenever something happens. When ctx ends,
+	// Run stops the whole process tree before it returns, with the status escalation.SessionStopped. It returns an
+	// error if and only if the same invocation may succeed later. Even then the report contains all known facts,
+	// including the cost.
 	//
-	// Run waits for the directory of an invocation that repairs, for MaxDirectoryWait at most. The error then wraps
-	// ErrDirectoryBusy.
+	// If the invocation repairs, Run waits for its directory, for at most MaxDirectoryWait. If the directory is not
+	// free by then, the error wraps ErrDirectoryBusy.
 	Run(ctx context.Context, run AgentRun, observe func(AgentProgress)) (AgentReport, error)
 	// HasConversation reports whether a conversation of agents in directory can be resumed, from this host or from an
 	// archive. An error means that this is currently unknown.
@@ -30,7 +31,8 @@ type AgentRun struct {
 	// Repairs reports that the invocation may change files. It then gets a git worktree of its own, or Directory for
 	// itself.
 	Repairs bool
-	// InWorktree returns what the prompt must add if the agent works in a worktree. It must be set if Repairs is.
+	// InWorktree returns the text that the prompt must contain if the agent works in a worktree. If Repairs is set,
+	// InWorktree must be set, too.
 	InWorktree func(escalation.Worktree) (string, error)
 	// DryRun reports that the chain must change nothing.
 	DryRun bool
@@ -47,7 +49,7 @@ type AgentRun struct {
 	Schema string
 	// Cooldowns is the content of CooldownFile, which the agent finds in its chain's directory.
 	Cooldowns []escalation.ServiceState
-	// Limits bounds how often the agent's calls may repair a service.
+	// Limits limits how often the agent's calls may repair a service.
 	Limits escalation.Cooldowns
 	// LeavesHandoff reports that the agent is asked to write HandoffFile in that directory.
 	LeavesHandoff bool
@@ -92,7 +94,7 @@ type AgentProgress struct {
 	CostUSD float64 `json:"cost_usd"`
 	// Tools holds the latest tool calls, oldest first. There are only a few, so that a heartbeat stays small.
 	Tools []ToolCall `json:"tools,omitempty"`
-	// Waiting says for what the invocation waits before its agent starts; empty if it does not wait.
+	// Waiting names the thing for which the invocation waits before its agent starts; empty if it does not wait.
 	Waiting string `json:"waiting,omitempty"`
 	// InFlight holds all tool calls that have no result yet. Each has its whole input, up to a few KB.
 	InFlight []ToolCall `json:"-"` // heartbeats send TierProgress.InFlight instead

@@ -36,8 +36,8 @@ type SpentSoFarInput struct {
 	SessionID string `json:"session_id"`
 }
 
-// SpentSoFar returns an estimate of what the attempts at a session have spent so far. The cost is unknown (see
-// escalation.Session.CostUnknown) if a worker has started the session and no heartbeat arrived.
+// SpentSoFar returns an estimate of the spending of all attempts at a session so far. If a worker has started the
+// session and no heartbeat arrived, the cost is unknown (see escalation.Session.CostUnknown).
 func (a *Attempts) SpentSoFar(ctx context.Context, input SpentSoFarInput) (escalation.Report, error) {
 	chain := activity.GetInfo(ctx).WorkflowExecution
 	agents, err := a.Reader.PendingAgents(ctx, chain.ID, chain.RunID)

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// handoffTimeout bounds the invocation that only writes a handoff: one long answer.
+	// handoffTimeout limits the time of the invocation that only writes a handoff. Such an invocation gives one long
+	// answer.
 	handoffTimeout = escalation.Duration(3 * time.Minute)
 	// handoffTurns leaves room for a few failed calls and a final answer.
 	handoffTurns = 6

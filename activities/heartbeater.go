@@ -18,7 +18,7 @@ const (
 	// heartbeatInterval is the time between two heartbeats. It does not depend on the agent's output, because a working agent
 	// may write nothing for minutes.
 	heartbeatInterval = time.Second
-	// heartbeatCall bounds one heartbeat, so that a heartbeat lost in the network is noticed in time.
+	// heartbeatCall limits the time for one heartbeat, so that a heartbeat lost in the network is noticed early.
 	heartbeatCall = 2 * time.Second
 )
 
@@ -31,9 +31,9 @@ type Heartbeats interface {
 // errCancelled is the cause for stopping an agent whose chain was cancelled. Its tier is not retried.
 var errCancelled = errors.New("the chain was cancelled")
 
-// errHeartbeatLost is the cause for stopping an agent whose heartbeats do not arrive. Either Temporal refuses them, or it has
-// accepted none before the heartbeat deadline. Temporal may then start the tier on another worker, and two agents must never
-// work on one conversation.
+// errHeartbeatLost is the cause for stopping an agent whose heartbeats do not arrive. Either Temporal refuses the
+// heartbeats, or it has accepted no heartbeat before the heartbeat deadline. Temporal may then start the tier on
+// another worker, and two agents must never work on one conversation.
 var errHeartbeatLost = errors.New("heartbeats are not accepted")
 
 // heartbeater sends the heartbeats of an activity until it is stopped. It ends the agent's context if Temporal's answer

@@ -39,8 +39,8 @@ func pastAttempts(ctx context.Context) TierProgress {
 	return past.ended()
 }
 
-// SpentBefore returns the spending of the attempts of a tier that failed with err. The cost is unknown (see
-// escalation.Session.CostUnknown) if a worker has started the tier and no heartbeat arrived.
+// SpentBefore returns the spending of the attempts of a tier that failed with err. If a worker has started the tier and
+// no heartbeat arrived, the cost is unknown (see escalation.Session.CostUnknown).
 func SpentBefore(err error) escalation.Report {
 	var report escalation.Report
 	application, ok := errors.AsType[*temporal.ApplicationError](err)

@@ -22,11 +22,11 @@ type Admissions interface {
 
 // Incidents keeps the incidents of all chains. CloseSession and OpenSession of the same records open and resolve them.
 type Incidents interface {
-	// KnownIncidents returns the incidents of these services, and those with these IDs, that are open or were resolved within
-	// escalation.IncidentMemory before at.
+	// KnownIncidents returns open incidents, and incidents that were resolved within escalation.IncidentMemory before
+	// the time at. It selects the incidents of these services, and those with these IDs.
 	KnownIncidents(ctx context.Context, services, ids []string, at time.Time) ([]escalation.Incident, error)
-	// ChainIncidents returns the incidents that a chain works on, and those of other chains that the session has found
-	// healed.
+	// ChainIncidents returns the incidents that a chain works on. It also returns incidents of other chains that the
+	// session has found healed.
 	ChainIncidents(ctx context.Context, chainID, sessionID string) (own, healed []escalation.Incident, err error)
 	// RecordProgress stores the progress of a chain with its incidents.
 	RecordProgress(ctx context.Context, chainID string, progress escalation.ChainProgress) error
@@ -148,7 +148,7 @@ type KnownIncidentsInput struct {
 	At       time.Time `json:"at"`
 }
 
-// KnownIncidents returns the incidents with which a chain compares what it has found wrong.
+// KnownIncidents returns the incidents with which a chain compares the faults that it has found.
 func (r *Records) KnownIncidents(ctx context.Context, input KnownIncidentsInput) ([]escalation.Incident, error) {
 	incidents, err := r.Store.KnownIncidents(ctx, input.Services, input.IDs, input.At)
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *Records) appendEvents(ctx context.Context, chainID string, events []esc
 	return nil
 }
 
-// WithdrawSession closes the record of a session that never began, if there is one. It stores the events in any case.
+// WithdrawSession closes the record of a session that never began. If there is no record, it only stores the events.
 func (r *Records) WithdrawSession(ctx context.Context, input CloseSessionInput) error {
 	err := r.Store.CloseSession(ctx, input.SessionID, input.Report, input.EndedAt)
 	if err != nil && (r.IsUnknown == nil || !r.IsUnknown(err)) {

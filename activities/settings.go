@@ -38,8 +38,8 @@ type LoadPolicyResult struct {
 	Unknown  []string `json:"unknown,omitempty"`
 }
 
-// LoadPolicy returns the worker's policy, and the canonical names of services. A context window that the CLI has reported
-// replaces the configured one, which is only a guess.
+// LoadPolicy returns the worker's policy, and the canonical names of services. If the CLI has reported a context
+// window, it replaces the configured window, which is only a guess.
 func (s *Settings) LoadPolicy(ctx context.Context, input LoadPolicyInput) (LoadPolicyResult, error) {
 	policy := s.Policy
 	policy.Tiers = slices.Clone(policy.Tiers)

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// repairTimeout bounds the invocation that only asks for a verdict.
+	// repairTimeout limits the invocation that only asks for a verdict.
 	repairTimeout = escalation.Duration(2 * time.Minute)
 	// HandOverDelay is the retry delay after a worker has ended its agent, so that another worker continues at once.
 	HandOverDelay = 100 * time.Millisecond
@@ -72,7 +72,7 @@ type RunTierInput struct {
 	Affected []string `json:"affected,omitempty"`
 	// Request is the operator's request.
 	Request string `json:"request,omitempty"`
-	// Issue describes the one problem that the chain must repair; empty if it is not limited to one.
+	// Issue describes the one problem that the chain must repair; empty if the chain is not limited to one problem.
 	Issue string `json:"issue,omitempty"`
 	// Guidance is the text that a person added when requesting this tier.
 	Guidance string `json:"guidance,omitempty"`
@@ -118,12 +118,12 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 // maxInFlight keeps the result small, because the input of a call can have a few KB.
 const maxInFlight = 10
 
-// RunTier runs a tier's agent until it has a verdict or ends without one. If the verdict is missing or invalid, RunTier asks
-// the agent for it once more in the same conversation. A retry continues the conversation of the previous attempt, if there is
-// one. Services in the verdict get their canonical names.
+// RunTier runs a tier's agent until it has a verdict or ends without one. If the verdict is missing or invalid, RunTier
+// asks the agent for it once more in the same conversation. A retry continues the conversation of the previous attempt,
+// if there is one. Services in the verdict get their canonical names.
 //
-// An error of type ErrorTypeAgent means that another attempt may succeed, unless it is non-retryable. Its details hold the
-// spending of the attempts so far.
+// If an error has the type ErrorTypeAgent and is retryable, another attempt may succeed. Its details hold the spending
+// of the attempts so far.
 func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult, error) {
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.attempt(agent, input, past, beats)
@@ -327,7 +327,8 @@ func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) 
 	return "", fmt.Errorf("unknown continuity %q", input.Continuity)
 }
 
-// permissions returns the description of the tier's permissions for its prompt. A dry run has those of Tier 1.
+// permissions returns the description of the tier's permissions for its prompt. In a dry run these are the permissions
+// of Tier 1.
 func (t *Tiers) permissions(tier escalation.Tier, dryRun bool) string {
 	switch {
 	case t.Briefs == nil:

@@ -17,7 +17,7 @@ func describeIncidents(incidents []escalation.Incident, tier escalation.Tier) []
 	return lines
 }
 
-// describeIncident describes in one line what is known of an incident, and what chains have done about it.
+// describeIncident describes an incident and the work of chains on it in one line.
 func describeIncident(incident *escalation.Incident, tier escalation.Tier) string {
 	parts := []string{quote(incident.ID), names(incident.Services)}
 	if incident.Kind != "" {

@@ -123,7 +123,7 @@ func (g *groups) join(separator string) []string {
 	return spans
 }
 
-// howOften describes a limit on an action in words, such as "2 restarts in 4 hours".
+// howOften describes in words how many actions a limit allows, such as "2 restarts in 4 hours".
 func howOften(limit escalation.Limit, thing string) string {
 	switch {
 	case !limit.IsSet():

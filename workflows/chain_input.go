@@ -147,7 +147,7 @@ func (in ChainInput) Validate() error {
 	return cmp.Or(in.validateModels(), in.validateRepository(), in.validateResume())
 }
 
-// maxModelBytes bounds the name of a model. Real names are far shorter.
+// maxModelBytes limits the name of a model. Real names are far shorter.
 const maxModelBytes = 200
 
 func (in ChainInput) validateModels() error {

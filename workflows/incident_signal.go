@@ -11,14 +11,14 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// IncidentSignalName is the signal by which a chain tells another one what has become of its incident.
+// IncidentSignalName is the signal with which a chain informs another chain about that chain's incident.
 const IncidentSignalName = "incident"
 
 // IncidentSignal is the payload of the incident signal.
 type IncidentSignal struct {
 	IncidentID string                  `json:"incident_id"`
 	Status     escalation.IncidentNews `json:"status"`
-	// Note says what has changed.
+	// Note describes the change.
 	Note string `json:"note,omitempty"`
 	// ChainID is the chain that has looked.
 	ChainID string `json:"chain_id"`
@@ -45,8 +45,8 @@ func (n *incidents) arrived(ctx workflow.Context) bool {
 	return n != nil && workflow.GetSignalChannel(ctx, IncidentSignalName).Len() > 0
 }
 
-// receive reads the signals that have arrived and adds them to news, one entry for each incident. People are told once of
-// an incident that became worse.
+// receive reads the signals that have arrived and adds them to news, one entry for each incident. If an incident became
+// worse, people are notified once.
 func (n *incidents) receive(ctx workflow.Context, news []escalation.GateNews) []escalation.GateNews {
 	if n == nil {
 		return news
@@ -91,14 +91,14 @@ func (n *incidents) refuse(ctx workflow.Context, why error) {
 	})
 }
 
-// drop reads the signals that arrived while the chain ended. They need no answer: another chain has sent them.
+// drop reads the signals that arrived while the chain ended. Other chains have sent them, so they need no answer.
 func (n *incidents) drop(ctx workflow.Context) {
 	for workflow.GetSignalChannel(ctx, IncidentSignalName).ReceiveAsync(nil) {
 		workflow.GetLogger(ctx).Info("news of an incident came after the end of its chain")
 	}
 }
 
-// describeNews says what a look has found of an incident.
+// describeNews describes a later result about an incident.
 func describeNews(news escalation.GateNews) string {
 	text := fmt.Sprintf("chain %s has found %s %s", news.ChainID, news.IncidentID, news.Status)
 	if news.Note != "" {
@@ -107,7 +107,8 @@ func describeNews(news escalation.GateNews) string {
 	return text
 }
 
-// healed reports whether all open incidents of the chain were found healed, and the policy has the chain look again then.
+// healed reports whether other chains have found all open incidents of the chain healed, and the policy requires
+// another look in that case.
 func (n *incidents) healed(news []escalation.GateNews) bool {
 	if n == nil || n.policy.Gate.OnHealed != escalation.HealedClose || len(news) == 0 {
 		return false

@@ -73,7 +73,7 @@ func sendNotification(ctx workflow.Context, notification escalation.Notification
 		notifications.Notify, activities.NotifyInput{Notification: notification})
 }
 
-// notified reports whether a notification of this kind was started, in this run or in an earlier one.
+// notified reports whether a notification of this kind was started, in this run or in an earlier run.
 func (n *notifier) notified(kind escalation.NotificationKind) bool {
 	return slices.Contains(n.before, kind) ||
 		slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return pending.kind == kind })
@@ -216,7 +216,7 @@ var ordinaryID = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
 
 func lookAt(chainID string) string { return "Look at it with: starter chain " + Operand(chainID) }
 
-// listForPeople lists the first services, up to most, and the number of the others.
+// listForPeople lists at most the given number of services, and the number of the remaining ones.
 func listForPeople(services []string, most int) string {
 	if len(services) > most {
 		return fmt.Sprintf("%s and %d more", plain(strings.Join(services[:most], ", ")), len(services)-most)

@@ -111,8 +111,8 @@ func (s step) escalate(session escalation.Session, tier escalation.Tier, request
 	return step{action: stepSession, tier: tier, parent: &session, request: request}
 }
 
-// handOff returns the same step with a handoff, because failed could not resume the conversation. The argument left
-// holds the tool calls that failed left without a result.
+// handOff returns the same step with a handoff. The session failed could not resume the conversation. The parameter
+// left holds the tool calls without a result of that session.
 func (s step) handOff(failed escalation.Session, left []activities.ToolCall) step {
 	lost := failed.Status == escalation.SessionTranscriptLost
 	s.resumeFailed, s.transcriptLost = !lost, lost
@@ -132,7 +132,7 @@ func (s step) lookAgain() step {
 	return step{action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck, parent: s.parent, minTier: s.tier}
 }
 
-// checkHealed returns a recheck that finds out whether the problem has healed. s is the step that waits. The argument
+// checkHealed returns a recheck that finds out whether the problem has healed. s is the step that waits. The parameter
 // last is the latest session if it belongs to s; otherwise nil. If the recheck finds the problem again, a gate opens
 // before s runs.
 func (s step) checkHealed(last *escalation.Session) step {
@@ -170,5 +170,5 @@ func (s step) gated(decision escalation.Decision) step {
 // origin returns the session whose conversation or handoff is the start of the step; nil if there is none.
 func (s step) origin() *escalation.Session { return cmp.Or(s.continues, s.parent) }
 
-// hasRun reports whether last belongs to this step. last is the latest session.
+// hasRun reports whether the latest session (last) belongs to this step.
 func (s step) hasRun(last *escalation.Session) bool { return !s.refused && last != nil }

@@ -292,7 +292,7 @@ func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 	return c.stepFrom(s, gate), c.log.publish(ctx)
 }
 
-// stepFrom returns the step that follows s, depending on how the gate was closed.
+// stepFrom returns the step that follows s after its gate was closed. The answer in gate selects the step.
 func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	closing, last := *gate.Answer, c.log.chain.Last()
 	s.action = stepSession

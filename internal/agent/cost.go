@@ -40,7 +40,8 @@ func (r *Runner) settleCost(report *activities.AgentReport, run activities.Agent
 	}
 }
 
-// explained adds to the failure of a run what only the proxy knows: the budget is used up, or the API cannot be reached.
+// explained adds a fact that only the proxy knows to the failure of a run: the budget is used up, or the API cannot be
+// reached.
 func explained(err error, count apiproxy.Count) error {
 	failure, ok := errors.AsType[*claude.Error](err)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// ProbeSandbox starts a process in the sandbox of each tier that has one. It describes the restrictions that the kernel
-// can enforce on this host. It fails if the configuration requires more than the kernel can do.
+// ProbeSandbox starts a process in the sandbox of each tier with a sandbox. It describes the restrictions that the
+// kernel can enforce on this host. If the configuration requires more than these, it fails.
 func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (string, error) {
 	policy, err := cfg.Guard.LoadPolicy()
 	if err != nil {

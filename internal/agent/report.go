@@ -46,8 +46,8 @@ func endedByItself(err error) bool {
 	return slices.Contains(ends, failure.Kind)
 }
 
-// statusOf returns the status of a session whose CLI failed with an error of this kind. resumed says whether the
-// session resumed a conversation.
+// statusOf returns the status of a session whose CLI failed with an error of this kind. The parameter resumed reports
+// whether the session resumed a conversation.
 func statusOf(kind claude.ErrorKind, resumed bool) escalation.SessionStatus {
 	switch kind {
 	case claude.KindNoStructuredOutput, claude.KindSchemaNotMet:

@@ -140,7 +140,7 @@ func (p workplace) tree() *checkout.Worktree {
 	return p.Worktree
 }
 
-// guarded describes the worktree to the guard; nil if there is none.
+// guarded describes the worktree for the guard; nil if there is no worktree.
 func (p workplace) guarded() *guard.Worktree {
 	tree := p.tree()
 	if tree == nil {

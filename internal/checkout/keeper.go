@@ -60,7 +60,7 @@ type Session struct {
 
 // Place is a directory that a session has for itself.
 type Place struct {
-	// Directory is the directory in which the session works: Session.Directory, or one in the worktree.
+	// Directory is the directory in which the session works. It is Session.Directory, or a directory in the worktree.
 	Directory string
 	// Worktree is the session's worktree; nil if it works in Session.Directory.
 	Worktree *Worktree
@@ -149,8 +149,8 @@ func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, w
 	}, nil
 }
 
-// Tidy returns the changes that the session has left in its worktree. If there are none, it removes the worktree. Tidy takes at
-// most limit, even if ctx has ended. Without a worktree it does nothing.
+// Tidy returns the changes that the session has left in its worktree. If there are none, it removes the worktree. Tidy
+// takes at most the time limit, even if ctx has ended. Without a worktree it does nothing.
 func (p *Place) Tidy(ctx context.Context, limit time.Duration) Left {
 	if p.Worktree == nil {
 		return Left{}

@@ -7,7 +7,7 @@ const (
 	maxMessageRunes = 500
 )
 
-// ErrorKind classifies an error by what a caller can do about it.
+// ErrorKind classifies an error by the possible reaction of a caller.
 type ErrorKind string
 
 // The kinds of errors. For every kind, assume that the agent may already have acted.

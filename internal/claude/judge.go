@@ -24,9 +24,9 @@ type finding struct {
 	cause   error
 }
 
-// judge returns the error of a failed run, or nil. A run succeeded if the exit code is 0, and the last result has no error,
-// the subtype success, at least one turn, and a structured output if one was asked for. startErr is the error that
-// prevented the CLI from running.
+// judge returns the error of a failed run, or nil. A run succeeded if the exit code is 0 and the last result is good. A
+// good result has no error, the subtype success and at least one turn. If a structured output was requested, the result
+// must contain it. startErr is the error that prevented the CLI from running.
 //
 // A full disk has precedence. Otherwise the lost output would look like a retryable error.
 //

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// smallFamily is the family of the model that the CLI uses for small tasks, such as reading a web page, or a subagent
-// that searches (observed in 2.1.197).
+// smallFamily is the family of the model that the CLI uses for small tasks. Examples are reading a web page, and a
+// subagent that searches (observed in 2.1.197).
 const smallFamily = "haiku"
 
 // families lists the families of models. Aliases and full names contain these words.
@@ -21,8 +21,8 @@ var aliases = map[string][]string{
 	"default":  {"opus", "sonnet"},
 }
 
-// Permits reports whether an invocation may request the model asked from the API. model is the invocation's Model.
-// Permits accepts any full name of that model, and the model for small tasks.
+// Permits reports whether an invocation for the model model may send a request for the model asked. It accepts any full
+// name of the invocation's model, and the model for small tasks.
 //
 // It compares only families, because versions of the CLI map aliases and old model names to different full names.
 func (c *CLI) Permits(model, asked string) bool {
@@ -41,7 +41,7 @@ func (c *CLI) Permits(model, asked string) bool {
 	return false
 }
 
-// isNamed reports whether variable names the model asked in the operator's environment.
+// isNamed reports whether the operator's environment has the model name asked as the value of variable.
 func (c *CLI) isNamed(asked, variable string) bool {
 	return asked != "" && asked == withoutWindow(lookupVariable(c.options.Environ, variable))
 }

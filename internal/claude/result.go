@@ -174,8 +174,8 @@ func (a *accumulator) addReported(result *Result, last *resultLine) {
 	}
 }
 
-// window returns the size of the main model's context window from the last result, or 0. The result also lists the
-// models of subagents and of the resumed conversation.
+// window returns the size of the main model's context window, or 0 if the last result does not report it. The last
+// result also lists the models of subagents and of the resumed conversation.
 func (a *accumulator) window(last *resultLine) int {
 	for _, model := range []string{a.mainModel(), a.initModel} {
 		if used, ok := last.ModelUsage[model]; ok {

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// ShareTranscripts lets the CLI resume conversations of the working directory with in the working directory dir, and
-// the other way round. Both directories must exist.
+// ShareTranscripts makes two working directories share their conversations. Afterwards the CLI can resume a
+// conversation of one directory in the other. Both directories must exist. Their parameters are dir and with.
 //
-// The CLI keeps the transcripts of each working directory in a separate directory. ShareTranscripts replaces the
-// transcript directory of dir with a symbolic link to that of with. If dir already has transcripts, they are kept under
+// The CLI keeps the transcripts of each working directory in a separate directory. ShareTranscripts replaces the one
+// for dir with a symbolic link to the one for with. If there already are transcripts for dir, they are kept under
 // another name.
 func (c *CLI) ShareTranscripts(dir, with string) error {
 	link, target, err := c.transcriptDirs(dir, with)

@@ -136,7 +136,7 @@ func (t *toolCalls) anyRunning() bool {
 	return false
 }
 
-// inFlight returns the pending calls without the structured output, in the order of their start.
+// inFlight returns the pending calls in the order of their start, except the call for the structured output.
 func (t *toolCalls) inFlight() []ToolCall {
 	var calls []ToolCall
 	for _, call := range t.calls {

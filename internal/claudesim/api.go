@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxRequestBytes bounds a request's body. The real API refuses bodies over 32 MB.
+// maxRequestBytes limits a request's body. The real API refuses bodies over 32 MB.
 const maxRequestBytes = 64 << 20
 
 // API is a Messages API on loopback that plays a scenario to the real CLI. Several CLIs may use it at once. The

@@ -24,8 +24,8 @@ type hook struct {
 // defaultHookTimeout is the CLI's time limit for a hook whose settings contain none.
 const defaultHookTimeout = time.Minute
 
-// readHooks returns the PreToolUse hooks of --settings, which is JSON or the name of a file. If the settings cannot
-// be read, it returns no hooks, because the CLI then runs without hooks, too.
+// readHooks returns the PreToolUse hooks of --settings, which is JSON or the name of a file. If the settings cannot be
+// read, it returns no hooks, because the CLI then also runs without hooks.
 func readHooks(settings string) []hook {
 	text := []byte(settings)
 	if !strings.HasPrefix(strings.TrimSpace(settings), "{") {

@@ -32,7 +32,7 @@ const (
 	subtypeSchema    resultSubtype = "error_max_structured_output_retries"
 )
 
-// maxMismatches bounds the attempts at structured output that violate the schema.
+// maxMismatches limits the attempts in which the model gives structured output that violates the schema.
 const maxMismatches = 5
 
 // enforceNotice is the message to a model that answered without structured output.

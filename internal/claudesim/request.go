@@ -21,7 +21,7 @@ type Request struct {
 	Messages []Message `json:"messages"`
 	// Stream reports whether the answer is streamed.
 	Stream bool `json:"stream,omitempty"`
-	// MaxTokens bounds the tokens of the answer.
+	// MaxTokens limits the tokens of the answer.
 	MaxTokens int `json:"max_tokens,omitempty"`
 	// Header is the HTTP header without credentials; nil for the stand-in.
 	Header http.Header `json:"header,omitempty"`

@@ -243,7 +243,8 @@ func (s *Server) stop() error {
 	return errors.Join(errs...)
 }
 
-// stopWithin stops server. After limit it returns an error and leaves the server to stop in the background.
+// stopWithin stops server. If that takes longer than limit, stopWithin returns an error, and the server continues to
+// stop in the background.
 func stopWithin(server temporal.Server, limit time.Duration) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Stop() }()

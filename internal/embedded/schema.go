@@ -85,8 +85,8 @@ func createSchema(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// verify returns nil if a build with schema known can use tables of version v. Its error completes the phrase
-// "database file NAME".
+// verify returns nil if this build can use tables of version v. The build's own schema version is known. The error
+// completes the phrase "database file NAME".
 func (v schemaVersion) verify(known schemaVersion) error {
 	mainOrder, err := compareVersions(v.main, known.main)
 	if err != nil {

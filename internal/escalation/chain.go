@@ -107,7 +107,7 @@ type IssueChain struct {
 	CostUSD float64 `json:"cost_usd"`
 }
 
-// Last returns the running session or, if none runs, the latest session. It returns nil before the first session.
+// Last returns the running session or, if no session runs, the latest one. It returns nil before the first session.
 func (c *Chain) Last() *Session {
 	if len(c.Sessions) == 0 {
 		return nil

@@ -39,7 +39,7 @@ type ChargeRefusal struct {
 	At time.Time `json:"at"`
 }
 
-// Refuse checks the actions of a call at the time now against the cooldowns. entries holds the actions in the ledger.
+// Refuse checks the actions of a call against the cooldowns at the time now. entries holds the actions in the ledger.
 // If all actions are allowed, Refuse returns nil. Otherwise it refuses the whole call, and names the first action that
 // is not allowed.
 func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.Time) *ChargeRefusal {
@@ -65,7 +65,7 @@ func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.
 	return nil
 }
 
-// use returns the use of the limit on action. An action without a cooldown is always free.
+// use returns the use of the limit for an action. An action without a cooldown is always free.
 func (c Cooldowns) use(entries []LedgerEntry, action CallAction, now time.Time) Use {
 	for _, state := range c.States(entries, []string{action.Service}, now) {
 		switch {

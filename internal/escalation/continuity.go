@@ -39,7 +39,7 @@ const (
 type ContinuityInput struct {
 	// Interrupted reports whether an earlier process of the same session died and left a transcript.
 	Interrupted bool
-	// Parent is the session whose context is needed; nil if none is needed.
+	// Parent is the session whose context is needed; nil if no context is needed.
 	Parent *Session
 	// ResumeFailed reports whether resuming Parent has already failed for this tier.
 	ResumeFailed bool

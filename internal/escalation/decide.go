@@ -129,10 +129,10 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier, session.Status))
 }
 
-// DecideHandoff returns the next step after session, which had the task to write the handoff to tier next. problem says
-// why the handoff cannot be used; "" if it can. If the session's conversation was lost, the verdict replaces the
-// handoff. For any other problem the chain ends, unless an operator has requested a tier (requested is not 0). A
-// stopped session always ends the chain.
+// DecideHandoff returns the step that follows session. The task of session was to write the handoff to the tier next.
+// problem says why the handoff cannot be used; "" if it can. If the session's conversation was lost, the verdict
+// replaces the handoff. For any other problem the chain ends, unless an operator has requested a tier (requested is not
+// 0). A stopped session always ends the chain.
 func DecideHandoff(session Session, problem string, next, requested Tier) Decision {
 	onward := Decision{Action: DecisionEscalate, Tier: max(next, requested), Rule: RuleVerdict}
 	switch {
@@ -156,8 +156,8 @@ func DecideHandoff(session Session, problem string, next, requested Tier) Decisi
 }
 
 // CheckEscalationRequest returns nil if an operator may request tier. Otherwise the error gives the reason in a
-// sentence. The argument last is the tier that ran last; 0 if none has run. An operator cannot override a dry run or
-// the highest tier.
+// sentence. The parameter last is the tier of the latest session; 0 if no session has run. An operator cannot override
+// a dry run or the highest tier.
 func CheckEscalationRequest(policy Policy, last, tier Tier) error {
 	switch {
 	case !tier.Valid():
@@ -238,8 +238,8 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionI
 }
 
 // DecideReturned returns the decision on a fault that has come back too often after repairs. If policy allows
-// TierFullRepair, and no chain has tried it for this incident, TierFullRepair runs next without asking a person.
-// Otherwise a person is asked. The decision's Tier is then the tier to run after the answer.
+// TierFullRepair, and no chain has tried it for this incident, the decision escalates to it at once. Otherwise a person
+// is asked, and the tier next runs after the answer.
 func DecideReturned(policy Policy, incident Incident, next Tier, at time.Time) Decision {
 	reason := fmt.Sprintf("%s has come back %d times within %s after repairs", incident.Describe(),
 		incident.ReturnsWithin(policy.Returns, at), ShortDuration(policy.Returns.Window.Std()))
@@ -257,9 +257,9 @@ func DecideReturned(policy Policy, incident Incident, next Tier, at time.Time) D
 // AskFirst returns the decision that asks a person before anything is repaired.
 func AskFirst(reason string) Decision { return complete(OutcomeNeedsHuman, RuleReturned, reason) }
 
-// decideHealed returns the decision after another chain has reported that the incidents have healed, and a session of
-// tier has checked that. If they have not healed, a person is asked again. next is the tier that the chain had waited
-// to run.
+// decideHealed returns the decision on a recheck by the tier tier. Before the recheck, another chain has reported that
+// the incidents have healed. If the recheck finds them still open, a person is asked again. The parameter next is the
+// tier that the chain had waited to run.
 func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
 	again := complete(OutcomeNeedsHuman, RuleHealed, fmt.Sprintf("another chain found the problem healed, and %s does not", tier))
 	again.Tier = next

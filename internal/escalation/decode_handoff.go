@@ -32,9 +32,9 @@ type handoffFile struct {
 	Cooldowns       json.RawMessage `json:"cooldown_state"`
 }
 
-// DecodeHandoff reads the handoff of an agent: one JSON object of schema version 1. The agent's tier is from. The
-// result is addressed to the tier next, whatever tier the agent recommends. It has no cooldowns, because only the
-// supervisor knows them. Errors wrap ErrInvalidHandoff and list every problem.
+// DecodeHandoff reads the handoff of an agent: one JSON object of schema version 1. The parameter from is the agent's
+// tier. The result is addressed to the tier next, whatever tier the agent recommends. It has no cooldowns, because only
+// the supervisor knows them. Errors wrap ErrInvalidHandoff and list every problem.
 func DecodeHandoff(raw []byte, from, next Tier) (Handoff, error) {
 	if len(raw) > MaxHandoffBytes {
 		return Handoff{}, invalidHandoff("more than %d bytes", MaxHandoffBytes)

@@ -83,7 +83,7 @@ const (
 	maxNote = 1_000
 )
 
-// notKind matches what a kind has no place for.
+// notKind matches the characters that a kind must not contain.
 var notKind = regexp.MustCompile(`[^a-z0-9]+`)
 
 // canonicalKind returns a kind in its canonical spelling. For example, "Disk full" becomes disk_full.

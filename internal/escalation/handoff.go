@@ -76,8 +76,8 @@ func (h Handoff) After(cutOff Session, left []string) Handoff {
 	return h
 }
 
-// MissingFields returns the fields that a handoff requires and that verdict leaves empty. The tier of the verdict is
-// from. If that tier repairs, it must also pass on its findings and the repairs that it attempted.
+// MissingFields returns the fields that a handoff requires and that verdict leaves empty. The parameter from is the
+// tier of the verdict. If that tier repairs, it must also pass on its findings and the repairs that it attempted.
 func MissingFields(from Tier, verdict *Verdict) []string {
 	if verdict == nil {
 		verdict = &Verdict{}

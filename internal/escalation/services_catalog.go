@@ -149,8 +149,8 @@ func (c *Catalog) checkCircles() error {
 }
 
 // circle returns the names along a circle of dependencies that can be reached from a service; nil if there is none. The
-// argument at is the service's position. path holds the names on the way to it. done marks the services from which no
-// circle can be reached.
+// parameter at is the position of the service. The parameter path holds the names on the way to the service. The
+// parameter done marks services from which no circle can be reached.
 func (c *Catalog) circle(at int, path []string, done []bool) []string {
 	name := c.services[at].Name
 	if start := slices.Index(path, name); start >= 0 {

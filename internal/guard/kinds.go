@@ -56,8 +56,8 @@ func init() { //nolint:gochecknoinits // breaks an initialization cycle between 
 	}
 }
 
-// known reports whether kind is a valid type: a name in kinds, a lower-case word, a choice such as "start|stop", or a
-// pattern such as "/[a-z]+/".
+// known reports whether a policy may use kind as the type of an argument. Valid types are a name in kinds, a lower-case
+// word, a choice such as "start|stop", and a pattern such as "/[a-z]+/".
 func known(kind string) bool {
 	if _, is := kinds[kind]; is {
 		return true

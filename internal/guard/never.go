@@ -120,9 +120,9 @@ func mayBecome(pattern, text string) bool {
 	return strings.HasPrefix(literal, known) || strings.HasPrefix(known, literal) && strings.HasPrefix(rest, "*")
 }
 
-// anything judges a command of a tier with anything: true. It allows every command that Tier 2 may run. Other commands
-// must not name a port of the supervisor. They must not name a private or protected file, unless Tier 1 may run the
-// command. Commands that they appear to run must not be on the never list.
+// anything judges a command of a tier with anything: true. It allows every command that Tier 2 may run. Any other
+// command must meet three conditions. It must not name a port of the supervisor. It must not name a private or
+// protected file, unless Tier 1 may run the command. It must not appear to run a command of the never list.
 func (j *judge) anything(name string, command Command) error {
 	if j.asTier(2, name, command) == nil {
 		return nil

@@ -311,7 +311,8 @@ func (j *judge) own(path string) bool {
 	return mine > 0 && mine > j.nearest(path, j.roots(append([]string{".", "~", "$TMPDIR"}, j.origin()...)))
 }
 
-// nearest returns the length of the path of the longest directory among dirs that contains path; 0 if none does.
+// nearest returns the length of the path of the longest directory in dirs that contains path. If no directory contains
+// it, nearest returns 0.
 func (j *judge) nearest(path string, dirs []string) int {
 	longest := 0
 	for _, dir := range dirs {

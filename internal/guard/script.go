@@ -78,11 +78,11 @@ func (e *UnclearError) Error() string {
 func unclear(what, instead string) error { return &UnclearError{what, instead} }
 
 const (
-	// maxScript bounds the length of a script in bytes.
+	// maxScript limits the length of a script in bytes.
 	maxScript = 64 << 10
-	// maxSteps bounds the statements that are read, counting each round of a loop and each function call.
+	// maxSteps limits the statements that are read, counting each round of a loop and each function call.
 	maxSteps = 5_000
-	// maxDepth bounds the nesting of functions, of scripts within scripts and of quotations.
+	// maxDepth limits the nesting of functions, of scripts within scripts and of quotations.
 	maxDepth = 20
 )
 
@@ -105,9 +105,9 @@ type Environment struct {
 	Secret func(name string) bool
 }
 
-// Walk reads a bash script. It passes to visitor every command that the script may run and every file that its shell
-// may open, in lists, pipes, loops, branches, functions, substitutions and here-documents. It reads both sides of a
-// branch. It returns an *UnclearError for a part whose effect cannot be determined, or the visitor's error.
+// Walk reads a bash script. It passes every command that the script may run and every file that its shell may open to
+// visitor. It follows lists, pipes, loops, branches, functions, substitutions and here-documents. It reads both sides
+// of a branch. It returns an *UnclearError for a part whose effect cannot be determined, or the visitor's error.
 func Walk(script string, env Environment, visitor Visitor) error {
 	w := &walk{visitor: visitor, env: env}
 	s := &shell{

@@ -47,7 +47,7 @@ func (j *judge) inWorkOf(use *Use, dir Word) error {
 }
 
 // inRepositoryOf accepts the working directory of a use with "in: repository". In the directory from which the worktree
-// was made, it accepts only uses that change nothing.
+// was made, it refuses uses that change something.
 func (j *judge) inRepositoryOf(use *Use, dir Word) error {
 	if j.place.Worktree != nil && use.Tier <= 1 && j.inOneOf(j.origin(), dir) == nil {
 		return j.configured(dir)

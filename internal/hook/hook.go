@@ -245,7 +245,7 @@ func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decisio
 	return decision
 }
 
-// refundLimit bounds the wait for the ledger to cancel a booking.
+// refundLimit limits the wait for the ledger to cancel a booking.
 const refundLimit = 5 * time.Second
 
 // refund cancels the booking of a denied call, if there is a booking. If the cancellation fails, the booking stays,

@@ -16,8 +16,8 @@ const (
 	// DefaultGrace is the time between SIGINT and SIGKILL if Spec.Grace is zero.
 	DefaultGrace = 10 * time.Second
 
-	// drainTimeout bounds how long Run reads the output after the tree has ended. The limit is needed because a process
-	// outside of the tree may still have the output open.
+	// drainTimeout limits the time for which Run reads the output after the tree has ended. Without this limit Run
+	// could wait for ever, because a process outside of the tree may still have the output open.
 	drainTimeout = 5 * time.Second
 )
 

@@ -16,7 +16,7 @@ import (
 // errorTypeWorkerLost is the type of the application error of an attempt whose worker died.
 const errorTypeWorkerLost = "WorkerLost"
 
-// orphansLimit bounds the time for failing the activities of dead workers.
+// orphansLimit limits the time for failing the activities of dead workers.
 const orphansLimit = 10 * time.Second
 
 // Describer describes workflows. A Temporal client implements it.

@@ -74,7 +74,7 @@ type Sweeper struct {
 	Temporal Describer
 	// NamespaceID is the ID of the namespace in which Temporal describes chains.
 	NamespaceID string
-	// Started is when this worker started.
+	// Started is the time at which this worker started.
 	Started time.Time
 	// Interval is the time between two sweeps of Run. 0 means one minute.
 	Interval time.Duration

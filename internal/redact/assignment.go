@@ -28,8 +28,8 @@ const (
 	groupMore     = 6 // the rest of the line
 )
 
-// minAssigned is the minimum length in bytes of a secret that follows its name. It can be short, because the value is
-// only masked beside the name.
+// minAssigned is the minimum length of a secret in an assignment, in bytes. It can be short, because such a secret is
+// masked only next to its name.
 const minAssigned = 4
 
 // acceptAssignment reports whether the assigned value is a secret. After a colon in prose it must contain a

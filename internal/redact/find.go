@@ -132,7 +132,7 @@ func findPEM(text string) []span {
 	return found
 }
 
-// pemEnd returns the end of a key. from is the end of its first line.
+// pemEnd returns the end of a key. The parameter from is the end of the key's first line.
 func pemEnd(text string, from int) int {
 	body := text[from:min(len(text), from+maxPEM)]
 	if end := strings.Index(body, "-----END"); end >= 0 {

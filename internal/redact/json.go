@@ -58,7 +58,8 @@ func (r *Redactor) maskField(text string) string {
 // fieldLabel is the mask's label for a value that is recognised by its field's name.
 const fieldLabel = "secret"
 
-// stringEnd returns the end of the string that begins at start. document must be valid.
+// stringEnd returns the end of a string in document. The parameter start is the beginning of the string. document must
+// be valid.
 func stringEnd(document []byte, start int) int {
 	for at := start + 1; ; at++ {
 		switch document[at] {
@@ -70,7 +71,7 @@ func stringEnd(document []byte, start int) int {
 	}
 }
 
-// isFieldName reports whether the string that ends at end is the name of a field.
+// isFieldName reports whether a string in document is the name of a field. The parameter end is the end of the string.
 func isFieldName(document []byte, end int) bool {
 	rest := bytes.TrimLeft(document[end:min(len(document), end+maxBlanks)], " \t\r\n")
 	return len(rest) > 0 && rest[0] == ':'

@@ -185,8 +185,8 @@ func spent(ctx context.Context, q querier, query string, args ...any) (closed, r
 	return closed, reserved, err
 }
 
-// daySpent returns two sums over the sessions that were started on the day of at (UTC): the cost of closed sessions,
-// and the reservations of open ones.
+// daySpent returns two sums over the sessions that were started on the same day (UTC) as the time at: the cost of
+// closed sessions, and the reservations of open ones.
 func daySpent(ctx context.Context, q querier, at time.Time) (closed, reserved float64, err error) {
 	const day = 24 * time.Hour
 	morning := at.UTC().Truncate(day)

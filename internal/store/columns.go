@@ -203,7 +203,7 @@ func insertInto(table string, fields []field) (query string, args []any) {
 	return query, values(fields)
 }
 
-// placeholders returns count placeholders, numbered from first on: "$2, $3".
+// placeholders returns count placeholders, such as "$2, $3". Their numbers begin with the parameter first.
 func placeholders(first, count int) string {
 	marks := make([]string, count)
 	for i := range marks {

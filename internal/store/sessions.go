@@ -179,8 +179,9 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 	return true, err
 }
 
-// keepReport prepares a closed session for the report next. It reports whether next is already recorded, as the current
-// report or as a replaced one. If next is not recorded, keepReport adds the current report to the replaced ones.
+// keepReport prepares a closed session for a further report, the parameter next. It reports whether that report is
+// already recorded, as the current report or as a replaced one. If it is not recorded, keepReport adds the current
+// report to the replaced ones.
 func keepReport(ctx context.Context, tx *sql.Tx, current escalation.Session, next escalation.Report) (known bool, err error) {
 	if reflect.DeepEqual(current.Report, next) {
 		return true, nil

@@ -15,10 +15,10 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// Secrets in the texts of agents are masked where the texts are received: package claude masks the CLI's output, and
-// package agent masks the files that agents leave. This file masks the texts of people, who can start chains and
-// answer gates with other programs. It also masks the texts of agents once more. IDs, times and the supervisor's own
-// texts stay unchanged.
+// The texts of agents are masked where they are received. Package claude masks the CLI's output, and package agent
+// masks the files that agents leave. This file masks the texts of people, who can start chains and answer gates with
+// other programs. It also masks the texts of agents once more. IDs, times and the supervisor's own texts stay
+// unchanged.
 
 // maskedVerdict returns verdict with the secrets in its texts masked. A verdict that cannot be encoded as JSON stays
 // unchanged.

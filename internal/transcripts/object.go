@@ -108,7 +108,7 @@ func decode(w io.Writer, r *source, sessionID string) (header, error) {
 	return h, nil
 }
 
-// copyExtent copies content to w and fails if it differs from want.
+// copyExtent copies content to w. If content does not have the extent want, copyExtent fails.
 func copyExtent(w io.Writer, content io.Reader, want extent) error {
 	digest, lines := sha256.New(), &lineCounter{}
 	written, err := io.Copy(io.MultiWriter(w, digest, lines), io.LimitReader(content, want.Bytes+1))

@@ -217,7 +217,7 @@ func (s *Summary) Print(w io.Writer) (same bool, err error) {
 	return v.differ == 0 && v.cases > 0 && len(s.subjects) > 0, nil
 }
 
-// maxText bounds the width of a column of the list in characters.
+// maxText limits the width of a column of the list in characters.
 const maxText = 64
 
 func writeRows(w io.Writer, rows []row) {

@@ -22,10 +22,10 @@ import (
 const (
 	// followInterval is the time between two queries. Heartbeats come every second.
 	followInterval = 250 * time.Millisecond
-	// notifyGrace bounds the wait for the notifications of a chain whose outcome is known. A working notification
+	// notifyGrace limits the wait for the notifications of a chain whose outcome is known. A working notification
 	// service needs less; a service that is down may keep the chain open for an hour.
 	notifyGrace = 5 * time.Second
-	// MaxQueries bounds the number of concurrent queries, because each query occupies a worker.
+	// MaxQueries limits the number of concurrent queries, because each query occupies a worker.
 	MaxQueries = 8
 )
 
@@ -33,7 +33,7 @@ const (
 type Follower struct {
 	Client client.Client
 	Run    client.WorkflowRun
-	// Patience bounds the wait for a worker's answer to a query.
+	// Patience limits the wait for a worker's answer to a query.
 	Patience time.Duration
 }
 
@@ -112,7 +112,8 @@ func (f Follower) Follow(ctx context.Context, observer Observer) (escalation.Cha
 	}
 }
 
-// conclude returns the ended chain, or explains err, the error of its workflow.
+// conclude returns the chain after its end. err is the error of the chain's workflow. If the chain has failed, conclude
+// explains err.
 func (f Follower) conclude(ctx context.Context, chain escalation.Chain, err error) (escalation.Chain, error) {
 	id := f.Run.GetID()
 	switch {

@@ -16,14 +16,14 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// answerTimeout bounds the wait for the confirmation of an answer. A chain confirms an answer after recording it.
+// answerTimeout limits the wait for the confirmation of an answer. A chain confirms an answer after recording it.
 const answerTimeout = 30 * time.Second
 
 // ErrNoGate is the error for a chain that does not wait for a person.
 var ErrNoGate = errors.New("it does not wait at a gate; `starter gate` lists the chains that do")
 
-// QueryGate asks a chain for its open gate, and waits at most patience for the reply. For an unknown ID it returns
-// ErrNoSuchChain. If no gate is open, it returns ErrNoGate.
+// QueryGate asks a chain for its open gate, and waits for the reply, for at most the time patience. For an unknown ID
+// it returns ErrNoSuchChain. If no gate is open, it returns ErrNoGate.
 func QueryGate(ctx context.Context, c client.Client, patience time.Duration, id string) (*escalation.Gate, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

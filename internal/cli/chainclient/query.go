@@ -57,7 +57,7 @@ func IsUnanswered(err error) bool {
 }
 
 // ExplainQueryError explains why a query failed. Either there is no such chain, or the chain failed before it could
-// answer, or no worker answered within patience.
+// answer, or no worker answered within the time patience.
 func ExplainQueryError(ctx context.Context, c client.Client, patience time.Duration, id string, err error) error {
 	_, refused := errors.AsType[*serviceerror.QueryFailed](err)
 	if !refused && !IsUnanswered(err) {

@@ -102,9 +102,9 @@ func recordedChain(ctx context.Context, cfg config.Config, namespace store.Names
 	return chain, err
 }
 
-// recordedIn returns the namespace to use for a chain that Temporal does not know. If own has no ID, or has records of
-// the chain, recordedIn returns own. Otherwise it returns the namespace with the latest session of a chain with this
-// ID.
+// recordedIn returns the namespace to use for a chain that Temporal does not know. The namespace own is returned if it
+// has no ID or if it has records of the chain. Otherwise recordedIn returns the namespace with the latest session of a
+// chain with this ID.
 func recordedIn(ctx context.Context, cfg config.Config, own store.Namespace, id string) (_ store.Namespace, err error) {
 	if own.ID == "" {
 		return own, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// maxShownEvents bounds the number of shown events. The latest are shown.
+// maxShownEvents limits the number of shown events. Only the latest events are shown.
 const maxShownEvents = 8
 
 // View implements tea.Model.

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// maxDenied bounds the denied calls that a tree lists for one session. An agent may repeat a denied call for
+	// maxDenied limits the denied calls that a tree lists for one session. An agent may repeat a denied call for
 	// hours.
 	maxDenied = 20
-	// maxSubject bounds how many characters of a call's subject a tree shows.
+	// maxSubject limits the shown part of a call's subject in a tree, in characters.
 	maxSubject = 100
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// Patience bounds the wait for a worker's answer to a query. A worker that is down delays a command by at most this
+// Patience limits the wait for a worker's answer to a query. A worker that is down delays a command by at most this
 // time.
 const Patience = 10 * time.Second
 
@@ -26,7 +26,7 @@ type Console struct {
 
 	// Clock returns the current time, in the time zone for output.
 	Clock Clock
-	// Patience bounds the wait for a worker's answer to a query.
+	// Patience limits the wait for a worker's answer to a query.
 	Patience time.Duration
 	Output   Format
 

@@ -16,8 +16,8 @@ func Variable(environ []string, name string) string {
 	return ""
 }
 
-// Actor returns the name of the person who starts a chain or answers a gate. This is given or, if that is empty, the
-// name of the user.
+// Actor returns the name of the person who starts a chain or answers a gate. If the parameter given is empty, it
+// returns the name of the user.
 func (c *Console) Actor(given string) string {
 	name := cmp.Or(given, Variable(c.Environ, "USER"), Variable(c.Environ, "LOGNAME"))
 	if name != "" {

@@ -118,7 +118,7 @@ func (f *ServicesFlag) Set(value string) error {
 // contain them.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
 
-// CheckID validates an ID. In the error, what names the kind of ID.
+// CheckID validates an ID. The parameter what is the name for the kind of ID in the error.
 func CheckID(what, id string) error {
 	if !idPattern.MatchString(id) {
 		return fmt.Errorf("%s %q must begin with a letter or digit and consist of at most 200 letters, digits and . _ : -", what, id)

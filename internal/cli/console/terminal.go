@@ -48,8 +48,8 @@ var (
 	GateStyle  = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
 )
 
-// FullScreen shows lines on a screen of height rows. If there are too many lines, it leaves out the first ones,
-// because the question is at the end. After the program ends, the terminal shows its earlier content again.
+// FullScreen shows lines on a screen of height rows. If there are too many lines, it omits the first ones, because the
+// question is at the end. After the program ends, the terminal shows its earlier content again.
 func FullScreen(lines []string, height int) tea.View {
 	view := tea.NewView(strings.Join(lines[max(len(lines)-height, 0):], "\n"))
 	view.AltScreen = true

@@ -109,7 +109,7 @@ func (f *Form) Lines(clock console.Clock, chainID string) []string {
 	return append(append(lines, ""), strings.Split(f.form.View(), "\n")...)
 }
 
-// askModel is the screen for the answer to one gate.
+// askModel is the screen on which a person answers one gate.
 type askModel struct {
 	clock   console.Clock
 	chainID string

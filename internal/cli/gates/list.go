@@ -42,7 +42,7 @@ func (r Row) since() time.Time {
 }
 
 const (
-	// maxAsked bounds how many chains are queried for their gates.
+	// maxAsked limits the number of chains that are queried for their gates.
 	maxAsked = 2_000
 	// listTimeout limits the time of all queries together. Without a worker, each query takes the full patience.
 	listTimeout = time.Minute

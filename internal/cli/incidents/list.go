@@ -25,7 +25,7 @@ const listHelp = "The list begins with the most severe open incidents, and of th
 	"  resolved   the fault is gone, or a person has closed the incident\n\n" +
 	"In JSON each incident has the fields of `starter incidents show`."
 
-// listFilter selects incidents. Empty fields select all open ones.
+// listFilter selects incidents. If all fields are empty, it selects all open incidents.
 type listFilter struct {
 	all     bool
 	service string

@@ -19,7 +19,7 @@ func effectiveCapabilities() (capabilities, error) {
 	return capabilities(data[0].effective) | capabilities(data[1].effective)<<32, nil
 }
 
-// dangerous returns the capabilities that would bypass a sandbox: they give access to the memory of the kernel and of
+// dangerous returns the capabilities that would bypass a sandbox. They give access to the memory of the kernel and of
 // other processes, to raw disks, and to other mounts of the file system.
 func dangerous() []uint {
 	return []uint{

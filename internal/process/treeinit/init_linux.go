@@ -65,8 +65,8 @@ func newInit(mode Mode) (*initProcess, error) {
 	return in, err
 }
 
-// fatalSignals lists the signals that end or stop a Go program unless it catches them, and SIGCHLD. The Go runtime catches
-// and drops all others. Catching all 64 here would take milliseconds.
+// fatalSignals lists SIGCHLD and the signals that end or stop a Go program if the program does not catch them. The Go
+// runtime catches and drops all other signals. Catching all 64 signals here would take milliseconds.
 func fatalSignals() []os.Signal {
 	return []os.Signal{
 		syscall.SIGCHLD, syscall.SIGCONT, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGILL, syscall.SIGTRAP,
@@ -261,8 +261,8 @@ func (in *initProcess) reap() {
 	}
 }
 
-// endAll kills the whole tree, and returns the number of processes still alive. It waits up to patience for processes
-// that it may not kill.
+// endAll kills the whole tree, and returns the number of processes still alive. For processes that it may not kill, it
+// waits at most the time patience.
 func (in *initProcess) endAll(patience time.Duration) (survivors int) {
 	if in.mode == Namespace {
 		return in.endProgram()

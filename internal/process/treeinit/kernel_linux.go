@@ -109,7 +109,7 @@ func capget() (data [2]capabilityData, err error) {
 	return data, failure(errno)
 }
 
-// closeOnExecFrom sets the close-on-exec flag of all descriptors from first.
+// closeOnExecFrom sets the close-on-exec flag of all descriptors whose number is at least first.
 func closeOnExecFrom(first int) error {
 	_, _, errno := syscall.Syscall(sysCloseRange, uintptr(first), uintptr(^uint32(0)), closeRangeCloexec)
 	return failure(errno)

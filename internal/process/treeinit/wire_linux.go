@@ -150,7 +150,7 @@ type Answers struct {
 	received []byte
 }
 
-// NewAnswers returns a reader of the answers that arrive at from.
+// NewAnswers returns a reader of answers. It reads them from the reader from.
 func NewAnswers(from io.Reader) *Answers { return &Answers{from: from} }
 
 // Next returns the next answer. It fails with io.EOF when there are no more.
@@ -233,7 +233,7 @@ func (d *decoder) text() string {
 	return ""
 }
 
-// take returns length bytes from the position from on, and moves the position behind them.
+// take returns the length bytes that begin at the offset from, and moves the read position behind them.
 func (d *decoder) take(from, length int) string {
 	if len(d.rest)-from < length {
 		d.fail(io.ErrUnexpectedEOF)
