@@ -17,19 +17,19 @@ type Agent interface {
 	// If the invocation repairs, Run waits for its directory, for at most MaxDirectoryWait. If the directory is not
 	// free by then, the error wraps ErrDirectoryBusy.
 	Run(ctx context.Context, run AgentRun, observe func(AgentProgress)) (AgentReport, error)
-	// HasConversation reports whether a conversation of agents in directory can be resumed, from this host or from an
-	// archive. An error means that this is currently unknown.
+	// HasConversation reports whether agents in directory can resume a conversation, from this host or from an archive.
+	// An error means that the answer is currently unknown.
 	HasConversation(ctx context.Context, directory, sessionID string) (bool, error)
 }
 
 // AgentRun is one invocation of the claude CLI for a tier.
 type AgentRun struct {
 	ChainID string
-	// FirstRunID is the run ID with which the chain began. It tells chains apart that had the same ID.
+	// FirstRunID is the run ID with which the chain began. It distinguishes chains that had the same ID.
 	FirstRunID string
 	Tier       escalation.Tier
-	// Repairs reports that the invocation may change files. It then gets a git worktree of its own, or Directory for
-	// itself.
+	// Repairs reports that the invocation may change files. Such an invocation gets its own git worktree, or it has
+	// Directory for itself.
 	Repairs bool
 	// InWorktree returns the text that the prompt must contain if the agent works in a worktree. If Repairs is set,
 	// InWorktree must be set, too.
@@ -42,7 +42,8 @@ type AgentRun struct {
 	SessionID string
 	// Directory is the agent's working directory; empty for the default one.
 	Directory string
-	// Resume is the conversation to start from: empty for none, SessionID to continue it, any other to fork it.
+	// Resume is the conversation from which the invocation starts; empty for a new one. If it equals SessionID, the
+	// invocation continues that conversation. Otherwise the invocation forks it.
 	Resume string
 	Prompt string
 	// Schema is the JSON schema of the output; empty asks for none.
@@ -55,7 +56,7 @@ type AgentRun struct {
 	LeavesHandoff bool
 }
 
-// after returns the run with its budget reduced by spent. It returns false if no budget is left.
+// after returns the run with its budget reduced by the spending in spent. If no budget is left, it returns false.
 func (r AgentRun) after(spent escalation.Report) (AgentRun, bool) {
 	if r.Policy.BudgetUSD == 0 {
 		return r, true
@@ -71,14 +72,14 @@ type AgentReport struct {
 	Output json.RawMessage
 	// InFlight holds the tool calls that had no result when the invocation ended.
 	InFlight []ToolCall
-	// Handoff is the file that the agent wrote, if it was asked to.
+	// Handoff is the file that the agent wrote. It is empty if the agent was not asked for one.
 	Handoff LeftFile
 }
 
 // LeftFile is a file that an agent wrote for the supervisor. The supervisor removes the file when it reads it.
 type LeftFile struct {
-	// Content is nil if there was no file. For a file above the size limit it is only the beginning, which also exceeds
-	// the limit.
+	// Content is nil if there was no file. If the file exceeds the size limit, Content holds only the beginning. The
+	// beginning is still longer than the limit.
 	Content []byte
 	// Problem is the reason why an existing file was not read.
 	Problem string
@@ -86,7 +87,7 @@ type LeftFile struct {
 
 // AgentProgress is the progress of an invocation.
 type AgentProgress struct {
-	// PID is the id of the root of the invocation's process tree, on its host.
+	// PID is the process id of the root of the invocation's process tree, on its host.
 	PID    int                   `json:"pid,omitempty"`
 	Turns  int                   `json:"turns"`
 	Tokens escalation.TokenUsage `json:"tokens"`

@@ -22,11 +22,11 @@ type PendingAgent struct {
 
 // PendingReader reads the activities that have not ended.
 type PendingReader interface {
-	// PendingAgents returns the activities of a chain's agents that have not ended.
+	// PendingAgents returns the activities that run agents of a chain and have not ended.
 	PendingAgents(ctx context.Context, workflowID, runID string) ([]PendingAgent, error)
 }
 
-// Attempts returns facts about the attempts at a session while they run.
+// Attempts looks up facts about the attempts at a session that is still running.
 type Attempts struct {
 	Reader PendingReader
 }

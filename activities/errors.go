@@ -6,8 +6,8 @@ import "go.temporal.io/sdk/temporal"
 const (
 	// ErrorTypeRecords means that the store refuses a record permanently.
 	ErrorTypeRecords = "RecordRefused"
-	// ErrorTypeAgent means that the agent gave no result that could be judged. The error's details are an
-	// escalation.Report with the spending so far.
+	// ErrorTypeAgent means that the agent gave no usable result. The error's details are an escalation.Report with the
+	// spending so far.
 	ErrorTypeAgent = "AgentUnavailable"
 	// ErrorTypePrompt means that a prompt cannot be rendered. The error's details are an escalation.Report, as for
 	// ErrorTypeAgent.

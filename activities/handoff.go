@@ -13,11 +13,11 @@ const (
 	// handoffTimeout limits the time of the invocation that only writes a handoff. Such an invocation gives one long
 	// answer.
 	handoffTimeout = escalation.Duration(3 * time.Minute)
-	// handoffTurns leaves room for a few failed calls and a final answer.
+	// handoffTurns limits the turns of that invocation. It leaves room for a few failed calls and a final answer.
 	handoffTurns = 6
 )
 
-// WriteHandoffInput asks a tier that has ended for the handoff to the next tier.
+// WriteHandoffInput is the request to a tier that has ended, to write the handoff to the next tier.
 type WriteHandoffInput struct {
 	ChainID string `json:"chain_id"`
 	// SessionID is the conversation to write. It is a fork of ParentSessionID, the conversation of the tier that has
@@ -48,7 +48,7 @@ type WriteHandoffResult struct {
 }
 
 // WriteHandoff lets a tier that has ended write its handoff, in a fork of its conversation. The agent may do nothing
-// else. The file is removed afterwards, and the result has its content.
+// else. Afterwards WriteHandoff removes the file, and returns its content.
 //
 // An agent that writes no usable handoff is a result, not an error. The errors are the same as those of RunTier.
 func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (WriteHandoffResult, error) {
@@ -103,7 +103,8 @@ func (i WriteHandoffInput) policy(file string) escalation.TierPolicy {
 	return brief(policy, handoffTimeout, handoffTurns)
 }
 
-// read returns the handoff that the agent wrote, or the reason why there is none. Services get their canonical names.
+// read returns the handoff that the agent wrote. If there is no usable handoff, it returns the reason. Services get
+// their canonical names.
 func (i WriteHandoffInput) read(report AgentReport, catalog *escalation.Catalog) (*escalation.Handoff, string) {
 	switch {
 	case report.Handoff.Problem != "":

@@ -36,13 +36,13 @@ var errCancelled = errors.New("the chain was cancelled")
 // another worker, and two agents must never work on one conversation.
 var errHeartbeatLost = errors.New("heartbeats are not accepted")
 
-// heartbeater sends the heartbeats of an activity until it is stopped. It ends the agent's context if Temporal's answer
-// requires that, or if no heartbeat is accepted before the deadline.
+// heartbeater sends the heartbeats of an activity until it is stopped. If Temporal's answer requires it, heartbeater
+// ends the agent's context. It does the same if no heartbeat is accepted before the deadline.
 type heartbeater struct {
 	heartbeats Heartbeats
 	taskToken  []byte
-	// deadline is the time without an accepted heartbeat after which the agent is stopped; 0 for no deadline. It is half
-	// of the heartbeat timeout. The other half is for stopping the agent.
+	// deadline is the longest time without an accepted heartbeat; 0 for no limit. After this time the agent is stopped.
+	// It is half of the heartbeat timeout, and the other half is for stopping the agent.
 	deadline time.Duration
 	end      context.CancelCauseFunc
 
@@ -106,7 +106,7 @@ func (h *heartbeater) send(ctx context.Context) error {
 	return h.heartbeats.RecordActivityHeartbeat(ctx, h.taskToken, h.progress())
 }
 
-// final returns the cause for stopping the agent at once; nil if another heartbeat may be accepted.
+// final returns the cause for stopping the agent at once. If another heartbeat may be accepted, it returns nil.
 func final(answer error) error {
 	if temporal.IsCanceledError(answer) {
 		return errCancelled

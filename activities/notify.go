@@ -19,8 +19,8 @@ import (
 type NotifyTarget interface {
 	// ID identifies the target among all targets. It stays the same after a restart and contains no secret.
 	ID() string
-	// Send returns when the target has accepted the notification. Its error names the target and contains no secret,
-	// because it becomes a part of the history.
+	// Send delivers the notification, and returns when the target has accepted it. The error names the target. It must
+	// not contain a secret, because it becomes a part of the history.
 	Send(ctx context.Context, notification escalation.Notification) error
 }
 
@@ -79,7 +79,7 @@ func (n *Notifications) deliver(ctx context.Context, target NotifyTarget, notifi
 	return n.Deliveries.RecordDelivery(context.WithoutCancel(ctx), notification.Key, target.ID(), time.Now())
 }
 
-// failures returns an error that says in one line how many targets failed, and why; nil if none failed.
+// failures returns an error that states in one line how many targets failed, and why. If none failed, it returns nil.
 func failures(errs []error) error {
 	failed := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if len(failed) == 0 {

@@ -19,7 +19,7 @@ type TierProgress struct {
 	WorkerPID int    `json:"worker_pid,omitempty"`
 	// Attempt is the number of the current attempt at the tier, from 1.
 	Attempt int `json:"attempt,omitempty"`
-	// Spent is the total of earlier attempts and of ended invocations of this attempt.
+	// Spent is the spending of earlier attempts, and of those invocations of this attempt that have ended.
 	Spent escalation.Report `json:"spent"`
 	// Now is the progress of the running invocation.
 	Now AgentProgress `json:"now"`
@@ -29,8 +29,8 @@ type TierProgress struct {
 	Failures int `json:"failures,omitempty"`
 }
 
-// pastAttempts returns the last heartbeat of the previous attempt. The spending of its unfinished invocation counts as
-// an estimate.
+// pastAttempts returns the last heartbeat of the previous attempt. If an invocation had not ended, its spending counts
+// as an estimate.
 func pastAttempts(ctx context.Context) TierProgress {
 	var past TierProgress
 	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &past) != nil {
@@ -68,8 +68,8 @@ func (p TierProgress) ended() TierProgress {
 	return p
 }
 
-// with updates the progress of the running invocation. Until its model has answered, InFlight keeps the calls of the
-// previous invocation, because their effect is still unknown.
+// with updates the progress of the running invocation. Until the model of that invocation has answered, InFlight keeps
+// the calls of the previous invocation, because their effect is still unknown.
 func (p TierProgress) with(now AgentProgress) TierProgress {
 	p.Now = now
 	if now.Turns > 0 {

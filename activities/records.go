@@ -10,8 +10,9 @@ import (
 
 // Admissions decides which sessions may start, from the records of all chains.
 type Admissions interface {
-	// OpenSession admits a session under policy and stores it, or does neither. If a session with this SessionID is
-	// already stored, it returns that session unchanged. The time of the decision is the session's StartedAt.
+	// OpenSession admits a session under policy and stores it. If it does not admit the session, it stores nothing. If
+	// a session with this SessionID is already stored, it returns that session unchanged. The decision is made for the
+	// time in the session's StartedAt.
 	OpenSession(ctx context.Context, session escalation.Session, request escalation.AdmissionRequest,
 		policy escalation.Policy) (escalation.AdmissionResult, error)
 	// Review returns the decision that OpenSession would make at the request's time, and changes nothing.
@@ -20,7 +21,8 @@ type Admissions interface {
 	ReleaseServices(ctx context.Context, chainID string) error
 }
 
-// Incidents keeps the incidents of all chains. CloseSession and OpenSession of the same records open and resolve them.
+// Incidents keeps the incidents of all chains. The methods OpenSession and CloseSession of the same records open and
+// resolve them.
 type Incidents interface {
 	// KnownIncidents returns open incidents, and incidents that were resolved within escalation.IncidentMemory before
 	// the time at. It selects the incidents of these services, and those with these IDs.
@@ -47,8 +49,8 @@ type Recorder interface {
 // Records keeps the records of chains.
 type Records struct {
 	Store Recorder
-	// IsPermanent reports whether an error of Store is permanent, so that a retry cannot help. IsUnknown reports whether
-	// the error means that there is no such record.
+	// IsPermanent reports whether an error of Store is permanent, so that a retry cannot help. IsUnknown reports
+	// whether an error means that the record does not exist.
 	IsPermanent, IsUnknown func(error) bool
 }
 

@@ -18,7 +18,8 @@ import (
 const (
 	// repairTimeout limits the invocation that only asks for a verdict.
 	repairTimeout = escalation.Duration(2 * time.Minute)
-	// HandOverDelay is the retry delay after a worker has ended its agent, so that another worker continues at once.
+	// HandOverDelay is the retry delay after a worker has ended its own agent. It is short, so that another worker
+	// continues at once.
 	HandOverDelay = 100 * time.Millisecond
 	// maxFailures limits the failed attempts of a tier whose model is not reachable. Each pause between attempts is three times
 	// as long as the previous one, up to longestPause. All pauses together take about 30 minutes, in addition to the CLI's own
@@ -30,7 +31,8 @@ const (
 	// occupies one of the worker's places for agents. After MaxDirectoryWait it frees that place, and Temporal retries the
 	// tier.
 	MaxDirectoryWait = 15 * time.Minute
-	// repairTurns is the maximum number of turns of a repair run. It allows for a first answer that does not match the schema.
+	// repairTurns limits the turns of the invocation that only asks for a verdict. It allows for a first answer that
+	// does not match the schema.
 	repairTurns = 3
 )
 
@@ -108,7 +110,8 @@ type RunTierResult struct {
 	InFlight []ToolCall `json:"in_flight,omitempty"`
 	// Unknown lists the services in the verdict that the catalog does not have.
 	Unknown []string `json:"unknown,omitempty"`
-	// EndedAt is the end of the tier by the worker's clock. It stays the same after a reset, unlike the workflow's clock.
+	// EndedAt is the end of the tier by the worker's clock. Unlike a time of the workflow's clock, it stays the same
+	// after a reset.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
@@ -149,8 +152,8 @@ type FindTranscriptResult struct {
 	Reachable bool `json:"reachable"`
 }
 
-// FindTranscript looks for the transcript of a conversation, on this host and in the archive. An error means that this
-// is currently unknown.
+// FindTranscript looks for the transcript of a conversation, on this host and in the archive. An error means that the
+// answer is currently unknown.
 func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (FindTranscriptResult, error) {
 	reachable, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
 	if err != nil {

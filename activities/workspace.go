@@ -11,7 +11,7 @@ import (
 const (
 	// CooldownFile shows the state of the cooldowns to the agent, as an escalation.CooldownState.
 	CooldownFile = "cooldown.json"
-	// HandoffFile is the file in which an agent writes a handoff that it is asked for.
+	// HandoffFile is the file to which an agent writes a requested handoff.
 	HandoffFile = "handoff.json"
 )
 

@@ -132,9 +132,9 @@ func (s *Set) sections(names ...string) []*template.Template {
 	return found
 }
 
-// join renders the lead and the sections with data. It omits empty sections and separates the others by an empty line. It
-// fails if the lead is blank or begins with a slash. The CLI refuses a blank prompt, and takes a leading slash for a
-// command.
+// join renders the lead and the sections with data. It omits empty sections, and separates the remaining ones with an
+// empty line. If the lead is blank or begins with a slash, it fails. The CLI refuses a blank prompt, and takes a
+// leading slash for a command.
 func join(data any, lead *template.Template, sections ...*template.Template) (string, error) {
 	text, err := render(lead, data)
 	if err != nil {

@@ -33,7 +33,7 @@ type Launch struct {
 	Request string
 	// Issue describes the one problem that the session must repair, in the words of the agent that found it.
 	Issue string
-	// Guidance is an operator's text, given when the chain was escalated or continued.
+	// Guidance is an operator's text. The operator has given it when escalating or continuing the chain.
 	Guidance string
 	// Recheck means that the session only checks Services again after a wait.
 	Recheck bool
@@ -142,7 +142,7 @@ func (s *Set) Repair(reason string) (string, error) {
 	return join(struct{ Reason string }{reason}, s.builtIn.Lookup("repair.md"))
 }
 
-// HandoffRequest asks a tier to write the handoff to the next tier.
+// HandoffRequest is the input for the prompt that asks a tier for the handoff to the next tier.
 type HandoffRequest struct {
 	// File is the path of the file that the agent must write.
 	File string

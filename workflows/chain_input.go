@@ -31,12 +31,12 @@ type ChainInput struct {
 	StartTier escalation.Tier `json:"start_tier,omitempty"`
 	// Prompt holds the operator's request, in addition to the tier's own prompt.
 	Prompt string `json:"prompt,omitempty"`
-	// Issue describes the one problem that the chain must repair, in the words of the agent that found it. A chain that
-	// splits sets it in the input of each child chain.
+	// Issue describes the one problem that the chain must repair, in the words of the agent that found it. If a chain
+	// splits, it sets Issue in the input of each child chain.
 	Issue string `json:"issue,omitempty"`
 	// Services limits the chain to these services. If it is empty, the chain covers all services.
 	Services []string `json:"services,omitempty"`
-	// DryRun suppresses escalation and keeps the agent read-only. It can switch a dry run on, but it cannot switch off the
+	// DryRun suppresses escalation and keeps the agent read-only. It can switch a dry run on. It cannot switch off the
 	// dry run of the configuration.
 	DryRun bool `json:"dry_run,omitempty"`
 	// MaxTier lowers the highest tier that may run. If it is 0, the configured tier applies.
@@ -45,8 +45,8 @@ type ChainInput struct {
 	ResumeFrom *ResumeFrom `json:"resume_from,omitempty"`
 	// Models replaces the configured models of some tiers, for example {"2":"sonnet"}.
 	Models map[escalation.Tier]string `json:"models,omitempty"`
-	// Repository selects the agents' working directory from the repositories in the workers' configuration, by its path or
-	// by the last element of its path. If empty, agents work in the default directory.
+	// Repository selects the agents' working directory from the repositories in the workers' configuration. It is the
+	// path of a repository, or the last element of the path. If it is empty, agents work in the default directory.
 	Repository string `json:"repository,omitempty"`
 	// BudgetUSD lowers the chain's spending limit, in US dollars. If it is 0, the configured budget applies.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
@@ -54,7 +54,8 @@ type ChainInput struct {
 	Force bool `json:"force,omitempty"`
 	// Incidents holds the IDs of the incidents to work on, if they are known.
 	Incidents []string `json:"incidents,omitempty"`
-	// Ask makes the chain of an issue ask a person before it repairs anything. Only the parent of the issue's chain may set it.
+	// Ask requires the chain of an issue to ask a person before it repairs anything. Only the parent of the issue's
+	// chain may set it.
 	Ask *AskInput `json:"ask,omitempty"`
 	// Actor names the person or program that starts the chain. The name is not verified.
 	Actor string `json:"actor,omitempty"`
@@ -105,7 +106,7 @@ func decodeInput(data []byte) (ChainInput, error) {
 	return ChainInput(decoded), cmp.Or(checkWritten("start_tier", written.StartTier), checkWritten("max_tier", written.MaxTier))
 }
 
-// Validate returns the first error in the input, as one sentence; nil if the input is valid.
+// Validate returns the first error in the input, as one sentence. If the input is valid, it returns nil.
 func (in ChainInput) Validate() error {
 	switch {
 	case in.problem != nil:

@@ -124,7 +124,7 @@ func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	return workflow.NewContinueAsNewError(ctx, ChainWorkflow, input)
 }
 
-// chainRun restores the chain from the state of its previous run.
+// chainRun returns the chain in the state in which its previous run ended.
 func (c *Carried) chainRun(input ChainInput) *chainRun {
 	chain := composeChain(input, c.State)
 	*chain.policy = c.Policy

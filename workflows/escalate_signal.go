@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// EscalateSignalName is the signal by which a person asks a running chain for a higher tier.
+// EscalateSignalName is the signal with which a person requests a higher tier for a running chain.
 const EscalateSignalName = "escalate"
 
 // maxSignalText limits each text of a signal, in bytes as JSON. The texts go into prompts and records.
@@ -16,9 +16,9 @@ const maxSignalText = 10_000
 
 // EscalateSignal is the payload of the escalate signal.
 type EscalateSignal struct {
-	// ToTier is the tier to run, at most 3. It must be higher than the tier that ran last.
+	// ToTier is the tier to run, at most 3. It must be higher than the tier of the latest session.
 	ToTier escalation.Tier `json:"to_tier"`
-	// Reason is the reason for the request. It goes into the records.
+	// Reason is the person's reason for the request. The records contain it.
 	Reason string `json:"reason,omitempty"`
 	// Guidance goes into the prompt of the tier.
 	Guidance string `json:"guidance,omitempty"`
@@ -40,7 +40,7 @@ func (e *EscalateSignal) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Validate returns the first error in the payload, as one sentence; nil if the payload is valid.
+// Validate returns the first error in the payload, as one sentence. If the payload is valid, it returns nil.
 func (e EscalateSignal) Validate() error {
 	if e.problem != nil {
 		return e.problem

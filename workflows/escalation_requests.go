@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// escalationRequests receives the signals by which people ask for a higher tier.
+// escalationRequests receives the signals with which people request a higher tier.
 type escalationRequests struct {
 	log    *eventLog
 	policy *escalation.Policy

@@ -27,7 +27,7 @@ type IncidentSignal struct {
 // maxWorkflowID is Temporal's default limit for the ID of a workflow, in characters.
 const maxWorkflowID = 1_000
 
-// check returns the reason why the signal cannot be used; nil if it can.
+// check returns the reason why the signal cannot be used. If it can be used, check returns nil.
 func (s IncidentSignal) check(chain escalation.Chain) error {
 	switch {
 	case !slices.Contains(chain.OwnIncidents(), s.IncidentID):

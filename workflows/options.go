@@ -14,7 +14,8 @@ import (
 // queue. So renaming the workflows' queue renames both.
 const agentsQueueSuffix = "-agents"
 
-// AgentsTaskQueue returns the task queue of the agents' processes that belongs to the workflows' task queue.
+// AgentsTaskQueue returns the name of the agents' task queue. It is derived from taskQueue, the name of the workflows'
+// task queue.
 func AgentsTaskQueue(taskQueue string) string { return taskQueue + agentsQueueSuffix }
 
 // withRecords returns a context with the options for reading or writing records. Temporal retries these activities

@@ -38,7 +38,7 @@ type sessionRequest struct {
 	purpose escalation.Purpose
 	// context holds the way in which the session gets its context.
 	context escalation.ContinuityChoice
-	// origin is the session whose conversation or handoff is the start of the new session; nil if there is none.
+	// origin is the session that provides the conversation or the handoff for the new session; nil if there is none.
 	origin *escalation.Session
 	// continues reports whether the session continues the interrupted conversation of origin.
 	continues bool

@@ -23,8 +23,8 @@ const (
 	stepGate                       // wait at the open gate
 )
 
-// step is one step of a chain. It is a session to run, with the source of its context, or a wait or a gate that
-// precedes the session.
+// step is one step of a chain: a session, a wait or a gate. A session is described with the source of its context. A
+// wait or a gate precedes such a session.
 type step struct {
 	action stepAction
 	// decision is the decision that makes the chain wait or open a gate.
@@ -32,7 +32,7 @@ type step struct {
 
 	tier    escalation.Tier
 	purpose escalation.Purpose
-	// parent is the session whose conversation or handoff is the start of the tier; nil if there is none.
+	// parent is the session that provides the conversation or the handoff for the tier; nil if there is none.
 	parent *escalation.Session
 	// resumeFailed and transcriptLost give the reason why the parent's conversation is not resumed. Either the CLI
 	// could not load it, or its transcript is gone.
@@ -52,7 +52,8 @@ type step struct {
 	request *EscalateSignal
 	// continues is the interrupted session of this step that a person chose to continue; nil if there is none.
 	continues *escalation.Session
-	// healed reports that this recheck follows another chain's report that the incidents have healed.
+	// healed reports that this recheck checks another chain's report. According to the report, the incidents have
+	// healed.
 	healed bool
 	// refused reports that the step has not run. Either it was not admitted, or its handoff is unusable.
 	refused bool
@@ -90,7 +91,7 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	return first, nil
 }
 
-// checkStart returns the reason why the policy forbids the chain to start; nil if it may start.
+// checkStart returns the reason why the policy forbids the chain to start. If the chain may start, it returns nil.
 func checkStart(policy escalation.Policy, input ChainInput) error {
 	if policy.Gate.FourEyes && policy.Gate.Timeout > 0 && input.Actor == "" {
 		return errors.New("actor is empty: say who starts the chain, because CLAUDEOPS_GATE_FOUR_EYES " +
@@ -167,7 +168,7 @@ func (s step) gated(decision escalation.Decision) step {
 	return s
 }
 
-// origin returns the session whose conversation or handoff is the start of the step; nil if there is none.
+// origin returns the session that provides the conversation or the handoff for the step; nil if there is none.
 func (s step) origin() *escalation.Session { return cmp.Or(s.continues, s.parent) }
 
 // hasRun reports whether the latest session (last) belongs to this step.

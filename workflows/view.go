@@ -105,7 +105,7 @@ func incidentIDs(chain escalation.Chain) []string {
 // exceeds this limit, the server ends it.
 const maxListedBytes = 1_900
 
-// listed returns the first services, as many as fit into a search attribute.
+// listed returns as many of the first services as fit into a search attribute.
 func listed(services []string) []string {
 	size := len("[]")
 	for i, service := range services {
@@ -159,7 +159,7 @@ func describeIncident(incident escalation.ChainIncident) string {
 	return text
 }
 
-// inline returns text as one plain line of Markdown. Agents' words and services' names may have been written by an attacker.
+// inline returns text as one plain line of Markdown. An attacker may have written agents' words and services' names.
 func inline(text string) string { return plaintext.ForMarkdown(clip(plaintext.Compact(text))) }
 
 func headline(chain escalation.Chain) string {

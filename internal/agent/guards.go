@@ -24,7 +24,7 @@ type guards struct {
 	place func(directory string, variables map[string]string, asked []string) (guard.Place, error)
 	// executable is this program. The CLI starts it to ask about a call.
 	executable string
-	// catalog has the canonical names of services; nil if the operator has described none.
+	// catalog holds the canonical names of services; nil if the operator has described none.
 	catalog *escalation.Catalog
 	// sockets is the directory with the sockets of all sessions.
 	sockets string
@@ -42,8 +42,8 @@ type Records interface {
 	ReturnCharge(ctx context.Context, sessionID, call string) error
 }
 
-// newGuards returns guards with a new directory for the sockets, which close removes. It fails if the agents' user
-// cannot run the executable.
+// newGuards returns guards with a new directory for the sockets. The method close removes this directory. If the
+// agents' user cannot run the executable, newGuards fails.
 func newGuards(options Options) (*guards, error) {
 	executable := options.Executable
 	if executable == "" {
@@ -58,7 +58,7 @@ func newGuards(options Options) (*guards, error) {
 				"%w; put it where every user may run it, such as /usr/local/bin", config.Prefix, account.Name, err)
 		}
 	}
-	// A path below the state directory could be too long for a socket.
+	// Use the system's directory for temporary files. A path below the state directory could be too long for a socket.
 	sockets, err := os.MkdirTemp("", "claudeops-guard-")
 	if err != nil {
 		return nil, fmt.Errorf("make the directory of the guard's sockets: %w", err)

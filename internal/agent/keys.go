@@ -35,7 +35,7 @@ type sessionKey struct {
 	url string
 }
 
-// open returns a key for a run. It returns the zero value if agents hold the credentials themselves.
+// open returns a key for a run. If agents hold the credentials themselves, it returns the zero value.
 func (k keys) open(run activities.AgentRun) sessionKey {
 	if k.proxy == nil {
 		return sessionKey{}

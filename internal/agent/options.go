@@ -27,8 +27,8 @@ type Options struct {
 	// Archive holds the transcripts of all conversations.
 	Archive *transcripts.Archive
 	Records Records
-	// Executable is the program that the CLI starts to ask whether a call is allowed. It must contain package
-	// agentshell. If it is empty, this process's own executable is used.
+	// Executable is the program that the CLI runs to ask whether a call is allowed. It must contain package agentshell.
+	// If Executable is empty, this process's own program is used.
 	Executable string
 	// Mask masks secrets in the files that agents leave.
 	Mask   *redact.Redactor

@@ -36,7 +36,8 @@ func (r *Runner) describeSandbox(result claude.Result, without string) string {
 	return text
 }
 
-// endedByItself reports whether the CLI ended without being stopped: its agent had finished, or had used up its limits.
+// endedByItself reports whether the CLI ended without being stopped. Either its agent had finished, or it had used up
+// its limits.
 func endedByItself(err error) bool {
 	failure, ok := errors.AsType[*claude.Error](err)
 	if !ok {
@@ -106,8 +107,8 @@ func inFlightOf(calls []claude.ToolCall) []activities.ToolCall {
 	return all
 }
 
-// progressOf converts the driver's progress. It takes the cost from the proxy's count if there is one, because that
-// count includes calls that the CLI does not report.
+// progressOf converts the driver's progress. If there is a count of the proxy, it takes the cost from there, because
+// the count includes calls that the CLI does not report.
 func progressOf(p claude.Progress, count apiproxy.Count) activities.AgentProgress {
 	progress := activities.AgentProgress{
 		PID:      p.PID,

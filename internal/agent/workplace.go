@@ -21,11 +21,12 @@ import (
 const (
 	// leaveLimit limits the time in which a worktree is examined at the end of a session.
 	leaveLimit = time.Minute
-	// drainLeaveLimit replaces leaveLimit when the worker stops. Together with drainSaveLimit it must fit into ReportTime.
+	// drainLeaveLimit replaces leaveLimit when the worker stops. The sum of drainLeaveLimit and drainSaveLimit must fit
+	// into ReportTime.
 	drainLeaveLimit = ReportTime / 4
 )
 
-// workplaces gives each session that repairs a directory for itself.
+// workplaces finds the directory for each session that repairs. No other session may repair there at the same time.
 type workplaces struct {
 	keeper *checkout.Keeper
 	cli    *claude.CLI

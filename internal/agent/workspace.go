@@ -18,7 +18,8 @@ import (
 // workspace is a directory for files that a session's agent reads or leaves. Each chain has one, below the agents'
 // working directory. It exists while the session's process runs. A chain never runs two processes at a time.
 //
-// Agents may write in a workspace, so its content is not trusted: no link is followed when a file is opened or removed.
+// Agents may write in a workspace, so its content is not trusted. When a file is opened or removed, no link is
+// followed.
 type workspace struct {
 	// all is the directory of all workspaces. own is the directory of this workspace.
 	all, own *os.Root
@@ -139,8 +140,8 @@ func replaceFile(root *os.Root, name string, content []byte) error {
 	return nil
 }
 
-// take reads and removes a file that the agent may have left. It reads at most longest+1 bytes, so that the caller can
-// see that a file is too long.
+// take reads and removes a file that the agent may have left. It reads at most longest+1 bytes, so that the caller
+// notices a file that is too long.
 func (w *workspace) take(name string, longest int64) activities.LeftFile {
 	// Rename the file first, so that the file that is removed is the file that was read.
 	taken := name + "." + rand.Text()

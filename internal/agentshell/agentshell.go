@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// SocketVariable is the environment variable with the path of the socket on which the worker answers. The CLI has
-	// it in its environment; the agent's commands do not.
+	// SocketVariable is the environment variable with the path of the worker's socket. The environment of the CLI
+	// contains it. The environment of the agent's commands does not.
 	SocketVariable = "CLAUDEOPS_GUARD"
 	// HookScript is the command of the PreToolUse hook. If the CLI uses a real shell instead of this package, the command does
 	// not exist there, and "exit 2" denies the call.
@@ -127,7 +127,7 @@ func isForTheCLI(variable string) bool {
 	return strings.HasPrefix(variable, SocketVariable+"=") || strings.HasPrefix(variable, "CLAUDE_CODE_MESSAGING_")
 }
 
-// ask sends question to the worker and returns the answer. If the worker takes longer than patience, ask ends this
+// ask sends question to the worker and returns the answer. If the answer takes longer than patience, ask ends this
 // process, which denies the call.
 func ask(socket string, question Question) (Answer, error) {
 	time.AfterFunc(patience, func() {

@@ -88,7 +88,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 	if r.URL.Path == messagesPath && !lease.withinBudget() {
 		return overBudget(lease.session.BudgetUSD)
 	}
-	// GetBody is for the transport, which sends the body again if the upstream has closed an idle connection.
+	// The transport calls GetBody to send the body again if the upstream has closed an idle connection.
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	ctx := context.WithValue(r.Context(), callKey{}, &call{lease: lease, asked: models[0], metered: r.URL.Path == messagesPath})

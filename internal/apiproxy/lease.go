@@ -20,7 +20,8 @@ type Session struct {
 	Permits func(model string) bool
 	// Price returns the cost of a call in US dollars.
 	Price func(model string, usage Usage) float64
-	// BudgetUSD is the session's budget in US dollars. Once it is spent, new calls are refused. 0 means no limit.
+	// BudgetUSD is the session's budget in US dollars; 0 means no limit. When the budget is spent, new calls are
+	// refused.
 	BudgetUSD float64
 }
 
@@ -144,9 +145,9 @@ func (l *Lease) withinBudget() bool {
 // call is one forwarded call of the model. The lease's mutex guards its fields.
 type call struct {
 	lease *Lease
-	// asked is the model that the request names. The answer may name another.
+	// asked is the model that the request names. The answer may name another model.
 	asked string
-	// metered reports whether the call costs something. Counting tokens does not.
+	// metered reports whether the call costs something. A call that only counts tokens costs nothing.
 	metered bool
 	costUSD float64
 }

@@ -46,7 +46,7 @@ type message struct {
 	Usage Usage  `json:"usage"`
 }
 
-// The events of a stream that report usage, and the event that ends it.
+// The events of a stream that report usage, and the event at the end of the stream.
 const (
 	messageStart = "message_start" // has the input tokens
 	messageDelta = "message_delta" // has the output tokens
@@ -68,7 +68,7 @@ type streamMeter struct {
 	call  *call
 	model string
 	usage Usage
-	// line buffers the current line; skipped is set if it exceeds maxEventBytes.
+	// line buffers the current line. If the line exceeds maxEventBytes, skipped is set.
 	line    []byte
 	skipped bool
 	stopped bool

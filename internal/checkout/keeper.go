@@ -23,7 +23,7 @@ type Options struct {
 	SearchPath string
 	// User runs git and owns the worktrees; nil means the user of this process. A repository may belong to another user.
 	User *process.User
-	// Containment is the containment of git's processes; empty is process.ModeAuto.
+	// Containment is the containment of git's processes. If it is empty, process.ModeAuto applies.
 	Containment process.Mode
 	// Patience is the maximum time to wait for a worktree or directory that another session uses.
 	Patience time.Duration

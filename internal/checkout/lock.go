@@ -25,8 +25,8 @@ type lock struct {
 // errImpatient is the cause that ends a wait after Options.Patience.
 var errImpatient = errors.New("the place did not become free in time")
 
-// lock locks a directory for a session. It works across the processes that share Options.Locks. If another session has
-// the lock, it calls waiting and waits.
+// lock locks a directory for a session. The lock holds for all processes that share Options.Locks. If another session
+// has the lock, the method calls waiting, and waits.
 func (k *Keeper) lock(ctx context.Context, directory, session string, waiting func(what string)) (*lock, error) {
 	sum := sha256.Sum256([]byte(directory))
 	file := filepath.Join(k.options.Locks, hex.EncodeToString(sum[:16]))

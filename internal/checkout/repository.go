@@ -19,7 +19,7 @@ type repository struct {
 	below string
 }
 
-// found is the repository of a directory, or the reason why it cannot have worktrees.
+// found is the repository of a directory, or the reason why the directory cannot have worktrees.
 type found struct {
 	repository repository
 	problem    error

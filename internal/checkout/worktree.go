@@ -142,7 +142,7 @@ func (g git) forget(ctx context.Context, tree *Worktree) error {
 	return err
 }
 
-// maxLink limits the size of the files by which git finds its directories, in bytes.
+// maxLink limits the size of the files with which git finds its directories, in bytes.
 const maxLink = 8 << 10
 
 // check finds git's directory for the worktree. It also checks that no file of the worktree leads git to another directory.

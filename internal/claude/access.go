@@ -10,18 +10,18 @@ import (
 // firstPartyURL is the default address of the API.
 const firstPartyURL = "https://api.anthropic.com"
 
-// Access has the address and the credentials of the model's API, as the variables of an environment define them.
+// Access holds the address and the credentials of the model's API, as the variables of an environment define them.
 type Access struct {
 	// Variables holds the names of the variables with the credentials.
 	Variables []string
 	// BaseURL is the address of the API.
 	BaseURL string
-	// Header has the headers to send with every call: the credentials and the operator's own headers.
+	// Header holds the headers to send with every call: the credentials and the operator's own headers.
 	Header http.Header
 }
 
-// FindAccess returns the address and the credentials with which the CLI calls the API. It returns false if only the CLI
-// itself can use the credentials, as with a login or a cloud provider.
+// FindAccess returns the address and the credentials with which the CLI calls the API. With a login or a cloud
+// provider, only the CLI itself can use the credentials. FindAccess then returns false.
 func FindAccess(options Options) (Access, bool) {
 	for _, p := range providers() {
 		if p.enabledBy != "" && isOn(lookupVariable(options.Environ, p.enabledBy)) {

@@ -32,7 +32,7 @@ type meter struct {
 	open map[string]*apiCall
 	// lastMain is the last call of the main thread. Its token count is the size of the context.
 	lastMain *apiCall
-	// reported is the number of calls before the last result. The cost of that result includes them.
+	// reported is the number of calls before the last result. The cost in the last result includes these calls.
 	reported int
 }
 
@@ -192,7 +192,7 @@ func (a *accumulator) mainModel() string {
 	return a.initModel
 }
 
-// add adds the call whose answer has the message id, or updates it if it exists.
+// add adds the call with this message id, or updates it if it exists.
 func (m *meter) add(id, parent, model string, u usage) *apiCall {
 	call := m.byID[id]
 	if call == nil {

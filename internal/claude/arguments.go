@@ -9,8 +9,8 @@ import (
 )
 
 // arguments returns the command line for i, without the prompt. The prompt is passed on standard input for two reasons.
-// Several flags take any number of values, and would take the prompt as one of them. And a prompt may be longer than
-// the system's limit for one argument.
+// First, several flags take any number of values, and would take the prompt as one of them. Second, a prompt may be
+// longer than the system's limit for one argument.
 func (c *CLI) arguments(i Invocation) ([]string, error) {
 	settings, err := c.settings(i.Guard)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// price has the prices of a model, in US dollars per million tokens.
+// price holds the prices of a model, in US dollars per million tokens.
 type price struct {
 	// prefix is the beginning of the model's name from "claude-" on. Some clouds put text before "claude-".
 	prefix    string
@@ -27,7 +27,7 @@ const (
 // webSearchUSD is the price of one search by the API, for every model.
 const webSearchUSD = 0.01
 
-// priceList has the prices with which one version of the CLI computes costs.
+// priceList holds the prices with which one version of the CLI computes costs.
 type priceList struct {
 	rows []price
 	// unlisted is the price of all other models.
@@ -70,7 +70,7 @@ func newPrices() priceList {
 	}
 }
 
-// of returns the row with the longest prefix that matches model. If no row matches, it returns unlisted.
+// of returns the row with the longest prefix that matches model. If no row matches, it returns the row unlisted.
 func (l priceList) of(model string) price {
 	if start := strings.Index(model, "claude-"); start > 0 {
 		model = model[start:]

@@ -10,8 +10,8 @@ import (
 
 // provider is a service that offers models, and the variables that the CLI needs to use it.
 type provider struct {
-	// enabledBy is the variable that enables the provider; empty means always enabled. The agent gets the credentials of
-	// a cloud only if the CLI itself needs them.
+	// enabledBy is the variable that enables the provider. If it is empty, the provider is always enabled. The agent
+	// gets the credentials of a cloud only if the CLI itself needs them.
 	enabledBy string
 	names     []string
 }
@@ -126,9 +126,9 @@ func gitSettings(more ...[2]string) map[string]string {
 	return variables
 }
 
-// environment returns the whole environment of an invocation, sorted by name. Its sources, from lowest to highest
-// precedence: the variables on the allow list, the invocation's own variables, the fixed variables, the endpoint's
-// variables, the guard's variables.
+// environment returns the whole environment of an invocation, sorted by name. From lowest to highest precedence, its
+// sources are the variables on the allow list, the invocation's own variables, the fixed variables, the endpoint's
+// variables and the guard's variables.
 func (c *CLI) environment(i Invocation) []string {
 	variables := map[string]string{}
 	allowed := c.allowList()
@@ -171,7 +171,7 @@ func (c *CLI) allowList() []string {
 	return allowed
 }
 
-// configDir returns the CLI's own directory, or "" if neither the options nor the environment set it.
+// configDir returns the CLI's own directory. If neither the options nor the environment set it, configDir returns "".
 func (c *CLI) configDir() string {
 	if c.options.ConfigDir != "" {
 		return c.options.ConfigDir

@@ -39,7 +39,7 @@ type Error struct {
 	Kind ErrorKind
 	// Message is one sentence for people.
 	Message string
-	// ExitCode is the CLI's exit code, or -1 if a signal ended it or it did not start.
+	// ExitCode is the CLI's exit code. It is -1 if a signal ended the CLI, or if the CLI did not start.
 	ExitCode int
 	// APIStatus is the reported HTTP status of the API's last answer; 0 means none.
 	APIStatus int

@@ -11,7 +11,7 @@ import (
 // eventType is the type of a line of the stream.
 type eventType string
 
-// The types that this package uses. It ignores all others, because every version of the CLI adds some.
+// The types of lines that this package uses. It ignores all other types, because every version of the CLI adds some.
 const (
 	eventSystem    eventType = "system"
 	eventAssistant eventType = "assistant"
@@ -50,7 +50,7 @@ type systemLine struct {
 	TaskID      string `json:"task_id"`
 }
 
-// messageLine is an assistant's or a user's message, or one content block of it.
+// messageLine is a message of an assistant or a user, or one content block of such a message.
 type messageLine struct {
 	Message struct {
 		ID      string         `json:"id"`
@@ -168,7 +168,7 @@ type usage struct {
 	Output        count `json:"output_tokens"`
 	CacheRead     count `json:"cache_read_input_tokens"`
 	CacheCreation count `json:"cache_creation_input_tokens"`
-	// Creation has the parts of CacheCreation by the time for which the cache is kept.
+	// Creation holds the parts of CacheCreation, divided by the time for which the cache is kept.
 	Creation struct {
 		OneHour count `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
@@ -207,8 +207,8 @@ const (
 	maxDollars = 1e9
 )
 
-// count is a number of things. A value that is not a number between 0 and maxCount is read as 0, so that no stream can make
-// a sum overflow or shrink.
+// count is a number of things. If a value is not a number between 0 and maxCount, it is read as 0. So no stream can
+// make a sum overflow or shrink.
 type count int
 
 // UnmarshalJSON implements json.Unmarshaler. It never fails.
@@ -217,7 +217,7 @@ func (c *count) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// dollars is an amount in US dollars. A value that is not a number between 0 and maxDollars is read as 0.
+// dollars is an amount in US dollars. If a value is not a number between 0 and maxDollars, it is read as 0.
 type dollars float64
 
 // UnmarshalJSON implements json.Unmarshaler. It never fails.

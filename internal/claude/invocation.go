@@ -60,14 +60,14 @@ type Guard struct {
 	Env map[string]string
 }
 
-// Endpoint is an address of the model's API, and a key for it. They replace the address and the credentials of
-// Options.Environ. No variable of the invocation then contains the replaced credentials.
+// Endpoint is an address of the model's API, and a key for it. Both replace the address and the credentials in
+// Options.Environ. With an Endpoint, no variable of the invocation contains the replaced credentials.
 type Endpoint struct {
 	URL string
 	Key string
 }
 
-// Limits are the time limits of an invocation. A limit of zero does not apply.
+// Limits holds the time limits of an invocation. A limit of zero does not apply.
 type Limits struct {
 	// Wall is the longest time from start to end.
 	Wall time.Duration
@@ -77,6 +77,6 @@ type Limits struct {
 	// the longest command of the agent. The CLI itself ends a command or an API call one minute before Idle. If Idle is
 	// under two minutes, the CLI ends them after half of it.
 	Idle time.Duration
-	// Grace is the time between SIGINT and SIGKILL; zero is process.DefaultGrace.
+	// Grace is the time between SIGINT and SIGKILL. Zero means process.DefaultGrace.
 	Grace time.Duration
 }

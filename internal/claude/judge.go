@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// Texts in the CLI's error messages about a conversation. The CLI has no error codes for them.
+// These texts occur in the CLI's error messages about a conversation. The CLI has no error codes for them.
 const (
 	noConversationText = "No conversation found with session ID"
 	sessionInUseText   = "is already in use"
@@ -106,8 +106,8 @@ func (r *run) judgeSilence(exit process.Exit) finding {
 	}
 }
 
-// complaint returns the first line of stderr that is marked as an error, or else the first line. The CLI may print
-// warnings before the error, and some versions print source code.
+// complaint returns the first line of stderr that is marked as an error. If no line is marked, it returns the first
+// line. The CLI may print warnings before the error, and some versions print source code.
 func complaint(stderr string) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	if marked := slices.IndexFunc(lines, isComplaint); marked >= 0 {

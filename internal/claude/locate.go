@@ -25,8 +25,9 @@ type CLI struct {
 	bounds  bounds
 }
 
-// Locate finds the executable, asks for its version and chooses its version profile. An untested version gets the profile
-// of the nearest tested one, and Warning says so. The error is an *Error of KindNotStarted or KindInvalid.
+// Locate finds the executable, asks for its version and chooses its version profile. An untested version gets the
+// profile of the nearest tested version, and Warning returns a text about it. The error is an *Error of KindNotStarted
+// or KindInvalid.
 func Locate(ctx context.Context, options Options) (*CLI, error) {
 	options = options.withDefaults()
 	if err := options.validate(); err != nil {

@@ -26,7 +26,7 @@ type Result struct {
 
 	// Turns counts the agent's turns of this invocation.
 	Turns int
-	// Tokens is the sum over this invocation's API calls, without subagents.
+	// Tokens is the sum of the tokens of this invocation's API calls, without subagents.
 	Tokens Tokens
 	// CostUSD is the cost of this invocation itself, in US dollars, without earlier invocations of its conversation.
 	CostUSD float64
@@ -167,8 +167,8 @@ func (a *accumulator) addReported(result *Result, last *resultLine) {
 		}
 	}
 	result.Turns = turns
-	// Each source is incomplete. The stream lacks the CLI's internal calls. A result lacks the last call before a budget or
-	// a schema ended the run.
+	// Use the larger sum, because each source is incomplete. The stream lacks the CLI's internal calls. A result lacks
+	// the last call before a budget or a schema ended the run.
 	if tokens.Total() > result.Tokens.Total() {
 		result.Tokens = tokens
 	}

@@ -83,8 +83,8 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 	}, nil
 }
 
-// masking returns the redactor for the output of an invocation. It masks the secrets of the invocation's environment,
-// and the secrets of the operator's environment, which an agent may have found in another way.
+// masking returns the redactor for the output of an invocation. It masks the secrets of the invocation's environment.
+// It also masks the secrets of the operator's environment, because an agent may have found them in another way.
 func (c *CLI) masking(environ []string) *redact.Redactor {
 	return redact.New(slices.Concat(c.options.Environ, environ))
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // ProbeSandbox starts a process tree without a program, with the settings of o, and returns a description of its
-// sandbox. It fails if the sandbox is required and not available, or if the CLI cannot run as o's user.
+// sandbox. It fails if a required sandbox is not available, or if the CLI cannot run as o's user.
 func ProbeSandbox(ctx context.Context, o Options, sandbox *Sandbox) (string, error) {
 	found, err := process.ProbeSandbox(ctx, o.Containment, sandbox, o.User)
 	return found.String(), err

@@ -23,10 +23,11 @@ func EndSession(sessionID string) (ended int, err error) {
 	return ended, nil
 }
 
-// FromAgent reports whether a process of an agent has opened conn, a TCP connection within this host. The processes of
-// an agent are an invocation's CLI and all processes that it has started. On systems other than Linux it returns false.
+// FromAgent reports whether a process of an agent has opened conn, a TCP connection within this host. Agents' processes
+// are the CLI of an invocation, and all processes that this CLI has started. On systems other than Linux it returns
+// false.
 //
-// An error means that the answer is unknown, for example because the process has ended already.
+// An error means that the answer is unknown, for example because the process has already ended.
 func FromAgent(conn net.Conn) (bool, error) {
 	local, err := endpoint(conn.LocalAddr())
 	if err != nil {

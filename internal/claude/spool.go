@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// spoolInterval is the time between two reads of a spool while its CLI prints. It doubles with each read that finds
-	// nothing, up to maxSpoolInterval, because a CLI that waits for its model prints nothing for seconds.
+	// spoolInterval is the time between two reads of a spool while its CLI prints. After each read that finds nothing,
+	// the time doubles, up to maxSpoolInterval. A CLI that waits for its model prints nothing for seconds.
 	spoolInterval    = 20 * time.Millisecond
 	maxSpoolInterval = 160 * time.Millisecond
 	// spoolChunk is the number of bytes that are read at once.
 	spoolChunk = 64 << 10
 )
 
-// spool is the file that the CLI prints its stream to. A pipe would lose output: one of the measured versions exits and
-// drops the output that the pipe's reader has not read yet. With a long line, or on a busy host, the result would be
+// spool is the file that the CLI prints its stream to. A pipe would lose output. One of the measured versions drops the
+// output that the pipe's reader has not read when it exits. With a long line, or on a busy host, the result would be
 // lost.
 //
-// The file has no name, so the system removes it however this process ends.
+// The file has no name. So the system removes it when this process ends, for whatever reason.
 type spool struct {
 	file   *os.File
 	dir    string
@@ -56,7 +56,7 @@ func newSpool(dir string) (*spool, error) {
 	return output, nil
 }
 
-// stopping records the size of the file. Call it just before the CLI is told to stop. Later output may be a reaction to
+// stopping records the size of the file. Call it just before the CLI is stopped. Output after that may be a reaction to
 // the stop.
 func (s *spool) stopping() {
 	if info, err := s.file.Stat(); err == nil {

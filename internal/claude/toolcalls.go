@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// structuredOutputTool is the tool by which the agent gives its structured output. It has no side effects, so it never
-// counts as in flight.
+// structuredOutputTool is the tool with which the agent gives its structured output. It has no side effects, so its
+// calls never count as in flight.
 const structuredOutputTool = "StructuredOutput"
 
 const (
@@ -37,8 +37,8 @@ type toolCall struct {
 	ToolCall
 	preview string
 	status  ToolStatus
-	// task is the id of the task in which the call's command still runs, possibly in the background; empty if there is
-	// none.
+	// task is the id of the task that runs the call's command, possibly in the background. It is empty if no such task
+	// runs any more.
 	task string
 }
 
@@ -59,12 +59,12 @@ func (t *toolCalls) start(block contentBlock) {
 	t.byID[block.ID] = call
 }
 
-// maxMaskedBytes is the size of the longest input that is masked as a whole. Of a longer input only the most
+// maxMaskedBytes is the size of the longest input that is masked as a whole. If an input is longer, only its most
 // informative field is kept.
 const maxMaskedBytes = 64 << 10
 
 // masked returns the tool's name, its input and a preview of the input. It masks secrets before it cuts the texts, so
-// that no part of a secret is left. Its time is limited for inputs of any length.
+// that no part of a secret is left. It takes a limited time for inputs of any length.
 func (t *toolCalls) masked(tool string, input json.RawMessage) (name string, kept json.RawMessage, short string) {
 	name = t.mask.Beginning(tool, maxInputBytes)
 	if len(input) <= maxMaskedBytes {

@@ -40,9 +40,9 @@ func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
 	return found, nil
 }
 
-// clearEmptyTranscript removes the transcript of a conversation that is about to begin, if it contains no message. A
-// CLI that died early leaves such a file. The CLI cannot resume that conversation, and would also refuse to start a new
-// one with the same id.
+// clearEmptyTranscript removes an empty transcript of a conversation that is about to begin. An empty transcript
+// contains no message, because the CLI died early. The CLI could not resume such a conversation, and would refuse to
+// start a new one with the same id.
 func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	if i.Resume == i.SessionID {
 		return nil
@@ -110,9 +110,9 @@ func isMessage(line []byte) bool {
 	return json.Unmarshal(line, &head) == nil && (head.Type == eventUser || head.Type == eventAssistant)
 }
 
-// transcriptPath returns the path of the transcript of the conversation sessionID in the working directory dir, for a
-// CLI whose own directory is configDir. The CLI uses the real path of dir, so transcriptPath resolves symbolic links in
-// an existing dir.
+// transcriptPath returns the path of the transcript of the conversation sessionID in the working directory dir. The
+// CLI's own directory is configDir. The CLI uses the real path of dir, so transcriptPath resolves symbolic links in an
+// existing dir.
 func transcriptPath(configDir, dir, sessionID string) (string, error) {
 	if !isUUID(sessionID) {
 		return "", fmt.Errorf("transcript path: the session id %q is not a UUID", sessionID)

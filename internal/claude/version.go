@@ -38,7 +38,7 @@ func versionProfiles() []versionProfile {
 	}
 }
 
-// coveringProfile returns the profile that covers v, and false if there is none.
+// coveringProfile returns the profile that covers v. If there is none, it returns false.
 func coveringProfile(v version) (versionProfile, bool) {
 	for _, p := range versionProfiles() {
 		if p.covers(v) {

@@ -26,7 +26,7 @@ type watchdog struct {
 	heard   bool
 }
 
-// watch returns a context that is cancelled when the first limit is exceeded. The cause is one of the errors above.
+// watch returns a context that is cancelled when a limit is exceeded. The cause is one of the errors above.
 func watch(ctx context.Context, limits Limits) (context.Context, *watchdog) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watchdog{cancel: cancel, idle: limits.Idle}

@@ -275,7 +275,7 @@ func (c Config) Policy() escalation.Policy {
 	return policy
 }
 
-// namedTier is a tier's settings with the prefix of their names, such as "TIER1_".
+// namedTier holds a tier's settings, and the prefix of their names, such as "TIER1_".
 type namedTier struct {
 	prefix string
 	tier   *Tier

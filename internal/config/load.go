@@ -47,7 +47,7 @@ type foreignVariables struct {
 // program.
 const userLogin = "login"
 
-// resolve makes configured paths absolute and fills in the settings derived from others.
+// resolve makes configured paths absolute. It also fills in the settings that are derived from other settings.
 func resolve(c *Config, foreign foreignVariables, p *problems) {
 	absolute := func(name string, path *string) {
 		if !p.given(name) {

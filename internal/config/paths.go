@@ -16,7 +16,7 @@ func fileURL(path string) string {
 	return (&url.URL{Scheme: sqliteScheme, Path: path}).String()
 }
 
-// DatabaseFile returns the path of the SQLite database, or "" if DatabaseURL is not the plain URL of a file.
+// DatabaseFile returns the path of the SQLite database. If DatabaseURL is not the plain URL of a file, it returns "".
 // Load rejects such URLs.
 func (s State) DatabaseFile() string {
 	parsed, err := url.Parse(s.DatabaseURL)
@@ -150,7 +150,7 @@ func (a *Account) own(path string) error {
 	return os.Lchown(path, a.UID, a.GID)
 }
 
-// makeWritable creates dir if it is missing. It then writes and removes a file in it, because the mode does not show
+// makeWritable creates dir if it is missing. It then writes and removes a file in dir. The mode alone does not show
 // whether the file system is read-only or full.
 func makeWritable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// RuleList is a list of tool names or permission rules. Its text form is separated by commas or line breaks;
-// commas inside parentheses do not separate. "none" is the empty list.
+// RuleList is a list of tool names or permission rules. Its text form is separated by commas or line breaks. Commas
+// inside parentheses do not separate. "none" is the empty list.
 type RuleList []string
 
 // String formats r as text that parses back into r.

@@ -20,7 +20,7 @@ type Setting struct {
 	Default string `json:"default"`
 	// Meaning describes the setting's effect and its allowed values.
 	Meaning string `json:"meaning"`
-	// Secret reports whether the value may contain credentials. Value is then masked, unless it is the plain URL of a
+	// Secret reports whether the value may contain credentials. Such a Value is masked, unless it is the plain URL of a
 	// database file.
 	Secret bool `json:"secret"`
 	// FromEnv reports whether the environment sets the variable.

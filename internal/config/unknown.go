@@ -9,15 +9,15 @@ import (
 )
 
 // In every pod, Kubernetes sets variables with the addresses of all Services of the pod's namespace. For a Service
-// called claudeops or claudeops-something, these variables begin with CLAUDEOPS_. The patterns match the rest of their
-// names and the value of NAME_PORT.
+// called claudeops or claudeops-something, the names of these variables begin with CLAUDEOPS_. The patterns match the
+// rest of these names, and the value of NAME_PORT.
 var (
 	serviceLink  = regexp.MustCompile(`(^|_)(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 	serviceValue = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 
-// reportUnknown records every variable of vars that looks like a setting of Claude Ops but is not known. It
-// never shows a value: a misspelled name may hold a secret.
+// reportUnknown records every variable in vars that looks like a setting of Claude Ops but is unknown. It never shows a
+// value, because a misspelled name may belong to a secret.
 func reportUnknown(vars map[string]string, known []string, p *problems) {
 	for _, variable := range slices.Sorted(maps.Keys(vars)) {
 		name, ours := ourName(variable)

@@ -64,8 +64,8 @@ func (c Config) validateClaude(p *problems) {
 	p.must("API_RETRIES", c.Claude.APIRetries >= 0 && c.Claude.APIRetries <= 10, "be between 0 and 10")
 }
 
-// validatePlaces checks the directories chosen by the operator. Agents can read their working directory and,
-// from tier 2 on, write to it, so none of Claude Ops' own files may be there.
+// validatePlaces checks the directories that the operator has chosen for agents. Agents can read their working
+// directory and, from tier 2 on, write to it. So none of Claude Ops' own files may be there.
 func (c Config) validatePlaces(p *problems) {
 	const exist = "be an existing directory"
 	if c.Claude.Login {

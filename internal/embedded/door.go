@@ -96,7 +96,7 @@ func showedToken(r *http.Request) bool {
 	return showed
 }
 
-// withToken returns r with the token for the frontend. Most calls read it from the header; the download of a
+// withToken returns r with the token for the frontend. Most calls read the token from the header. The download of a
 // history reads it from the context.
 func (d door) withToken(r *http.Request) *http.Request {
 	passed := r.Clone(metadata.AppendToOutgoingContext(r.Context(), authorizationHeader, d.token.header()))
@@ -122,7 +122,8 @@ func redirectToPlain(w http.ResponseWriter, r *http.Request) {
 // samePath returns the path of r with exactly one slash at its beginning. Two slashes would name another host.
 func samePath(r *http.Request) string { return "/" + strings.TrimLeft(r.URL.EscapedPath(), "/") }
 
-// preventLeaks keeps a response out of caches, and its address out of the Referer header of later requests.
+// preventLeaks prevents caches from storing a response. It also prevents later requests from naming the response's
+// address in their Referer header.
 func preventLeaks(w http.ResponseWriter) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -130,8 +131,8 @@ func preventLeaks(w http.ResponseWriter) {
 
 func (d door) cookieName() string { return fmt.Sprintf("claudeops-%d", d.port) }
 
-// newCookie returns the cookie for a browser that has opened the link. It contains its expiry and a signature
-// by the token. The token cannot be derived from it.
+// newCookie returns the cookie for a browser that has opened the link. The cookie contains its expiry time, and a
+// signature made with the token. Nobody can derive the token from it.
 func (d door) newCookie(now time.Time) *http.Cookie {
 	end := now.Add(doorOpen)
 	until := strconv.FormatInt(end.Unix(), 10)

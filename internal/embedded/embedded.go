@@ -23,8 +23,8 @@ const (
 
 	// minRetention is the shortest retention accepted by the server.
 	minRetention = time.Hour
-	// startTimeout limits Start if its context has no earlier deadline. A start takes less than a second; a
-	// busy host may need much longer.
+	// startTimeout limits Start if its context has no earlier deadline. A start takes less than a second, but a busy
+	// host may need much longer.
 	startTimeout = time.Minute
 	// stopTimeout limits Stop. Each of the two frontends gives its callers a second to finish. The rest is a
 	// reserve for a busy host.
@@ -196,7 +196,7 @@ func (s *Server) launch(ports *ports, o Options) (err error) {
 // Address returns the host and port of the frontend, for clients and workers.
 func (s *Server) Address() string { return s.address }
 
-// Ports returns all ports that the server listens on. All of them are on the loopback address.
+// Ports returns all ports on which the server listens. All of them are on the loopback address.
 func (s *Server) Ports() []int { return slices.Clone(s.ports) }
 
 // UIURL returns the root URL of the Web UI without a trailing slash. It is empty if there is no Web UI.

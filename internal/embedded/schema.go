@@ -118,8 +118,8 @@ func compareVersions(a, b string) (int, error) {
 	return slices.Compare(parts[0][:], parts[1][:]), nil
 }
 
-// schemaExecutor runs the server's schema statements inside a transaction. SetupSchemaOnDB calls only Exec; the
-// other methods satisfy the interface.
+// schemaExecutor runs the server's schema statements inside a transaction. SetupSchemaOnDB calls only Exec. The other
+// methods exist to satisfy the interface.
 type schemaExecutor struct {
 	sqlplugin.AdminDB
 	ctx context.Context // SetupSchemaOnDB passes no context

@@ -25,7 +25,7 @@ func serviceNames() []string {
 	return append([]string{internalFrontendService}, temporal.DefaultServices...)
 }
 
-// newTemporal builds a server with all services on db and ports. Nothing runs before its Start.
+// newTemporal builds a server with all services on db and ports. No service runs before the server's Start.
 func newTemporal(db *database, ports *ports, o Options, logger *serverLogger) (temporal.Server, error) {
 	internode, err := internodeTLS()
 	if err != nil {

@@ -55,7 +55,8 @@ func (u *webUI) serve(address string, o Options, logger *serverLogger) error {
 		HideLogs:            true,
 		// Do not let the page fetch news from its makers.
 		DisableNewsFetch: true,
-		// The loopback address has no certificate, and browsers return a secure cookie over TLS only.
+		// Allow an insecure cookie. The loopback address has no certificate, and browsers return a secure cookie only
+		// over TLS.
 		CORS: config.CORS{CookieInsecure: true},
 	})
 	if err != nil {
@@ -75,8 +76,8 @@ func (u *webUI) serve(address string, o Options, logger *serverLogger) error {
 	return nil
 }
 
-// uiHandler returns the handler of the UI: its API, which passes calls on to the frontend, and its pages. All
-// actions on workflows stay enabled. Payloads are shown without a codec.
+// uiHandler returns the handler of the UI: its pages, and its API, which passes calls to the frontend. All actions on
+// workflows stay enabled. Payloads are shown without a codec.
 func uiHandler(settings *config.Config) (http.Handler, error) {
 	provider, err := config.NewConfigProviderWithRefresh(settings)
 	if err != nil {

@@ -37,8 +37,7 @@ func (r AdmissionRequest) Repairs(policy Policy) bool {
 	return r.Tier >= TierSafeRepair && (r.Purpose == PurposeTier || r.Purpose == PurposeContinuation) && !policy.DryRun
 }
 
-// AdmissionFacts holds the state outside of the chain that an admission depends on. It is read in one
-// transaction.
+// AdmissionFacts holds the facts outside of the chain on which an admission depends. They are read in one transaction.
 type AdmissionFacts struct {
 	// DaySpentUSD is the cost of the sessions of this day (UTC) that have ended. A session with unknown cost counts
 	// with its reservation.
@@ -181,7 +180,7 @@ func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts
 }
 
 // admitCooldown refuses a repair if none of the requested services may be repaired now. One free service is enough,
-// because the agent can read the cooldowns of the others.
+// because the agent can read the cooldowns of the other services.
 func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
 	if len(request.Services) == 0 {
 		return nil
@@ -223,7 +222,7 @@ func admitExclusion(policy Policy, request AdmissionRequest, facts AdmissionFact
 	return &Admission{Rule: RuleServiceBusy, Reason: facts.Busy[0].reason(request), WaitUntil: request.nextPoll(policy)}
 }
 
-// reason explains in a sentence why the request must wait for the chain.
+// reason explains in a sentence why the request must wait for the chain of the BusyService.
 func (b BusyService) reason(request AdmissionRequest) string {
 	const all = "names no service and so may be at any of them"
 	switch {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Chain is the state of an escalation chain. The `chain` query returns it while the chain runs; the workflow
-// returns it as its result.
+// Chain is the state of an escalation chain. While the chain runs, the `chain` query returns it. At the end it is the
+// result of the workflow.
 type Chain struct {
 	// ID is the Temporal workflow ID.
 	ID       string   `json:"id"`
@@ -72,7 +72,7 @@ type Earlier struct {
 	Events   int     `json:"events,omitempty"`
 	Gates    int     `json:"gates,omitempty"`
 	CostUSD  float64 `json:"cost_usd,omitempty"` // cost of the dropped sessions
-	// UnknownUSD is the result of UnknownUSD for the dropped sessions, in US dollars.
+	// UnknownUSD is the result of the function UnknownUSD for the dropped sessions, in US dollars.
 	UnknownUSD float64 `json:"unknown_usd,omitempty"`
 }
 
@@ -91,11 +91,11 @@ type Wait struct {
 	// Since is the beginning of the wait. Until is the time of the next attempt.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// News describes later results of other chains about this chain's incidents, one entry for each incident.
+	// News holds later findings of other chains about this chain's incidents, one entry for each incident.
 	News []GateNews `json:"news,omitempty"`
 }
 
-// IssueChain describes the chain of one issue. The parent chain that found the issue keeps it.
+// IssueChain describes the chain of one issue. The chain that found the issue keeps this description.
 type IssueChain struct {
 	// ChainID is the Temporal workflow ID; empty if no chain was started for the issue.
 	ChainID  string   `json:"chain_id,omitempty"`

@@ -13,7 +13,7 @@ type CallAction struct {
 	Service string `json:"service"`
 }
 
-// Charge asks the ledger to book the actions of a tool call before the call runs.
+// Charge is a request to the ledger to book the actions of a tool call before the call runs.
 type Charge struct {
 	ChainID   string `json:"chain_id"`
 	SessionID string `json:"session_id"`

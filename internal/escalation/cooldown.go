@@ -10,7 +10,7 @@ import (
 type Cooldowns struct {
 	Restarts      Limit `json:"restarts"`
 	Redeployments Limit `json:"redeployments"`
-	// Services holds the limits that differ for single services, by service name.
+	// Services holds the limits of single services that differ from the general limits, by service name.
 	Services map[string]ServiceCooldowns `json:"services,omitempty"`
 	// MaxWait limits the total time for which a chain waits for admission; 0 forbids waiting.
 	MaxWait Duration `json:"max_wait"`

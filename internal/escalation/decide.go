@@ -89,7 +89,8 @@ type DecisionInput struct {
 	// Recognition compares the faults in the session's verdict with the incidents in the records; nil if the records
 	// were not read.
 	Recognition *Recognition
-	// Healed reports that the session checks another chain's report that the incidents have healed.
+	// Healed reports that the session checks another chain's report. According to the report, the incidents have
+	// healed.
 	Healed bool
 }
 
@@ -211,7 +212,8 @@ func decideVerdict(policy Policy, tier Tier, verdict Verdict, input DecisionInpu
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s gave the unknown verdict %q", tier, verdict.Status))
 }
 
-// decideEscalation applies the policy to an escalation requested by tier: dry run first, then the highest tier.
+// decideEscalation applies the policy to an escalation that tier has requested. It checks the dry run first, then the
+// highest tier.
 func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionInput) Decision {
 	next := max(verdict.RecommendedTier, tier+1, input.MinTier)
 	switch {

@@ -94,7 +94,7 @@ func (f handoffFile) handoff(from, next Tier) Handoff {
 	}
 }
 
-// problems lists the defects of the file. handoff is the result of converting it.
+// problems lists the defects of the file. The parameter handoff is the result of converting the file.
 func (f handoffFile) problems(handoff Handoff) []string {
 	var absent []string
 	if f.SchemaVersion == nil {

@@ -29,8 +29,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ShortDuration formats d without the trailing zero units of Duration.String: "15m", not "15m0s".
-// time.ParseDuration reads it back as d.
+// ShortDuration formats d without the trailing zero units of Duration.String, for example "15m" instead of "15m0s".
+// time.ParseDuration parses the result back into d.
 func ShortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -20,7 +20,7 @@ type Gate struct {
 	// CostUSD is the chain's spending before the gate, in US dollars.
 	CostUSD  float64   `json:"cost_usd"`
 	OpenedAt time.Time `json:"opened_at"`
-	// ExpiresAt is the time at which an unanswered gate closes as GatePolicy.OnTimeout says.
+	// ExpiresAt is the time at which an unanswered gate closes. The gate then takes the action GatePolicy.OnTimeout.
 	ExpiresAt time.Time  `json:"expires_at"`
 	OnTimeout GateAction `json:"on_timeout"`
 	// Options lists the permitted actions in the order in which they are shown.
@@ -35,13 +35,13 @@ type Gate struct {
 	Fresh bool `json:"fresh,omitempty"`
 	// History describes the earlier repairs of a fault that has come back, oldest first, one line for each.
 	History []string `json:"history,omitempty"`
-	// News describes later results of other chains about the chain's incidents, one entry for each incident.
+	// News holds later findings of other chains about the chain's incidents, one entry for each incident.
 	News []GateNews `json:"news,omitempty"`
 	// Answer describes how the gate was closed; nil while it is open.
 	Answer *GateClosing `json:"answer,omitempty"`
 }
 
-// GateNews is a later result of another chain about an incident.
+// GateNews is a later finding of another chain about an incident.
 type GateNews struct {
 	IncidentID string       `json:"incident_id"`
 	Status     IncidentNews `json:"status"`

@@ -32,7 +32,7 @@ type GateInput struct {
 	Last *Session
 	// Transcript is the known state of Last's transcript.
 	Transcript TranscriptState
-	// SpentUSD is the chain's spending. SpentAtMostUSD is the amount that counts against its budget. Both are
+	// SpentUSD is the chain's spending. SpentAtMostUSD is the amount that counts against the chain's budget. Both are
 	// in US dollars.
 	SpentUSD, SpentAtMostUSD float64
 	// Tried lists the agents' actions, one sentence each.
@@ -211,8 +211,7 @@ func (g Gate) Ends() bool {
 	return ends
 }
 
-// Ending returns the decision that ends the chain after this closing of the gate. If the closing does not end the
-// chain, it returns false.
+// Ending returns the decision that ends the chain, if this closing of the gate ends it. Otherwise it returns false.
 func (g Gate) Ending(closing GateClosing) (Decision, bool) {
 	switch {
 	case closing.Cancelled:

@@ -23,8 +23,8 @@ type Handoff struct {
 	Cooldowns       CooldownState `json:"cooldown_state"`
 }
 
-// CooldownState holds the use of cooldowns by service name. It is part of handoffs and of the file that agents
-// read. Only the supervisor writes it.
+// CooldownState holds the use of the cooldowns by service name. Handoffs contain it, and so does the cooldown file of
+// agents. Only the supervisor writes it.
 type CooldownState struct {
 	Services map[string]ServiceUse `json:"services"`
 }

@@ -45,7 +45,7 @@ func (h Handoff) Fit() (fitted Handoff, dropped string) {
 
 func (h Handoff) fits() bool { return utf8.RuneCountInString(h.Markdown()) <= MaxHandoffChars }
 
-// withTexts returns h with every text cut to longest characters.
+// withTexts returns h with every text cut to at most longest characters.
 func (h Handoff) withTexts(longest int) Handoff {
 	h.Summary, h.Findings, h.Remediation = cut(h.Summary, longest), cut(h.Findings, longest), cut(h.Remediation, longest)
 	h.Checks, h.Actions = slices.Clone(h.Checks), slices.Clone(h.Actions)
@@ -58,7 +58,7 @@ func (h Handoff) withTexts(longest int) Handoff {
 	return h
 }
 
-// withLists returns h with every list cut to longest entries. It keeps the cooldowns of the remaining services.
+// withLists returns h with every list cut to at most longest entries. It keeps the cooldowns of the remaining services.
 func (h Handoff) withLists(longest int) Handoff {
 	h.Services = h.Services[:min(len(h.Services), longest)]
 	h.Checks = h.Checks[:min(len(h.Checks), longest)]

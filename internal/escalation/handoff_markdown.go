@@ -89,7 +89,7 @@ func quoted(text string) string {
 // longestName limits the displayed part of a name, in characters. Valid names of services are shorter.
 const longestName = 2 * MaxServiceName
 
-// name returns a short text on one line, cut to longestName characters, with the delimiters escaped.
+// name returns a short text on one line, with the delimiters escaped. It cuts the text to longestName characters.
 func name(text string) string { return oneLine(cut(text, longestName)) }
 
 var inCell = strings.NewReplacer(`\`, `\\`, "|", `\|`)

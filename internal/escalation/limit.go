@@ -88,7 +88,7 @@ func (l Limit) use(events []time.Time, now time.Time) Use {
 	use.Used = len(recent)
 	use.Free = use.Used < l.Max
 	if !use.Free && l.Max > 0 {
-		// One more event is allowed as soon as only Max-1 of the recent events are within the window.
+		// One more event is allowed when the window contains only Max-1 of the recent events.
 		use.FreeAt = recent[use.Used-l.Max].Add(l.Window.Std())
 	}
 	return use

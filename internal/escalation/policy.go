@@ -17,8 +17,7 @@ type Policy struct {
 	Notify bool `json:"notify,omitempty"`
 	// Repositories lists directories in which agents may run, in addition to the default one.
 	Repositories []string `json:"repositories,omitempty"`
-	// ResumeMaxTokens is the size in tokens up to which a conversation is resumed, whatever the window; 0 sets
-	// no cap.
+	// ResumeMaxTokens is the largest conversation that is resumed, in tokens, whatever the window. 0 sets no cap.
 	ResumeMaxTokens int `json:"resume_max_tokens,omitempty"`
 	// ChainBudgetUSD caps the spending of one chain, in US dollars; 0 sets no cap.
 	ChainBudgetUSD float64 `json:"chain_budget_usd,omitempty"`
@@ -46,8 +45,8 @@ type TierPolicy struct {
 	ContextWindow int `json:"context_window"`
 	// Tools lists the tools that exist for the agent.
 	Tools []string `json:"tools"`
-	// AllowedTools lists permission rules of the CLI. If it is not empty, a call must match one of them in
-	// addition to the tier's other permissions.
+	// AllowedTools lists permission rules of the CLI. If the list is not empty, a call must match one of these rules.
+	// The tier's other permissions apply as well.
 	AllowedTools []string `json:"allowed_tools,omitempty"`
 	// DisallowedTools lists permission rules of the CLI that deny calls. They override every permission.
 	DisallowedTools []string `json:"disallowed_tools,omitempty"`
@@ -61,7 +60,7 @@ type TierPolicy struct {
 	AbortOnTimeout bool `json:"abort_on_timeout,omitempty"`
 }
 
-// For returns the policy of tier. In a dry run it has the tools and rules of TierObserve.
+// For returns the policy of tier. In a dry run, that policy has the tools and rules of TierObserve.
 func (p Policy) For(tier Tier) TierPolicy {
 	own := p.Tiers[tier-1]
 	if p.DryRun {

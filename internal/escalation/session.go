@@ -59,7 +59,7 @@ type Session struct {
 	NamespaceID string `json:"namespace_id,omitempty"`
 	// Sequence is the session's number in its chain, from 1. The store assigns it.
 	Sequence int `json:"sequence"`
-	// SessionID is the CLI's ID of the conversation, a UUID chosen by the workflow. It is unique.
+	// SessionID is the CLI's ID of the conversation. It is a unique UUID that the workflow has chosen.
 	SessionID string `json:"session_id"`
 
 	Tier    Tier    `json:"tier"`
@@ -118,7 +118,7 @@ func (s *Session) Repairs() bool {
 // BeganWork reports whether the session's model may have answered. If so, the agent may have changed something.
 func (s *Session) BeganWork() bool { return s.Attempts > 1 || s.ContextTokens > 0 }
 
-// unknownUSD returns the amount that counts in addition to the recorded cost, because the real cost is unknown.
+// unknownUSD returns the amount that counts in addition to the recorded cost. If the real cost is known, this is 0.
 func (s *Session) unknownUSD() float64 {
 	if !s.CostUnknown() {
 		return 0
@@ -162,7 +162,7 @@ type Report struct {
 	// Attempts counts the processes started for this session.
 	Attempts int    `json:"attempts"`
 	Host     string `json:"host,omitempty"`
-	// WorkerVersion is the version of the worker that ran the last attempt.
+	// WorkerVersion is the program version of the worker that ran the last attempt.
 	WorkerVersion string   `json:"worker_version,omitempty"`
 	Verdict       *Verdict `json:"verdict,omitempty"`
 	// Error explains in a sentence why Status is not SessionCompleted.

@@ -23,17 +23,17 @@ const retryInterval = 10 * time.Millisecond
 // Lock is a held lock.
 type Lock struct{ flock *flock.Flock }
 
-// Create locks the named file. It creates a missing file with permissions for its owner only; the directory must exist.
-// The error wraps ErrHeld if somebody else has the lock.
+// Create locks the file called name. It creates a missing file with permissions for its owner only, but the directory
+// must exist. If somebody else has the lock, the error wraps ErrHeld.
 func Create(name string) (*Lock, error) {
 	return try(flock.New(name, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600)))
 }
 
-// Try locks an existing file or directory. The error wraps ErrHeld if somebody else has the lock.
+// Try locks an existing file or directory. If somebody else has the lock, the error wraps ErrHeld.
 func Try(name string) (*Lock, error) { return try(existing(name)) }
 
-// Wait locks an existing file or directory as soon as nobody else has it locked. If ctx ends first, the error wraps
-// ErrHeld and the context's error. If ctx can never end, Wait is faster, because the kernel wakes it up.
+// Wait locks an existing file or directory as soon as nobody else has locked it. If ctx ends first, the error wraps
+// ErrHeld and the context's error. If ctx can never end, Wait is faster, because the kernel wakes this process up.
 func Wait(ctx context.Context, name string) (*Lock, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, failed(name, err)
@@ -55,7 +55,7 @@ func Wait(ctx context.Context, name string) (*Lock, error) {
 	}
 }
 
-// IsHeld reports whether somebody has an existing file or directory locked.
+// IsHeld reports whether somebody has locked an existing file or directory.
 func IsHeld(name string) (bool, error) {
 	f := existing(name)
 	free, err := f.TryRLock() // a shared lock, so that two concurrent calls do not see each other as holders

@@ -125,7 +125,8 @@ type given struct {
 type typed struct {
 	kind string
 	word Word
-	// flag names the option whose value the word is. It is empty for arguments, and for values attached to a short option.
+	// flag is the name of the option, if the word is the value of an option. For arguments, and for values attached to
+	// a short option, it is empty.
 	flag string
 	// leaveOut reports whether the program skips a file below a directory.
 	leaveOut func(path string) bool

@@ -52,7 +52,8 @@ const RuleUnasked = "unasked"
 
 // Ledger limits the actions of calls on services.
 type Ledger interface {
-	// Charge books actions before they happen. It returns the reason of a refusal, or "".
+	// Charge books the actions of a call before the call runs. If it refuses the call, it returns the reason; otherwise
+	// "".
 	Charge(ctx context.Context, call string, actions []guard.Action) (refusal string, err error)
 	// Return cancels the booking of a call that did not run.
 	Return(ctx context.Context, call string) error
@@ -75,7 +76,7 @@ type Post struct {
 	mutex sync.Mutex
 	// decided holds the ids of the calls that were decided.
 	decided map[string]bool
-	// granted holds the shell calls that were allowed and have not run yet, by command.
+	// granted holds, by command, the shell calls that were allowed and have not yet run.
 	granted map[string][]grant
 }
 
@@ -92,7 +93,7 @@ func Open(dir string, g *guard.Guard, session Session, ledger Ledger, record fun
 	if err != nil {
 		return nil, fmt.Errorf("open the guard's socket: %w", err)
 	}
-	// The agent may run as another user. Only its CLI knows the name of the socket.
+	// Let every user connect, because the agent may run as another user. Only its CLI knows the name of the socket.
 	if err := os.Chmod(socket, 0o666); err != nil { //nolint:gosec // see above
 		return nil, errors.Join(fmt.Errorf("open the guard's socket: %w", err), listener.Close())
 	}
@@ -192,7 +193,7 @@ func (p *Post) answer(question agentshell.Question) agentshell.Answer {
 	return agentshell.Answer{Output: p.output(decision)}
 }
 
-// isNew reports whether the call has not been decided before, and marks it as decided.
+// isNew reports whether the call was not decided before, and marks it as decided.
 func (p *Post) isNew(id string) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -215,7 +216,7 @@ func (p *Post) recordUnasked(script, reason string) {
 	})
 }
 
-// decide asks the guard. It charges the ledger for the actions that the guard allows.
+// decide asks the guard for its decision. It charges the ledger for the actions of an allowed call.
 func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decision {
 	place := p.session.Place
 	place.Dir = dir
@@ -278,7 +279,8 @@ func (p *Post) output(decision guard.Decision) json.RawMessage {
 	return text
 }
 
-// script allows a shell script of the CLI if it runs the command of an allowed call that has not run yet.
+// script allows a shell script of the CLI if the script runs the command of an allowed call, and that call has not yet
+// run.
 func (p *Post) script(script string) agentshell.Answer {
 	command, err := commandOf(script)
 	if err != nil {
@@ -343,7 +345,7 @@ func plain(word *syntax.Word) (string, error) {
 	return text.String(), nil
 }
 
-// errExpands reports that the shell would expand a part of the agent's command.
+// errExpands means that the shell would expand a part of the agent's command.
 var errExpands = errors.New("the CLI's script must have the command of the agent in plain quotes")
 
 // Settings returns the part of the CLI's settings that makes it call its hook before every call.

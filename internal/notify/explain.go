@@ -10,16 +10,15 @@ import (
 const (
 	// maxExplanation limits an explanation, in bytes.
 	maxExplanation = 200
-	// wholeWord is the minimum length of a word that is compared with the URL. Such a word is hidden if it is part of
-	// the URL, or contains a part of it. Shorter words are too common to reveal anything.
+	// wholeWord is the minimum length of a word that is compared with the URL. If such a word is part of the URL, or
+	// contains a part of it, the word is hidden. Shorter words are too common to reveal anything.
 	wholeWord = 3
 	// hidden replaces hidden words.
 	hidden = "…"
 )
 
 var (
-	// plainWord and statusCode match the only words that may be shown: plain words, and the status codes of HTTP and
-	// SMTP.
+	// plainWord and statusCode match all words that may be shown: plain words, and the status codes of HTTP and SMTP.
 	plainWord  = regexp.MustCompile(`^[A-Za-z]+(['-][A-Za-z]+)*$`)
 	statusCode = regexp.MustCompile(`^[2-5]\d{2}$`)
 	// pieces matches the parts of a URL.
@@ -55,9 +54,9 @@ func explain(err error, rawURL string) string {
 	return strings.Join(words, " ")
 }
 
-// within reports whether word must be hidden, because it is a part of secret or contains a piece of it. A status code
-// is hidden only if it equals a piece. Three digits often occur in ports and other numbers by chance, and the status
-// code is needed to understand the error.
+// within reports whether word must be hidden, because it is a part of secret or contains a part of it. A status code is
+// hidden only if it equals a whole part. Three digits often occur by chance in ports and other numbers, and people need
+// the status code to understand the error.
 func within(word, secret string) bool {
 	words := pieces.FindAllString(secret, -1)
 	if statusCode.MatchString(word) {

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// sendLimit limits one attempt at one target. A working service answers in a second or two.
+// sendLimit limits the time of one attempt at one target. A working service answers in a second or two.
 const sendLimit = 15 * time.Second
 
 // Level is the importance of a message. The values are those of Apprise.
@@ -70,8 +70,8 @@ func services() []string {
 	return all
 }
 
-// schemePattern matches a scheme. It is short and excludes digits, because a scheme is shown in errors, and a pasted
-// secret must not be mistaken for a scheme.
+// schemePattern matches a scheme. It is short and excludes digits. A scheme is shown in errors, and a pasted secret
+// must not be mistaken for a scheme.
 var schemePattern = regexp.MustCompile(`^([A-Za-z][A-Za-z+.-]{0,24})://`)
 
 func schemeOf(rawURL string) (string, error) {
@@ -101,7 +101,7 @@ func (t Target) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
 	m.Title = plaintext.Compact(m.Title) // some services use it as a header
-	// The libraries take no context, or do not pass it on everywhere. Therefore the call runs in a goroutine.
+	// Run the call in a goroutine, because the libraries take no context, or do not pass it on everywhere.
 	sent := make(chan error, 1)
 	go func() {
 		defer func() {

@@ -18,8 +18,8 @@ import (
 // replacement replaces bytes that are not UTF-8.
 const replacement = string(utf8.RuneError)
 
-// Line returns text on one line. Each white space character becomes one blank, and each other character that is not
-// printable is removed. Runs of blanks are kept, so that commands and IDs look unchanged.
+// Line returns text on one line. It replaces each white space character with one blank, and removes all other
+// characters that are not printable. Runs of blanks are kept, so that commands and IDs look unchanged.
 func Line(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -36,7 +36,8 @@ func Line(text string) string {
 // IsLine reports whether Line would return text unchanged.
 func IsLine(text string) bool { return Line(text) == text }
 
-// Compact returns text like Line. In addition it replaces each run of blanks by one, and removes blanks at both ends.
+// Compact returns text in the same form as Line. In addition it replaces each run of blanks with one blank, and removes
+// blanks at both ends.
 func Compact(text string) string { return strings.Join(strings.Fields(Line(text)), " ") }
 
 // Block returns text of one or more lines. Every kind of line break becomes \n, tabs stay, and other control characters
@@ -66,7 +67,7 @@ func Cut(text string, limit int) string {
 	return string([]rune(text)[:limit-1]) + "…"
 }
 
-// slashes must be applied before markup. Otherwise replaced backslashes and bars could form a new "://".
+// Apply slashes before markup. In the other order, replaced backslashes and bars could form a new "://".
 var (
 	slashes = strings.NewReplacer(`\`, "/", "|", "/")
 	markup  = strings.NewReplacer("://", ": //", "[", "(", "]", ")", "<", "(", ">", ")", "@", "(at)",

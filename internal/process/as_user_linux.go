@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AsUser calls fn with the file access rights of user instead of this process's own rights. With a nil user it only
+// AsUser calls fn with the file access rights of user instead of this process's own rights. If user is nil, AsUser only
 // calls fn. Files that fn creates belong to user. fn must not start goroutines that use files.
 //
 // Use it in directories that an agent can write to. A symbolic link made by the agent then cannot lead fn to a file
@@ -19,7 +19,7 @@ func AsUser(user *User, fn func() error) error {
 	}
 	done := make(chan error)
 	go func() {
-		// The rights belong to the thread. The thread is never unlocked, so it ends with this goroutine, and no other
+		// The rights belong to the thread. The thread is never unlocked. So it ends with this goroutine, and no other
 		// goroutine runs on it.
 		runtime.LockOSThread()
 		err := user.takeFileRights()
@@ -33,11 +33,12 @@ func AsUser(user *User, fn func() error) error {
 
 // takeFileRights gives the calling thread the user's file access rights.
 func (u *User) takeFileRights() error {
-	// The functions of package unix change the calling thread only; those of package syscall change all threads.
+	// The functions of package unix change only the calling thread. Those of package syscall change all threads.
 	if err := unix.Setgroups(u.Groups); err != nil {
 		return fmt.Errorf("take the groups of user %d: %w", u.UID, err)
 	}
-	// These calls report no error. They return the previous value, so the last two calls read the result.
+	// These calls report no error, but return the previous value. So the last two calls read the results of the first
+	// two.
 	_, _ = unix.SetfsgidRetGid(u.GID)
 	_, _ = unix.SetfsuidRetUid(u.UID)
 	gid, _ := unix.SetfsgidRetGid(-1)
@@ -48,11 +49,11 @@ func (u *User) takeFileRights() error {
 	return nil
 }
 
-// MayRun returns an error that says why user may not run the program at path, or nil if it may. A nil user means the
+// MayRun returns nil if user may run the program at path. Otherwise the error gives the reason. A nil user means the
 // user of this process.
 func MayRun(user *User, path string) error {
 	return AsUser(user, func() error {
-		// Without AT_EACCESS the kernel checks the real user id, which is still that of this process.
+		// Use AT_EACCESS. Without it the kernel checks the real user id, which is still that of this process.
 		if err := unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS); err != nil {
 			return fmt.Errorf("run %s: %w", path, err)
 		}

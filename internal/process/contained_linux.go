@@ -16,8 +16,9 @@ import (
 	"github.com/claudeops/claudeops/internal/process/treeinit"
 )
 
-// killPatience is the time that an init has to kill its tree. After that time this process kills the tree itself. It is
-// longer than proctable.RefusedPatience, so that an init can first report the processes that it may not kill.
+// killPatience is the time that an init has to kill its tree. Afterwards this process kills the tree itself.
+// killPatience is longer than proctable.RefusedPatience. So an init can first report the processes that it may not
+// kill.
 const killPatience = proctable.RefusedPatience + 2*time.Second
 
 // contained is a tree whose program runs under an init.
@@ -37,13 +38,13 @@ type contained struct {
 	mu sync.Mutex
 	// reaped is set before the init is reaped. From then on another process may have the init's number.
 	reaped bool
-	// survivors counts the processes still alive when the init failed without reporting.
+	// survivors counts the processes that were still alive when the init failed without a report.
 	survivors int
 }
 
 var _ tree = (*contained)(nil)
 
-// containedWays lists the candidates with an init that choice allows.
+// containedWays lists those candidates with an init that choice allows.
 func containedWays(choice Mode) []candidate {
 	namespace := way(Containment{
 		Mode: ModeNamespace, Reason: "the program cannot send signals to processes of this host",
@@ -65,7 +66,8 @@ func containedWays(choice Mode) []candidate {
 	return nil
 }
 
-// way returns the candidate that runs an init in the new namespaces that the clone flags name.
+// way returns the candidate that runs an init in new namespaces. The argument flags holds the clone flags of these
+// namespaces.
 func way(containment Containment, flags uintptr) candidate {
 	begin := func(spec Spec) (*contained, error) {
 		t := &contained{mode: containment.Mode, path: spec.Path, mark: spec.Mark, heard: make(chan struct{})}
@@ -146,7 +148,7 @@ func deathSignal(mode Mode) syscall.Signal {
 	return syscall.SIGCONT // wakes the init, even if the agent has stopped it, so that it kills its tree
 }
 
-// asUnavailable returns err as an *unavailableError if the kernel will always refuse this containment. If the start
+// asUnavailable converts err to an *unavailableError if the kernel will always refuse this containment. If the start
 // failed for another reason, it returns err unchanged.
 func asUnavailable(err error, flags uintptr) error {
 	var errno syscall.Errno

@@ -24,7 +24,7 @@ const (
 type Containment struct {
 	// Mode is the mode in force, never ModeAuto.
 	Mode Mode
-	// Reason says why no better mode is available, or what Mode cannot do. It may be empty.
+	// Reason explains why no better mode is available, or what Mode cannot do. It may be empty.
 	Reason string
 }
 
@@ -66,7 +66,7 @@ type candidate struct {
 	try func() error
 }
 
-// unavailableError says why a way to contain a tree is not available here.
+// unavailableError explains why a containment is not available here.
 type unavailableError struct {
 	what  string
 	cause error

@@ -146,7 +146,7 @@ func parseMounts(table string) (found mounts) {
 	return found
 }
 
-// aliases returns the other paths at which the files at path, or some of them, are mounted.
+// aliases returns the other paths at which the files at path are mounted, completely or in part.
 func (m mounts) aliases(path string) (found []string) {
 	at := m.holding(path)
 	if at < 0 {
@@ -165,8 +165,8 @@ func (m mounts) aliases(path string) (found []string) {
 	return slices.DeleteFunc(found, func(alias string) bool { return alias == path || alias == "/" })
 }
 
-// holding returns the index of the mount that contains path, or -1. If several mounts contain path, the one with the
-// longest mount point counts; for equal mount points, the last one.
+// holding returns the index of the mount that contains path, or -1. If several mounts contain path, the mount with the
+// longest mount point counts. Of mounts with equal mount points, the last one counts.
 func (m mounts) holding(path string) int {
 	best := -1
 	for i, candidate := range m {

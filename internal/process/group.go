@@ -31,8 +31,8 @@ func inGroup() candidate {
 // them up.
 const errNoInit = "it takes a containment other than group"
 
-// sandboxOf returns the state of spec's sandbox in ModeGroup, which never has a sandbox. It returns an error if spec
-// requires a sandbox or another user.
+// sandboxOf returns the state of spec's sandbox in ModeGroup, which never has a sandbox. If spec requires a sandbox or
+// another user, it returns an error.
 func sandboxOf(spec Spec) (Sandboxed, error) {
 	switch {
 	case spec.User != nil:

@@ -11,8 +11,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process/proctable"
 )
 
-// cleanScans is the number of scans in a row that must find nothing before EndMarked returns. One scan is not enough,
-// because for a moment after its start a program shows no environment.
+// cleanScans is the number of consecutive scans that must find nothing before EndMarked returns. One scan is not
+// enough, because a program shows no environment for a moment after its start.
 const cleanScans = 3
 
 // EndMarked kills every process whose environment has the entry mark ("NAME=value"), and the descendants of these
@@ -49,7 +49,7 @@ func EndMarked(mark string) (ended int, err error) {
 
 var errUnkillable = errors.New("they could not be killed")
 
-// marked returns the living processes that have the mark, and their descendants, without this process.
+// marked returns the living processes that have the mark, and their descendants. It omits this process.
 func marked(mark string) []proctable.Entry {
 	if !anyMarked(mark) { // the common case, at half the price
 		return nil

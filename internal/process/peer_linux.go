@@ -21,7 +21,7 @@ var errPeerGone = errors.New("the program that opened the connection is gone")
 // environment, and the descendants of such processes. Only the superuser can inspect processes of other users. Without
 // superuser rights PeerIsOurs returns false for them.
 //
-// An error means that the answer is unknown, for example because the program has ended already.
+// An error means that the answer is unknown, for example because the program has already ended.
 func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 	if err := proctable.Check(); err != nil {
 		return false, fmt.Errorf("look for the program that opened a connection: %w", err)
@@ -58,7 +58,8 @@ func ours(variable string) []proctable.Entry {
 	return append(found, proctable.Descendants(all, roots...)...)
 }
 
-// holds reports whether a process has the socket open. socket is the kernel's name for it, such as "socket:[1234]".
+// holds reports whether a process has the socket open. The argument socket is the kernel's name for the socket, such as
+// "socket:[1234]".
 func holds(entry proctable.Entry, socket string) bool {
 	dir := fmt.Sprintf("/proc/%d/fd", entry.PID)
 	files, err := os.ReadDir(dir)
@@ -108,8 +109,8 @@ func findSocket(rows, local, remote string) string {
 	return ""
 }
 
-// kernelIPv4 returns an endpoint as the kernel's IPv4 table shows it. On a little-endian machine 127.0.0.1:8080 is
-// "0100007F:1F90". It returns "" for an IPv6 address.
+// kernelIPv4 returns an endpoint in the form of the kernel's IPv4 table. On a little-endian machine 127.0.0.1:8080 is
+// "0100007F:1F90". For an IPv6 address it returns "".
 func kernelIPv4(end Endpoint) string {
 	ip, is := bytes.CutPrefix(end.IP[:], []byte{10: 0xff, 11: 0xff})
 	if !is {
@@ -118,7 +119,7 @@ func kernelIPv4(end Endpoint) string {
 	return kernelAddress(ip, end.Port)
 }
 
-// kernelIPv6 returns an endpoint as the kernel's IPv6 table shows it. That table may also contain IPv4 connections.
+// kernelIPv6 returns an endpoint in the form of the kernel's IPv6 table. That table may also contain IPv4 connections.
 func kernelIPv6(end Endpoint) string { return kernelAddress(end.IP[:], end.Port) }
 
 // kernelAddress returns an address in the kernel's format: every four bytes of ip as a hexadecimal number in native

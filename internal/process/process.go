@@ -29,7 +29,7 @@ type Spec struct {
 	Args []string
 	// Env is the whole environment, as "NAME=value". The program inherits no variables, even if Env is nil.
 	Env []string
-	// Dir is the working directory; empty means that of this process.
+	// Dir is the working directory. Empty means the working directory of this process.
 	Dir string
 	// Stdin is copied to the program's standard input. When Stdin ends, the standard input is closed. Run waits until
 	// the copying ends. If Stdin is nil, the program gets an empty input.
@@ -47,11 +47,12 @@ type Spec struct {
 	// User is the user of the tree's processes; nil means the user of this process. Another user requires a mode with
 	// an init, and superuser rights.
 	User *User
-	// Mark is an entry of Env that no other tree has at the same time; empty means no mark. If the init of a tree
-	// without a namespace is killed, Run finds the rest of the tree by its mark.
+	// Mark is an entry of Env by which Run recognises the tree's processes; empty means no mark. No other tree may have
+	// the same entry at the same time. If the init of a tree without a namespace is killed, Run finds the rest of the
+	// tree by its mark.
 	Mark string
-	// Started is called when the tree runs, with the process number of its root: the init, or in ModeGroup the program.
-	// It may be nil.
+	// Started is called when the tree runs; it may be nil. Its argument is the process number of the tree's root: the
+	// init or, in ModeGroup, the program.
 	Started func(pid int)
 }
 
@@ -61,7 +62,8 @@ type Exit struct {
 	Code int
 	// Signal is the signal that ended the program, or 0.
 	Signal syscall.Signal
-	// StoppedBy is the cause of the context that made Run stop the program, or nil if the program ended on its own.
+	// StoppedBy is the cause of the end of Run's context, if Run stopped the program. If the program ended on its own,
+	// StoppedBy is nil.
 	StoppedBy error
 	// Containment is the containment of the tree.
 	Containment Containment
@@ -125,7 +127,7 @@ func checkDir(dir string) error {
 	return err
 }
 
-// supervise waits for the end of t, and stops t if ctx ends first. It returns the cause of the stop, or nil if t ended
+// supervise waits for the end of t. If ctx ends first, it stops t. It returns the cause of the stop, or nil if t ended
 // on its own.
 func supervise(ctx context.Context, t tree, grace time.Duration) (stoppedBy error) {
 	select {
@@ -148,7 +150,7 @@ func supervise(ctx context.Context, t tree, grace time.Duration) (stoppedBy erro
 	return context.Cause(ctx)
 }
 
-// ignoreOutcome returns err if it is a failure to wait. It returns nil if err only describes how the program ended. It
+// ignoreOutcome returns err if the wait itself failed. If err only describes how the program ended, it returns nil. It
 // also ignores exec.ErrWaitDelay, because Run must return even if a process still has the output open.
 func ignoreOutcome(err error, cmd *exec.Cmd) error {
 	if err == nil || cmd.ProcessState == nil {

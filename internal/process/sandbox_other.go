@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// AsUser calls fn. It fails for a user other than nil, because on this system a single thread cannot have its own file
+// AsUser calls fn. For a user other than nil it fails, because on this system a single thread cannot have its own file
 // access rights.
 func AsUser(user *User, fn func() error) error {
 	if user != nil {
@@ -16,8 +16,8 @@ func AsUser(user *User, fn func() error) error {
 	return fn()
 }
 
-// MayRun returns an error that says why this process may not run the program at path, or nil if it may. It fails for a
-// user other than nil.
+// MayRun returns nil if this process may run the program at path. Otherwise the error gives the reason. For a user
+// other than nil it fails.
 func MayRun(user *User, path string) error {
 	return AsUser(user, func() error {
 		_, err := exec.LookPath(path)

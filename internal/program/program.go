@@ -59,7 +59,7 @@ func (e *exitError) Unwrap() error { return e.err }
 // WithCode wraps err, so that CodeOf returns code for the result.
 func WithCode(code ExitCode, err error) error { return &exitError{code, err} }
 
-// Misuse marks err as a mistake of the user. The program then ends with ExitUsage. Misuse returns nil for nil.
+// Misuse marks err as a mistake of the user, so that the program ends with ExitUsage. For nil it returns nil.
 func Misuse(err error) error {
 	if err == nil {
 		return nil
@@ -67,8 +67,8 @@ func Misuse(err error) error {
 	return WithCode(ExitUsage, err)
 }
 
-// CodeOf returns the exit code for err: ExitOK for nil, the code given to WithCode, ExitUsage for an invalid
-// configuration, and otherwise ExitFailure.
+// CodeOf returns the exit code for err. For nil it is ExitOK. If err comes from WithCode, it is the code given there.
+// For an invalid configuration it is ExitUsage. For all other errors it is ExitFailure.
 func CodeOf(err error) ExitCode {
 	var own *exitError
 	var invalid *config.Error

@@ -55,8 +55,8 @@ func OpenLeases(stateDir, namespaceID string, logger *slog.Logger) (*Leases, err
 	return &Leases{dir: dir, logger: logger}, nil
 }
 
-// hold creates a lease for an attempt, and returns the function that ends it. If the lease cannot be written, for
-// example on a full disk, the activity runs without one.
+// hold creates a lease for an attempt, and returns a function that ends the lease. If the lease cannot be written, for
+// example on a full disk, the activity runs without a lease.
 func (l *Leases) hold(info activity.Info) (release func()) {
 	held, err := l.create(lease{
 		WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID,

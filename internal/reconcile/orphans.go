@@ -47,8 +47,8 @@ func (l *Leases) FailOrphaned(ctx context.Context, c Completer) {
 	}
 }
 
-// fail fails the attempt, so that Temporal starts the next one. It returns nil if the attempt has already ended, or if
-// Temporal would not retry it.
+// fail fails the attempt, so that Temporal starts the next one. If the attempt has already ended, or if Temporal would
+// not retry it, fail returns nil.
 func (attempt lease) fail(ctx context.Context, c Completer) error {
 	retried, err := attempt.isRetried(ctx, c)
 	if err != nil || !retried {

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/activities"
 )
 
-// PendingReader reads from Temporal the last heartbeats of agents that have not ended.
+// PendingReader reads the last heartbeats of agents that have not ended, from Temporal.
 type PendingReader struct{ Temporal Describer }
 
 var _ activities.PendingReader = PendingReader{}

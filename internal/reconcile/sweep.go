@@ -43,7 +43,8 @@ type Records interface {
 type Locks interface {
 	// ServiceLocks returns the services that chains of all namespaces have locked.
 	ServiceLocks(ctx context.Context) ([]store.ServiceLock, error)
-	// ReleaseLock releases a service. It returns false if the service was locked again after lock was read.
+	// ReleaseLock releases the lock on a service. If the service was locked again after the lock was read, it returns
+	// false.
 	ReleaseLock(ctx context.Context, lock store.ServiceLock) (bool, error)
 }
 
@@ -216,11 +217,11 @@ type ending struct {
 	agents []activities.PendingAgent
 }
 
-// chainStates looks up the chains of a namespace in Temporal, each only once.
+// chainStates looks up the chains of a namespace in Temporal. It looks up each chain only once.
 type chainStates struct {
 	temporal    Describer
 	namespaceID string
-	// lost holds the IDs of other namespaces whose chains count as ended.
+	// lost holds the IDs of lost namespaces. The chains of these namespaces count as ended.
 	lost map[string]bool
 	// endings holds the results of earlier lookups, by chain ID.
 	endings  map[string]ending

@@ -13,8 +13,8 @@ const (
 	secretNames   = `(?:secret|(?:api|access|private|auth|secret|encryption)[_.-]?key|key-data|credentials?)` //nolint:gosec // a pattern
 )
 
-// assignment returns a pattern that matches a name ending with one of names, and the value assigned to it. A quoted
-// value is in one of the groups from groupQuoted on. A plain value is in groupPlain.
+// assignment returns a pattern for an assignment to a name that ends with one of names. The pattern has groups for the
+// value. A quoted value is in one of the groups from groupQuoted on. A plain value is in groupPlain.
 func assignment(names string) string {
 	return `(?i)` + names + quotes + `?[ \t]*(=>?|:=?| is )[ \t]*(?:"((?:[^"\\\n]|\\.)+)|\\"([^"\\\n]+)|\\?'([^'\\\n]+)|` +
 		`([^\s"'` + "`" + `,;&<>|)}\]\\][^\s"'` + "`" + `,;&<>|)}\]\\]*)([ \t]+[^\s,;&|#])?)`
@@ -32,8 +32,8 @@ const (
 // masked only next to its name.
 const minAssigned = 4
 
-// acceptAssignment reports whether the assigned value is a secret. After a colon in prose it must contain a
-// digit or end the line.
+// acceptAssignment reports whether the assigned value is a secret. If the value follows a colon in prose, it must
+// contain a digit or end the line.
 func acceptAssignment(match []string) bool {
 	operator, plain := match[groupOperator], match[groupPlain]
 	secret := assignedValue(match)
@@ -72,7 +72,7 @@ var placeholder = regexp.MustCompile(`^(?:\\?\$|<|%[a-z({]|\{\{|\*{3}|\.\.\.|…
 // path matches file paths with several components.
 var path = regexp.MustCompile(`^(?:~|\.{0,2})/(?:[\w.-]+/)+[\w.-]*$`)
 
-// isSecretText reports whether text can be a secret. Placeholders and paths cannot.
+// isSecretText reports whether text can be a secret. It returns false for placeholders and paths.
 func isSecretText(text string) bool {
 	return text != "" && !placeholder.MatchString(text) && !path.MatchString(text)
 }
@@ -83,7 +83,7 @@ func isSecretName(name string) bool { return nameEnd.MatchString(name) }
 var nameEnd = regexp.MustCompile(`(?i)(?:` + passwordNames + `|` + tokenNames + `|` + secretNames + `)$`)
 
 // portAndPath matches a port at the beginning of a text. isPortAndPath reports whether text is a port and a path, such
-// as "8080/x". In a URL they look like a password.
+// as "8080/x". In a URL such a text looks like a password.
 var portAndPath = regexp.MustCompile(`^\d{1,5}(?:/|$)`)
 
 func isPortAndPath(text string) bool {

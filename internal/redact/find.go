@@ -19,8 +19,7 @@ const (
 	lookBack = 40
 )
 
-// findShapes returns the matches of all shapes in text. Each shape searches any part of text at most a few
-// times.
+// findShapes returns the matches of all shapes in text. No shape searches any part of text more than a few times.
 func findShapes(text string) []span {
 	found := findPEM(text)
 	known := matchers()
@@ -64,8 +63,8 @@ func (m *matcher) appendTo(found []span, window string, offset int) []span {
 	return found
 }
 
-// secretOf returns the position of the secret in a match: the first group that matched, otherwise the whole
-// match.
+// secretOf returns the position of the secret in a match. This is the first group that matched. If no group matched, it
+// is the whole match.
 func (m *matcher) secretOf(at []int) (start, end int) {
 	for group := max(m.group, 1); group < len(at)/2; group++ {
 		if at[2*group] >= 0 {

@@ -105,8 +105,8 @@ func (r *Redactor) isLabel(label string) bool {
 	return isShapeLabel(label) || r != nil && r.names[label]
 }
 
-// withoutMasks removes the spans that are masks or that overlap a mask in part. It keeps spans that contain a mask and
-// other text.
+// withoutMasks removes the spans that are masks or that partly overlap a mask. It keeps a span that contains a whole
+// mask and other text.
 func withoutMasks(spans, masks []span) []span {
 	if len(masks) == 0 {
 		return spans

@@ -26,7 +26,7 @@ func newScanner(keywords []keyword) *scanner {
 	return s
 }
 
-// scan calls found for every keyword in text, in order of position.
+// scan calls the function found for every keyword in text, in order of position.
 func (s *scanner) scan(text string, found func(at, id int)) {
 	if len(text) < 2 {
 		return

@@ -27,8 +27,8 @@ WHERE chain_id = $1 AND ($2 = '' OR NOT EXISTS (
 // the same call of the same session is already recorded, AppendDecisions leaves it unchanged.
 //
 // Long texts are cut, and end with a note of the original length: inputs at 16 KiB, rules and reasons at 4 KiB, names
-// at 500 bytes. At most 100 actions are kept. ChainID, SessionID, Call, Tool and At are required, else the error is
-// ErrInvalid.
+// at 500 bytes. At most 100 actions are kept. ChainID, SessionID, Call, Tool and At are required. If one is missing,
+// the error is ErrInvalid.
 func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error {
 	decisions, err := canonical(decisions)
 	if err == nil && len(decisions) > 0 {
@@ -78,7 +78,7 @@ func checkDecision(decision escalation.CallDecision) error {
 	return nil
 }
 
-// bound returns decision with its texts and its list cut to the limits.
+// bound returns decision with its texts and its list of actions cut to the limits.
 func bound(decision escalation.CallDecision) escalation.CallDecision {
 	decision.Tool = cut(decision.Tool, maxCallName)
 	decision.Input = cut(decision.Input, maxCallInput)

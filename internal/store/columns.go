@@ -42,7 +42,7 @@ func sessionFields(s *escalation.Session) []field {
 	}, reportFields(&s.Report)...)
 }
 
-// reportFields lists the columns of sessions that a report sets.
+// reportFields lists those columns of sessions that a report sets.
 func reportFields(r *escalation.Report) []field {
 	return []field{
 		{"status", &r.Status},

@@ -11,7 +11,8 @@ import (
 var eventsQuery = "SELECT " + columns(eventFields(new(escalation.Event))) + " FROM events" + ofChain + " ORDER BY id"
 
 // AppendEvents records events in the given order. If it fails, it records none. If an event with the same Key is
-// already recorded, AppendEvents leaves it unchanged. Key, ChainID and At are required, else the error is ErrInvalid.
+// already recorded, AppendEvents leaves it unchanged. Key, ChainID and At are required. If one is missing, the error is
+// ErrInvalid.
 func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) error {
 	events, err := canonical(events)
 	if err == nil && len(events) > 0 {

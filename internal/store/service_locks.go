@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// ServiceLock is the lock of a chain on a service, so that no other chain repairs the service.
+// ServiceLock is the lock of a chain on a service. While it exists, no other chain repairs the service.
 type ServiceLock struct {
 	// Service is empty if the chain has locked all services. A chain that repairs without naming a service does so.
 	Service string `json:"service"`

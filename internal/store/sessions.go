@@ -142,7 +142,7 @@ func insertSession(ctx context.Context, tx *sql.Tx, session escalation.Session) 
 	return oneSession(ctx, tx, selectSessions+" WHERE id = $1", id)
 }
 
-// closeOnce records the report of a session, unless it is already recorded. It reports whether it recorded the report.
+// closeOnce records the report of a session. If the report is already recorded, it does nothing and returns false.
 func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err error) {
 	current, err := bySessionID(ctx, tx, end.sessionID)
 	if err != nil {

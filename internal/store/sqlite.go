@@ -44,7 +44,7 @@ func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	return openLocked(ctx, absolute)
 }
 
-// openLocked opens the database while the caller has its directory locked.
+// openLocked opens the database. The caller must have locked the database's directory.
 func openLocked(ctx context.Context, path string) (*sql.DB, error) {
 	if err := createFile(path); err != nil {
 		return nil, fmt.Errorf("create the database %s: %w: make its directory writable or choose another place", path, err)
@@ -60,9 +60,9 @@ func openLocked(ctx context.Context, path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// createFile creates an empty file with mode 0600, unless the file exists. SQLite creates its other files with the same
-// mode. createFile does not open an existing file, because closing it would drop the locks that SQLite holds on it for
-// this process.
+// createFile creates an empty file with mode 0600. SQLite creates its other files with the same mode. If the file
+// exists, createFile does not open it, because closing it would drop the locks that SQLite holds on it for this
+// process.
 func createFile(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the operator chooses the path
 	if errors.Is(err, os.ErrExist) {
@@ -124,8 +124,8 @@ func refuseForeign(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// probeWrite checks that the database is writable: it creates a table and rolls back. SQLite opens a read-only file
-// without an error, so that without this check only the first record would fail.
+// probeWrite checks that the database is writable. It creates a table and rolls back. SQLite opens a read-only file
+// without an error. Without this check, only the first record would fail.
 //
 // probeWrite waits for no other writer. If SQLite finds one, the file is writable.
 func probeWrite(ctx context.Context, db *sql.DB) (err error) {

@@ -13,7 +13,7 @@ type Store struct {
 	// writing holds one element while this Store writes. Other writers wait for this channel, and notice the end of
 	// their context at once. If they waited for SQLite's lock instead, they would poll, and a writer could starve.
 	writing chan struct{}
-	// namespace is the namespace of the chains that this Store records; zero for none.
+	// namespace is the namespace of the chains that this Store records. It is zero if the Store is in no namespace.
 	namespace Namespace
 }
 
@@ -41,8 +41,9 @@ func (s *Store) In(namespace Namespace) *Store {
 
 // Open opens the SQLite database in the file at path, and migrates its schema.
 //
-// A missing file is created with mode 0600, a missing directory with mode 0700. Existing ones keep their mode. Open refuses
-// a file that is not a database of this program, or that a newer release has migrated, and leaves it unchanged.
+// A missing file is created with mode 0600, a missing directory with mode 0700. An existing file or directory keeps its
+// mode. Open refuses a file that is not a database of this program, and a file that a newer release has migrated. It
+// leaves such a file unchanged.
 func Open(ctx context.Context, path string) (*Store, error) {
 	db, err := openSQLite(ctx, path)
 	if err != nil {
@@ -65,8 +66,8 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// write runs fn in a transaction, and commits it if fn succeeds. Write transactions never overlap, so the values that
-// fn reads are still true when it writes.
+// write runs fn in a transaction. If fn succeeds, it commits the transaction. Write transactions never overlap, so the
+// values that fn reads are still true when fn writes.
 func (s *Store) write(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	select {
 	case s.writing <- struct{}{}:

@@ -98,7 +98,7 @@ func (a *audit) write(ctx context.Context, event escalation.Event) {
 	}
 }
 
-// auditing is an interceptor that records the gate answers refused by a worker's chains.
+// auditing is an interceptor that records gate answers that a worker's chains have refused.
 type auditing struct {
 	interceptor.WorkerInterceptorBase
 	audit *audit

@@ -97,7 +97,7 @@ func FindLocal(stateDir string) (LocalServer, error) {
 
 func noLocal(stateDir string) error { return fmt.Errorf("%w: %s", ErrNoLocal, stateDir) }
 
-// readServer returns the server in a file if the process that announced it still runs. Otherwise the error is
+// readServer returns the server in a file if the process that announced the server still runs. Otherwise the error is
 // ErrNoLocal.
 func readServer(name string) (server LocalServer, err error) {
 	held, err := filelock.IsHeld(name)
@@ -207,7 +207,7 @@ func readToken(name string) (string, error) {
 	return token, nil
 }
 
-// writePrivate writes a file that only its owner can read. It writes the whole file or nothing.
+// writePrivate writes a file that only its owner can read. It writes the whole file, or changes nothing.
 func writePrivate(name, content string) error {
 	file, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {

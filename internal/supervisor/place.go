@@ -117,9 +117,9 @@ func bothNames(paths []string) []string {
 	return slices.Compact(all)
 }
 
-// doorsOf lists the addresses of Temporal, its Web UI and the database that are in the configuration. It also lists
-// the default ports of Temporal and its Web UI on this host. Agents must not connect to those ports, whatever listens
-// there.
+// doorsOf lists the addresses of Temporal, its Web UI and the database that are in the configuration. It also lists the
+// default ports of Temporal and its Web UI on this host. Agents must not connect to the default ports, whatever program
+// listens there.
 func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 	options, err := ConnectionOptions(environ, cfg.State.Dir, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -18,7 +18,7 @@ var (
 	ErrNotFound = errors.New("the conversation is neither on this host nor in the archive")
 	// ErrCorrupt means that the archive has copies of the conversation, but all of them are damaged.
 	ErrCorrupt = errors.New("no archived copy of the conversation is intact")
-	// ErrSuperseded means that another writer has archived a copy that the local one does not continue. The
+	// ErrSuperseded means that another writer has archived a copy, and the local file does not continue that copy. The
 	// local file is unchanged.
 	ErrSuperseded = errors.New("another writer has archived a newer copy of the conversation")
 )
@@ -68,7 +68,7 @@ func (a *Archive) Check(ctx context.Context) error {
 }
 
 // Copy gives one reader or writer access to the local file of a session's transcript. Each writer needs its own Copy,
-// because the Copy identifies the writer. A Copy must not be used by several goroutines at the same time.
+// because the Copy identifies the writer. Only one goroutine may use a Copy at a time.
 type Copy struct {
 	archive   *Archive
 	sessionID string

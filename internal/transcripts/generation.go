@@ -74,7 +74,7 @@ func (c *Copy) list(ctx context.Context) ([]version, error) {
 	return found, nil
 }
 
-// header reads the header of v. The error wraps errDamaged if the header is unusable.
+// header reads the header of v. If the header is unusable, the error wraps errDamaged.
 func (c *Copy) header(ctx context.Context, v version) (header, error) {
 	object, err := c.archive.bucket.NewRangeReader(ctx, c.key(v), 0, maxHeader, nil)
 	if err != nil {

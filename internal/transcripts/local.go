@@ -42,8 +42,8 @@ func stampOf(path string) (stamp, error) {
 	return stamp{size: info.Size(), changed: info.ModTime()}, nil
 }
 
-// measure returns the extent of the complete lines of the file at path. If there is no file, it has no lines. It
-// ignores lines that are appended meanwhile.
+// measure returns the extent of the complete lines of the file at path. A missing file has no lines. It ignores lines
+// that are appended meanwhile.
 func measure(path string) (extent, error) {
 	file, err := os.Open(path) //nolint:gosec // path is the transcript named by the caller
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +101,8 @@ func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
-// startsWith reports whether the file at path begins with prefix. local is the extent of its complete lines.
+// startsWith reports whether the file at path begins with prefix. The argument local is the extent of the file's
+// complete lines.
 func startsWith(path string, local, prefix extent) (bool, error) {
 	if local.Bytes < prefix.Bytes {
 		return false, nil

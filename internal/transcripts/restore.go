@@ -85,8 +85,8 @@ func (c *Copy) restore(ctx context.Context) (Restored, error) {
 	}
 }
 
-// restoreFrom compares the local file with version v and, if v is newer, replaces the file. The error wraps
-// errDamaged if v is unusable.
+// restoreFrom compares the local file with version v. If v is newer, it replaces the file. If v is unusable, the error
+// wraps errDamaged.
 func (c *Copy) restoreFrom(ctx context.Context, v version, local extent, setAside *string) (Outcome, error) {
 	archived, err := c.header(ctx, v)
 	if err != nil {

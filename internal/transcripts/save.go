@@ -13,8 +13,8 @@ import (
 // Save archives the complete lines of the local file and reports whether there were new ones. If the file has not
 // changed since the last Save, it neither reads the file nor calls the storage. A missing file is not an error.
 //
-// The error wraps ErrSuperseded if another writer's copy is newer. After any error the archive is unchanged,
-// and Save may be called again.
+// If another writer's copy is newer, the error wraps ErrSuperseded. After any error the archive is unchanged, and Save
+// may be called again.
 func (c *Copy) Save(ctx context.Context) (bool, error) {
 	if c.archive == nil {
 		return false, nil

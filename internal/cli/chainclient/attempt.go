@@ -97,7 +97,8 @@ func failureText(failure *failurepb.Failure) string {
 	}
 }
 
-// progressOf returns the last heartbeat of an activity; nil if there is none or if it belongs to another session.
+// progressOf returns the last heartbeat of an activity. If there is none, or if it belongs to another session,
+// progressOf returns nil.
 func progressOf(pending *workflowpb.PendingActivityInfo, sessionID string) *activities.TierProgress {
 	var progress activities.TierProgress
 	details := pending.GetHeartbeatDetails()

@@ -25,13 +25,14 @@ func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRu
 	return chain, err
 }
 
-// sayGoesOn tells a person who stops watching a chain that the chain continues.
+// sayGoesOn prints that the chain continues, for a person who stops watching it.
 func (a *app) sayGoesOn(id string) {
 	a.Say("Chain %s goes on. See it with: %s; end it with: %s",
 		console.PrintableID(id), console.LookCommand(id), console.EndCommand(id))
 }
 
-// printEnded prints an ended chain. It returns err, or else the error for the chain's outcome (see errorOf).
+// printEnded prints an ended chain. If err is not nil, it returns err. Otherwise it returns the error for the chain's
+// outcome (see errorOf).
 func (a *app) printEnded(chain escalation.Chain, err error) error {
 	if err != nil {
 		return err

@@ -76,7 +76,7 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 	return a.printEnded(chain, err)
 }
 
-// runInput builds the workflow's input from the flags and validates it, so that a mistake starts nothing.
+// runInput builds the workflow's input from the flags and validates it, so that an invalid input starts no chain.
 func (a *app) runInput(o runOptions) (workflows.ChainInput, error) {
 	if err := o.checkID(); err != nil {
 		return workflows.ChainInput{}, err

@@ -29,7 +29,7 @@ func (a *app) watchCommand() *cobra.Command {
 	return cmd
 }
 
-// watch follows the chain of that ID until it has ended or the person closes the screen.
+// watch follows the chain with the given ID until the chain has ended or the person closes the screen.
 func (a *app) watch(ctx context.Context, id, actor string) error {
 	c, _, err := a.Connect(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *app) watch(ctx context.Context, id, actor string) error {
 // errLeft is the error if the person closes the screen.
 var errLeft = errors.New("left")
 
-// watchOn shows the chain on a terminal until it has ended or the person closes the screen.
+// watchOn shows the chain on a terminal until the chain has ended or the person closes the screen.
 func (a *app) watchOn(
 	ctx context.Context, place console.Terminal, c client.Client, run client.WorkflowRun, actor string,
 ) (escalation.Chain, error) {

@@ -113,7 +113,7 @@ func Waiting(gate escalation.Gate) escalation.Chain {
 	}
 }
 
-// Overridden returns the chain of Waiting after a person has accepted its state.
+// Overridden returns the chain of Waiting after a person has accepted the state of the service.
 func Overridden(gate escalation.Gate) escalation.Chain {
 	chain := Waiting(gate)
 	chain.Gates[0].Answer = &escalation.GateClosing{Action: escalation.GateOverride, Actor: "ada", At: Noon}
@@ -156,7 +156,7 @@ func ToolsInFlight() *activities.TierProgress {
 // HostileFailure is an attempt's error in the words of a hostile agent.
 const HostileFailure = "the API call failed: Connection refused\x1b]0;owned\x07\x1b[2J\r\nby the agent"
 
-// Climbed returns a chain through all tiers. In tier 2 a resume fails, and a new session starts from a handoff.
+// Climbed returns a chain that has run all tiers. In tier 2 a resume failed, and a new session started from a handoff.
 func Climbed() escalation.Chain {
 	session := func(id, parent int64, tier escalation.Tier, model string, cost float64, took time.Duration) escalation.Session {
 		return escalation.Session{

@@ -174,7 +174,7 @@ func Mark(status escalation.SessionStatus) string {
 	return "?"
 }
 
-// Figures returns the cost and the duration of a session. For a running session it returns them up to now.
+// Figures returns the cost and the duration of a session. For a running session it returns the values up to now.
 func Figures(snapshot chainclient.Snapshot, session *escalation.Session, now time.Time) (cost string, took time.Duration) {
 	if session.Status == escalation.SessionRunning && snapshot.Live {
 		return console.Dollars(snapshot.SpentUSD()), max(now.Sub(session.StartedAt), 0)
@@ -186,7 +186,7 @@ func durationOf(session *escalation.Session) time.Duration {
 	return time.Duration(session.DurationMS) * time.Millisecond
 }
 
-// costOf returns the cost of a session. It marks estimates, upper bounds and unknown costs as such.
+// costOf returns the cost of a session as text. The text marks estimates, upper bounds and unknown costs.
 func costOf(session *escalation.Session) string {
 	switch {
 	case session.CostUnknown() && session.BudgetUSD > 0:

@@ -87,7 +87,7 @@ func (f *Form) check(text string) error {
 	return nil
 }
 
-// chosen returns the answer that the person has typed; empty while the text is not valid.
+// chosen returns the answer that the person has typed. While the text is not valid, it returns an empty answer.
 func (f *Form) chosen() escalation.GateAnswer {
 	answer, err := escalation.ParseGateReply(f.Gate, f.reply)
 	if err != nil {

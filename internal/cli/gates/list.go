@@ -69,7 +69,7 @@ func (a *app) list(ctx context.Context, limit int) error {
 	})
 }
 
-// writeLeftOut writes how many gates are beyond the limit, and how many chains are beyond maxAsked.
+// writeLeftOut writes two numbers: of the gates beyond the limit, and of the chains beyond maxAsked.
 func writeLeftOut(w io.Writer, more, waiting int) {
 	if more > 0 {
 		_, _ = fmt.Fprintf(w, "%d more; see them with --limit\n", more)

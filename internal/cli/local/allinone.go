@@ -46,8 +46,7 @@ func StartAllInOne(
 	if one.lock, err = supervisor.LockLocal(cfg.State.Dir); err != nil {
 		return nil, err
 	}
-	// The value of this variable is masked wherever it occurs, so the token is masked, too. Agents do not get the
-	// variable.
+	// Pass the token in this variable, whose value is masked wherever it occurs. Agents do not get the variable.
 	environment.Environ = append(slices.Clone(environment.Environ), "STARTER_UP_TOKEN="+one.lock.Token)
 	if one.worker, err = supervisor.New(ctx, cfg, environment); err != nil {
 		return nil, err
@@ -83,7 +82,7 @@ func (one *AllInOne) connect(ctx context.Context, mask *redact.Redactor) (err er
 	return one.lock.Announce(local)
 }
 
-// admitPeople refuses connections of agents to the Web UI. Only on Linux can it distinguish agents.
+// admitPeople refuses connections of agents to the Web UI. It can recognise agents only on Linux.
 func admitPeople(conn net.Conn) error {
 	agent, err := claude.FromAgent(conn)
 	switch {

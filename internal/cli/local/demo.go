@@ -148,7 +148,7 @@ func (a *app) demoConfig(stateDir string) (config.Config, []string, error) {
 	return cfg, environ, err
 }
 
-// demoChain runs one chain and returns the demo's result. It sets the addresses only if keep is set.
+// demoChain runs one chain and returns the demo's result. The result contains the addresses only if keep is set.
 func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, keep bool) (result demoResult, err error) {
 	run, err := chainclient.Start(ctx, one.client, cfg.Worker.TaskQueue, "", workflows.ChainInput{
 		Trigger: escalation.TriggerManual, Services: []string{"jellyfin"}, Prompt: "People say that jellyfin is down.",

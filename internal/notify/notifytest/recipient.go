@@ -18,12 +18,12 @@ const Secret = "hunter2"
 // Recipient is a notification service. It can be made unavailable.
 //
 // It accepts only POST requests to a path with Secret. A Temporal server that was stopped in the same process continues
-// to call its former ports, and the recipient may have got one of these ports.
+// to call its former ports. The recipient may have got one of these ports.
 type Recipient struct {
 	host string
 
 	mu sync.Mutex
-	// refuses is the number of messages that are still to be refused. A negative number means all.
+	// refuses is the number of further messages to refuse. A negative number means all messages.
 	refuses int
 	refused int
 	got     []string
@@ -44,7 +44,7 @@ func (r *Recipient) Generic() string {
 	return fmt.Sprintf("generic://u:%[1]spass@%[2]s/hooks/%[1]stoken?disabletls=yes", Secret, r.host)
 }
 
-// Apprise returns the URL for notifications in JSON, as for an Apprise API.
+// Apprise returns the URL for notifications in the JSON form of an Apprise API.
 func (r *Recipient) Apprise() string {
 	return fmt.Sprintf("apprise://ops:%[1]spass@%[2]s/%[1]skey", Secret, r.host)
 }

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// RefusedPatience is the time to wait for processes that this process may not kill, because they belong to another
-	// user. They may end on their own.
+	// RefusedPatience is the time to wait for the end of processes that this process may not kill. They belong to
+	// another user, and may end on their own.
 	RefusedPatience = 5 * time.Second
 	// DeathPatience is the time to wait for processes to die after SIGKILL. They may be waiting for a disk, or for CPU
 	// time on a busy machine.
@@ -18,7 +18,7 @@ const (
 	ScanPause = 100 * time.Millisecond
 )
 
-// Remains counts the processes that were still alive when Kill last sent SIGKILL to them.
+// Remains counts the processes that were still alive at the latest call of Kill.
 type Remains struct {
 	Living int
 	// Refused counts the living processes that this process may not kill.

@@ -47,8 +47,8 @@ func runInit(mode Mode) {
 // newInit prepares this process for its role as an init.
 func newInit(mode Mode) (*initProcess, error) {
 	in := &initProcess{mode: mode, parent: os.Getppid(), wake: make(chan os.Signal, 1), commands: make(chan Command)}
-	// This process survives every signal that an agent can send it, except SIGKILL and SIGSTOP. It catches the signals
-	// and does not ignore them, because the program would inherit ignored signals. Every signal wakes run, although run
+	// This process survives every signal that an agent can send, except SIGKILL and SIGSTOP. It catches the signals
+	// instead of ignoring them, because the program would inherit ignored signals. Every signal wakes run, although run
 	// needs only SIGCHLD.
 	signal.Notify(in.wake, fatalSignals()...)
 	if _, err := syscall.GetsockoptInt(controlDescriptor, syscall.SOL_SOCKET, syscall.SO_TYPE); err != nil {
@@ -113,8 +113,8 @@ func spreadNumbers() {
 	_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(first)), 0)
 }
 
-// showName sets the name that tools show for this process. Otherwise they show "exe", the name of its file. If /proc is
-// read-only, the name does not change.
+// showName sets the name that tools show for this process. Without it they show "exe", the name of the process's file.
+// If /proc is read-only, the name does not change.
 func showName(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }
 
 // sealDescriptors prevents the program from inheriting the descriptors that this process has inherited.
@@ -195,8 +195,8 @@ func refusal(err error) Answer {
 	return refused
 }
 
-// listen receives commands from the control socket and sends them to run. It closes the channel when the process that
-// started this one ends.
+// listen receives commands from the control socket, and sends them to run through a channel. When the process that
+// started this one ends, listen closes the channel.
 func (in *initProcess) listen() {
 	defer close(in.commands)
 	for buffer := make([]byte, 1); ; {

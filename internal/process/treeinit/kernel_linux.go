@@ -94,8 +94,8 @@ func prctl(option int, value uintptr) error {
 	return failure(errno)
 }
 
-// capabilityBounded reports whether a program can still gain the capability. It is false if this kernel does not know the
-// capability.
+// capabilityBounded reports whether a program can still gain the capability. For a capability that this kernel does not
+// know, it returns false.
 func capabilityBounded(number uint) bool {
 	present, _, errno := syscall.Syscall6(syscall.SYS_PRCTL, syscall.PR_CAPBSET_READ, uintptr(number), 0, 0, 0, 0)
 	return errno == 0 && present != 0
@@ -115,7 +115,8 @@ func closeOnExecFrom(first int) error {
 	return failure(errno)
 }
 
-// duplicate returns a copy of the descriptor with a number of at least lowest. Programs do not inherit the copy.
+// duplicate returns a copy of the descriptor. The number of the copy is at least lowest. Programs do not inherit the
+// copy.
 func duplicate(descriptor, lowest int) (int, error) {
 	copied, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(descriptor), syscall.F_DUPFD_CLOEXEC, uintptr(lowest))
 	return int(copied), failure(errno)
@@ -171,7 +172,8 @@ func failure(errno syscall.Errno) error {
 // failed returns an error with the name of the failed operation and the reason.
 func failed(what string, err error) error { return &operationError{what, err} }
 
-// operationError is the error of failed. Package fmt is initialized too late.
+// operationError is the type of the errors that failed returns. Package fmt is not used, because it is initialized too
+// late.
 type operationError struct {
 	what  string
 	cause error

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// minABI is the first version of Landlock's interface that can grant the right to move files between directories. Git
-// needs that right in its own directory.
+// minABI is the first version of Landlock's interface with a right to move files between directories. Git needs that
+// right in its own directory.
 const minABI = 2
 
 // The rights of Landlock, grouped by use.
@@ -15,10 +15,11 @@ const (
 	readFileRights  = accessExecute | accessReadFile
 	readRights      = readFileRights | accessReadDir
 	writeFileRights = readFileRights | accessWriteFile | accessTruncate
-	// writeRights exclude the creation of devices, because the superuser could create one for any disk.
+	// writeRights holds the rights to write. It excludes the right to create devices, because the superuser could
+	// create a device for any disk.
 	writeRights = writeFileRights | readRights | accessRemoveDir | accessRemoveFile | accessMakeDir | accessMakeReg |
 		accessMakeSock | accessMakeFifo | accessMakeSym | accessRefer
-	// deviceRights include the ioctl right, which terminals need.
+	// deviceRights holds the rights on devices. It includes the ioctl right, because terminals need it.
 	deviceRights = accessReadFile | accessWriteFile | accessTruncate | accessIoctlDev
 )
 
@@ -156,8 +157,8 @@ func (r ruleset) enforce() error {
 	return nil
 }
 
-// confine puts the calling thread, and the program that it executes, into the sandbox. target is the number of the user
-// that the program will run as.
+// confine puts the calling thread, and the program that it executes, into the sandbox. The argument target is the
+// number of the user who will run the program.
 func (s *Sandbox) confine(target int) Sandboxed {
 	abi, err := landlockABI()
 	if err != nil {

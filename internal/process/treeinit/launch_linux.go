@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// runLaunch executes the program. It returns only if that fails, or if the job has no program.
+// runLaunch executes the program. It returns only if the execution fails, or if the job has no program.
 func runLaunch() {
 	runtime.LockOSThread() // Landlock and capabilities belong to the thread
 	j, err := readJob()
@@ -25,7 +25,8 @@ func runLaunch() {
 	_ = Answer{Kind: AnswerRefused, Sandbox: answer.Sandbox, Errno: j.exec()}.send(reports)
 }
 
-// giveUpRights enters the job's sandbox and changes to its user. It returns AnswerLaunched if the program may run.
+// giveUpRights enters the job's sandbox and changes to the job's user. If the program may then run, it returns
+// AnswerLaunched.
 func (j *Job) giveUpRights() Answer {
 	target := os.Geteuid()
 	if j.User != nil {
@@ -76,7 +77,7 @@ func (u *User) become() error {
 	return nil
 }
 
-// exec executes the program in this process. It returns only if that fails.
+// exec executes the program in this process. It returns only if the execution fails.
 func (j *Job) exec() syscall.Errno {
 	err := error(nil)
 	if j.Dir != "" {
@@ -133,8 +134,8 @@ func (l *launch) follow(begun func(Sandboxed)) {
 	}
 }
 
-// refusal returns the answer for a program that the launcher did not execute. It returns false if the launcher executed
-// the program, or if there is no launcher.
+// refusal returns the answer for a program that the launcher did not execute. If there is no launcher, or if it
+// executed the program, refusal returns false.
 func (l *launch) refusal(status syscall.WaitStatus) (Answer, bool) {
 	if l == nil {
 		return Answer{}, false

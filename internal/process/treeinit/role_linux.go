@@ -21,8 +21,8 @@ const (
 
 // The descriptors of an init and of a launcher, in addition to the program's standard input, output and error.
 const (
-	// controlDescriptor is a socket for commands to the init and answers from it. It closes when the process that started
-	// the init ends. In a launcher, it is a pipe for answers to the init.
+	// controlDescriptor is a socket. It carries commands to the init and answers from the init. It closes when the
+	// process that started the init ends. In a launcher, it is a pipe for answers to the init.
 	controlDescriptor = 3
 	// jobDescriptor is a file without a name that contains the job.
 	jobDescriptor = 4

@@ -207,7 +207,7 @@ func (e *encoder) number(number int) { e.text(strconv.Itoa(number)) }
 
 func (e *encoder) flag(flag bool) { e.text(strconv.FormatBool(flag)) }
 
-// decoder reads what an encoder has written. After an error it returns zero values.
+// decoder reads the output of an encoder. After an error it returns zero values.
 type decoder struct {
 	rest string
 	// err is the first error: io.ErrUnexpectedEOF if the input ends too early.
