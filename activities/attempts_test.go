@@ -72,7 +72,8 @@ func spentSoFar(reader activities.PendingReader) (report escalation.Report, err 
 	return report, err
 }
 
-// TestAgentActivitiesAreThose checks that each name is a method of Tiers, from which Temporal takes the activity types.
+// TestAgentActivitiesAreThose checks that each name is the name of a method of Tiers. Temporal takes the activity types
+// from these methods.
 func TestAgentActivitiesAreThose(t *testing.T) {
 	t.Parallel()
 	tiers := reflect.TypeFor[*activities.Tiers]()

@@ -198,8 +198,8 @@ func TestRunTierGoesOnAfterAnInterruption(t *testing.T) {
 	require.Equal(t, 110, report.Tokens.Input)
 }
 
-// TestRunTierBeginsAgain has an earlier process that may not have read its prompt, or that left no conversation. The
-// opening prompt is given again, and mentions that process.
+// TestRunTierBeginsAgain covers an earlier process that may not have read its prompt, or that left no conversation. The
+// agent gets the opening prompt again, with a note about that process.
 func TestRunTierBeginsAgain(t *testing.T) {
 	t.Parallel()
 	const note = "This session was started before"
@@ -401,8 +401,8 @@ func TestRunTierErrorCarriesTheSpending(t *testing.T) {
 	require.InDelta(t, 0.7, activities.SpentBefore(err).CostUSD, 1e-9)
 }
 
-// TestRunTierGivesUp checks that only failed attempts count, not those whose worker ended. It also checks that the
-// pause grows with the number of failures.
+// TestRunTierGivesUp checks that only failed attempts count. Attempts whose worker ended do not count. The pause grows
+// with the number of failures.
 func TestRunTierGivesUp(t *testing.T) {
 	t.Parallel()
 	overloaded := errors.New("the API is overloaded")
@@ -434,8 +434,8 @@ func TestRunTierGivesUp(t *testing.T) {
 	}
 }
 
-// TestWhoRepairs checks which runs get a directory for themselves. A run that is only asked for its verdict changes
-// nothing.
+// TestWhoRepairs checks which runs get a directory for themselves. A run that only asks for the verdict does not,
+// because it changes nothing.
 func TestWhoRepairs(t *testing.T) {
 	t.Parallel()
 	recheck, dryRun := tierInput(2, escalation.ContinuityFresh), tierInput(3, escalation.ContinuityFresh)

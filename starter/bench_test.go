@@ -28,8 +28,8 @@ const (
 	idling = 30 * time.Second
 )
 
-// BenchmarkUp measures `starter up`: the time until its worker polls for agents' work, and what it takes while it has
-// nothing to do.
+// BenchmarkUp measures `starter up`: the time until its worker polls for agents' work, and its use of resources while
+// it is idle.
 func BenchmarkUp(b *testing.B) {
 	dir := b.TempDir()
 	program := filepath.Join(dir, "starter")

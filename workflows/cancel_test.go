@@ -58,7 +58,8 @@ func TestChainCancelledBeforeThePolicy(t *testing.T) {
 	require.Less(t, chain.EndedAt.Sub(chain.StartedAt), time.Minute)
 }
 
-// TestChainCancelledWhileItLooksForAConversation has the database away for ever, and names a conversation to start from.
+// TestChainCancelledWhileItLooksForAConversation makes the database unavailable forever, and names a conversation to
+// start from.
 func TestChainCancelledWhileItLooksForAConversation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -69,7 +70,7 @@ func TestChainCancelledWhileItLooksForAConversation(t *testing.T) {
 	require.Less(t, chain.EndedAt.Sub(chain.StartedAt), time.Minute)
 }
 
-// TestChainCancelledWhileARecordIsOpened has the database away for ever: the chain ends all the same.
+// TestChainCancelledWhileARecordIsOpened makes the database unavailable forever. The chain must still end.
 func TestChainCancelledWhileARecordIsOpened(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

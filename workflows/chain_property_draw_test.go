@@ -28,7 +28,7 @@ func drawServices(t *rapid.T) []string {
 	return rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"web", "db", "tv"}), 1, 3, rapid.ID).Draw(t, "services")
 }
 
-// drawSpelled draws services as drawServices does, or none. Some are spelled in another way.
+// drawSpelled draws services in the same way as drawServices, or none. It changes the spelling of some.
 func drawSpelled(t *rapid.T) []string {
 	if !often(t, "names services") {
 		return nil

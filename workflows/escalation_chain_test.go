@@ -42,9 +42,9 @@ type world struct {
 	asked  []activities.WriteHandoffInput
 	// tierTakes is the duration of a tier, in the test environment's time.
 	tierTakes time.Duration
-	// These make an activity fail for as long as they are true.
+	// These fields make an activity fail while they are true.
 	failPolicy, failOpen, failReview, failFind, failRecord bool
-	// openTakes is how long the opening of a record takes.
+	// openTakes is the time that the opening of a record takes.
 	openTakes time.Duration
 	// failClose is the number of times that recording a session's end fails.
 	failClose int
@@ -56,10 +56,10 @@ type world struct {
 	// known holds the records of conversations, by conversation id.
 	known map[string]escalation.Session
 
-	// incidents are the incidents in the records, and brief is what the records say after the end of a session.
+	// incidents holds the incidents in the records. brief is the answer of the records at the end of a session.
 	incidents []escalation.Incident
 	brief     escalation.IncidentBrief
-	// opening is what the opening of a session returns of incidents.
+	// opening is the answer of the records about incidents when a session is opened.
 	opening  escalation.IncidentBrief
 	compared []activities.KnownIncidentsInput
 

@@ -136,7 +136,8 @@ func TestIssueAboveTheHighestTierGetsNoChain(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, result.Issues[1].Outcome)
 }
 
-// TestIssueThatWaitsLetsTheNextBegin has three minor issues wait for days at gates, and a critical one that was found last.
+// TestIssueThatWaitsLetsTheNextBegin covers three minor issues that wait for days at gates, and a critical issue that
+// was found last.
 func TestIssueThatWaitsLetsTheNextBegin(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, nil, 2, 2, 2, 2)
@@ -172,7 +173,8 @@ func TestIssueThatWaitsLetsTheNextBegin(t *testing.T) {
 	}
 }
 
-// TestEscalateSignalToASplitChain leaves an event: the signal has no chain to go to.
+// TestEscalateSignalToASplitChain checks that the signal leaves an event and has no other effect, because no chain can
+// take it.
 func TestEscalateSignalToASplitChain(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(string) (escalation.Chain, error) {

@@ -25,7 +25,7 @@ type memoryRecords struct {
 	mu       sync.Mutex
 	sessions []escalation.Session
 	entries  []escalation.LedgerEntry
-	// locks are the locks on services, by the keys of their names. The key of a lock on all services is empty.
+	// locks holds the locks on services, by the keys of their names. A lock on all services has an empty key.
 	locks  map[string]store.ServiceLock
 	events []escalation.Event
 	// wrongs lists calls that no chain may make.
@@ -188,7 +188,7 @@ func (m *memoryRecords) CloseSession(_ context.Context, sessionID string, report
 	return nil
 }
 
-// presume adds a restart of each service that a session has locked, if nobody can tell what it did.
+// presume adds a restart of each service that a session has locked, if nobody knows what the session did.
 func (m *memoryRecords) presume(session escalation.Session) {
 	for _, key := range slices.Sorted(maps.Keys(m.locks)) {
 		if lock := m.locks[key]; key != "" && lock.ChainID == session.ChainID && lock.Since.Equal(session.StartedAt) {

@@ -25,7 +25,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// storeRecords is the store with the interface that chains need.
+// storeRecords adapts the store to the interface for chains.
 type storeRecords struct{ *store.Store }
 
 var _ activities.Recorder = storeRecords{}
@@ -69,21 +69,22 @@ type monthFault struct {
 	service  string
 	begins   int
 	severity escalation.Severity
-	// repairedBy is the tier that repairs it; 0 if no tier can.
+	// repairedBy is the tier that repairs the fault; 0 if no tier can.
 	repairedBy escalation.Tier
-	// heals and worsens are the hours after its beginning at which it heals by itself and becomes critical; 0 for never.
+	// heals and worsens are hours after the beginning of the fault. At heals it heals by itself, and at worsens it
+	// becomes critical; 0 for never.
 	heals, worsens int
 
 	repaired bool
 }
 
-// month is the world of the test: five services, their faults, and the people who are told.
+// month holds the state of the test: five services, their faults, and the notifications to people.
 type month struct {
 	mu     sync.Mutex
 	env    *testsuite.TestWorkflowEnvironment
 	begin  time.Time
 	faults []*monthFault
-	// silent agents say nothing about known incidents and kinds.
+	// silent makes the agents omit known incidents and kinds from their verdicts.
 	silent bool
 	// services are those that each chain works on.
 	services map[string][]string
@@ -95,7 +96,7 @@ type month struct {
 
 func (m *month) hour() int { return int(m.env.Now().Sub(m.begin) / time.Hour) }
 
-// broken returns the fault of a service now; nil if it is well.
+// broken returns the current fault of a service. If the service is healthy, it returns nil.
 func (m *month) broken(service string) *monthFault {
 	for _, fault := range m.faults {
 		age := m.hour() - fault.begins
@@ -180,7 +181,7 @@ func (m *month) look(input activities.RunTierInput) *escalation.Verdict {
 	return verdict
 }
 
-// repair is Tier 2 or 3. Guidance of a person repairs everything.
+// repair plays an agent of Tier 2 or 3. With a person's guidance it repairs every fault.
 func (m *month) repair(input activities.RunTierInput) *escalation.Verdict {
 	services := m.services[input.ChainID]
 	if len(input.Services) > 0 {
@@ -211,7 +212,7 @@ func (m *month) repair(input activities.RunTierInput) *escalation.Verdict {
 	return verdict
 }
 
-// answer has a person answer the latest gate of a service with fix and guidance.
+// answer sends a person's answer to the latest gate of a service: fix, with guidance.
 func (m *month) answer(t *testing.T, service string) {
 	m.mu.Lock()
 	var chainID string
@@ -327,7 +328,8 @@ func (m *month) check(t *testing.T, records *store.Store) {
 	t.Logf("%d cycles: %d/%d/%d sessions of tier 1/2/3, gates %v, notifications %v, outcomes %v, $%.2f",
 		monthCycles, m.ran[1], m.ran[2], m.ran[3], gates, told, outcomes, dollars)
 
-	// One gate and one climb for each fault, and one look for each cycle: the chain of the fault that healed looked once more.
+	// Each fault caused one gate and one repair, and each cycle one look. The chain of the fault that healed looked
+	// once more.
 	require.Equal(t, map[string]int{"web": 1, "db": 1, "mail": 1, "dns": 1}, gates)
 	climbs := map[string]int{}
 	for service, chains := range m.climbs {
@@ -349,8 +351,8 @@ func (m *month) check(t *testing.T, records *store.Store) {
 	}
 }
 
-// checkReturns checks the repairs of the fault that came back: Tier 2 three times, then Tier 3 at once, then Tier 2 with the
-// words of a person. Each was told what had been tried.
+// checkReturns checks the repairs of the fault that came back. Tier 2 repaired three times, then Tier 3 at once, then
+// Tier 2 with a person's guidance. Each prompt described the earlier repairs.
 func (m *month) checkReturns(t *testing.T) {
 	t.Helper()
 	var tiers []escalation.Tier

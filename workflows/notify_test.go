@@ -81,7 +81,8 @@ func TestPeopleAreToldHowAChainEnded(t *testing.T) {
 	}
 }
 
-// TestPeopleAreToldWhereTheWorkIs has Tier 2 leave commits in a worktree. An event and the notification say where.
+// TestPeopleAreToldWhereTheWorkIs lets Tier 2 leave commits in a worktree. An event and the notification must name the
+// worktree.
 func TestPeopleAreToldWhereTheWorkIs(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []bool{true, false} {
@@ -109,7 +110,7 @@ func TestPeopleAreToldWhereTheWorkIs(t *testing.T) {
 	}
 }
 
-// TestEscalateSignalAfterTheEnd arrives while the chain only waits for its notifications.
+// TestEscalateSignalAfterTheEnd sends the signal while the chain only waits for its notifications.
 func TestEscalateSignalAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
@@ -123,8 +124,8 @@ func TestEscalateSignalAfterTheEnd(t *testing.T) {
 	require.Equal(t, result.Events, w.events, "it is recorded")
 }
 
-// TestPeopleAreToldOfARefusalThatNobodySees refuses chains because of the policy. Who types one sees
-// that, and who has started the chain of an issue tells it.
+// TestPeopleAreToldOfARefusalThatNobodySees refuses chains because of the policy. A person who starts a chain by hand
+// sees the refusal. The parent of an issue's chain reports it. In all other cases people must be notified.
 func TestPeopleAreToldOfARefusalThatNobodySees(t *testing.T) {
 	t.Parallel()
 	for trigger, told := range map[escalation.Trigger]int{

@@ -91,8 +91,8 @@ func TestIssuesHaveNamesOfTheServicesFile(t *testing.T) {
 	require.Equal(t, []string{"tv"}, result.UnknownServices)
 }
 
-// TestRepairWithoutServicesWorksOnAllOfThem has a chain that repairs and names no service, with the admission of the store.
-// It waits while another chain repairs, and while it runs, no other repair starts.
+// TestRepairWithoutServicesWorksOnAllOfThem covers a chain that repairs without naming a service, with the store's
+// rules of admission. While another chain repairs, it waits. While it runs, no other repair starts.
 func TestRepairWithoutServicesWorksOnAllOfThem(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TestARecheckThatWaits checks that a recheck which had to wait for admission is the same recheck afterwards: it still asks a
-// person before the step that waited runs, and escalates no lower.
+// TestARecheckThatWaits checks that a recheck keeps its properties while it waits for admission. It still asks a person
+// before the step that waited runs, and it never escalates to a lower tier.
 func TestARecheckThatWaits(t *testing.T) {
 	t.Parallel()
 	session := &escalation.Session{ID: 7}

@@ -173,7 +173,7 @@ func TestChainThatMayNotEvenBegin(t *testing.T) {
 	require.Equal(t, result.Events, w.events)
 }
 
-// TestChainWaitsForAnotherChain locks the service by another chain. The chain tries again until the other one has
+// TestChainWaitsForAnotherChain lets another chain lock the service. The chain tries again until the other chain has
 // ended.
 func TestChainWaitsForAnotherChain(t *testing.T) {
 	t.Parallel()
@@ -251,8 +251,8 @@ func TestLookWaitsForReservations(t *testing.T) {
 	require.Len(t, result.Sessions, 1)
 }
 
-// TestScheduledLookEndsQuietlyIfTheDayIsSpent has cycles of a schedule, and a chain that a person starts, on a day whose
-// budget is spent.
+// TestScheduledLookEndsQuietlyIfTheDayIsSpent runs cycles of a schedule, and a chain that a person starts, on a day
+// whose budget is spent.
 func TestScheduledLookEndsQuietlyIfTheDayIsSpent(t *testing.T) {
 	t.Parallel()
 	for trigger, want := range map[escalation.Trigger]escalation.Outcome{

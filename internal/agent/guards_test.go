@@ -24,8 +24,8 @@ func (l *ledger) Charge(_ context.Context, charge escalation.Charge) (*escalatio
 	return nil, nil //nolint:nilnil // no refusal
 }
 
-// TestCallsHaveNamesOfTheServicesFile checks that a call's actions are charged and recorded under the names that a verdict
-// has, too.
+// TestCallsHaveNamesOfTheServicesFile checks that a call's actions are charged and recorded under the same names as in
+// a verdict.
 func TestCallsHaveNamesOfTheServicesFile(t *testing.T) {
 	t.Parallel()
 	catalog, err := escalation.NewCatalog([]escalation.Service{{Name: "Shop", Aliases: []string{"shop-web-1"}}})

@@ -20,7 +20,8 @@ type entered struct {
 	err   error
 }
 
-// enterLater enters a place that is taken. It returns when Enter waits, with the description of what it waits for.
+// enterLater enters a place that another session has. It returns when Enter waits. what describes the thing for which
+// Enter waits.
 func (s *stage) enterLater(ctx context.Context, keeper *checkout.Keeper, session checkout.Session) (what string, result <-chan entered) {
 	s.t.Helper()
 	waits, done := make(chan string, 1), make(chan entered, 1)
@@ -36,7 +37,7 @@ func (s *stage) enterLater(ctx context.Context, keeper *checkout.Keeper, session
 	return what, done
 }
 
-// TestOneSessionAtATime has a second session wait for a directory outside of a repository until the first one has
+// TestOneSessionAtATime lets a second session wait for a directory outside of a repository until the first one has
 // released it.
 func TestOneSessionAtATime(t *testing.T) {
 	t.Parallel()
@@ -55,8 +56,8 @@ func TestOneSessionAtATime(t *testing.T) {
 	s.leave(got.place)
 }
 
-// TestDirectoriesOfARepositoryAreOne has a session of a directory wait for one of another directory in the same
-// checkout: both would switch its branch.
+// TestDirectoriesOfARepositoryAreOne lets a session wait for another directory of the same checkout. If both sessions
+// worked at once, each could switch the branch of the other.
 func TestDirectoriesOfARepositoryAreOne(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).repository()
@@ -72,7 +73,7 @@ func TestDirectoriesOfARepositoryAreOne(t *testing.T) {
 	s.leave(got.place)
 }
 
-// TestAWaitEnds checks both ends of a wait without success.
+// TestAWaitEnds checks the two ways in which a wait ends without success.
 func TestAWaitEnds(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -96,8 +97,8 @@ func TestAWaitEnds(t *testing.T) {
 	s.leave(s.enter(s.session("fourth")))
 }
 
-// TestAKilledProcessFreesItsPlace kills a process that has a place. The next session gets the place, and is told whose
-// it was.
+// TestAKilledProcessFreesItsPlace kills a process that has a place. The next session gets the place and the id of the
+// session that had it.
 func TestAKilledProcessFreesItsPlace(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -48,7 +48,7 @@ func hold(root string) {
 type stage struct {
 	t          *testing.T
 	root, work string
-	// searchPath is the PATH of git; empty is that of the test.
+	// searchPath is the PATH with which git is found. If it is empty, the PATH of the test is used.
 	searchPath string
 	off        bool
 }
@@ -85,7 +85,7 @@ func (s *stage) keeper() *checkout.Keeper {
 	return keeper
 }
 
-// session returns a session of the chain of the same name.
+// session returns a session of the chain with the given name.
 func (s *stage) session(name string) checkout.Session {
 	return checkout.Session{ID: name, Name: name, Directory: s.work}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// TestAWorktreeOfAnotherUser has git work for another user. That user gets the worktree if it may write in the
-// repository, and else the shared directory.
+// TestAWorktreeOfAnotherUser runs git as another user. If that user may write in the repository, the session gets a
+// worktree. Otherwise it gets the shared directory.
 func TestAWorktreeOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -12,8 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// TestTwoSessionsOfOneRepository gives two sessions at once a worktree each, on a branch each. What one does, the other
-// and the shared directory do not see. Later sessions of a chain get what the earlier ones have left.
+// TestTwoSessionsOfOneRepository gives two sessions a worktree and a branch each. The changes of one session are
+// invisible in the other worktree and in the shared directory. A later session of the same chain gets the changes of
+// the earlier one.
 func TestTwoSessionsOfOneRepository(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).repository()
@@ -48,7 +49,7 @@ func TestTwoSessionsOfOneRepository(t *testing.T) {
 	require.Equal(t, "main", s.git(s.work, "branch", "--format=%(refname:short)"))
 }
 
-// TestWhatIsKept checks that nothing is removed with a worktree that is anywhere else only there.
+// TestWhatIsKept checks that a worktree is not removed if it holds the only copy of anything.
 func TestWhatIsKept(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -114,7 +115,7 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-// TestABranchInUseIsLeft checks that the branch of a worktree is not deleted under somebody who has switched to it.
+// TestABranchInUseIsLeft checks that the branch of a worktree is not deleted while somebody else has it checked out.
 func TestABranchInUseIsLeft(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).repository()
@@ -138,7 +139,8 @@ func TestASubdirectoryOfARepository(t *testing.T) {
 	require.Equal(t, checkout.Left{}, s.leave(place))
 }
 
-// TestAWorktreeThatIsGone checks that a chain goes on from its branch if its worktree was removed, with git or without.
+// TestAWorktreeThatIsGone checks that a chain continues on its branch after its worktree was removed, with git or
+// without it.
 func TestAWorktreeThatIsGone(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(s *stage, dir string){
@@ -167,8 +169,8 @@ func TestAWorktreeThatIsGone(t *testing.T) {
 	}
 }
 
-// TestWhereThereIsNoWorktree checks that a session gets the shared directory if a worktree is not possible or not safe,
-// and that the reason is given.
+// TestWhereThereIsNoWorktree checks that a session gets the shared directory, with the reason, if a worktree is not
+// possible or not safe.
 func TestWhereThereIsNoWorktree(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -205,8 +207,8 @@ func TestWhereThereIsNoWorktree(t *testing.T) {
 	}
 }
 
-// TestADirectoryThatIsNotCommitted checks that a directory below a repository, which that does not know, is shared. An
-// example is a state directory below a home whose settings are in a repository.
+// TestADirectoryThatIsNotCommitted checks that a directory inside of a repository is shared if the repository has no
+// files of it. An example is a state directory below a home whose settings are in a repository.
 func TestADirectoryThatIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).repository()
@@ -219,8 +221,8 @@ func TestADirectoryThatIsNotCommitted(t *testing.T) {
 	s.leave(place)
 }
 
-// TestAHostileRepository checks that no program runs that a repository names: hooks, filters, and what an agent has put
-// into the worktree.
+// TestAHostileRepository checks that git runs no program that a repository names: no hook, no filter, and nothing that
+// the agent has put into the worktree.
 func TestAHostileRepository(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -251,7 +253,7 @@ func TestAHostileRepository(t *testing.T) {
 	s.write("worktrees/changed/large.bin", "changed")
 	require.Equal(t, checkout.Left{Kept: true, Changed: true}, s.leave(place))
 
-	// The agent leads git elsewhere, or has it run a program.
+	// The agent makes git use another directory, or run a program.
 	evil := "[core]\n\tfsmonitor = echo evil >> " + mark + "\n"
 	for name, attack := range map[string]func(dir string){
 		"gitfile": func(string) {
@@ -287,7 +289,7 @@ func TestAHostileRepository(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, string(ran))
 }
 
-// TestPathsOfAWorktree checks the directories for the sandbox: the hooks and the configuration can be read only.
+// TestPathsOfAWorktree checks the directories for the sandbox. The hooks and the configuration can only be read.
 func TestPathsOfAWorktree(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).repository()

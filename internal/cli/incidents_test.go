@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// atNoon runs the program as starter does. Its clock shows chaintest.Noon.
+// atNoon runs the program with a clock that shows chaintest.Noon.
 func atNoon(t *testing.T, environ []string, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -29,13 +29,13 @@ func atNoon(t *testing.T, environ []string, args ...string) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// incidentRecords writes records with incidents, by the sessions of chains.
+// incidentRecords writes incidents to the records by recording sessions of chains.
 type incidentRecords struct {
 	t *testing.T
 	s *store.Store
 }
 
-// ran records a session that ended at a time with this verdict.
+// ran records a session with this verdict that ended at the time at.
 func (r incidentRecords) ran(chainID string, tier escalation.Tier, at time.Time, verdict escalation.Verdict) {
 	r.t.Helper()
 	session := escalation.Session{
@@ -275,7 +275,7 @@ func TestIncidentsMisuse(t *testing.T) {
 	}
 }
 
-// TestUnknownIncident names an incident that the records lack, and asks where there are no records.
+// TestUnknownIncident names an incident that the records lack, and runs the commands on a host without records.
 func TestUnknownIncident(t *testing.T) {
 	t.Parallel()
 	environ := bareEnvironment(t)

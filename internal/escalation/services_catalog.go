@@ -17,7 +17,7 @@ const (
 	maxServiceText = 1_000 // characters of one text
 )
 
-// Criticality classifies services by the importance of what depends on them.
+// Criticality states how important a service is for the systems and people that depend on it.
 type Criticality string
 
 // The criticalities.

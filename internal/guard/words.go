@@ -54,8 +54,8 @@ func (s *shell) fields(word *syntax.Word) ([]Word, error) {
 	return []Word{text}, nil
 }
 
-// isLiteral reports whether bash leaves a word with brackets, such as containers[0], unchanged because no file matches
-// it. The word must have no other special characters.
+// isLiteral reports whether bash leaves a word with brackets unchanged, such as containers[0]. Bash does so if no file
+// matches the word. The word must have no other special characters.
 func (s *shell) isLiteral(raw string) bool {
 	dir, known := s.dir.Known()
 	if !known || s.env.Matches == nil || !strings.Contains(raw, "[") || strings.ContainsAny(raw, "*?{}~\\") {

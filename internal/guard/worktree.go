@@ -29,9 +29,9 @@ func (j *judge) origin() []string {
 
 // inWorkOf accepts the working directory of a use with "in: work".
 //
-// A use that changes something acts on services by the files of a directory, as docker compose does. Compose derives
-// the name of a project from the directory. So in a worktree it would start a second copy of the services. Therefore
-// such a use is granted only in the directory from which the worktree was made.
+// A use that changes something uses the files of a directory to act on services, as docker compose does. Compose
+// derives the name of a project from the directory. So in a worktree it would start a second copy of the services.
+// Therefore such a use is granted only in the directory from which the worktree was made.
 func (j *judge) inWorkOf(use *Use, dir Word) error {
 	switch {
 	case j.place.Worktree == nil:

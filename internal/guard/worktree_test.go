@@ -13,7 +13,7 @@ import (
 )
 
 // inWorktree returns the place of a session in a worktree of a repository with a compose project. The replacer puts its
-// directories into commands: /live is the directory that the worktree was made from, /tree is the worktree.
+// directories into commands. /live is the directory from which the worktree was made, and /tree is the worktree.
 func inWorktree(t *testing.T) (guard.Place, *strings.Replacer) {
 	t.Helper()
 	root := t.TempDir()
@@ -103,8 +103,8 @@ func TestInAWorktree(t *testing.T) {
 	require.True(t, decide(3, "Bash", map[string]string{"command": here.Replace("cd /tree && make deploy")}).Allowed)
 }
 
-// TestAWorktreeLedElsewhere checks that git is refused once its files in a worktree lead to another repository, or once
-// the configuration of the repository runs programs.
+// TestAWorktreeLedElsewhere checks that git is refused in two cases: its files in a worktree lead to another
+// repository, or the configuration of the repository runs programs.
 func TestAWorktreeLedElsewhere(t *testing.T) {
 	t.Parallel()
 	const evil = "[core]\n\tfsmonitor = evil\n"

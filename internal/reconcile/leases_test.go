@@ -46,8 +46,8 @@ func takeOne(t *testing.T, l *Leases) lease {
 	return orphaned[0]
 }
 
-// TestLeasesOfOtherNamespaces leaves a lease behind in a namespace. A worker of another one must leave it to the workers that
-// can fail its activity.
+// TestLeasesOfOtherNamespaces leaves a lease behind in a namespace. A worker of another namespace must not take the
+// lease, because only workers of the first one can fail its activity.
 func TestLeasesOfOtherNamespaces(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()

@@ -170,8 +170,8 @@ func TestSweepOfLostNamespaces(t *testing.T) {
 	}
 }
 
-// TestSweepEndsTheWorkOnIncidents checks that a chain that has gone takes care of no incident any more, and that one that runs
-// keeps its incidents.
+// TestSweepEndsTheWorkOnIncidents checks that a chain that has gone takes care of no incident any more. A running chain
+// must keep its incidents.
 func TestSweepEndsTheWorkOnIncidents(t *testing.T) {
 	t.Parallel()
 	records := &openRecords{working: []store.ChainAtWork{{ChainID: "runs"}, {ChainID: "terminated"}, {ChainID: "unknown"}, {ChainID: "away"}}}

@@ -143,7 +143,7 @@ func testOpenRefusesRequests(t *testing.T, database backend) {
 	require.Empty(t, locks(t, s))
 }
 
-// testDaySpent checks how much of the day's budget remains after each change.
+// testDaySpent checks the remainder of the day's budget after each change.
 func testDaySpent(t *testing.T, database backend) {
 	s := database(t)()
 	policy := strict()
@@ -222,7 +222,7 @@ func testEscalationsPerWindow(t *testing.T, database backend) {
 	require.Equal(t, escalation.RuleAdmitted, rule("three", noon.Add(61*time.Minute)))
 }
 
-// testSpendingOfAResetChain has a chain that knows nothing of its first session any more, as after a reset.
+// testSpendingOfAResetChain covers a chain that was reset and so has lost all knowledge of its first session.
 func testSpendingOfAResetChain(t *testing.T, database backend) {
 	s := database(t)()
 	policy := strict()
@@ -243,7 +243,8 @@ func testSpendingOfAResetChain(t *testing.T, database backend) {
 	require.InDelta(t, 4, admit(t, s, other, about("db"), policy).Session.BudgetUSD, 1e-9, "another chain with the same workflow ID")
 }
 
-// testPresumedActions has sessions that end without a verdict: each counts as one restart of what it was to repair.
+// testPresumedActions covers sessions that end without a verdict. Each counts as one restart of every service that it
+// had to repair.
 func testPresumedActions(t *testing.T, database backend) {
 	s := database(t)()
 	policy := strict() // two restarts in four hours

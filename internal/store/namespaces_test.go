@@ -62,7 +62,8 @@ func testNamespaces(t *testing.T, database backend) {
 	require.Len(t, running, 3, "of all namespaces")
 }
 
-// testNamespacesLock lets a chain repair a service while a chain of the same ID in another namespace wants to.
+// testNamespacesLock lets a chain repair a service. A chain with the same ID in another namespace must wait for the
+// service.
 func testNamespacesLock(t *testing.T, database backend) {
 	readers := database(t)()
 	own, other := readers.In(here), readers.In(there)
@@ -91,7 +92,7 @@ func testNamespacesLock(t *testing.T, database backend) {
 	require.False(t, released)
 	require.Equal(t, []store.ServiceLock{held}, locks(t, readers))
 
-	// A session that may have acted counts as a restart of what it has locked itself.
+	// A session that may have acted counts as a restart of the services that it has locked itself.
 	require.Nil(t, admit(t, other, repair("nightly", "other 2", noon), about("db"), policy).Refusal)
 	timedOut := escalation.Report{Status: escalation.SessionTimedOut, Attempts: 1, ContextTokens: 1_000, CostUSD: 0.1}
 	mustClose(t, other, "other 2", timedOut, noon.Add(time.Minute))

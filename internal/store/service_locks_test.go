@@ -31,8 +31,8 @@ func testServiceLocks(t *testing.T, database backend) {
 	require.Len(t, locks(t, s), 1, "a dry run claims nothing")
 }
 
-// testRepairOfAllServices has a chain that repairs without naming a service. It excludes, and is excluded by, every other
-// repair.
+// testRepairOfAllServices covers a chain that repairs without naming a service. Such a repair and every other repair
+// exclude each other.
 func testRepairOfAllServices(t *testing.T, database backend) {
 	s := database(t)()
 	policy := lenient()
@@ -72,7 +72,8 @@ func testRepairOfAllServices(t *testing.T, database backend) {
 	require.Empty(t, locks(t, s))
 }
 
-// testServiceNames spells a service in several ways. It is one service to locks, charges and the entries of a verdict.
+// testServiceNames spells a service in several ways. Locks, charges and the entries of a verdict must treat the
+// spellings as one service.
 func testServiceNames(t *testing.T, database backend) {
 	s := database(t)()
 	policy := lenient()
@@ -111,8 +112,8 @@ func testReleaseLock(t *testing.T, database backend) {
 	require.Empty(t, locks(t, s))
 }
 
-// testRepetitionClaims opens a session again after the locks of its chain were released. That happens if the chain
-// seemed to be dead.
+// testRepetitionClaims opens a session again after the locks of its chain were released. The locks are released if the
+// chain seemed to be dead.
 func testRepetitionClaims(t *testing.T, database backend) {
 	s := database(t)()
 	admit(t, s, repair("one", "one/1", noon), about("web", "db"), lenient())

@@ -100,8 +100,9 @@ func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded 
 	return nil
 }
 
-// claimedQuery selects the services that a session has locked by their names. If a later session of the chain locks
-// them again, their column since changes, and the query does not select them.
+// claimedQuery selects the services that a session has locked by name. Each lock has the time of the latest session
+// that took it in its column since. If a later session of the chain takes a lock again, the query does not select it
+// for the earlier session.
 var claimedQuery = selectLocks + " WHERE chain_id = $1 AND namespace_id = $2 AND since = $3 AND service_key <> '' ORDER BY service_key"
 
 // presumeActions adds one restart of each service that the session has locked to the ledger, if none of the session's

@@ -80,7 +80,7 @@ func TestChainBranchesOfHandoffs(t *testing.T) {
 	requireRule(t, chain, escalation.RuleHandoffInvalid)
 }
 
-// TestChainBranchesOfLimits runs a chain that the escalation limit stops, a chain that its budget stops, and a chain
+// TestChainBranchesOfLimits runs a chain that the escalation limit stops, a chain that exceeds its budget, and a chain
 // whose conversation no longer fits the model's window.
 func TestChainBranchesOfLimits(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestChainBranchesOfWaits(t *testing.T) {
 
 	first := s.startAs("repairs", map[string]any{"prompt": "look at everything"})
 	require.Eventually(t, exists(repairing), testTimeout, 50*time.Millisecond)
-	// Without force, these looks would leave the fault to the chain that takes care of it.
+	// Without force, these looks would leave the fault to the chain that already takes care of it.
 	busy := s.startAs("service_busy", map[string]any{"prompt": "look at the nas", "force": true})
 	require.Equal(t, escalation.RuleServiceBusy, s.awaitWait("service_busy").Wait.Rule)
 	require.NoError(t, os.WriteFile(release, nil, 0o600))

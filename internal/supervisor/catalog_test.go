@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestChainWithAServicesFile has agents that call a service by several of its names. It must be one service to the guard,
-// the records and the chain.
+// TestChainWithAServicesFile lets agents use several names of a service. The guard, the records and the chain must
+// treat them as one service.
 func TestChainWithAServicesFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "services.yaml")

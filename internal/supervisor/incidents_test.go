@@ -20,30 +20,30 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// These tests run the cycles of a schedule one after another, with real processes as agents. They break and heal services
-// between the looks. TestMonth of package workflows does the same for 30 days, with simulated agents.
+// These tests run the cycles of a schedule one after another, with real processes as agents. Between the looks they
+// break and heal services. TestMonth in package workflows does the same for 30 days, with simulated agents.
 
-// plannedFault is a fault of a service in the course of several looks. Looks count from 1.
+// plannedFault is a fault of a service during several looks. The looks are counted from 1.
 type plannedFault struct {
 	service string
-	// begins are the looks at which it is there again. Only one fault begins at a look.
+	// begins holds the looks at which the fault appears. No two faults begin at the same look.
 	begins []int
-	// repairedBy is the tier that repairs it; 0 if no tier can.
+	// repairedBy is the tier that repairs the fault; 0 if no tier can.
 	repairedBy escalation.Tier
-	// worsens and heals are the looks at which it is worse, and gone by itself; 0 for never.
+	// worsens and heals are the looks at which the fault is worse, or has healed by itself; 0 for never.
 	worsens, heals int
-	// answered is the look after which a person answers at its gate; 0 for never.
+	// answered is the look after which a person answers at the fault's gate; 0 for never.
 	answered int
 
 	broken bool
-	// chains are the IDs of the chains that have found it and were the first to do so.
+	// chains holds the IDs of the chains that were the first to find the fault.
 	chains []string
 }
 
-// guidance returns the words of the person at the gate.
+// guidance returns the person's guidance at the gate.
 func (f *plannedFault) guidance() string { return "repair " + f.service + " for good" }
 
-// watchedServices is an installation whose services break as planned.
+// watchedServices is an installation with services that break as planned.
 type watchedServices struct {
 	*site
 	records  *store.Store
@@ -51,16 +51,17 @@ type watchedServices struct {
 	notified *notifytest.Recipient
 	faults   []*plannedFault
 	looks    int
-	// known are the IDs of the chains that ended known.
+	// known holds the IDs of the chains that ended with the outcome known.
 	known []string
 }
 
-// watchServices starts an installation and looks at its services the given number of times.
+// watchServices starts an installation and runs the given number of looks at its services.
 func watchServices(t *testing.T, looks int, faults []*plannedFault) *watchedServices {
 	t.Helper()
 	w := &watchedServices{notified: notifytest.Start(t), faults: faults, looks: looks}
 	w.claude = simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(allWell()))))
-	// The looks follow each other within seconds, so that limits per hour would mean something else than in two hours.
+	// The looks follow each other within seconds. Limits per hour would therefore have another effect than in two real
+	// hours.
 	w.site = startSite(t, startTemporal(t), environment(t, w.claude,
 		"CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_NOTIFY_URLS="+w.notified.Apprise()))
 	w.records = w.site.records()
@@ -71,7 +72,7 @@ func watchServices(t *testing.T, looks int, faults []*plannedFault) *watchedServ
 	return w
 }
 
-// look runs one cycle, and notes what its chain has done about the fault that has begun.
+// look runs one cycle, and notes how its chain treats the fault that has begun.
 func (w *watchedServices) look(look int) {
 	w.t.Helper()
 	var begun *plannedFault
@@ -117,7 +118,7 @@ func (w *watchedServices) cycleNow(name string) (result workflows.CycleResult) {
 	return result
 }
 
-// follow waits for the chain whose fault has healed, and answers at the gate whose time has come.
+// follow waits for the chain whose fault has healed. It also answers at the gate whose time has come.
 func (w *watchedServices) follow(look int) {
 	w.t.Helper()
 	for _, fault := range w.faults {
@@ -146,7 +147,7 @@ func (w *watchedServices) open() []escalation.Incident {
 	return open
 }
 
-// install replaces the script of the agents. Tiers 2 and 3 repair the fault that has begun, if they can.
+// install replaces the script of the agents. If Tiers 2 and 3 can repair the fault that has begun, they do.
 func (w *watchedServices) install(begun *plannedFault, look escalation.Verdict) {
 	w.t.Helper()
 	var turns []claudesim.Turn
@@ -176,7 +177,7 @@ func repaired(service string) escalation.Verdict {
 	}
 }
 
-// verdict returns what Tier 1 finds: the services that are broken, and what has become of the open incidents.
+// verdict returns Tier 1's verdict: the services that are broken, and the state of the open incidents.
 func (w *watchedServices) verdict(look int, open []escalation.Incident) escalation.Verdict {
 	verdict := allWell()
 	news := map[string]escalation.IncidentNews{}
@@ -204,7 +205,7 @@ func (w *watchedServices) verdict(look int, open []escalation.Incident) escalati
 // incidentFigures are the totals of all looks.
 type incidentFigures struct {
 	sessions map[escalation.Tier]int
-	// gates and climbs count the gates and the chains with a repair, by service.
+	// gates and climbs count, by service, the gates and the chains that repaired.
 	gates, climbs map[string]int
 	told          map[string]int
 	costUSD       float64
@@ -249,8 +250,8 @@ func (w *watchedServices) figures() incidentFigures {
 	return f
 }
 
-// requireFollowed checks that each fault cost at most one gate and one climb while it was unchanged, and each look one
-// session of Tier 1. The chain of a fault that has healed has looked once more. It returns the figures in one line.
+// requireFollowed checks the totals. An unchanged fault cost at most one gate and one chain that repaired. Each look
+// cost one session of Tier 1. The chain of a healed fault looked once more. The result is one line with the figures.
 func (w *watchedServices) requireFollowed() string {
 	w.t.Helper()
 	f := w.figures()
@@ -286,8 +287,8 @@ func (w *watchedServices) requireFollowed() string {
 	return line
 }
 
-// faultsOfTwoHours returns the faults of 24 looks: one that comes back, one that gets worse, one that heals by itself, one
-// that is repaired at once, and one that a person answers only after the given look.
+// faultsOfTwoHours returns the faults of 24 looks. One comes back, one gets worse, one heals by itself, and one is
+// repaired at once. One waits until a person answers after the look answered.
 func faultsOfTwoHours(answered int) (flaps, worsens, heals *plannedFault, all []*plannedFault) {
 	flaps = &plannedFault{service: "db", begins: []int{3, 6, 9, 12, 15}, repairedBy: escalation.TierSafeRepair, answered: 18}
 	worsens = &plannedFault{service: "dns", begins: []int{4}, worsens: 8, answered: 17}
@@ -299,7 +300,8 @@ func faultsOfTwoHours(answered int) (flaps, worsens, heals *plannedFault, all []
 	}
 }
 
-// TestIncidentsOfTwoHours looks 24 times at five services, as a schedule does in two hours at an interval of five minutes.
+// TestIncidentsOfTwoHours runs 24 looks at five services. A schedule with an interval of five minutes does the same in
+// two hours.
 func TestIncidentsOfTwoHours(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

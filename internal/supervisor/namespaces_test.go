@@ -17,8 +17,9 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// TestTwoTemporalsShareRecords repairs a service on one Temporal server, while a worker of another server uses the same
-// state directory and runs chains of the same ID. It must neither close the session nor take the service.
+// TestTwoTemporalsShareRecords repairs a service on one Temporal server. Meanwhile a worker of another server uses the
+// same state directory, and runs chains with the same ID. That worker must neither close the session nor take the
+// service.
 func TestTwoTemporalsShareRecords(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -34,7 +34,7 @@ func secretFiles(t *testing.T, cfg config.Config, home string) map[string]string
 	return map[string]string{"key": key, "token": token, "records": cfg.State.DatabaseFile()}
 }
 
-// TestSandboxOfTheTiers has each tier of the real CLI try to read the worker's files and to write, with commands that
+// TestSandboxOfTheTiers lets each tier of the real CLI try to read the worker's files and to write, with commands that
 // its rules permit. Tier 2 continues the conversation of Tier 1, and Tier 3 continues that of Tier 2.
 func TestSandboxOfTheTiers(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
@@ -78,9 +78,9 @@ func TestSandboxOfTheTiers(t *testing.T) {
 	})
 }
 
-// TestSandboxOfAWorktree has Tier 2 of the real CLI work with git in its worktree. It can commit and make branches. It
-// cannot write the repository's hooks and configuration, which would run elsewhere, nor the directory that the worktree
-// was made from, nor see the worker's files.
+// TestSandboxOfAWorktree lets Tier 2 of the real CLI work with git in its worktree. It can commit and make branches. It
+// cannot see the worker's files. It cannot write the repository's hooks and configuration, because these run programs
+// elsewhere. It also cannot write the directory from which the worktree was made.
 func TestSandboxOfAWorktree(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
 		live := newRepository(t)

@@ -54,7 +54,7 @@ func requireUntouched(t *testing.T, dir string) {
 	require.Empty(t, gitIn(t, dir, "status", "--porcelain"))
 }
 
-// keptEvents returns the messages of the events that tell where a chain's work is.
+// keptEvents returns the messages of the events that name the place of a chain's work.
 func keptEvents(chain escalation.Chain) (messages []string) {
 	for _, event := range chain.Events {
 		if event.Kind == escalation.EventWorktreeKept {
@@ -64,7 +64,7 @@ func keptEvents(chain escalation.Chain) (messages []string) {
 	return messages
 }
 
-// aboutEach returns turns in which Tier 1 finds the service broken that it is asked about: alpha or beta. Chains of one
+// aboutEach returns turns in which Tier 1 finds one service broken: alpha or beta, as requested. Chains of the same
 // service would not repair at the same time.
 func aboutEach(rest ...claudesim.Turn) claudesim.Scenario {
 	var turns []claudesim.Turn
@@ -76,7 +76,7 @@ func aboutEach(rest ...claudesim.Turn) claudesim.Scenario {
 	return claudesim.Play(append(turns, rest...)...)
 }
 
-// startEach starts a chain about alpha and one about beta.
+// startEach starts one chain for alpha and one for beta.
 func (s *site) startEach() []client.WorkflowRun {
 	s.t.Helper()
 	var runs []client.WorkflowRun
@@ -86,8 +86,8 @@ func (s *site) startEach() []client.WorkflowRun {
 	return runs
 }
 
-// TestTwoChainsRepairOneRepository has two chains repair in one repository at the same time. Each waits for the other
-// in the middle of its work. Each has a worktree and a branch of its own, and the directory itself stays as it is.
+// TestTwoChainsRepairOneRepository lets two chains repair in one repository at the same time. Each waits for the other
+// in the middle of its work. Each has its own worktree and branch, and the directory itself stays unchanged.
 func TestTwoChainsRepairOneRepository(t *testing.T) {
 	t.Parallel()
 	live, meeting := newRepository(t), t.TempDir()
@@ -114,8 +114,9 @@ func TestTwoChainsRepairOneRepository(t *testing.T) {
 	requireUntouched(t, live)
 }
 
-// TestTiersOfAChainShareAWorktree climbs all tiers in a repository, on the stand-in and the real CLI. Each tier continues the conversation of the
-// tier before, although Tier 1 works in the directory itself. Tier 3 finds what Tier 2 has left.
+// TestTiersOfAChainShareAWorktree runs all tiers of a chain in a repository, on the stand-in and on the real CLI. Each
+// tier continues the conversation of the previous tier, although Tier 1 works in the directory itself. Tier 3 finds the
+// files that Tier 2 has left.
 func TestTiersOfAChainShareAWorktree(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
@@ -206,8 +207,8 @@ func TestWorktreeAfterADrain(t *testing.T) {
 	require.Empty(t, links)
 }
 
-// TestSessionsRepairInTheScratchDirectoryAtOnce has two chains repair in the default working directory. Each waits until both
-// have begun.
+// TestSessionsRepairInTheScratchDirectoryAtOnce lets two chains repair in the default working directory at the same
+// time. Each waits until both have begun.
 func TestSessionsRepairInTheScratchDirectoryAtOnce(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")
@@ -222,8 +223,9 @@ func TestSessionsRepairInTheScratchDirectoryAtOnce(t *testing.T) {
 	}
 }
 
-// TestSessionsRepairADirectoryInTurn has two chains repair in a directory that is in no repository, or whose worktrees
-// are off. The second one waits until the first one has ended, says so, and then repairs.
+// TestSessionsRepairADirectoryInTurn lets two chains repair in one directory without worktrees, because it is in no
+// repository or because worktrees are off. The second chain reports that it waits. It repairs when the first one has
+// ended.
 func TestSessionsRepairADirectoryInTurn(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
