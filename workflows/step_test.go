@@ -9,7 +9,7 @@ import (
 )
 
 // TestARecheckThatWaits checks that a recheck keeps its properties while it waits for admission. It still asks a person
-// before the step that waited runs, and it never escalates to a lower tier.
+// before the step that waited runs, and it does not escalate to a tier below that step's tier.
 func TestARecheckThatWaits(t *testing.T) {
 	t.Parallel()
 	session := &escalation.Session{ID: 7}

@@ -232,8 +232,7 @@ func TestChainForcedAtTheStart(t *testing.T) {
 	require.Less(t, result.Sessions[0].StartedAt.Sub(start), time.Minute)
 }
 
-// query returns the chain from its query.
-// TestLookWaitsForReservations looks while running sessions have reserved the rest of the day's budget.
+// TestLookWaitsForReservations runs a look while running sessions have reserved the rest of the day's budget.
 func TestLookWaitsForReservations(t *testing.T) {
 	t.Parallel()
 	w := patient(newWorld(t, concludes(escalation.VerdictHealthy, 0.01)))
