@@ -23,7 +23,7 @@ type API struct {
 	server   *http.Server
 	listener net.Listener
 	served   chan struct{}
-	// closing is the first channel that Close closes. It cancels delayed answers.
+	// closing is closed at the beginning of Close. It cancels delayed answers.
 	closing chan struct{}
 
 	mu       sync.Mutex
@@ -56,7 +56,7 @@ func NewAPI(s Scenario) (*API, error) {
 // URL returns the value for ANTHROPIC_BASE_URL.
 func (a *API) URL() string { return "http://" + a.listener.Addr().String() }
 
-// Requests returns the model calls received so far, in order, except the CLI's auxiliary ones.
+// Requests returns the model calls received so far, in order. It omits the CLI's auxiliary calls.
 func (a *API) Requests() []Request {
 	return slices.DeleteFunc(a.AllRequests(), Request.Auxiliary)
 }

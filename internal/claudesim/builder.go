@@ -52,7 +52,7 @@ func Call(tool string, input any) Reply {
 // Conclude returns a reply with structured output, which must encode to a JSON object.
 func Conclude(output any) Reply { return Reply{Structured: output} }
 
-// Fail returns a reply that fails: the API answers with an HTTP error status.
+// Fail returns a reply that fails, because the API answers with an HTTP error status.
 func Fail(status int, message string) Reply {
 	return Reply{Error: &APIError{Status: status, Message: message}}
 }
@@ -75,7 +75,7 @@ func (r Reply) After(d time.Duration) Reply {
 	return r
 }
 
-// OnceFailing returns r with an error: the first attempt at the request fails with status.
+// OnceFailing returns r with an additional error: the first attempt at the request fails with status.
 func (r Reply) OnceFailing(status int) Reply {
 	r.Error = &APIError{Status: status, Times: 1}
 	return r

@@ -2,8 +2,8 @@ package claudesim
 
 // Fault makes the stand-in misbehave while it plays a turn. All fields can be combined.
 type Fault struct {
-	// Times is the number of processes that the fault affects; 0 means all. The count is kept beside the scenario
-	// file, so that a test can fail once and then succeed.
+	// Times is the number of processes that the fault affects; 0 means all processes. The count is kept beside the
+	// scenario file. So a test can fail once and then succeed.
 	Times int `json:"times,omitempty"`
 
 	// Crash ends the process early.
@@ -13,7 +13,7 @@ type Fault struct {
 	// IgnoreInterrupt makes the process ignore SIGINT and SIGTERM.
 	IgnoreInterrupt bool `json:"ignore_interrupt,omitempty"`
 
-	// Garbage lists lines that are printed to stdout unchanged, one after each regular line in turn.
+	// Garbage lists lines for stdout. One of them is printed unchanged after each regular line, in turn.
 	Garbage []string `json:"garbage,omitempty"`
 	// PadLines is the number of bytes that are added to the text of every assistant line.
 	PadLines int `json:"pad_lines,omitempty"`
@@ -24,7 +24,7 @@ type Fault struct {
 
 	// OmitSessionID omits the session id from every line.
 	OmitSessionID bool `json:"omit_session_id,omitempty"`
-	// OmitResult omits the result line; the process still exits with 0.
+	// OmitResult omits the result line. The process still exits with 0.
 	OmitResult bool `json:"omit_result,omitempty"`
 	// OmitStructured omits the structured output from the result.
 	OmitStructured bool `json:"omit_structured,omitempty"`
@@ -40,7 +40,7 @@ type Fault struct {
 
 // Crash ends the process after a number of model calls.
 type Crash struct {
-	// After is the number of model calls before the crash. They are answered, and their tools are run.
+	// After is the number of model calls before the crash. These calls are answered, and their tools are run.
 	After int `json:"after,omitempty"`
 	// Code is the exit code; KilledBySelf means SIGKILL.
 	Code   int    `json:"code"`

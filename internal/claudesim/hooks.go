@@ -132,7 +132,7 @@ func (s *session) askHook(ctx context.Context, h hook, call Block) hookAnswer {
 	return answer
 }
 
-// hookInput returns the input of a call as hooks receive it: with absolute paths.
+// hookInput returns the input of a call in the form for hooks, with absolute paths.
 func (s *session) hookInput(call Block) (input json.RawMessage, rewritten bool) {
 	path := filePath(call)
 	if path == "" || filepath.IsAbs(path) {
@@ -148,8 +148,8 @@ func (s *session) hookInput(call Block) (input json.RawMessage, rewritten bool) 
 // denialPrefix returns the beginning of the message that tells the model about a denial by a hook.
 func denialPrefix(call Block) string { return fmt.Sprintf("PreToolUse:%s hook error: ", call.Name) }
 
-// warnOfHook prints a warning, once per session, if a hook could not be run or was killed. Only some releases print
-// it. A hook that runs and fails causes no warning.
+// warnOfHook prints a warning if a hook could not be run or was killed, but only once per session. Only some releases
+// print it. A hook that runs and fails causes no warning.
 func (s *session) warnOfHook(exit int) {
 	if !s.release.warnsOfHooks || s.warned || exit >= 0 && exit <= 125 {
 		return

@@ -62,9 +62,9 @@ func prepare(dir string, scenario []byte) error {
 	return nil
 }
 
-// A program that links this package becomes the stand-in if it is started under programName. That happens during
-// initialization, before the packages of Temporal's server are initialized. Their initialization would double the
-// start time.
+// If a program that links this package is started under programName, it becomes the stand-in. That happens during
+// initialization, before the packages of Temporal's server are initialized. Their initialization would double the start
+// time.
 func init() { //nolint:gochecknoinits // must run before the packages that take long
 	if len(os.Args) > 0 && filepath.Base(os.Args[0]) == programName {
 		run()
@@ -79,7 +79,7 @@ func run() {
 		os.Exit(1)
 	}
 	code := p.main(os.Args[1:])
-	// Not os.Exit: it takes a second in a program built with the race detector. There is nothing left to run or
+	// Do not use os.Exit. In a program built with the race detector it takes a second. There is nothing left to run or
 	// flush.
 	syscall.Exit(code)
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// retryPause is the pause between attempts at a model call. The real CLI starts with half a second and doubles it.
-// Tests do not need that wait.
+// retryPause is the pause between attempts at a model call. The real CLI starts with a pause of half a second, and
+// doubles it after each attempt. Tests do not need that wait.
 const retryPause = 5 * time.Millisecond
 
 // callModel makes one model call with its retries. It prints the model's message and adds it to the conversation. An
@@ -58,7 +58,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// receive prints the reply as the CLI does, one line for each block, and adds it to the conversation.
+// receive prints the reply in the CLI's form, one line for each block. It also adds the reply to the conversation.
 func (s *session) receive(request Request, reply Reply) (Message, error) {
 	blocks, err := reply.blocks(request)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *session) emitStream(events ...streamEvent) {
 	}
 }
 
-// retry announces another attempt after e. It returns false if no attempt is left.
+// retry announces another attempt after the error e. If no attempt is left, it returns false.
 func (s *session) retry(e APIError, attempt int) bool {
 	limit := s.maxRetries()
 	switch {

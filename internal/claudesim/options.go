@@ -26,8 +26,7 @@ type options struct {
 	prompt       string
 }
 
-// errNothingToDo is returned for a blank prompt in the old release. That release then exits with 0 and prints
-// nothing.
+// errNothingToDo is the error for a blank prompt in the old release. That release then exits with 0 and prints nothing.
 var errNothingToDo = errors.New("blank prompt")
 
 // refusal is the CLI's message on stderr when it refuses to run.

@@ -9,7 +9,7 @@ import (
 )
 
 // permissions decides which tools exist and which of their calls may run. It simulates the CLI's dontAsk mode, which
-// denies every call that no rule grants. It serves scripted models only. It is not a security boundary.
+// denies every call that no rule grants. It is not a security boundary, because it serves only scripted models.
 type permissions struct {
 	tools       []string
 	allow, deny []rule
@@ -140,8 +140,8 @@ func (r rule) coversCommand(command string) bool {
 // harmless matches redirections that write no file.
 var harmless = regexp.MustCompile(`\d?>&\d|&?\d?>{1,2}\s*/dev/null`)
 
-// splitCommands splits a shell command at its operators outside of quotes. plain is false if the command uses syntax
-// that rules cannot check: substitutions, redirections, assignments or groups.
+// splitCommands splits a shell command at its operators outside of quotes. If the command uses syntax that rules cannot
+// check, plain is false. Such syntax is substitutions, redirections, assignments and groups.
 func splitCommands(line string) (commands []string, plain bool) {
 	line = harmless.ReplaceAllString(line, "")
 	plain = true

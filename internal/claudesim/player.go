@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// turnFor returns the turn that answers r, with its index; false if there is none.
+// turnFor returns the turn that answers r, with its index. If there is none, it returns false.
 func (s Scenario) turnFor(r Request) (Turn, int, bool) {
 	for i, turn := range s.Turns {
 		if turn.Match.holds(r) {
@@ -27,8 +27,8 @@ func (m Match) holds(r Request) bool {
 		strings.Contains(r.System, m.System) && strings.Contains(r.first(), m.First) && !slices.ContainsFunc(m.NoTools, r.Offers)
 }
 
-// play returns the reply to one attempt at request r. attempt counts from 0. If no turn answers r, the reply is an
-// APIError that explains this.
+// play returns the reply to one attempt at request r. The first attempt has the number 0. If no turn answers r, the
+// reply is an APIError with an explanation.
 func (s Scenario) play(r Request, attempt int) Reply {
 	turn, index, ok := s.turnFor(r)
 	if !ok {

@@ -100,13 +100,13 @@ func (p *program) refuse(o options, err error) int {
 	return exitFailure
 }
 
-// The signals that stop the program, as causes of a cancelled context.
+// These errors stand for the signals that stop the program, as causes of a cancelled context.
 var (
 	errInterrupted = errors.New("SIGINT")
 	errTerminated  = errors.New("SIGTERM")
 )
 
-// watchSignals returns a context that SIGINT or SIGTERM cancels, unless ignore is set.
+// watchSignals returns a context that SIGINT or SIGTERM cancels. If ignore is set, the signals have no effect.
 func (p *program) watchSignals(ignore bool) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 4)

@@ -69,7 +69,7 @@ func (r records) add(name string, v any) {
 	_ = file.Close()
 }
 
-// count returns the number of earlier calls of count with this key, by all processes.
+// count returns the number of earlier calls with this key, by all processes.
 func (r records) count(key string) int {
 	for n := 0; ; n++ {
 		path := filepath.Join(r.dir, countsDir, fmt.Sprintf("%s.%d", key, n))

@@ -33,10 +33,11 @@ type release struct {
 	budgetReason, schemaReason string
 	// forgetsLastCall means that the cost omits the call that exhausts the attempts at a schema.
 	forgetsLastCall bool
-	// quietRetries is the number of retries, without an announcement, of a request that was refused with status 400.
+	// quietRetries is the number of retries of a request that was refused with status 400. The CLI does not announce
+	// these retries.
 	quietRetries int
-	// prefixesDenials means that the message about a denied call begins with denialPrefix, unless the call has a
-	// relative path.
+	// prefixesDenials means that the message about a denied call begins with denialPrefix. Calls with a relative path
+	// are an exception.
 	prefixesDenials bool
 	// warnsOfHooks means that the CLI warns once about a hook that could not answer.
 	warnsOfHooks bool
@@ -149,8 +150,7 @@ func (s Scenario) release() release {
 	return newRelease()
 }
 
-// model returns the model for an alias or a full name. For an unknown name it returns the most expensive model under
-// that name.
+// model returns the model for an alias or a full name. An unknown name gets the properties of the most expensive model.
 func (r release) model(name string) model {
 	best := r.models[len(r.models)-1]
 	if name == "" {

@@ -10,8 +10,8 @@ const (
 		"Check whether it took effect before relying on it or running it again.]"
 )
 
-// repair prepares a loaded conversation for the next prompt, as the release does. A tool call without a result is
-// completed with a result, or dropped. After a final message of the user, an answer is added.
+// repair prepares a loaded conversation for the next prompt, in the way of the release. If a tool call has no result,
+// it is dropped or gets a result. If the last message is the user's, an answer is added.
 func (c *conversation) repair(r release) {
 	if len(c.messages) == 0 {
 		return

@@ -65,7 +65,7 @@ const (
 	BlockToolResult BlockType = "tool_result"
 )
 
-// Prompt returns the last text of a user message that the CLI did not add itself; "" if there is none.
+// Prompt returns the last text of a user message that the CLI did not add itself. If there is none, it returns "".
 func (r Request) Prompt() string {
 	prompt, _ := r.position()
 	return prompt
@@ -103,7 +103,7 @@ func (r Request) position() (prompt string, step int) {
 	return "", step
 }
 
-// addedByCLI reports whether the CLI, and not a person, wrote text in a user message.
+// addedByCLI reports whether the CLI wrote text in a user message. If not, a person wrote it.
 func addedByCLI(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, prefix := range []string{

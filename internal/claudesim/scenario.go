@@ -31,7 +31,7 @@ type Turn struct {
 	Fault   *Fault  `json:"fault,omitempty"`
 }
 
-// Match selects requests. All fields that are set must match; the zero value matches everything.
+// Match selects requests. All fields that are set must match. The zero value matches everything.
 type Match struct {
 	// Model is a part of the model's name: "haiku" matches every haiku.
 	Model string `json:"model,omitempty"`
@@ -41,9 +41,9 @@ type Match struct {
 	First string `json:"first,omitempty"`
 	// System is a part of the system prompt. The stand-in's system prompt holds only the appended text.
 	System string `json:"system,omitempty"`
-	// Tools lists tools. The request must offer all of them to the model.
+	// Tools lists tools that the request must all offer to the model.
 	Tools []string `json:"tools,omitempty"`
-	// NoTools lists tools. The request must offer none of them to the model.
+	// NoTools lists tools of which the request must offer none to the model.
 	NoTools []string `json:"no_tools,omitempty"`
 }
 

@@ -56,7 +56,8 @@ func parseSchema(data []byte) (*schema, error) {
 	return &s, nil
 }
 
-// check returns the first violation of the schema in the JSON document data, in the CLI's words; "" if there is none.
+// check returns the first violation of the schema in the JSON document data, in the CLI's words. If there is none, it
+// returns "".
 func (s *schema) check(data []byte) string {
 	var value any
 	if err := json.Unmarshal(data, &value); err != nil {

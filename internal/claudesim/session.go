@@ -85,7 +85,7 @@ func (s *session) run(ctx context.Context) int {
 	}
 }
 
-// finish does the work after the last result and returns the exit code.
+// finish stops background tasks and saves the cost after the last result. It returns the exit code.
 func (s *session) finish(ctx context.Context, end outcome) int {
 	s.stopBackground()
 	s.saveCost()

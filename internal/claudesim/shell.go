@@ -12,7 +12,8 @@ import (
 	"syscall"
 )
 
-// prefixVariable names a program that the CLI runs instead of each shell, with the script as its only argument.
+// prefixVariable is an environment variable. It names a program that the CLI runs instead of each shell, with the
+// script as its only argument.
 const prefixVariable = "CLAUDE_CODE_SHELL_PREFIX"
 
 // shellCommand is a command of the Bash tool.

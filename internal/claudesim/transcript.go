@@ -80,7 +80,7 @@ func noConversation(id string) error {
 		" is not a UUID and does not match any session title.")}
 }
 
-// create creates a conversation. It copies the content of parent, unless parent is nil.
+// create creates a conversation. If parent is not nil, create copies its content.
 func (t transcripts) create(id string, parent *conversation) (*conversation, error) {
 	if id == "" {
 		id = uuid.NewString()

@@ -7,8 +7,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// subscript checks the index of an array. It accepts only plain numbers, @ and *. bash evaluates an index as arithmetic
-// and runs commands in the values of variables. If an index is out of range, bash skips the rest of the line.
+// subscript checks the index of an array. It accepts only plain numbers, @ and *. bash evaluates any other index as
+// arithmetic, which can run commands in the values of variables. If an index is out of range, bash skips the rest of
+// the line.
 func (s *shell) subscript(index syntax.ArithmExpr) error {
 	if word, ok := index.(*syntax.Word); ok {
 		if lit := word.Lit(); lit == "@" || lit == "*" || isDecimal(lit) {

@@ -49,8 +49,8 @@ func readEcho(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// plainNames returns the arguments of a builtin after its options. Each must be a known variable name that the script
-// may set.
+// plainNames returns the arguments of a builtin after its options. Each argument must be a known variable name, and the
+// script must be allowed to set the variable.
 func (s *shell) plainNames(words []Word, options string) ([]string, error) {
 	var names []string
 	for _, word := range words[1:] {

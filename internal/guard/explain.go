@@ -83,7 +83,7 @@ func (e Explanation) spelling() []string {
 	return append(lines, "- "+strings.ToLower(refusals[:1])+strings.TrimSuffix(refusals[1:], "."))
 }
 
-// refused lists calls that are refused however they are written.
+// refused lists calls that are refused in any spelling.
 func (e Explanation) refused() []string {
 	lines := []string{
 		"- the supervisor's own files and ports, Temporal and its Web UI, `starter`, `claude`; environment and memory of processes",
@@ -171,15 +171,15 @@ func (n Never) short() string {
 	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
 }
 
-// all lists the grants for which want returns true, including those that need an option.
+// all lists the grants for which want returns true, including grants that need an option.
 func (e Explanation) all(want func(Grant) bool) string {
 	programs := e.names(func(g Grant) bool { return want(g) && g.Command == "" })
 	subcommands := e.names(func(g Grant) bool { return want(g) && g.Command != "" })
 	return ticked(slices.Concat(programs, subcommands, e.needy(want)))
 }
 
-// programs lists the programs with a grant for which want returns true and which needs neither a subcommand nor an
-// option.
+// programs lists programs by their grants. It includes a grant if want returns true for it and it needs neither a
+// subcommand nor an option.
 func (e Explanation) programs(want func(Grant) bool) []string {
 	free := e.free(want)
 	var names []string
@@ -192,8 +192,8 @@ func (e Explanation) programs(want func(Grant) bool) []string {
 	return slices.Compact(names)
 }
 
-// free returns the names of the grants for which want returns true and which need no option. Grants that run another
-// command are included even if they need an option.
+// free returns the names of grants. It includes a grant if want returns true for it and it needs no option. It also
+// includes a grant that runs another command, even if it needs an option.
 func (e Explanation) free(want func(Grant) bool) map[string]bool {
 	free := map[string]bool{}
 	for _, grant := range e.Grants {
@@ -204,8 +204,8 @@ func (e Explanation) free(want func(Grant) bool) map[string]bool {
 	return free
 }
 
-// names lists programs with their subcommands, as in "docker ps|logs". It includes the grants for which want returns
-// true and which need no option.
+// names lists programs with their subcommands, as in "docker ps|logs". It includes a grant if want returns true for it
+// and it needs no option.
 func (e Explanation) names(want func(Grant) bool) []string {
 	var items []string
 	verbs := map[string][]string{}
@@ -232,7 +232,7 @@ func (e Explanation) names(want func(Grant) bool) []string {
 	return items
 }
 
-// needy lists the grants for which want returns true and which need an option, as in "top -b".
+// needy lists grants that need an option, as in "top -b". It includes a grant if want returns true for it.
 func (e Explanation) needy(want func(Grant) bool) []string {
 	free := e.free(want)
 	var items []string

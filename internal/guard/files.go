@@ -12,7 +12,8 @@ import (
 
 // Files gives a guard read access to the file system.
 type Files interface {
-	// Resolve returns an absolute path without symbolic links and "..". Parts that do not exist are kept as they are.
+	// Resolve returns an absolute path without symbolic links and "..". Parts of the path that do not exist are kept
+	// unchanged.
 	Resolve(path string) (string, error)
 	// Match returns the resolved paths of the files that a pattern matches. The parameter most limits their number. If
 	// there are more files, complete is false.

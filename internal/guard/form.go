@@ -29,7 +29,7 @@ type flag struct {
 	optional bool
 }
 
-// argument describes min to max consecutive arguments of one type.
+// argument describes consecutive arguments of one type. Their number is from min to max.
 type argument struct {
 	kind     string
 	min, max int
@@ -44,7 +44,8 @@ const (
 	styleWords style = "words"
 )
 
-// parseForm compiles a use. Flags are written as in "-a -n,--lines=INT -i?=TEXT -INT", arguments as in "NAME FILE*".
+// parseForm compiles a use. It reads flags in the form "-a -n,--lines=INT -i?=TEXT -INT", and arguments in the form
+// "NAME FILE*".
 func parseForm(use *Use) (*form, error) {
 	f := &form{flags: map[string]flag{}, style: style(use.Style)}
 	if !slices.Contains([]style{styleGNU, "gnu", stylePOSIX, styleWords}, f.style) {
@@ -134,8 +135,8 @@ type typed struct {
 	command []Word
 }
 
-// read parses the words after a program's name. It stops at the first argument for which stop returns true. It
-// returns the number of words read.
+// read parses the words after a program's name. It stops at the first argument for which the function stop returns
+// true. It returns the number of words that it has read.
 func (f *form) read(words []Word, anyOption bool, stop func(Word) bool) (given, int, error) {
 	g := given{flags: map[string]bool{}}
 	ended := false
@@ -180,7 +181,7 @@ func (f *form) isOption(word Word) bool {
 	return len(start) > 1 && start[0] == '-' || start == "-" && word != "-"
 }
 
-// isArgument reports whether a word that looks like an option is an argument: a lone dash.
+// isArgument reports whether a word is an argument although it looks like an option. Only a lone dash is.
 func (f *form) isArgument(word Word) bool { return word == "-" }
 
 // option parses the option at the start of words. It returns the number of further words that belong to the option.
@@ -299,8 +300,8 @@ func (g *given) leavesOut() func(path string) bool {
 	}
 }
 
-// assign returns the arguments with the types that the form gives them. It omits the command at the end of the arguments
-// if the form has one.
+// assign returns the arguments with the types that the form gives them. If the form has a command at the end, assign
+// omits that command.
 func (f *form) assign(args []Word) ([]typed, error) {
 	var all []typed
 	rest := args
@@ -333,7 +334,7 @@ func (f *form) assign(args []Word) ([]typed, error) {
 	return all, nil
 }
 
-// wrapped returns the command at the end of the arguments, and its type; nil if there is none.
+// wrapped returns the command at the end of the arguments, and its type. If there is none, it returns nil.
 func (f *form) wrapped(args []Word) (kind string, command []Word) {
 	if len(f.args) == 0 || !wrapping(f.args[len(f.args)-1].kind) {
 		return "", nil

@@ -15,7 +15,8 @@ type Explanation struct {
 	Anything bool `json:"anything"`
 	// Grants lists the permitted uses of programs, sorted.
 	Grants []Grant `json:"grants"`
-	// Read and Write list the paths that the tier may read and write. Keep lists exceptions that it may not write.
+	// Read and Write list the paths that the tier may read and write. Keep lists exceptions: paths that the tier may
+	// not write.
 	Read  []string `json:"read"`
 	Write []string `json:"write"`
 	Keep  []string `json:"keep"`
@@ -107,7 +108,8 @@ func (u Uses) grants(listed []Grant, tier int, of Grant) []Grant {
 	return listed
 }
 
-// Merged returns the grants with programs of equal grants merged under one name, such as "docker|podman".
+// Merged returns the grants. If several programs have equal grants, it merges them under one name, such as
+// "docker|podman".
 func (e Explanation) Merged() []Grant {
 	byProgram := map[string][]Grant{}
 	names := map[string][]string{}
@@ -160,7 +162,8 @@ func unique(words []string) []string {
 	})
 }
 
-// Changes reports whether the use changes something: it writes files, or is granted to a higher tier than Tier 1.
+// Changes reports whether the use changes something. A use changes something if it writes files, or if it is granted
+// only to tiers above Tier 1.
 func (g Grant) Changes() bool { return g.Tier > 1 || g.Writes() }
 
 // Writes reports whether the use writes files named by its arguments.

@@ -181,7 +181,7 @@ func (j *judge) bash(script string) error {
 	return err
 }
 
-// checkRoughly checks each command of a script whose effect cannot be determined in full. Use it for tiers with
+// checkRoughly checks each command of a script if the script's effect cannot be fully determined. Use it for tiers with
 // anything: true. It ignores unclear parts, and denies only commands that are forbidden to such a tier.
 func (j *judge) checkRoughly(script string) error {
 	if strings.ContainsAny(script, holes) {
@@ -228,8 +228,8 @@ func roughly(word *syntax.Word) Word {
 	return Word(text.String())
 }
 
-// containsNumber reports whether text contains number as a whole number. A part of a longer number does not count, nor
-// does the fraction of a decimal number.
+// containsNumber reports whether text contains number as a whole number. It ignores parts of longer numbers, and
+// fractions of decimal numbers.
 func containsNumber(text string, number int) bool {
 	digits := strconv.Itoa(number)
 	for at := 0; ; {

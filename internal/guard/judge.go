@@ -26,7 +26,7 @@ type judge struct {
 	tier   int
 	place  Place
 	files  Files
-	// remote is true if the commands run on another host or in a container. Their paths are then not paths of this host.
+	// remote is true if the commands run on another host or in a container. Their paths do not exist on this host.
 	remote bool
 	// depth is the nesting depth of commands.
 	depth int
@@ -139,8 +139,8 @@ func (j *judge) program(command Command) (string, error) {
 	return filepath.Base(clean), nil
 }
 
-// found checks that a name refers to a program in one of the policy's directories. Agents cannot write to them. A name
-// that refers to no program passes.
+// found checks the program to which a name refers. The program must be in one of the policy's directories, because
+// agents cannot write there. If the name refers to no program, found accepts it.
 func (j *judge) found(name string) error {
 	if j.remote || j.limits().Anything {
 		return nil
@@ -161,8 +161,8 @@ func (j *judge) uses(name string, command Command) error {
 	return j.anyOf(uses, name, command, command.Words[1:], nil)
 }
 
-// anyOf returns nil if one of the uses grants the words. Otherwise it returns the most specific reason: the first error
-// that is not weak, or the first error if all are weak.
+// anyOf returns nil if one of the uses grants the words. Otherwise it returns the most specific error. This is the
+// first error that is not weak. If all errors are weak, it is the first one.
 func (j *judge) anyOf(uses Uses, name string, command Command, words []Word, before *given) error {
 	var reason error
 	lowest := 0
@@ -212,8 +212,8 @@ func (e *needsError) Error() string {
 	return "it is granted only with " + strings.Join(e.options, " or ")
 }
 
-// isWeak reports whether an error only asks for a higher tier or for an option. Another use of the program may have a
-// more helpful error.
+// isWeak reports whether an error only asks for a higher tier or for an option. The error of another use of the program
+// may then be more helpful.
 func isWeak(err error) bool {
 	var tier *tierError
 	var needs *needsError
@@ -237,7 +237,7 @@ func withRule(err error, rule string) error {
 	}
 }
 
-// use returns nil if the use, or one of its subcommands, grants the words after the program's name.
+// use returns nil if use, or one of its subcommands, grants the words after the program's name.
 func (j *judge) use(use *Use, name string, command Command, words []Word, before *given) error {
 	got, read, err := use.form.read(words, use.AnyOption, func(word Word) bool {
 		if len(use.Commands) == 0 {

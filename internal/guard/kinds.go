@@ -345,11 +345,11 @@ func (j *judge) service(word Word, _ Command) error {
 	return nil
 }
 
-// containerID matches container ids, full or abbreviated as docker prints them.
+// containerID matches container ids, in full or in docker's abbreviated form.
 var containerID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
 
-// serviceOf returns the service that a word names, in the ledger's spelling. It returns false if the word's type is not
-// a service.
+// serviceOf returns the service that a word names, in the ledger's spelling. If the word's type is not a service, it
+// returns false.
 func serviceOf(word typed) (string, bool) {
 	text := string(word.word)
 	switch word.kind {

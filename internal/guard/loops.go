@@ -102,8 +102,8 @@ var setters = []string{"read", "unset", "set", "command", "builtin"}
 // changes collects the variables that statements may set.
 type changes struct {
 	shell *shell
-	// numbers holds variables that are set to integers only. texts holds variables that may be set to any text.
-	// everything is true if any variable may be set.
+	// numbers holds variables that are set only to integers. texts holds variables that may be set to any text. If any
+	// variable may be set, everything is true.
 	numbers, texts map[string]bool
 	everything     bool
 	// arguments is set if the positional parameters may change.
@@ -185,7 +185,7 @@ func (c *changes) number(expression syntax.ArithmExpr) {
 }
 
 // call records the variables that a command may set. It counts every variable that an argument names, because read and
-// unset change these. For a call of a function it visits the function's body.
+// unset change such variables. For a call of a function it visits the function's body.
 func (c *changes) call(n *syntax.CallExpr) {
 	var words []string
 	fixed := true

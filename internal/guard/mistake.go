@@ -125,8 +125,8 @@ func lineOf(root ast.Node, path []any) int {
 	return line
 }
 
-// below returns the child of node under a key or index, and its line. For index 0 of a mapping it returns the mapping
-// itself, because a single use may be written without a list.
+// below returns the child of node under a key or index, and the child's line. A single use may be written without a
+// list. So for index 0 of a mapping below returns the mapping itself.
 func below(node ast.Node, step any) (next ast.Node, line int) {
 	switch in := node.(type) {
 	case *ast.MappingNode:

@@ -106,7 +106,8 @@ func hasArgument(j *judge, patterns []string, word, dir Word) bool {
 	})
 }
 
-// mayBecome reports whether a text matches a pattern, or may match once its holes are filled.
+// mayBecome reports whether a text matches a pattern. If the text has holes, it reports whether the text can match with
+// other text in their place.
 func mayBecome(pattern, text string) bool {
 	known := Word(text).Start()
 	if known == text && strings.HasPrefix(pattern, "/") {
@@ -155,8 +156,8 @@ func (j *judge) asTier(tier int, name string, command Command) error {
 }
 
 // within looks for commands in the arguments of a program that the policy does not know. If an argument names a program
-// of the never list, it checks the words from there on as a command. It also checks arguments that may be scripts, and
-// a script on the standard input.
+// of the never list, within checks this argument and all later ones as a command. It also checks arguments that may be
+// scripts, and a script on the standard input.
 func (j *judge) within(command Command) error {
 	for i, word := range command.Words[1:] {
 		text, known := word.Known()

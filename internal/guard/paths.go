@@ -15,7 +15,7 @@ type Place struct {
 	Work []string
 	// Worktree describes the git worktree that contains Work; nil if the supervisor has made no worktree for it.
 	Worktree *Worktree
-	// Dir is the directory in which commands start; empty means the first of Work.
+	// Dir is the directory in which commands start. If it is empty, commands start in the first directory of Work.
 	Dir string
 	// Home and Temp are the agent's own directories.
 	Home string
@@ -24,14 +24,14 @@ type Place struct {
 	Path []string
 	// Variables is the environment of the commands.
 	Variables map[string]string
-	// Own lists the supervisor's files and directories, which agents may not use. Each is listed by its configured
-	// name and with symbolic links resolved. Agents may use Work, Home and Temp even if they lie within these
-	// directories.
+	// Own lists the supervisor's files and directories, which agents may not use. Each is listed twice: by its
+	// configured name, and with symbolic links resolved. Agents may use Work, Home and Temp even if they lie within
+	// these directories.
 	Own []string
 	// Doors lists the supervisor's ports, to which agents may not connect.
 	Doors []Door
-	// Asked lists files that the agent is asked to write. Each is listed as named and with symbolic links resolved. The
-	// agent may write them at every tier.
+	// Asked lists files that the agent is asked to write. Each is listed twice: by its name, and with symbolic links
+	// resolved. The agent may write them at every tier.
 	Asked []string
 }
 
@@ -140,7 +140,8 @@ func (j *judge) write(path string) error {
 	return j.reach(path, j.limits().Write, j.protected)
 }
 
-// asked reports whether a path, as written and resolved, is a file that the agent is asked to write.
+// asked reports whether path is a file that the agent is asked to write. It checks path as written and with symbolic
+// links resolved.
 func (j *judge) asked(path string) bool {
 	if len(j.place.Asked) == 0 {
 		return false
@@ -184,7 +185,7 @@ func (j *judge) into(path string) error {
 	return nil
 }
 
-// writePlain accepts a file to write. It refuses a directory with files in it.
+// writePlain accepts a file to write. If the path is a directory with files in it, writePlain refuses it.
 func (j *judge) writePlain(path string) error {
 	if paths, _ := j.files.Match(strings.TrimSuffix(path, "/")+"/*", 1); len(paths) > 0 && !strings.ContainsAny(path, holes) {
 		return denied("%s is a directory with files in it", path)
@@ -192,8 +193,8 @@ func (j *judge) writePlain(path string) error {
 	return j.write(path)
 }
 
-// reach checks a path, as written and resolved. It must not be one of the supervisor's files, and refuse must accept
-// it. The resolved path must be below one of the roots.
+// reach checks a path, both as written and resolved. The path must not be one of the supervisor's files, and the
+// function refuse must accept it. The resolved path must be below one of the roots.
 func (j *judge) reach(path string, roots []string, refuse func(path string) error) error {
 	paths, err := j.resolve(path)
 	if err != nil {
@@ -219,8 +220,8 @@ func (j *judge) reach(path string, roots []string, refuse func(path string) erro
 	return nil
 }
 
-// resolve returns a path as written, then with symbolic links resolved, then the files that a pattern in it matches.
-// On another host the first two are equal.
+// resolve returns several paths for one path. The first is the path as written. The second is the path with symbolic
+// links resolved. If the path has a pattern, the files that match it follow. On another host the first two are equal.
 func (j *judge) resolve(path string) ([]string, error) {
 	for _, device := range []string{"/dev/tcp", "/dev/udp"} {
 		if strings.HasPrefix(path, device) {
@@ -255,8 +256,8 @@ func (j *judge) resolve(path string) ([]string, error) {
 }
 
 var (
-	// runs matches several stars (as holes) in a row. bash reads them as one star. In doublestar, ** would also match
-	// files in subdirectories.
+	// runs matches several consecutive stars (as holes). bash reads them as one star. In doublestar, ** would also
+	// match files in subdirectories.
 	runs = regexp.MustCompile("([\x02\x03])[\x02\x03]+")
 	// shellPattern converts the pattern holes of a word to patterns of doublestar.
 	shellPattern = strings.NewReplacer("\x02", "*", "\x03", "*", "\x04", "**")
@@ -304,8 +305,8 @@ func (j *judge) private(path string) error {
 	return nil
 }
 
-// own reports whether a path belongs to the supervisor. The agent's directories may lie within the supervisor's, or
-// the reverse. The innermost directory decides.
+// own reports whether a path belongs to the supervisor. The agent's directories may lie within the supervisor's
+// directories, or the reverse. The innermost directory that contains the path decides.
 func (j *judge) own(path string) bool {
 	mine := j.nearest(path, j.place.Own)
 	return mine > 0 && mine > j.nearest(path, j.roots(append([]string{".", "~", "$TMPDIR"}, j.origin()...)))

@@ -77,20 +77,20 @@ type Use struct {
 	Needs string `yaml:"needs"`
 	// Args lists the types of the arguments, in order.
 	Args string `yaml:"args"`
-	// Style is the syntax of the command line: gnu (options anywhere), posix (options in front of the arguments) or
-	// words (long options with one dash).
+	// Style is the syntax of the command line. With gnu, options may be anywhere. With posix, options are in front of
+	// the arguments. With words, long options begin with one dash.
 	Style string `yaml:"style"`
 	// Commands maps names of subcommands to their uses. A key such as "a, b" names two subcommands with the same uses.
 	Commands map[string]Uses `yaml:"commands"`
 	// Action is the kind under which the ledger counts the call: restart or redeployment.
 	Action string `yaml:"action"`
-	// Services is the source of the services' names if no argument names a service. "compose" means the compose file in
-	// the working directory.
+	// Services is the source of the services' names if no argument names a service. The value "compose" means the
+	// compose file in the working directory.
 	Services string `yaml:"services"`
 	// Prints describes the output of the command: items, number or lines; see Output.
 	Prints string `yaml:"prints"`
-	// In limits the working directory. "work" requires a directory that the agent works in. "repository" also requires
-	// that its git configuration runs no program.
+	// In limits the working directory. "work" requires one of the agent's working directories. "repository" also
+	// requires that the directory's git configuration runs no program.
 	In string `yaml:"in"`
 	// AnyOption permits every option. Use it for programs without harmful options. Words that may be options are then
 	// accepted, too.
@@ -105,11 +105,11 @@ type Never struct {
 	Program string `yaml:"program" json:"program"`
 	// Command is the subcommand: words that occur among the arguments in this order. "a|b" matches either word.
 	Command string `yaml:"command" json:"command,omitempty"`
-	// Flags lists options. If it is set, the rule applies only to commands with one of these options.
+	// Flags lists options. If the list is not empty, the rule applies only to commands with one of these options.
 	Flags string `yaml:"flags" json:"flags,omitempty"`
-	// Args lists patterns. If it is set, the rule applies only if an argument matches one of them.
+	// Args lists patterns. If the list is not empty, the rule applies only if an argument matches one of them.
 	Args []string `yaml:"args" json:"args,omitempty"`
-	// With lists further patterns. If it is set, an argument must also match one of these patterns.
+	// With lists further patterns. If the list is not empty, an argument must also match one of these patterns.
 	With []string `yaml:"with" json:"with,omitempty"`
 }
 
@@ -225,8 +225,8 @@ func (u Uses) compile(above *Use) error {
 	return nil
 }
 
-// inherit copies the settings of a program that a subcommand does not override. It adds the program's options to the
-// subcommand's.
+// inherit copies settings of a program to a subcommand, unless the subcommand overrides them. It adds the program's
+// options to those of the subcommand.
 func (u *Use) inherit(above *Use) {
 	u.Flags = strings.TrimSpace(above.Flags + " " + u.Flags)
 	if u.Tier == 0 {
@@ -240,8 +240,8 @@ func (u *Use) inherit(above *Use) {
 	}
 }
 
-// nameEach replaces each key that lists several names, such as "a, b", by one key for each name. It fails if a name
-// occurs twice.
+// nameEach replaces each key that lists several names, such as "a, b", with one key for each name. If a name occurs
+// twice, it fails.
 func nameEach(all map[string]Uses) error {
 	for _, names := range slices.Sorted(maps.Keys(all)) {
 		if !strings.Contains(names, ",") {

@@ -16,8 +16,8 @@ var (
 )
 
 // checkAWK accepts an AWK program that only computes and prints. It does not parse the program. It refuses > and |
-// after a print, except within strings. If a slash or # follows the print, strings cannot be recognized. It then refuses
-// > and | within strings, too.
+// after a print, but normally accepts them within strings. If a slash or # follows the print, strings cannot be
+// recognized, and > and | are also refused within strings.
 func checkAWK(text string) error {
 	text = strings.ReplaceAll(text, "\\\n", "")
 	if found := awkForbidden.FindString(text); found != "" {
@@ -127,8 +127,9 @@ func (s *sedScript) command() error {
 	}
 }
 
-// line reads a command whose argument extends to the end of the line or of the script. A label also ends at a blank, a
-// semicolon or a closing brace, because it does so in some versions of sed. The text after it is then checked as commands.
+// line reads a command whose argument extends to the end of the line or of the script. In some versions of sed, a label
+// also ends at a blank, a semicolon or a closing brace. So line ends a label there, too. The text after it is then
+// checked as commands.
 func (s *sedScript) line(c byte) error {
 	switch c {
 	case '#':
@@ -211,7 +212,7 @@ func (s *sedScript) part(delimiter byte) bool {
 	return false
 }
 
-// substitute reads s/old/new/flags. It refuses the flags e, which runs a program, and w, which writes a file.
+// substitute reads s/old/new/flags. It refuses the flag e, which runs a program, and the flag w, which writes a file.
 func (s *sedScript) substitute() error {
 	delimiter := s.next()
 	if !s.part(delimiter) || !s.replacement(delimiter) {

@@ -10,7 +10,7 @@ import (
 )
 
 // harmlessGit lists keys of git's configuration that run no program and redirect nothing (git-config(1)). The guard
-// refuses git in a repository whose configuration has any other key. Such a key may configure a filter, textconv,
+// refuses git in a repository whose configuration has any other key. Such a key could configure a filter, textconv,
 // fsmonitor or an ssh command.
 var harmlessGit = []string{
 	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.precomposeunicode",
@@ -80,8 +80,8 @@ func (j *judge) gitConfigurations(at string) (files []string, err error) {
 		if own, is, err := j.ownWorktree(resolved); is {
 			return append(files, own...), err
 		}
-		// In another worktree, .git is a file that names a directory. The configuration there would have to be checked,
-		// too.
+		// In another worktree, .git is a file that names a directory. The configuration in that directory would have to
+		// be checked, too.
 		if content, err := j.files.ReadFile(repository); err == nil {
 			return nil, denied("%s names another directory (%.40q): work in the repository itself", repository, content)
 		}

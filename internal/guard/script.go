@@ -42,7 +42,7 @@ type Output string
 // The outputs.
 const (
 	Anything Output = ""
-	// Items are names, one per line: letters, digits and . _ - : / @, beginning with a letter or digit.
+	// Items are names, one per line. A name has letters, digits and . _ - : / @, and begins with a letter or digit.
 	Items Output = "items"
 	// Number is an integer.
 	Number Output = "number"
@@ -92,14 +92,14 @@ type Environment struct {
 	Dir string
 	// Variables maps variables of the environment to their known values. The environment may have others.
 	Variables map[string]string
-	// Exported reports whether a variable is in the environment of the agent. Setting it would reach the programs
-	// that the script starts.
+	// Exported reports whether a variable is in the environment of the agent. If a script sets such a variable, the
+	// programs that it starts get the new value.
 	Exported func(name string) bool
 	// Program reports whether name is the name of a program. A function must not have such a name.
 	Program func(name string) bool
 	// Hopeful assumes that every cd succeeds.
 	Hopeful bool
-	// Matches reports whether a pattern matches a file. If it is nil, every pattern does.
+	// Matches reports whether a pattern matches a file. If Matches is nil, every pattern is assumed to match.
 	Matches func(pattern string) bool
 	// Secret reports whether the value of a variable of the environment must not be used.
 	Secret func(name string) bool
@@ -155,7 +155,7 @@ func (s *shell) stmts(stmts []*syntax.Stmt) error {
 	return nil
 }
 
-// endsOtherwise reports whether a statement has the form: COMMAND || exit.
+// endsOtherwise reports whether a statement has the form COMMAND || exit.
 func endsOtherwise(stmt *syntax.Stmt) bool {
 	or, is := stmt.Cmd.(*syntax.BinaryCmd)
 	if !is || or.Op != syntax.OrStmt {
@@ -305,8 +305,8 @@ func (s *shell) pipe(c *syntax.BinaryCmd) error {
 	return nil
 }
 
-// readsAll reports whether the right side of a pipe reads all of its input itself: a command without input
-// redirections, or a loop around read.
+// readsAll reports whether the right side of a pipe itself reads all of its input. This is true for a command without
+// input redirections, and for a loop around read.
 func readsAll(stmt *syntax.Stmt) bool {
 	for _, redirect := range stmt.Redirs {
 		if redirect.Op != syntax.RdrOut && redirect.Op != syntax.AppOut && redirect.Op != syntax.DplOut {

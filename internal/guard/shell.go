@@ -26,8 +26,8 @@ type shell struct {
 	// args holds the positional parameters; nil if they are unknown.
 	args []Word
 	dir  Word
-	// locals holds the local variables of the current function with their values outside of it; nil outside of
-	// functions.
+	// locals holds the local variables of the current function. It maps each to the value that it has outside of the
+	// function. Outside of functions locals is nil.
 	locals map[string]Word
 	// top is true for statements of the script itself, and false within a loop, a branch or a pipe.
 	top bool
@@ -41,7 +41,7 @@ type shell struct {
 	repeated bool
 }
 
-// nested calls read with the nesting depth increased by one. It fails if the depth exceeds maxDepth.
+// nested calls the function read with the nesting depth increased by one. If the depth exceeds maxDepth, it fails.
 func (s *shell) nested(read func() error) error {
 	s.depth++
 	if s.depth > maxDepth {
@@ -51,7 +51,7 @@ func (s *shell) nested(read func() error) error {
 	return read()
 }
 
-// fork returns a copy of the shell for a subshell, or for a branch that may not be taken.
+// fork returns a copy of the shell. The copy is for a subshell, or for a branch that may not be taken.
 func (s *shell) fork() *shell {
 	copied := *s
 	copied.top = false
@@ -59,7 +59,7 @@ func (s *shell) fork() *shell {
 	return &copied
 }
 
-// join merges the states of the branches into the shell. A value that differs between them becomes unknown.
+// join merges the states of the branches into the shell. If a value differs between the branches, it becomes unknown.
 func (s *shell) join(branches ...*shell) {
 	for _, b := range branches {
 		s.joinVariables(b)
@@ -91,7 +91,8 @@ func (s *shell) joinVariables(branch *shell) {
 	}
 }
 
-// union returns the hole for a value that is either a or b: a number if both are numbers, otherwise any text.
+// union returns the hole for a value that is either a or b. If both are numbers, this is the hole for a number,
+// otherwise the hole for any text.
 func union(a, b Word) Word {
 	if a.isNumber() && b.isNumber() {
 		return Word(anyNumber)

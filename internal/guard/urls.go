@@ -12,8 +12,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Door is a host and port of the supervisor: Temporal, its Web UI, the database or a worker. Agents may not connect to
-// the port on any host, because not every name of the supervisor's host is known. For ports 80 and 443 only Host is
+// Door is a host and port of the supervisor: Temporal, its Web UI, the database or a worker. Not every name of the
+// supervisor's host is known. So agents may not connect to the port on any host. For ports 80 and 443 only Host is
 // refused.
 type Door struct {
 	Host string

@@ -2,9 +2,9 @@ package guard
 
 import "strings"
 
-// Word is a word of a command, as far as it is known before the command runs. A hole is a control character that marks an
-// unknown part: the output of a command, a variable of unknown value, or the files that a pattern matches. These
-// characters never occur otherwise, because scripts that contain them are refused.
+// Word is a word of a command. It holds what is known before the command runs, with holes. A hole is a control
+// character that marks an unknown part: the output of a command, a variable of unknown value, or the files that a
+// pattern matches. Scripts that contain these characters are refused, so the characters never occur otherwise.
 type Word string
 
 // The holes.
@@ -20,7 +20,7 @@ const (
 
 const holes = "\x00\x01\x02\x03\x04\x05\x06"
 
-// Known returns the text of the word. ok is false if the word has a hole.
+// Known returns the text of the word. If the word has a hole, ok is false.
 func (w Word) Known() (text string, ok bool) {
 	return string(w), !strings.ContainsAny(string(w), holes)
 }
@@ -55,7 +55,8 @@ func (w Word) MayBeOption() bool {
 	}
 }
 
-// one returns one of the words to which the word expands. It replaces holes for several words by holes for one word.
+// one returns one of the words to which the word expands. It replaces each hole for several words with a hole for one
+// word.
 func (w Word) one() Word {
 	return Word(strings.NewReplacer("\x01", "\x00", "\x06", "\x05").Replace(string(w)))
 }

@@ -65,7 +65,7 @@ func (s *shell) isLiteral(raw string) bool {
 }
 
 // list expands a word that consists only of the positional parameters, an array, or a variable. It splits the value of
-// a variable at blanks, tabs and line breaks. It returns false for other words, and for unknown values.
+// a variable at blanks, tabs and line breaks. For all other words, and for unknown values, it returns false.
 func (s *shell) list(part syntax.WordPart) ([]Word, bool) {
 	quoted := false
 	if q, ok := part.(*syntax.DblQuoted); ok && len(q.Parts) == 1 {
@@ -119,7 +119,7 @@ func simple(p *syntax.ParamExp) bool {
 		p.Index == nil && p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil && len(p.Modifiers) == 0
 }
 
-// text expands a word that is not split: a value, the file of a redirection or quoted text.
+// text expands a word that bash does not split: a value, the file of a redirection or quoted text.
 func (s *shell) text(word *syntax.Word) (Word, error) {
 	if word == nil {
 		return "", nil
@@ -201,8 +201,8 @@ func hole(in context) Word {
 	return Word(anyText)
 }
 
-// literal expands literal text. It removes backslashes, replaces a leading tilde by the home directory, and replaces
-// patterns by holes.
+// literal expands literal text. It removes backslashes, replaces a leading tilde with the home directory, and replaces
+// patterns with holes.
 func (s *shell) literal(value string, first, alone bool, in context) (Word, error) {
 	var text strings.Builder
 	if in != quoted && first && strings.HasPrefix(value, "~") {

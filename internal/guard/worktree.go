@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Worktree describes a git worktree that the supervisor has made for a session. All paths are absolute and resolved.
+// Worktree describes a git worktree that the supervisor has made for a session. All paths are absolute, with symbolic
+// links resolved.
 type Worktree struct {
 	// Top is the worktree's top directory.
 	Top string

@@ -66,8 +66,8 @@ func (j *judge) env(command Command) error {
 	return j.run(command)
 }
 
-// xargsWords returns the words of the command that xargs runs. With -I, and without -n or -L, the
-// input replaces the mark, which is usually {}. Otherwise the input is appended.
+// xargsWords returns the words of the command that xargs runs. With -I, and without -n or -L, the input replaces the
+// mark, which is usually {}. In all other cases the input is appended.
 func xargsWords(words []Word, got given, stdin Output) []Word {
 	several, one := Word(anyWords), Word(anyText)
 	if stdin == Items {

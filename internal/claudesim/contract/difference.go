@@ -118,9 +118,9 @@ func (c *comparison) maps(path string, expected, got reflect.Value) {
 	}
 }
 
-// slices compares lists. In lists of plain values it reports the differing section as one difference. Otherwise an
-// insertion or a deletion would make all later elements differ. In other lists it reports the lengths and the first
-// differing element.
+// slices compares lists. For lists of plain values it reports the differing section as one difference. Without this
+// rule, an insertion or a deletion would make all later elements differ. For other lists it reports the lengths and the
+// first differing element.
 func (c *comparison) slices(path string, expected, got reflect.Value) {
 	if isPlain(expected.Type().Elem().Kind()) {
 		c.plainSlices(path, expected, got)

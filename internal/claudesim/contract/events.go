@@ -29,7 +29,7 @@ const (
 	actionSkip = "skip"
 )
 
-// backends are the suffixes of the subtests of a case: one for the stand-in and one for the real CLI.
+// backends holds the suffixes of the subtests of a case, for the stand-in and for the real CLI.
 var backends = []string{"/stand-in", "/real"}
 
 // Read reads the output of `go test -json` for contract tests to its end. It writes the output of the tests to log,

@@ -52,7 +52,7 @@ func statements(output string) []statement {
 	return all
 }
 
-// asserted converts a testify report to a Difference. It returns false if s is no such report.
+// asserted converts a testify report to a Difference. If s is no such report, it returns false.
 func (s statement) asserted() (Difference, bool) {
 	sections := s.sections()
 	problem := sections["Error"]
@@ -81,7 +81,7 @@ func (s statement) asserted() (Difference, bool) {
 	return d, true
 }
 
-// sections returns the lines of a testify report by label. The map is empty if s is no such report.
+// sections returns the lines of a testify report by label. If s is no such report, the map is empty.
 func (s statement) sections() map[string][]string {
 	sections, label := map[string][]string{}, ""
 	for _, line := range s.lines {

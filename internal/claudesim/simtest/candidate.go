@@ -46,7 +46,7 @@ func theCandidate(t testing.TB) *candidate {
 	return &asked.candidate
 }
 
-// versions returns the releases to test: the nearest to c, or all if c is nil.
+// versions returns the releases to test. If c is nil, these are all releases, otherwise the nearest to c.
 func (c *candidate) versions() []claudesim.Version {
 	if c == nil {
 		return []claudesim.Version{claudesim.VersionOld, claudesim.VersionNew}

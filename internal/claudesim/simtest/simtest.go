@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/contract"
 )
 
-// Versions returns the releases that the real CLI is tested against. With -claude it returns only the release nearest
+// Versions returns the releases against which the real CLI is tested. With -claude it returns only the release nearest
 // to that CLI.
 func Versions(t testing.TB) []claudesim.Version {
 	t.Helper()
@@ -29,9 +29,9 @@ func Number(t testing.TB, version claudesim.Version) string {
 	return theCandidate(t).name(version)
 }
 
-// RealCLI returns the path of the real CLI of a release, or with -claude the path of that CLI. If the CLI is not
-// installed, the test is skipped; if CI is "true" in the environment, the test fails. With -short the test is always
-// skipped.
+// RealCLI returns the path of the real CLI of a release. With -claude it returns the path of that CLI. If the CLI is
+// not installed, the test is skipped. If CI is "true" in the environment, the test fails instead. With -short the test
+// is always skipped.
 func RealCLI(t testing.TB, version claudesim.Version) string {
 	t.Helper()
 	if testing.Short() {
@@ -55,7 +55,7 @@ func RealCLI(t testing.TB, version claudesim.Version) string {
 }
 
 // Compare reports a test error for every field in which got differs from expected. launch is the number of the CLI's
-// run within the test, from 1; 0 means the test as a whole.
+// run within the test, from 1; 0 means the whole test.
 func Compare[T any](t testing.TB, launch int, expected, got T) {
 	t.Helper()
 	for _, d := range contract.Compare(launch, expected, got) {
