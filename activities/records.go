@@ -22,7 +22,7 @@ type Admissions interface {
 }
 
 // Incidents keeps the incidents of all chains. The methods OpenSession and CloseSession of the same records open and
-// resolve them.
+// resolve incidents.
 type Incidents interface {
 	// KnownIncidents returns open incidents, and incidents that were resolved within escalation.IncidentMemory before
 	// the time at. It selects the incidents of these services, and those with these IDs.

@@ -134,8 +134,8 @@ func (c *Carried) chainRun(input ChainInput) *chainRun {
 	return chain
 }
 
-// trimmed returns chain with only its latest sessions, gates and events. It adds the dropped ones to Earlier. Only the
-// last session keeps its full verdict.
+// trimmed returns chain with only its latest sessions, gates and events. It counts the dropped ones in Earlier. Only
+// the last session keeps its full verdict.
 func trimmed(chain escalation.Chain) escalation.Chain {
 	if left := len(chain.Sessions) - maxCarried; left > 0 {
 		chain.Earlier.Sessions += left

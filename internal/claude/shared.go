@@ -9,11 +9,11 @@ import (
 )
 
 // ShareTranscripts makes two working directories share their conversations. Afterwards the CLI can resume a
-// conversation of one directory in the other. Both directories must exist. Their parameters are dir and with.
+// conversation of one directory in the other. Both directories must exist.
 //
-// The CLI keeps the transcripts of each working directory in a separate directory. ShareTranscripts replaces the one
-// for dir with a symbolic link to the one for with. If there already are transcripts for dir, they are kept under
-// another name.
+// The CLI keeps the transcripts of each working directory in a separate directory. ShareTranscripts makes the
+// transcript directory for dir a symbolic link to the transcript directory for the parameter with. If dir already has
+// transcripts, they are kept under another name.
 func (c *CLI) ShareTranscripts(dir, with string) error {
 	link, target, err := c.transcriptDirs(dir, with)
 	if err != nil || link == target {

@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/activities"
 )
 
-// PendingReader reads the last heartbeats of agents that have not ended, from Temporal.
+// PendingReader reads the last heartbeats of running agents from Temporal.
 type PendingReader struct{ Temporal Describer }
 
 var _ activities.PendingReader = PendingReader{}
