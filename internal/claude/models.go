@@ -21,8 +21,8 @@ var aliases = map[string][]string{
 	"default":  {"opus", "sonnet"},
 }
 
-// Permits reports whether an invocation for the model model may send a request for the model asked. It accepts any full
-// name of the invocation's model, and the model for small tasks.
+// Permits reports whether an invocation may send a request for the model asked. The parameter model is the model of the
+// invocation. Permits accepts any full name of this model, and the model for small tasks.
 //
 // It compares only families, because versions of the CLI map aliases and old model names to different full names.
 func (c *CLI) Permits(model, asked string) bool {

@@ -237,7 +237,8 @@ func withRule(err error, rule string) error {
 	}
 }
 
-// use returns nil if use, or one of its subcommands, grants the words after the program's name.
+// use returns nil if the words after the program's name are granted. Either the parameter use or one of its subcommands
+// must grant them.
 func (j *judge) use(use *Use, name string, command Command, words []Word, before *given) error {
 	got, read, err := use.form.read(words, use.AnyOption, func(word Word) bool {
 		if len(use.Commands) == 0 {
