@@ -26,8 +26,9 @@ type git struct {
 	options Options
 }
 
-// settings returns settings that override those of the repository, for git and for the programs that git starts. With them Git
-// LFS leaves its pointers in place of large files, because its filters would contact a server that the repository names.
+// settings returns settings that override those of the repository, for git and for the programs that git starts. They
+// make Git LFS leave its pointers in place of large files, because its filters would contact a server that the
+// repository names.
 func (g git) settings(top string) []string {
 	settings := []string{
 		"core.hooksPath=/dev/null", "core.fsmonitor=false", "safe.bareRepository=explicit", "protocol.allow=never",

@@ -349,7 +349,7 @@ func (j *judge) checkAll(words []typed, got given, command Command) error {
 	return nil
 }
 
-// in checks that dir is a working directory that a use requires.
+// in checks that dir is the kind of working directory that use requires.
 func (j *judge) in(use *Use, dir Word) error {
 	switch use.In {
 	case "":

@@ -86,8 +86,8 @@ func (e Exit) String() string {
 }
 
 // Run starts the program and returns when its whole tree has ended and its output is read. When ctx ends, Run sends
-// SIGINT to the program and its group. After Spec.Grace it sends SIGKILL to the whole tree. Whether or not ctx ends,
-// Run then returns an Exit without an error. An error means that the program was not started, or that its end is
+// SIGINT to the program and its group. After Spec.Grace it sends SIGKILL to the whole tree. The returned Exit describes
+// the end of the program, also after such a stop. An error means that the program was not started, or that its end is
 // unknown.
 func Run(ctx context.Context, spec Spec) (Exit, error) {
 	if ctx.Err() != nil {

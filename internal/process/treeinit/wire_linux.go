@@ -150,7 +150,7 @@ type Answers struct {
 	received []byte
 }
 
-// NewAnswers returns a reader of answers. It reads them from the reader from.
+// NewAnswers returns a reader of answers. The parameter from is the source of the encoded answers.
 func NewAnswers(from io.Reader) *Answers { return &Answers{from: from} }
 
 // Next returns the next answer. It fails with io.EOF when there are no more.
