@@ -61,7 +61,7 @@ type Options struct {
 	// hundreds of lines at lower levels.
 	LogLevel slog.Leveler
 
-	// tuning replaces the settings of tuned; nil keeps them. The benchmark uses it to compare both with the stock
+	// tuning replaces the settings of tuned; nil keeps them. With it the benchmark runs a server with the stock
 	// settings.
 	tuning settings
 }
