@@ -27,7 +27,8 @@ func (r *Runner) report(run activities.AgentRun, result claude.Result, count api
 	return report
 }
 
-// describeSandbox describes the agent's sandbox for the records. If there was none, it returns without, the reason.
+// describeSandbox describes the agent's sandbox for the records. If there was none, it returns the parameter without,
+// which holds the reason.
 func (r *Runner) describeSandbox(result claude.Result, without string) string {
 	text := cmp.Or(result.Sandbox, without)
 	if text != "" && r.settings.AgentUser != "" {
