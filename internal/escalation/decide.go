@@ -259,9 +259,9 @@ func DecideReturned(policy Policy, incident Incident, next Tier, at time.Time) D
 // AskFirst returns the decision that asks a person before anything is repaired.
 func AskFirst(reason string) Decision { return complete(OutcomeNeedsHuman, RuleReturned, reason) }
 
-// decideHealed returns the decision on a recheck by the tier tier. Before the recheck, another chain has reported that
-// the incidents have healed. If the recheck finds them still open, a person is asked again. The parameter next is the
-// tier that the chain had waited to run.
+// decideHealed returns the decision on a recheck. The parameter tier is the tier of the recheck. Before it, another
+// chain has reported that the incidents have healed. If the recheck finds them still open, a person is asked again. The
+// parameter next is the tier that the chain had waited to run.
 func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
 	again := complete(OutcomeNeedsHuman, RuleHealed, fmt.Sprintf("another chain found the problem healed, and %s does not", tier))
 	again.Tier = next
