@@ -116,13 +116,14 @@ lean: | $(REPORT) ## Check that the worker is small and links no Temporal server
 SERVED := ./internal/supervisor ./internal/cli/... ./internal/embedded ./worker ./starter
 # Tests that start agents or the real CLI.
 AGENTS := ./internal/claudesim ./internal/claude ./internal/hook ./internal/process ./internal/guard ./internal/transcripts
-# Those of the short tests that wait the longest. They start first, and beside others.
-WAITING := ./internal/process ./internal/claude ./internal/claudesim ./internal/store ./workflows
+# Those of the short tests that take the longest. They start first, and beside others.
+WAITING := ./workflows ./internal/store ./internal/process ./internal/claude ./internal/claudesim
 
 .PHONY: race
 race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those that need a server or a real CLI are in `real`
 	$(GO) -C tools test ./...
 	$(GO) test $(CLOUDS) -run '^TestClouds' ./internal/transcripts
+	$(GO) test -run "$$(sh tools/tests.sh skipUnderRace workflows)" ./workflows
 	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED) $(WAITING))" | tr '\n' ' ') && \
 	$(GOTESTSUM) $(RERUN) --hide-summary skipped --jsonfile $(REPORT)/race.json --packages "$(WAITING) $$unserved" -- \
 		-race -short -p 4 -parallel 8 -timeout $(TEST_TIMEOUT)

@@ -148,6 +148,7 @@ func TestChainGoesOnInANewRun(t *testing.T) {
 // the agents say.
 func TestChainOfManyGates(t *testing.T) {
 	t.Parallel()
+	skipUnderRace(t)
 	const gates, perRun = 75, 25
 	wordy := func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 		return escalation.Report{

@@ -281,9 +281,19 @@ func newMonth(t *testing.T, silent bool) (*month, *store.Store) {
 	return m, records
 }
 
+// skipUnderRace skips a test of one simulated workflow after another, which the race detector slows down tenfold. There
+// is nothing concurrent in it that shorter tests do not have. The target race runs these tests without the detector.
+func skipUnderRace(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("a long simulation: not under the race detector")
+	}
+}
+
 // TestMonth runs hourly cycles over five services for 30 days, with the real store.
 func TestMonth(t *testing.T) {
 	t.Parallel()
+	skipUnderRace(t)
 	for name, silent := range map[string]bool{"agents that use the new fields": false, "agents that do not": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
