@@ -38,17 +38,6 @@ type observation struct {
 	ToolSurvives bool
 	Transcripts  map[string]string
 	Asked        []requestView
-
-	// late means that the CLI had too little time to end normally after its signal. Such a run may end before it has
-	// printed everything.
-	late bool
-}
-
-func isLate(o observation) bool { return o.late }
-
-// forgetEnd clears the fields that depend on output which a late run may not have printed.
-func (o *observation) forgetEnd() {
-	o.Exit, o.Events, o.Tools, o.Results, o.late = 0, nil, nil, nil, false
 }
 
 type initView struct {

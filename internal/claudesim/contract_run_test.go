@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -52,10 +53,9 @@ type launch struct {
 	raw bool
 	// elsewhere runs the CLI in another working directory.
 	elsewhere bool
-	// signal is sent to the CLI. Before that, a tool writes its process id to the file "started" in the working
-	// directory, and then linger passes.
+	// signal is sent to the CLI in a tool call. The tool writes its process id to the file "started" in the working
+	// directory. The signal waits until the CLI has also printed the call and saved it in the transcript of idA.
 	signal syscall.Signal
-	linger time.Duration
 	// signalWhenAsked sends the signal after a request to the model. The tool is not needed then.
 	signalWhenAsked bool
 	// env returns additional variables.
@@ -137,7 +137,6 @@ func (s subject) observe(t *testing.T, launches []launch) []observation {
 		before, asked := readTranscripts(t, p), len(s.requests())
 		out := s.launch(t, p, l)
 		o := newObservation(t, out)
-		o.late = out.late
 		o.Transcripts = before.changes(readTranscripts(t, p))
 		o.Asked = viewRequests(s.requests()[asked:])
 		o.Questions, o.Scripts = readQuestions(t, p), readScripts(t, p)
@@ -151,12 +150,25 @@ type output struct {
 	exit           int
 	stdout, stderr string
 	toolSurvives   bool
-	late           bool // as in observation
 }
 
-// signalTime is the longest time from a signal to the exit of a run that is not late. The real CLI's own limit is
-// longer. On a busy machine the CLI may reach its limit and exit without printing everything.
-const signalTime = time.Second
+// printed is the output of a running CLI.
+type printed struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (p *printed) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(data)
+}
+
+func (p *printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
 
 func (s subject) launch(t *testing.T, p place, l launch) output {
 	t.Helper()
@@ -170,7 +182,7 @@ func (s subject) launch(t *testing.T, p place, l launch) output {
 	if !l.raw {
 		args = append(baseArgs(), l.args...)
 	}
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr printed
 	command := exec.CommandContext(ctx, s.path, args...)
 	command.Dir = p.dir
 	if l.elsewhere {
@@ -196,14 +208,12 @@ func (s subject) launch(t *testing.T, p place, l launch) output {
 	require.NoError(t, command.Start())
 	tool := 0
 	if l.signal != 0 {
-		tool = s.awaitSignalTime(t, l, command.Dir, asked)
+		tool = s.awaitSignalTime(t, p, l, &stdout, asked)
 		require.NoError(t, command.Process.Signal(l.signal))
 	}
-	signalled := time.Now()
 	_ = command.Wait() // the exit code is part of the observation
 	require.NoError(t, ctx.Err(), "the run did not end; stdout:\n%s", &stdout)
 	out := output{exit: command.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
-	out.late = l.signal != 0 && time.Since(signalled) > signalTime
 	if tool != 0 {
 		for began := time.Now(); lives(tool) && time.Since(began) < 3*time.Second; { // a tool that the CLI stops exits within this time
 			time.Sleep(20 * time.Millisecond)
@@ -221,16 +231,18 @@ func lives(pid int) bool {
 
 // awaitSignalTime waits until it is time to send the launch's signal. It returns the process id of the running tool,
 // or 0. asked is the number of earlier requests to the model.
-func (s subject) awaitSignalTime(t *testing.T, l launch, dir string, asked int) int {
+func (s subject) awaitSignalTime(t *testing.T, p place, l launch, stdout *printed, asked int) int {
 	t.Helper()
 	if l.signalWhenAsked {
 		require.Eventually(t, func() bool { return len(s.requests()) > asked }, patience, 10*time.Millisecond)
-		time.Sleep(l.linger)
 		return 0
 	}
-	tool := awaitPID(t, filepath.Join(dir, "started"))
+	tool := awaitPID(t, filepath.Join(p.dir, "started"))
 	t.Cleanup(func() { _ = syscall.Kill(-tool, syscall.SIGKILL) }) // it may survive the CLI
-	time.Sleep(l.linger)
+	require.Eventually(t, func() bool {
+		const call = `"tool_use"`
+		return strings.Contains(stdout.String(), call) && strings.Contains(readTranscripts(t, p)[idA], call)
+	}, patience, 10*time.Millisecond, "the call was not printed or not saved")
 	return tool
 }
 

@@ -95,26 +95,26 @@ func signalCases() []contractCase {
 		if signal == syscall.SIGTERM { // a program in place of the shell must not change the outcome
 			work = hooked(work, "hook-program || exit 2")
 		}
-		work.signal, work.linger = signal, 700*time.Millisecond // transcripts are written with a delay
+		work.signal = signal
 		return contractCase{
 			name: name, scenario: slow, want: want, forget: forget, launches: []launch{
 				work, {prompt: "what happened?", args: []string{"--model", "haiku", "--resume", idA, "--tools", "Bash"}},
 			},
 		}
 	}
+	interrupted := stopped("interrupted in a tool", syscall.SIGINT, func(t *testing.T, _ claudesim.Version, o []observation) {
+		require.Equal(t, "error_during_execution", last(t, o[:1]).Subtype)
+		require.False(t, o[0].ToolSurvives)
+		require.Contains(t, []int{0, 1}, o[0].Exit)
+		require.Len(t, o[1].Asked, 1)
+		require.Equal(t, []string{"work", "what happened?"}, o[1].Asked[0].Prompts)
+	}, func(o []observation) {
+		o[0].Exit = 0 // the real CLI exits with 0 or 1
+		forgetCall(o)
+	})
+	interrupted.endsEarly = func(o []observation) bool { return len(o[0].Results) == 0 }
 	return []contractCase{
-		stopped("interrupted in a tool", syscall.SIGINT, func(t *testing.T, _ claudesim.Version, o []observation) {
-			if !o[0].late {
-				require.Equal(t, "error_during_execution", last(t, o[:1]).Subtype)
-			}
-			require.False(t, o[0].ToolSurvives)
-			require.Contains(t, []int{0, 1}, o[0].Exit)
-			require.Len(t, o[1].Asked, 1)
-			require.Equal(t, []string{"work", "what happened?"}, o[1].Asked[0].Prompts)
-		}, func(o []observation) {
-			o[0].Exit = 0 // the real CLI exits with 0 or 1
-			forgetCall(o)
-		}),
+		interrupted,
 		stopped("terminated in a tool", syscall.SIGTERM, func(t *testing.T, v claudesim.Version, o []observation) {
 			require.Empty(t, o[0].Results)
 			require.Equal(t, v == claudesim.VersionOld, o[0].ToolSurvives)
