@@ -118,7 +118,11 @@ func (s *session) askHook(ctx context.Context, h hook, call Block) hookAnswer {
 	command := s.child("/bin/sh", s.prefixed(h.command))
 	command.Env = append(command.Env, "CLAUDE_PROJECT_DIR="+s.dir)
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(append(question, '\n')), &stdout, &stderr
-	limited, cancel := context.WithTimeout(ctx, h.timeout)
+	limit := h.timeout
+	if s.scenario.HookTimeout > 0 {
+		limit = s.scenario.HookTimeout.Std()
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := runUntil(limited, command); err != nil && command.ProcessState == nil {
 		return hookAnswer{verdict: undecided}

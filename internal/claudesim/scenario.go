@@ -18,6 +18,9 @@ type Scenario struct {
 	Version Version `json:"version,omitempty"`
 	// ClaimedVersion replaces Version in --version and in the init event. It simulates an untested release.
 	ClaimedVersion string `json:"claimed_version,omitempty"`
+	// HookTimeout replaces the time limit of every hook; 0 means the limits of --settings. Set it if a hook is meant to
+	// hang.
+	HookTimeout Duration `json:"hook_timeout,omitempty"`
 	// Turns are tried in order. The first turn that matches a request answers it.
 	Turns []Turn `json:"turns"`
 }

@@ -66,7 +66,7 @@ func TestGuardThatCannotAnswer(t *testing.T) {
 	for name, script := range map[string]string{
 		"is missing": "",
 		"crashes":    "#!/bin/sh\nkill -SEGV $$\n",
-		"hangs":      "#!/bin/sh\nexec sleep 600\n", // the CLI waits a minute for its hook
+		"hangs":      "#!/bin/sh\nexec sleep 600\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,9 +75,11 @@ func TestGuardThatCannotAnswer(t *testing.T) {
 				require.NoError(t, process.WriteProgram(executable, []byte(script)))
 			}
 			tools := installPrograms(t, "docker")
-			claude := simtest.Install(t, claudesim.Play(claudesim.Always(
-				claudesim.Bash("docker restart web"), claudesim.Conclude(allWell()))))
-			s, _ := newSite(t, c, environment(t, claude, append(tools.settings(),
+			scenario := claudesim.Play(claudesim.Always(claudesim.Bash("docker restart web"), claudesim.Conclude(allWell())))
+			if name == "hangs" {
+				scenario.HookTimeout = claudesim.Duration(time.Second) // the CLI waits for a minute
+			}
+			s, _ := newSite(t, c, environment(t, simtest.Install(t, scenario), append(tools.settings(),
 				"CLAUDEOPS_TASK_QUEUE=guard-"+strings.ReplaceAll(name, " ", "-"), "CLAUDEOPS_GATE_TIMEOUT=72h")...), executable)
 			s.begin()
 			run := s.startAs("guard-"+strings.ReplaceAll(name, " ", "-"), nil)
