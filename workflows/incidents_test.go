@@ -2,11 +2,13 @@ package workflows_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -370,6 +372,38 @@ func TestSplitLeavesKnownIssues(t *testing.T) {
 	require.Equal(t, map[string]bool{"incident-8": true, "incident-9": false}, asked)
 	require.Equal(t, []string{"incident-7"}, s.closed[0].Progress.Leaves)
 	require.Equal(t, escalation.ChainRepairing, s.closed[0].Progress.Status)
+}
+
+// TestEndedIssueIsNotRepaired checks that a split chain records the end of an issue's chain at once: it no longer repairs that
+// incident while the chains of other issues go on.
+func TestEndedIssueIsNotRepaired(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, nil, 2, 2)
+	s.brief.Incidents = []escalation.Incident{
+		{ID: "incident-8", Services: []string{"service-1"}}, {ID: "incident-9", Services: []string{"service-2"}},
+	}
+	var during []activities.RecordEventsInput
+	s.issue = func(ctx workflow.Context, input workflows.ChainInput) (escalation.Chain, error) {
+		if input.Services[0] == "service-1" {
+			return escalation.Chain{Outcome: escalation.OutcomeFailed, Reason: "it broke off"}, nil
+		}
+		err := workflow.Sleep(ctx, time.Hour)
+		defer s.alone()()
+		during = slices.Clone(s.recorded)
+		return escalation.Chain{Outcome: escalation.OutcomeResolved}, err
+	}
+	chain, err := s.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, "incident-8", chain.Issues[0].IncidentID)
+	require.Len(t, during, 1)
+	progress := during[0].Progress
+	require.Equal(t, []string{"incident-8"}, progress.Only)
+	require.Equal(t, escalation.ChainEnded, progress.Status)
+	require.Equal(t, escalation.OutcomeFailed, progress.Outcome)
+	require.Equal(t, "it broke off", progress.Reason)
+	last := s.recorded[len(s.recorded)-1].Progress
+	require.Empty(t, last.Only)
+	require.Equal(t, escalation.ChainEnded, last.Status)
 }
 
 // TestAskFirst checks that the chain of an issue that has come back begins at a gate with the history.

@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
@@ -16,10 +17,10 @@ import (
 func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) error {
 	issues := observer.Verdict.Issues
 	c.log.chain.Issues = make([]escalation.IssueChain, len(issues))
-	for i, issue := range issues {
-		c.log.chain.Issues[i] = escalation.IssueChain{Services: issue.Services, Summary: clip(issue.Summary)}
-	}
 	ids := c.incidents.ofIssues(*observer.Verdict)
+	for i, issue := range issues {
+		c.log.chain.Issues[i] = escalation.IssueChain{Services: issue.Services, Summary: clip(issue.Summary), IncidentID: ids[i]}
+	}
 	slots := workflow.NewSemaphore(ctx, int64(max(1, c.policy.MaxParallelIssues)))
 	running := len(issues)
 	for _, i := range escalation.MostSevereFirst(issues) {
@@ -32,7 +33,7 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 			defer func() { running-- }()
 			if slots.Acquire(ctx, 1) == nil {
 				defer c.releaseOnce(ctx, slots, c.issueChainID(i))()
-				c.runIssue(ctx, observer, i, ids[i])
+				c.runIssue(ctx, observer, i)
 				return
 			}
 			c.endIssue(ctx, i, escalation.OutcomeAborted, "the chain was cancelled before its turn", 0)
@@ -72,9 +73,9 @@ func (c *chainRun) issueChainID(at int) string {
 	return fmt.Sprintf("%s-issue-%d", c.log.chain.ID, at+1)
 }
 
-// runIssue runs the chain of one issue. incidentID is its incident; "" if the records have none.
-func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, at int, incidentID string) {
-	input := c.issueInput(observer, at, incidentID)
+// runIssue runs the chain of one issue.
+func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, at int) {
+	input := c.issueInput(observer, at)
 	issue := observer.Verdict.Issues[at]
 	if blocked := c.blocked(input.StartTier); blocked != nil {
 		c.endIssue(ctx, at, blocked.Outcome, blocked.Reason, 0)
@@ -145,7 +146,7 @@ func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, error) 
 
 // issueInput returns the input of an issue's chain: all limits of this chain, and an equal share of its remaining
 // budget. A fault that has come back too often begins with the highest tier, or asks a person first.
-func (c *chainRun) issueInput(observer escalation.Session, at int, incidentID string) ChainInput {
+func (c *chainRun) issueInput(observer escalation.Session, at int) ChainInput {
 	issue := observer.Verdict.Issues[at]
 	input := ChainInput{
 		Trigger:    escalation.TriggerIssue,
@@ -160,8 +161,8 @@ func (c *chainRun) issueInput(observer escalation.Session, at int, incidentID st
 		ResumeFrom: &ResumeFrom{SessionID: observer.SessionID},
 		Actor:      c.input.Actor,
 	}
-	if incidentID != "" {
-		input.Incidents = []string{incidentID}
+	if id := c.log.chain.Issues[at].IncidentID; id != "" {
+		input.Incidents = []string{id}
 	}
 	if returned := c.incidents.recognition.Returned(c.policy.Returns, at); returned != nil && input.StartTier <= c.policy.MaxTier {
 		decision := escalation.DecideReturned(*c.policy, *returned, input.StartTier, c.incidents.recognition.At)
@@ -177,6 +178,7 @@ func (c *chainRun) issueInput(observer escalation.Session, at int, incidentID st
 	return input
 }
 
+// endIssue notes and records how an issue ended. If its chain was the last one, the end of this chain records it.
 func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Outcome, reason string, costUSD float64) {
 	issue := &c.log.chain.Issues[at]
 	issue.Outcome, issue.Reason, issue.CostUSD = outcome, reason, costUSD
@@ -186,5 +188,14 @@ func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Out
 	})
 	if err := c.log.publish(ctx); err != nil {
 		workflow.GetLogger(ctx).Error("the search attributes do not show what the issue cost", "issue", at+1, "error", err)
+	}
+	others := slices.ContainsFunc(c.log.chain.Issues, func(other escalation.IssueChain) bool { return other.Outcome == "" })
+	if issue.IncidentID == "" || !others || ctx.Err() != nil {
+		return
+	}
+	progress := escalation.ProgressOfIssue(*issue, workflow.Now(ctx))
+	c.log.progress = &progress
+	if err := c.log.store(ctx, fmt.Sprintf("record the end of issue %d", at+1), false); err != nil {
+		workflow.GetLogger(ctx).Error("the records do not show how the issue ended", "issue", at+1, "error", err)
 	}
 }

@@ -101,6 +101,8 @@ type IssueChain struct {
 	ChainID  string   `json:"chain_id,omitempty"`
 	Services []string `json:"services"`
 	Summary  string   `json:"summary"`
+	// IncidentID is the incident of the issue; empty if the records have none.
+	IncidentID string `json:"incident_id,omitempty"`
 	// Outcome is empty while the chain runs.
 	Outcome Outcome `json:"outcome,omitempty"`
 	Reason  string  `json:"reason,omitempty"`

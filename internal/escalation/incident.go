@@ -97,6 +97,8 @@ type ChainProgress struct {
 	At      time.Time `json:"at"`
 	// Leaves are the IDs of the incidents that the chain has met and leaves to other chains.
 	Leaves []string `json:"leaves,omitempty"`
+	// Only limits the progress to the incidents with these IDs; it is about all incidents of the chain if empty.
+	Only []string `json:"only,omitempty"`
 }
 
 // ChainStatus is the state of a chain's work on an incident.
@@ -125,6 +127,15 @@ func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 	}
 	progress.Rule, progress.Reason = decision.Rule, cut(decision.Reason, maxIncidentText)
 	return progress
+}
+
+// ProgressOfIssue returns the progress of a split chain after the chain of an issue has ended. It concerns only the incident of
+// that issue. Otherwise the incident would count as being repaired until the chains of all issues have ended.
+func ProgressOfIssue(issue IssueChain, at time.Time) ChainProgress {
+	return ChainProgress{
+		Status: ChainEnded, Outcome: issue.Outcome, Rule: RuleIssues, Reason: cut(issue.Reason, maxIncidentText), At: at,
+		Only: []string{issue.IncidentID},
+	}
 }
 
 const (

@@ -200,8 +200,18 @@ func recordProgress(ctx context.Context, tx *sql.Tx, namespaceID, chainID string
 	set := assignments(fields)
 	query := fmt.Sprintf("UPDATE incident_chains SET %s WHERE chain_id = $%d AND namespace_id = $%d", //nolint:gosec // our own columns
 		set, len(fields)+1, len(fields)+2)
-	_, err := tx.ExecContext(ctx, query, append(values(fields), chainID, namespaceID)...)
-	return err
+	args := append(values(fields), chainID, namespaceID)
+	if len(progress.Only) == 0 {
+		_, err := tx.ExecContext(ctx, query, args...)
+		return err
+	}
+	query += fmt.Sprintf(" AND incident_id = $%d", len(args)+1)
+	for _, id := range progress.Only {
+		if _, err := tx.ExecContext(ctx, query, append(slices.Clone(args), incidentRowOf(id))...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // claimIncidents records that the session's chain works on the incidents of the request, and that it repairs its own ones

@@ -148,7 +148,8 @@ func (s *Store) ChainIncidents(ctx context.Context, chainID, sessionID string) (
 	return own, healed, nil
 }
 
-// RecordProgress records what a chain does about its incidents. It removes the chain from those in progress.Leaves.
+// RecordProgress records what a chain does about its incidents, or about those in progress.Only. It removes the chain from
+// those in progress.Leaves.
 func (s *Store) RecordProgress(ctx context.Context, chainID string, progress escalation.ChainProgress) error {
 	ids, err := incidentsOf(ctx, s.db, s.namespace.ID, chainID)
 	if err == nil && len(ids) > 0 { // the chains of healthy looks have none

@@ -284,6 +284,24 @@ func testAbandonedIncidents(t *testing.T, database backend) {
 	require.Equal(t, escalation.IncidentOpen, c.incident("incident-1").State)
 }
 
+// testIncidentsOfIssues checks that an incident of a split chain has nobody who takes care of it once the chain of its issue has
+// ended, while the other issues are still being repaired.
+func testIncidentsOfIssues(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	several := finds(escalation.VerdictEscalate, "", "web", "db")
+	several.Issues = []escalation.Issue{{Summary: "web", Services: []string{"web"}}, {Summary: "db", Services: []string{"db"}}}
+	c.ran("first", 1, several)
+	c.progress("first", escalation.ChainProgress{Status: escalation.ChainRepairing, At: c.at})
+	ended := escalation.IssueChain{IncidentID: "incident-1", Outcome: escalation.OutcomeFailed, Reason: "no worker"}
+	c.progress("first", escalation.ProgressOfIssue(ended, c.at))
+	web := c.incident("incident-1")
+	require.Equal(t, escalation.IncidentOpen, web.State)
+	_, handled := web.Handler("look", c.at)
+	require.False(t, handled)
+	require.Equal(t, escalation.OutcomeFailed, web.Chains[0].Outcome)
+	require.Equal(t, escalation.IncidentRepairing, c.incident("incident-2").State)
+}
+
 // testIncidentBrief checks what an opening tells of incidents: a look gets the open ones, a repair its own and the earlier
 // repairs.
 func testIncidentBrief(t *testing.T, database backend) {

@@ -80,6 +80,7 @@ func testBackend(t *testing.T, database backend) {
 		"a person closes an incident":               testCloseIncident,
 		"incidents of a chain that has gone":        testAbandonedIncidents,
 		"what an opening tells of incidents":        testIncidentBrief,
+		"one of two incidents of a split chain":     testIncidentsOfIssues,
 		"two stores, many goroutines":               testConcurrentSessions,
 		"one session opened by everyone":            testConcurrentSameSession,
 		"an ended context":                          testEndedContext,
