@@ -96,6 +96,7 @@ func (n *incidents) leave(ctx workflow.Context, session escalation.Session, deci
 // progress returns what the chain does about its incidents after decision; nil if that does not change.
 func (n *incidents) progress(ctx workflow.Context, decision escalation.Decision) *escalation.ChainProgress {
 	progress := escalation.ProgressOf(*n.policy, decision, workflow.Now(ctx))
+	progress.Owns = n.log.chain.OwnIncidents()
 	for _, left := range n.left() {
 		progress.Leaves = append(progress.Leaves, left.ID) // a later verdict may name it again
 	}

@@ -406,6 +406,27 @@ func TestEndedIssueIsNotRepaired(t *testing.T) {
 	require.Equal(t, escalation.ChainEnded, last.Status)
 }
 
+// TestRefusedChainOwnsItsIncident checks that the chain of an issue that waits before its first session says whose it is.
+func TestRefusedChainOwnsItsIncident(t *testing.T) {
+	t.Parallel()
+	for name, blocked := range map[string]bool{"busy": false, "above the highest tier": true} {
+		w := newWorld(t, concludes(escalation.VerdictResolved, 0.4))
+		w.policy.Gate.Timeout, w.policy.Cooldowns.MaxWait = escalation.Duration(time.Hour), escalation.Duration(6*time.Hour)
+		if blocked {
+			w.policy.MaxTier = escalation.TierObserve
+		}
+		w.facts = func(_ escalation.AdmissionRequest, _ time.Time) escalation.AdmissionFacts {
+			return escalation.AdmissionFacts{Busy: []escalation.BusyService{{Service: "jellyfin", ChainID: "another"}}}
+		}
+		_, err := w.run(t, workflows.ChainInput{
+			Trigger: escalation.TriggerIssue, StartTier: 2, Services: []string{"jellyfin"}, Incidents: []string{"incident-7"},
+		})
+		require.NoError(t, err)
+		require.Equal(t, escalation.ChainWaiting, w.recorded[0].Progress.Status, name)
+		require.Equal(t, []string{"incident-7"}, w.recorded[0].Progress.Owns, name)
+	}
+}
+
 // TestAskFirst checks that the chain of an issue that has come back begins at a gate with the history.
 func TestAskFirst(t *testing.T) {
 	t.Parallel()
@@ -420,6 +441,8 @@ func TestAskFirst(t *testing.T) {
 	require.Empty(t, chain.Sessions)
 	require.Equal(t, []string{"restarted it"}, chain.Gates[0].History)
 	require.Equal(t, "it has come back", chain.Gates[0].Reason)
+	require.Equal(t, escalation.ChainWaiting, w.recorded[0].Progress.Status)
+	require.Equal(t, []string{"incident-7"}, w.recorded[0].Progress.Owns, "no session has linked the chain to its incident")
 
 	_, err = newWorld(t).run(t, workflows.ChainInput{Ask: &workflows.AskInput{}})
 	require.ErrorContains(t, err, "ask is not for people")

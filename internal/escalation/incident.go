@@ -95,6 +95,8 @@ type ChainProgress struct {
 	// Outcome is empty until the chain has ended.
 	Outcome Outcome   `json:"outcome,omitempty"`
 	At      time.Time `json:"at"`
+	// Owns are the IDs of the chain's own incidents. A chain that waits before its first session has no other record of them.
+	Owns []string `json:"owns,omitempty"`
 	// Leaves are the IDs of the incidents that the chain has met and leaves to other chains.
 	Leaves []string `json:"leaves,omitempty"`
 	// Only limits the progress to the incidents with these IDs; it is about all incidents of the chain if empty.

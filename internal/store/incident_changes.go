@@ -145,6 +145,23 @@ func linkChain(ctx context.Context, tx *sql.Tx, row incidentChainRow) error {
 	return err
 }
 
+// linkAll records that the chain of row has met the incidents with these IDs.
+func linkAll(ctx context.Context, tx *sql.Tx, row incidentChainRow, ids []string) error {
+	for _, id := range ids {
+		err := tx.QueryRowContext(ctx, "SELECT id FROM incidents WHERE id = $1", incidentRowOf(id)).Scan(&row.incident)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue // the chain's input may name what these records do not have
+		}
+		if err != nil {
+			return err
+		}
+		if err := linkChain(ctx, tx, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 const attemptQuery = "UPDATE incident_chains SET tier = max(tier, $1), did = $2 WHERE chain_id = $3 AND namespace_id = $4"
 
 // keepAttempt records with the chain's incidents what a session that repairs has tried.
@@ -190,6 +207,12 @@ func updateIncident(ctx context.Context, tx *sql.Tx, row incidentRow) error {
 const leaveQuery = "DELETE FROM incident_chains WHERE chain_id = $1 AND namespace_id = $2 AND incident_id = $3"
 
 func recordProgress(ctx context.Context, tx *sql.Tx, namespaceID, chainID string, progress escalation.ChainProgress) error {
+	link := incidentChainRow{IncidentChain: escalation.IncidentChain{
+		ChainID: chainID, NamespaceID: namespaceID, Since: progress.At, ChainProgress: progress,
+	}}
+	if err := linkAll(ctx, tx, link, progress.Owns); err != nil {
+		return err
+	}
 	for _, id := range progress.Leaves {
 		if _, err := tx.ExecContext(ctx, leaveQuery, chainID, namespaceID, incidentRowOf(id)); err != nil {
 			return err
@@ -219,21 +242,12 @@ func recordProgress(ctx context.Context, tx *sql.Tx, namespaceID, chainID string
 func claimIncidents(
 	ctx context.Context, tx *sql.Tx, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
 ) error {
-	for _, id := range request.Incidents {
-		row, err := oneIncident(ctx, tx, id)
-		if errors.Is(err, ErrNotFound) {
-			continue // the chain's input may name what these records do not have
-		}
-		if err != nil {
-			return err
-		}
-		link := incidentChainRow{incident: row.row, IncidentChain: escalation.IncidentChain{
-			ChainID: request.ChainID, NamespaceID: namespaceID, Since: request.At,
-			ChainProgress: escalation.ChainProgress{Status: escalation.ChainLooking, At: request.At},
-		}}
-		if err := linkChain(ctx, tx, link); err != nil {
-			return err
-		}
+	link := incidentChainRow{IncidentChain: escalation.IncidentChain{
+		ChainID: request.ChainID, NamespaceID: namespaceID, Since: request.At,
+		ChainProgress: escalation.ChainProgress{Status: escalation.ChainLooking, At: request.At},
+	}}
+	if err := linkAll(ctx, tx, link, request.Incidents); err != nil {
+		return err
 	}
 	if !request.Repairs(policy) {
 		return nil

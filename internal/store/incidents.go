@@ -148,11 +148,11 @@ func (s *Store) ChainIncidents(ctx context.Context, chainID, sessionID string) (
 	return own, healed, nil
 }
 
-// RecordProgress records what a chain does about its incidents, or about those in progress.Only. It removes the chain from
-// those in progress.Leaves.
+// RecordProgress records what a chain does about its incidents, or about those in progress.Only. It adds the chain to those in
+// progress.Owns, and removes it from those in progress.Leaves.
 func (s *Store) RecordProgress(ctx context.Context, chainID string, progress escalation.ChainProgress) error {
 	ids, err := incidentsOf(ctx, s.db, s.namespace.ID, chainID)
-	if err == nil && len(ids) > 0 { // the chains of healthy looks have none
+	if err == nil && len(ids)+len(progress.Owns) > 0 { // the chains of healthy looks have none
 		err = s.write(ctx, func(tx *sql.Tx) error { return recordProgress(ctx, tx, s.namespace.ID, chainID, progress) })
 	}
 	if err != nil {

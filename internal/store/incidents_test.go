@@ -302,6 +302,24 @@ func testIncidentsOfIssues(t *testing.T, database backend) {
 	require.Equal(t, escalation.IncidentRepairing, c.incident("incident-2").State)
 }
 
+// testIncidentBeforeSession checks that a chain that waits before its first session takes care of its incident.
+func testIncidentBeforeSession(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.ran("first", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	c.progress("issue", escalation.ChainProgress{
+		Status: escalation.ChainWaiting, Reason: "the service is busy", At: c.at, Owns: []string{"incident-1", "incident-77"},
+	})
+	incident := c.incident("incident-1")
+	require.Equal(t, escalation.IncidentWaiting, incident.State)
+	handler, handled := incident.Handler("look", c.at)
+	require.True(t, handled)
+	require.Equal(t, "issue", handler.ChainID)
+	require.Equal(t, c.at, handler.Since)
+	c.progress("issue", escalation.ChainProgress{Status: escalation.ChainEnded, At: c.at, Owns: []string{"incident-1"}})
+	require.Len(t, c.incident("incident-1").Chains, 2)
+	require.Equal(t, escalation.IncidentOpen, c.incident("incident-1").State)
+}
+
 // testIncidentBrief checks what an opening tells of incidents: a look gets the open ones, a repair its own and the earlier
 // repairs.
 func testIncidentBrief(t *testing.T, database backend) {
