@@ -374,6 +374,41 @@ func TestSplitLeavesKnownIssues(t *testing.T) {
 	require.Equal(t, escalation.ChainRepairing, s.closed[0].Progress.Status)
 }
 
+// TestSplitWithNamedIncidents checks what happens to known incidents that are none of a verdict's issues: the chain that takes
+// care of one is told that it is worse, and one of which nobody takes care gets a chain.
+func TestSplitWithNamedIncidents(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, func(string) (escalation.Chain, error) {
+		return escalation.Chain{Outcome: escalation.OutcomeResolved}, nil
+	})
+	s.tiers = []tierScript{func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		report, err := findsIssues(2, 2)(t, input)
+		report.Verdict.Known = []escalation.KnownIncident{
+			{ID: "incident-7", Status: escalation.IncidentWorse, Note: "it is down"}, {ID: "incident-8", Status: escalation.IncidentUnchanged},
+		}
+		return report, err
+	}}
+	abandoned := escalation.Incident{ID: "incident-8", Services: []string{"nas"}, Summary: "its fan is loud"}
+	s.incidents = []escalation.Incident{knownIncident(escalation.ChainWaiting), abandoned}
+	s.brief.Incidents = []escalation.Incident{abandoned}
+	var told []any
+	s.env.OnSignalExternalWorkflow(mock.Anything, "other", "", workflows.IncidentSignalName, mock.Anything).Return(
+		func(_, _, _, _ string, arg any) error {
+			told = append(told, arg)
+			return nil
+		})
+	chain, err := s.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, []any{workflows.IncidentSignal{
+		IncidentID: "incident-7", Status: escalation.IncidentWorse, Note: "it is down", ChainID: chain.ID,
+	}}, told)
+	require.Equal(t, []string{"incident-7"}, s.closed[0].Progress.Leaves)
+	require.Len(t, chain.Issues, 3)
+	require.Equal(t, "incident-8", chain.Issues[2].IncidentID)
+	require.Equal(t, "its fan is loud", chain.Issues[2].Summary)
+	require.Len(t, chain.Sessions[0].Verdict.Issues, 2, "the record of the verdict stays as it is")
+}
+
 // TestEndedIssueIsNotRepaired checks that a split chain records the end of an issue's chain at once: it no longer repairs that
 // incident while the chains of other issues go on.
 func TestEndedIssueIsNotRepaired(t *testing.T) {

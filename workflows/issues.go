@@ -13,11 +13,14 @@ import (
 )
 
 // split starts a chain for each issue that observer found, the most severe first. Each forks the observer's conversation.
-// split waits until all have ended. Only a few work at a time; a chain that waits for long lets the next one begin.
+// split waits until all have ended. Only a few work at a time; a chain that waits for long lets the next one begin. A known
+// incident of which nobody takes care any more is an issue, too.
 func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) error {
-	issues := observer.Verdict.Issues
+	verdict := c.incidents.recognition.AddIssues(*observer.Verdict)
+	observer.Verdict = &verdict
+	issues := verdict.Issues
 	c.log.chain.Issues = make([]escalation.IssueChain, len(issues))
-	ids := c.incidents.ofIssues(*observer.Verdict)
+	ids := c.incidents.ofIssues(verdict)
 	for i, issue := range issues {
 		c.log.chain.Issues[i] = escalation.IssueChain{Services: issue.Services, Summary: clip(issue.Summary), IncidentID: ids[i]}
 	}

@@ -101,6 +101,15 @@ func TestRecognize(t *testing.T) {
 	full.Kind = "disk_full"
 	another := finds("web")
 	another.Kind, another.Known = "down", named.Known
+	beside := finds("db")
+	beside.Issues = []Issue{{Summary: "the disk is full", Services: []string{"db"}}}
+	beside.Known = []KnownIncident{{ID: "incident-1", Status: IncidentWorse, Note: "it is down"}}
+	abandoned := web
+	abandoned.Chains = []IncidentChain{worked("other", ChainEnded, OutcomeFailed)}
+	both := beside
+	both.Issues = []Issue{{Summary: "web is down", Services: []string{"web"}}}
+	healed := beside
+	healed.Known = []KnownIncident{{ID: "incident-1", Status: IncidentGone}}
 	for name, tt := range map[string]struct {
 		verdict    Verdict
 		incident   Incident
@@ -112,6 +121,10 @@ func TestRecognize(t *testing.T) {
 		"named, and more services":    {named, web, 1, 1, false},
 		"named, and another fault":    {another, full, 1, 1, false},
 		"worse":                       {down, web, 1, 0, true},
+		"worse, beside an issue":      {beside, web, 1, 1, true},
+		"of nobody, beside an issue":  {beside, abandoned, 0, 2, false},
+		"an issue, and named":         {both, web, 1, 0, true},
+		"healed, beside an issue":     {healed, web, 0, 1, false},
 		"accepted":                    {finds("web"), accepted, 1, 0, false},
 		"accepted, and worse":         {down, accepted, 0, 1, false},
 		"nothing is wrong":            {Verdict{Status: VerdictHealthy}, web, 0, 0, false},
@@ -125,6 +138,17 @@ func TestRecognize(t *testing.T) {
 	}
 	recognition := Recognize(named, []Incident{web}, "own", incidentNoon)
 	require.Equal(t, []string{"db"}, recognition.NewServices())
+
+	abandoned.Returns = []time.Time{incidentNoon.Add(-time.Minute)}
+	recognition = Recognize(beside, []Incident{abandoned}, "own", incidentNoon)
+	require.Equal(t, []string{"db", "web"}, recognition.NewServices())
+	once := Limit{Max: 1, Window: Duration(time.Hour)}
+	require.Nil(t, recognition.Returned(once, 0), "the issue is another fault")
+	verdict := recognition.AddIssues(beside)
+	require.Len(t, beside.Issues, 1)
+	require.Equal(t, []string{"web"}, verdict.Issues[1].Services, "a split chain repairs it, too")
+	require.Equal(t, "incident-1", recognition.Returned(once, 1).ID)
+	require.Nil(t, recognition.KnownIssue(1))
 }
 
 func TestMostImportantIncidents(t *testing.T) {

@@ -31,7 +31,7 @@ const MaxKnownIncidents = 20
 // Sighting is one fault that a verdict tells of, and the incident that it is.
 type Sighting struct {
 	Fault Issue
-	// Issue is the index of the fault in the verdict's issues; -1 if the verdict lists none.
+	// Issue is the index of the fault in the verdict's issues; -1 if it is none of them.
 	Issue int
 	// Incident is the incident; nil if the fault is a new one. It is a resolved one if the fault has come back.
 	Incident *Incident
@@ -64,25 +64,16 @@ func (v *Verdict) Sightings(incidents []Incident, own []string) []Sighting {
 		return nil
 	}
 	finder := incidentFinder{verdict: v, incidents: incidents, own: own, used: map[string]bool{}}
-	var found []Sighting
 	if len(v.Issues) > 0 {
+		var found []Sighting
 		for i, issue := range v.Issues {
 			found = append(found, finder.sighting(issue, i, finder.find(issue)))
 		}
-		return found
+		return append(found, finder.named()...)
 	}
-	rest := slices.Clone(v.Services)
-	for i := range incidents {
-		incident := &incidents[i]
-		news, named := v.newsOf(incident.ID)
-		if !named || news.Status == IncidentGone || !incident.ResolvedAt.IsZero() {
-			continue
-		}
-		finder.used[incident.ID] = true
-		found = append(found, Sighting{
-			Issue: -1, Incident: incident, News: news.Status, Note: news.Note,
-			Fault: Issue{Services: incident.Services, Kind: incident.Kind, Summary: incident.Summary, Severity: incident.Severity},
-		})
+	found, rest := finder.named(), slices.Clone(v.Services)
+	for _, sighting := range found {
+		incident := sighting.Incident
 		if v.Kind == "" || incident.Kind == "" || v.Kind == incident.Kind { // otherwise the services have another fault, too
 			rest = slices.DeleteFunc(rest, func(service string) bool { return HasService(incident.Services, service) })
 		}
@@ -249,6 +240,24 @@ func (f *incidentFinder) sighting(fault Issue, issue int, incident *Incident) Si
 	return s
 }
 
+// named returns the open incidents that the verdict names as still there, and that none of its issues is.
+func (f *incidentFinder) named() []Sighting {
+	var found []Sighting
+	for i := range f.incidents {
+		incident := &f.incidents[i]
+		news, named := f.verdict.newsOf(incident.ID)
+		if !named || news.Status == IncidentGone || !incident.ResolvedAt.IsZero() || f.used[incident.ID] {
+			continue
+		}
+		f.used[incident.ID] = true
+		found = append(found, Sighting{
+			Issue: -1, Incident: incident, News: news.Status, Note: news.Note,
+			Fault: Issue{Services: incident.Services, Kind: incident.Kind, Summary: incident.Summary, Severity: incident.Severity},
+		})
+	}
+	return found
+}
+
 // MoreSevere reports whether a is worse than b.
 func MoreSevere(a, b Severity) bool { return slices.Index(severities, a) < slices.Index(severities, b) }
 
@@ -334,6 +343,22 @@ func (r *Recognition) KnownIssue(issue int) *RecognizedFault {
 		}
 	}
 	return nil
+}
+
+// AddIssues returns verdict with one more issue for each incident that is still there, that is none of the verdict's issues,
+// and of which no other chain takes care. A chain that splits repairs only issues. AddIssues notes the index of each.
+func (r *Recognition) AddIssues(verdict Verdict) Verdict {
+	if r == nil {
+		return verdict
+	}
+	verdict.Issues = slices.Clone(verdict.Issues)
+	for i := range r.New {
+		if s := &r.New[i]; s.Issue < 0 {
+			s.Issue = len(verdict.Issues)
+			verdict.Issues = append(verdict.Issues, s.Fault)
+		}
+	}
+	return verdict
 }
 
 // NewServices returns the services of the faults that are not known.

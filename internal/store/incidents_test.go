@@ -173,6 +173,22 @@ func testIncidentsOfVerdicts(t *testing.T, database backend) {
 	}
 }
 
+// testWorseBesideIssue checks that a verdict with issues can say that an incident that is none of them has become worse.
+func testWorseBesideIssue(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.ran("first", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	worse := finds(escalation.VerdictEscalate, "", "db")
+	worse.Issues = []escalation.Issue{{Summary: "the disk is full", Services: []string{"db"}}}
+	worse.Known = []escalation.KnownIncident{{ID: "incident-1", Status: escalation.IncidentWorse}}
+	c.ran("second", 1, worse)
+	web := c.incident("incident-1")
+	require.Equal(t, c.at.Add(time.Minute), web.WorseAt)
+	require.Equal(t, c.at.Add(time.Minute), web.LastSeenAt)
+	require.Equal(t, "what is wrong", web.Summary)
+	require.Equal(t, []string{"web"}, web.Services)
+	require.Len(t, c.open(), 2)
+}
+
 // testIncidentOfNoService checks that verdicts that name no service tell of one incident.
 func testIncidentOfNoService(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
