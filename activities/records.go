@@ -27,11 +27,11 @@ type Incidents interface {
 	// KnownIncidents returns open incidents, and incidents that were resolved within escalation.IncidentMemory before
 	// the time at. It selects the incidents of these services, and those with these IDs.
 	KnownIncidents(ctx context.Context, services, ids []string, at time.Time) ([]escalation.Incident, error)
-	// ChainIncidents returns the incidents that a chain works on. It also returns incidents of other chains that the
-	// session has found healed.
-	ChainIncidents(ctx context.Context, chainID, sessionID string) (own, healed []escalation.Incident, err error)
-	// RecordProgress stores the progress of a chain with its incidents.
-	RecordProgress(ctx context.Context, chainID string, progress escalation.ChainProgress) error
+	// ChainIncidents returns the incidents that a chain works on, and those of other chains that the session has found
+	// healed.
+	ChainIncidents(ctx context.Context, chain escalation.ChainRun, sessionID string) (own, healed []escalation.Incident, err error)
+	// RecordProgress stores what a chain does about its incidents.
+	RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error
 }
 
 // Recorder keeps records. Every method that writes is idempotent, because a retry of the activity repeats the call.
@@ -114,11 +114,13 @@ func (r *Records) FindSession(ctx context.Context, sessionID string) (FindSessio
 
 // CloseSessionInput holds the result of a session, and the events of the decision that followed.
 type CloseSessionInput struct {
-	ChainID   string             `json:"chain_id"`
-	SessionID string             `json:"session_id"`
-	EndedAt   time.Time          `json:"ended_at"`
-	Report    escalation.Report  `json:"report"`
-	Events    []escalation.Event `json:"events,omitempty"`
+	ChainID string `json:"chain_id"`
+	// FirstRunID is the run ID with which the chain began.
+	FirstRunID string             `json:"first_run_id,omitempty"`
+	SessionID  string             `json:"session_id"`
+	EndedAt    time.Time          `json:"ended_at"`
+	Report     escalation.Report  `json:"report"`
+	Events     []escalation.Event `json:"events,omitempty"`
 	// Release reports that the chain stops repairing, for now or for good.
 	Release bool `json:"release,omitempty"`
 	// Progress describes the work of the chain on its incidents from now on; nil means unchanged.
@@ -132,12 +134,13 @@ func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) (es
 		return brief, r.translate(fmt.Errorf("close the record of session %s: %w", input.SessionID, err))
 	}
 	err := r.RecordEvents(ctx, RecordEventsInput{
-		ChainID: input.ChainID, Events: input.Events, Release: input.Release, Progress: input.Progress,
+		ChainID: input.ChainID, FirstRunID: input.FirstRunID, Events: input.Events, Release: input.Release, Progress: input.Progress,
 	})
 	if err != nil {
 		return brief, err
 	}
-	if brief.Incidents, brief.Healed, err = r.Store.ChainIncidents(ctx, input.ChainID, input.SessionID); err != nil {
+	chain := escalation.ChainRun{ChainID: input.ChainID, FirstRunID: input.FirstRunID}
+	if brief.Incidents, brief.Healed, err = r.Store.ChainIncidents(ctx, chain, input.SessionID); err != nil {
 		return brief, r.translate(fmt.Errorf("look up the incidents of chain %s: %w", input.ChainID, err))
 	}
 	return brief, nil
@@ -161,8 +164,10 @@ func (r *Records) KnownIncidents(ctx context.Context, input KnownIncidentsInput)
 
 // RecordEventsInput holds events of a chain that occur between two sessions.
 type RecordEventsInput struct {
-	ChainID string             `json:"chain_id"`
-	Events  []escalation.Event `json:"events,omitempty"`
+	ChainID string `json:"chain_id"`
+	// FirstRunID is the run ID with which the chain began.
+	FirstRunID string             `json:"first_run_id,omitempty"`
+	Events     []escalation.Event `json:"events,omitempty"`
 	// Release reports that the chain stops repairing, for now or for good.
 	Release bool `json:"release,omitempty"`
 	// Progress describes the work of the chain on its incidents from now on; nil means unchanged.
@@ -177,7 +182,8 @@ func (r *Records) RecordEvents(ctx context.Context, input RecordEventsInput) err
 		}
 	}
 	if input.Progress != nil {
-		if err := r.Store.RecordProgress(ctx, input.ChainID, *input.Progress); err != nil {
+		chain := escalation.ChainRun{ChainID: input.ChainID, FirstRunID: input.FirstRunID}
+		if err := r.Store.RecordProgress(ctx, chain, *input.Progress); err != nil {
 			return r.translate(fmt.Errorf("record what chain %s does about its incidents: %w", input.ChainID, err))
 		}
 	}

@@ -24,6 +24,7 @@ type fakeRecorder struct {
 	// incidents and healed are the incidents of every chain.
 	incidents, healed []escalation.Incident
 	progress          []escalation.ChainProgress
+	chains            []escalation.ChainRun
 	known             map[string]escalation.Session
 }
 
@@ -63,11 +64,13 @@ func (f *fakeRecorder) KnownIncidents(context.Context, []string, []string, time.
 	return f.incidents, f.err
 }
 
-func (f *fakeRecorder) ChainIncidents(context.Context, string, string) (own, healed []escalation.Incident, err error) {
+func (f *fakeRecorder) ChainIncidents(_ context.Context, chain escalation.ChainRun, _ string) (own, healed []escalation.Incident, err error) {
+	f.chains = append(f.chains, chain)
 	return f.incidents, f.healed, f.err
 }
 
-func (f *fakeRecorder) RecordProgress(_ context.Context, _ string, progress escalation.ChainProgress) error {
+func (f *fakeRecorder) RecordProgress(_ context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error {
+	f.chains = append(f.chains, chain)
 	f.progress = append(f.progress, progress)
 	return f.err
 }
@@ -209,7 +212,10 @@ func TestRecordsOfIncidents(t *testing.T) {
 	own, healed := []escalation.Incident{{ID: "incident-1"}}, []escalation.Incident{{ID: "incident-2"}}
 	store := &fakeRecorder{incidents: own, healed: healed}
 	records := &activities.Records{Store: store}
-	closing := activities.CloseSessionInput{Progress: &escalation.ChainProgress{Status: escalation.ChainWaiting}}
+	chain := escalation.ChainRun{ChainID: "chain", FirstRunID: "run-1"}
+	closing := activities.CloseSessionInput{
+		ChainID: chain.ChainID, FirstRunID: chain.FirstRunID, Progress: &escalation.ChainProgress{Status: escalation.ChainWaiting},
+	}
 
 	brief, err := records.CloseSession(t.Context(), closing)
 	require.NoError(t, err)
@@ -218,6 +224,7 @@ func TestRecordsOfIncidents(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, healed, opening.Healed)
 	require.Equal(t, []escalation.ChainProgress{*closing.Progress, *closing.Progress}, store.progress)
+	require.Equal(t, []escalation.ChainRun{chain, chain, chain, chain}, store.chains)
 
 	known, err := records.KnownIncidents(t.Context(), activities.KnownIncidentsInput{Services: []string{"web"}})
 	require.NoError(t, err)

@@ -69,6 +69,7 @@ func TestChainGoesOnInANewRun(t *testing.T) {
 		w := continuedWorld(t, concludes(escalation.VerdictResolved, 0.5))
 		w.policy = escalation.Policy{} // the new run must not read the policy again
 		w.opened = append(w.opened, before.opened...)
+		saved.Carried.FirstRunID = "run-1"
 		w.env.SetStartTime(saved.Carried.State.Gates[0].OpenedAt.Add(70 * time.Minute))
 		gate := w.gateAfter(t, time.Minute)
 		w.answerAfter(2*time.Hour, said(action, "look at the proxy"))
@@ -84,6 +85,12 @@ func TestChainGoesOnInANewRun(t *testing.T) {
 		}
 		requireRecorded(t, result.Events, all)
 		require.Equal(t, "docker restart web", saved.Carried.InFlight[0].Input)
+		for _, recorded := range w.recorded {
+			require.Equal(t, "run-1", recorded.FirstRunID, "it is still the same chain")
+		}
+		for _, closed := range w.closed {
+			require.Equal(t, "run-1", closed.FirstRunID)
+		}
 		return w, result, saved
 	}
 	t.Run("continue_session", func(t *testing.T) {

@@ -116,7 +116,7 @@ func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	input := c.input
 	input.Carried = &Carried{
-		Policy: *c.policy, FirstRunID: c.sessions.firstRun(ctx), Directory: c.sessions.directory,
+		Policy: *c.policy, FirstRunID: c.log.firstRun(ctx), Directory: c.sessions.directory,
 		State: trimmed(c.log.chain), Step: at.carry(), InFlight: c.sessions.inFlight,
 		Reminded: c.gates.reminded, Detached: c.parent.detached, Request: c.requests.pending, Told: c.people.before,
 	}
@@ -128,7 +128,7 @@ func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 func (c *Carried) chainRun(input ChainInput) *chainRun {
 	chain := composeChain(input, c.State)
 	*chain.policy = c.Policy
-	chain.sessions.firstRunID, chain.sessions.directory, chain.sessions.inFlight = c.FirstRunID, c.Directory, c.InFlight
+	chain.log.firstRunID, chain.sessions.directory, chain.sessions.inFlight = c.FirstRunID, c.Directory, c.InFlight
 	chain.gates.reminded, chain.parent.detached = c.Reminded, c.Detached
 	chain.requests.pending, chain.people.before = c.Request, c.Told
 	return chain

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -17,6 +18,8 @@ import (
 type eventLog struct {
 	*view
 
+	// firstRunID is the run ID with which the workflow began, if this is not its first run.
+	firstRunID string
 	// unrecorded holds the events that the next activity call will record.
 	unrecorded []escalation.Event
 	// progress describes the chain's work on its incidents from now on; nil if it has not changed. The next activity
@@ -24,9 +27,14 @@ type eventLog struct {
 	progress *escalation.ChainProgress
 }
 
-// add adds an event. It sets the key, the chain and the time. If the severity is empty, it sets the severity, too. The
-// records keep the full message of a gate event. The visible state, which each run passes to the next, keeps only the
-// beginning of the message.
+// firstRun returns the run ID with which the workflow began. A reset does not change it. Temporal's own first run ID does not
+// serve, because all runs of a cron schedule share it.
+func (l *eventLog) firstRun(ctx workflow.Context) string {
+	return cmp.Or(l.firstRunID, workflow.GetInfo(ctx).OriginalRunID)
+}
+
+// add adds an event. It sets the key, the chain, the time and, if empty, the severity. The records keep the message of
+// a gate event in full. The visible state, which each run passes to the next, keeps only its beginning.
 func (l *eventLog) add(ctx workflow.Context, event escalation.Event) {
 	// The key contains the run ID. After a reset, a new run repeats a part of the workflow, and its events need new
 	// keys.
@@ -64,7 +72,7 @@ func (l *eventLog) store(ctx workflow.Context, summary string, release bool) err
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	var records *activities.Records
-	return workflow.ExecuteActivity(withRecords(disconnected, summary), records.RecordEvents, l.input(release)).Get(disconnected, nil)
+	return workflow.ExecuteActivity(withRecords(disconnected, summary), records.RecordEvents, l.input(ctx, release)).Get(disconnected, nil)
 }
 
 // recordEnd records the end of a cancelled workflow. It tries only once, because a cancelled workflow must not wait for
@@ -74,7 +82,7 @@ func (l *eventLog) recordEnd(ctx workflow.Context) error {
 	defer cancel()
 	var records *activities.Records
 	recording := withOneTry(disconnected, "record the end")
-	if err := workflow.ExecuteActivity(recording, records.RecordEvents, l.input(true)).Get(recording, nil); err != nil {
+	if err := workflow.ExecuteActivity(recording, records.RecordEvents, l.input(ctx, true)).Get(recording, nil); err != nil {
 		workflow.GetLogger(ctx).Warn("the end of the chain could not be recorded", "error", err)
 	}
 	return l.publish(ctx)
@@ -95,8 +103,10 @@ func (l *eventLog) recordRest(ctx workflow.Context) {
 	}
 }
 
-func (l *eventLog) input(release bool) activities.RecordEventsInput {
-	return activities.RecordEventsInput{ChainID: l.chain.ID, Events: l.take(), Release: release, Progress: l.takeProgress()}
+func (l *eventLog) input(ctx workflow.Context, release bool) activities.RecordEventsInput {
+	return activities.RecordEventsInput{
+		ChainID: l.chain.ID, FirstRunID: l.firstRun(ctx), Events: l.take(), Release: release, Progress: l.takeProgress(),
+	}
 }
 
 // takeProgress returns the progress that is not recorded yet, and clears it.

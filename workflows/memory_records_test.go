@@ -204,11 +204,11 @@ func (m *memoryRecords) KnownIncidents(context.Context, []string, []string, time
 	return nil, nil
 }
 
-func (m *memoryRecords) ChainIncidents(context.Context, string, string) (own, healed []escalation.Incident, err error) {
+func (m *memoryRecords) ChainIncidents(context.Context, escalation.ChainRun, string) (own, healed []escalation.Incident, err error) {
 	return nil, nil, nil
 }
 
-func (m *memoryRecords) RecordProgress(context.Context, string, escalation.ChainProgress) error {
+func (m *memoryRecords) RecordProgress(context.Context, escalation.ChainRun, escalation.ChainProgress) error {
 	return nil
 }
 

@@ -114,11 +114,13 @@ func (k *keeper) KnownIncidents(context.Context, []string, []string, time.Time) 
 	return nil, nil
 }
 
-func (k *keeper) ChainIncidents(context.Context, string, string) (own, healed []escalation.Incident, err error) {
+func (k *keeper) ChainIncidents(context.Context, escalation.ChainRun, string) (own, healed []escalation.Incident, err error) {
 	return nil, nil, nil
 }
 
-func (k *keeper) RecordProgress(context.Context, string, escalation.ChainProgress) error { return nil }
+func (k *keeper) RecordProgress(context.Context, escalation.ChainRun, escalation.ChainProgress) error {
+	return nil
+}
 
 func (k *keeper) AppendEvents(_ context.Context, events []escalation.Event) error {
 	k.events = append(k.events, events...)

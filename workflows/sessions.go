@@ -26,8 +26,6 @@ type sessions struct {
 	inFlight []activities.ToolCall
 	// closing holds the end of the last session until an activity records it; nil if it is recorded.
 	closing *activities.CloseSessionInput
-	// firstRunID is the run ID with which the chain began. It is empty in the chain's first run.
-	firstRunID string
 	// opened counts the sessions that this run has requested.
 	opened int
 }
@@ -116,7 +114,7 @@ func (s *sessions) record(ctx workflow.Context, input activities.OpenSessionInpu
 func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) escalation.Session {
 	session := escalation.Session{
 		ChainID:          s.log.chain.ID,
-		FirstRunID:       s.firstRun(ctx),
+		FirstRunID:       s.log.firstRun(ctx),
 		SessionID:        s.newSessionID(ctx),
 		Tier:             request.tier,
 		Model:            s.policy.For(request.tier).Model,
@@ -138,14 +136,8 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 	return session
 }
 
-// firstRun returns the run ID with which the chain began. A reset does not change it. Temporal's own first run ID is
-// not suitable, because all runs of a cron schedule share it.
-func (s *sessions) firstRun(ctx workflow.Context) string {
-	return cmp.Or(s.firstRunID, workflow.GetInfo(ctx).OriginalRunID)
-}
-
-// newSessionID returns the ID of the next conversation. The ID is derived from the run ID and the number of the
-// session, so it needs no history event. After a reset the new run gets other IDs.
+// newSessionID returns the ID of the next conversation. It is derived from the run ID and the number of the session, so
+// it needs no history event. A reset creates a new run, which has other IDs.
 func (s *sessions) newSessionID(ctx workflow.Context) string {
 	s.opened++
 	execution := workflow.GetInfo(ctx).WorkflowExecution
@@ -172,7 +164,7 @@ func (s *sessions) review(ctx workflow.Context, request sessionRequest) (escalat
 func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escalation.AdmissionRequest {
 	return escalation.AdmissionRequest{
 		ChainID:       s.log.chain.ID,
-		FirstRunID:    s.firstRun(ctx),
+		FirstRunID:    s.log.firstRun(ctx),
 		Tier:          request.tier,
 		Purpose:       request.purpose,
 		At:            workflow.Now(ctx),
@@ -289,12 +281,13 @@ func (s *sessions) close(ctx workflow.Context, session escalation.Session, relea
 // closeWithNext keeps the end of a session until the next session is opened. One activity then records both.
 func (s *sessions) closeWithNext(session escalation.Session) {
 	s.closing = &activities.CloseSessionInput{
-		ChainID:   session.ChainID,
-		SessionID: session.SessionID,
-		EndedAt:   session.EndedAt,
-		Report:    session.Report,
-		Events:    s.log.take(),
-		Progress:  s.log.takeProgress(),
+		ChainID:    session.ChainID,
+		FirstRunID: session.FirstRunID,
+		SessionID:  session.SessionID,
+		EndedAt:    session.EndedAt,
+		Report:     session.Report,
+		Events:     s.log.take(),
+		Progress:   s.log.takeProgress(),
 	}
 }
 

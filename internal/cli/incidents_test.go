@@ -50,7 +50,7 @@ func (r incidentRecords) ran(chainID string, tier escalation.Tier, at time.Time,
 
 func (r incidentRecords) does(chainID string, progress escalation.ChainProgress) {
 	r.t.Helper()
-	require.NoError(r.t, r.s.RecordProgress(r.t.Context(), chainID, progress))
+	require.NoError(r.t, r.s.RecordProgress(r.t.Context(), escalation.ChainRun{ChainID: chainID}, progress))
 	require.NoError(r.t, r.s.ReleaseServices(r.t.Context(), chainID))
 }
 

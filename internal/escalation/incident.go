@@ -72,6 +72,8 @@ const (
 // IncidentChain describes the work of one chain on an incident.
 type IncidentChain struct {
 	ChainID string `json:"chain_id"`
+	// FirstRunID is the run ID with which the chain began. It tells chains apart that had the same ID.
+	FirstRunID string `json:"first_run_id,omitempty"`
 	// NamespaceID is the ID of the chain's Temporal namespace.
 	NamespaceID string `json:"namespace_id,omitempty"`
 	ChainProgress
@@ -82,6 +84,13 @@ type IncidentChain struct {
 	// Since is when the chain first met the incident.
 	Since   time.Time `json:"since"`
 	CostUSD float64   `json:"cost_usd"`
+}
+
+// ChainRun identifies a chain within its namespace. Chains can have the same ID, one after the other.
+type ChainRun struct {
+	ChainID string
+	// FirstRunID is the run ID with which the chain began.
+	FirstRunID string
 }
 
 // ChainProgress says what a chain does about its incidents.

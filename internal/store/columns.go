@@ -167,6 +167,7 @@ func incidentChainFields(c *incidentChainRow) []field {
 		{"incident_id", &c.incident},
 		{"chain_id", &c.ChainID},
 		{"namespace_id", &c.NamespaceID},
+		{"first_run_id", &c.FirstRunID},
 		{"status", &c.Status},
 		{"rule", &c.Rule},
 		{"reason", &c.Reason},

@@ -15,7 +15,7 @@ import (
 // applyVerdict opens, updates and resolves incidents as the verdict of an ended session says, and links them to the
 // session's chain.
 func applyVerdict(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
-	own, err := incidentsOf(ctx, tx, session.NamespaceID, session.ChainID)
+	own, err := incidentsOf(ctx, tx, chainKey{session.ChainID, session.NamespaceID, session.FirstRunID})
 	if err != nil {
 		return fmt.Errorf("read the incidents of the chain: %w", err)
 	}
@@ -75,7 +75,7 @@ func (c *incidentChange) resolution(id string) escalation.IncidentEnd {
 	}
 	// The chain has repaired before, and this look proves it.
 	for _, chain := range c.rowOf(id).Chains {
-		if chain.ChainID == c.session.ChainID && chain.Tier > 0 {
+		if chain.ChainID == c.session.ChainID && chain.FirstRunID == c.session.FirstRunID && chain.Tier > 0 {
 			return escalation.IncidentRepaired
 		}
 	}
@@ -134,14 +134,14 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 // link records that the session's chain has met the incident.
 func (c *incidentChange) link(ctx context.Context, incident int64) error {
 	return linkChain(ctx, c.tx, incidentChainRow{incident: incident, IncidentChain: escalation.IncidentChain{
-		ChainID: c.session.ChainID, NamespaceID: c.session.NamespaceID, Since: c.at,
+		ChainID: c.session.ChainID, NamespaceID: c.session.NamespaceID, FirstRunID: c.session.FirstRunID, Since: c.at,
 		ChainProgress: escalation.ChainProgress{Status: escalation.ChainLooking, At: c.at},
 	}})
 }
 
 func linkChain(ctx context.Context, tx *sql.Tx, row incidentChainRow) error {
 	query, args := insertInto("incident_chains", incidentChainFields(&row))
-	_, err := tx.ExecContext(ctx, query+" ON CONFLICT (incident_id, chain_id, namespace_id) DO NOTHING", args...)
+	_, err := tx.ExecContext(ctx, query+" ON CONFLICT (incident_id, chain_id, namespace_id, first_run_id) DO NOTHING", args...)
 	return err
 }
 
@@ -162,7 +162,7 @@ func linkAll(ctx context.Context, tx *sql.Tx, row incidentChainRow, ids []string
 	return nil
 }
 
-const attemptQuery = "UPDATE incident_chains SET tier = max(tier, $1), did = $2 WHERE chain_id = $3 AND namespace_id = $4"
+const attemptQuery = "UPDATE incident_chains SET tier = max(tier, $4), did = $5 WHERE " + ofChainRun
 
 // keepAttempt records with the chain's incidents what a session that repairs has tried.
 func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) error {
@@ -170,7 +170,8 @@ func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) er
 		return nil
 	}
 	did := escalation.NewPastRepair(session).Did
-	_, err := tx.ExecContext(ctx, attemptQuery, int(session.Tier), did, session.ChainID, session.NamespaceID)
+	chain := chainKey{session.ChainID, session.NamespaceID, session.FirstRunID}
+	_, err := tx.ExecContext(ctx, attemptQuery, append(chain.args(), int(session.Tier), did)...)
 	return err
 }
 
@@ -204,26 +205,30 @@ func updateIncident(ctx context.Context, tx *sql.Tx, row incidentRow) error {
 	return err
 }
 
-const leaveQuery = "DELETE FROM incident_chains WHERE chain_id = $1 AND namespace_id = $2 AND incident_id = $3"
+const leaveQuery = "DELETE FROM incident_chains WHERE " + ofChainRun + " AND incident_id = $4"
 
-func recordProgress(ctx context.Context, tx *sql.Tx, namespaceID, chainID string, progress escalation.ChainProgress) error {
+func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress escalation.ChainProgress) error {
+	if err := endEarlier(ctx, tx, chain, progress.At); err != nil {
+		return err
+	}
 	link := incidentChainRow{IncidentChain: escalation.IncidentChain{
-		ChainID: chainID, NamespaceID: namespaceID, Since: progress.At, ChainProgress: progress,
+		ChainID: chain.chainID, NamespaceID: chain.namespaceID, FirstRunID: chain.firstRunID,
+		Since: progress.At, ChainProgress: progress,
 	}}
 	if err := linkAll(ctx, tx, link, progress.Owns); err != nil {
 		return err
 	}
 	for _, id := range progress.Leaves {
-		if _, err := tx.ExecContext(ctx, leaveQuery, chainID, namespaceID, incidentRowOf(id)); err != nil {
+		if _, err := tx.ExecContext(ctx, leaveQuery, append(chain.args(), incidentRowOf(id))...); err != nil {
 			return err
 		}
 	}
 	row := incidentChainRow{IncidentChain: escalation.IncidentChain{ChainProgress: progress}}
-	fields := incidentChainFields(&row)[3:9] // status to at
-	set := assignments(fields)
-	query := fmt.Sprintf("UPDATE incident_chains SET %s WHERE chain_id = $%d AND namespace_id = $%d", //nolint:gosec // our own columns
-		set, len(fields)+1, len(fields)+2)
-	args := append(values(fields), chainID, namespaceID)
+	fields := incidentChainFields(&row)[4:10] // status to at
+	set, last := assignments(fields), len(fields)
+	query := fmt.Sprintf( //nolint:gosec // our own columns
+		"UPDATE incident_chains SET %s WHERE chain_id = $%d AND namespace_id = $%d AND first_run_id = $%d", set, last+1, last+2, last+3)
+	args := append(values(fields), chain.args()...)
 	if len(progress.Only) == 0 {
 		_, err := tx.ExecContext(ctx, query, args...)
 		return err
@@ -242,8 +247,12 @@ func recordProgress(ctx context.Context, tx *sql.Tx, namespaceID, chainID string
 func claimIncidents(
 	ctx context.Context, tx *sql.Tx, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
 ) error {
+	chain := chainKey{request.ChainID, namespaceID, request.FirstRunID}
+	if err := endEarlier(ctx, tx, chain, request.At); err != nil {
+		return err
+	}
 	link := incidentChainRow{IncidentChain: escalation.IncidentChain{
-		ChainID: request.ChainID, NamespaceID: namespaceID, Since: request.At,
+		ChainID: request.ChainID, NamespaceID: namespaceID, FirstRunID: request.FirstRunID, Since: request.At,
 		ChainProgress: escalation.ChainProgress{Status: escalation.ChainLooking, At: request.At},
 	}}
 	if err := linkAll(ctx, tx, link, request.Incidents); err != nil {
@@ -253,13 +262,25 @@ func claimIncidents(
 		return nil
 	}
 	repairing := escalation.ChainProgress{Status: escalation.ChainRepairing, At: request.At}
-	return recordProgress(ctx, tx, namespaceID, request.ChainID, repairing)
+	return recordProgress(ctx, tx, chain, repairing)
+}
+
+const endEarlierQuery = `
+UPDATE incident_chains SET status = $1, outcome = $2, reason = 'a later chain has the same workflow ID'
+WHERE chain_id = $3 AND namespace_id = $4 AND first_run_id <> $5 AND at < $6 AND status <> $1`
+
+// endEarlier records that earlier chains with the ID of chain have ended: Temporal runs only one at a time. A chain that was
+// terminated could not record it.
+func endEarlier(ctx context.Context, tx *sql.Tx, chain chainKey, at time.Time) error {
+	_, err := tx.ExecContext(ctx, endEarlierQuery, string(escalation.ChainEnded), string(escalation.OutcomeFailed),
+		chain.chainID, chain.namespaceID, chain.firstRunID, at.UnixMilli())
+	return err
 }
 
 // repairsQuery selects the latest sessions of other chains that may have changed services. The conditions on tier and
 // purpose match escalation.Session.Repairs.
-var repairsQuery = selectSessions + ` WHERE started_at > $1 AND (chain_id <> $2 OR namespace_id <> $3)
-AND ended_at IS NOT NULL AND tier >= $4 AND purpose IN ($5, $6) AND NOT dry_run ORDER BY started_at DESC LIMIT 200`
+var repairsQuery = selectSessions + ` WHERE started_at > $1 AND (chain_id <> $2 OR namespace_id <> $3 OR first_run_id <> $4)
+AND ended_at IS NOT NULL AND tier >= $5 AND purpose IN ($6, $7) AND NOT dry_run ORDER BY started_at DESC LIMIT 200`
 
 // pastRepairs returns the latest repairs of the requested services by other chains, oldest first.
 func pastRepairs(
@@ -269,7 +290,7 @@ func pastRepairs(
 		return nil, nil
 	}
 	since := request.At.Add(-escalation.IncidentMemory).UnixMilli()
-	sessions, err := collect(ctx, q, sessionFields, repairsQuery, since, request.ChainID, namespaceID,
+	sessions, err := collect(ctx, q, sessionFields, repairsQuery, since, request.ChainID, namespaceID, request.FirstRunID,
 		int(escalation.TierSafeRepair), string(escalation.PurposeTier), string(escalation.PurposeContinuation))
 	var repairs []escalation.PastRepair
 	for i := range sessions {
@@ -295,7 +316,7 @@ func readBrief(
 		brief.Incidents = escalation.MostImportant(brief.Incidents)
 		return brief, err
 	}
-	own, err := incidentsOf(ctx, q, namespaceID, request.ChainID)
+	own, err := incidentsOf(ctx, q, chainKey{request.ChainID, namespaceID, request.FirstRunID})
 	if err == nil {
 		brief.Incidents, err = incidentsByRow(ctx, q, own)
 	}

@@ -27,6 +27,21 @@ type incidentChainRow struct {
 	incident int64
 }
 
+// chainKey identifies a chain in the records.
+type chainKey struct {
+	chainID, namespaceID, firstRunID string
+}
+
+// args returns the arguments of the condition ofChainRun.
+func (k chainKey) args() []any { return []any{k.chainID, k.namespaceID, k.firstRunID} }
+
+// ofChainRun is the condition on the rows of one chain.
+const ofChainRun = "chain_id = $1 AND namespace_id = $2 AND first_run_id = $3"
+
+func (s *Store) keyOf(chain escalation.ChainRun) chainKey {
+	return chainKey{chain.ChainID, s.namespace.ID, chain.FirstRunID}
+}
+
 const incidentPrefix = "incident-"
 
 // incidentRowOf returns the row number of an incident's ID; 0, which no row has, if the ID has another form.
@@ -47,12 +62,12 @@ var (
 
 	selectIncidentChains = "SELECT " + columns(incidentChainFields(new(incidentChainRow))) + " FROM incident_chains"
 	chainsOfQuery        = selectIncidentChains + " WHERE incident_id = $1 ORDER BY since, id"
-	incidentsOfQuery     = "SELECT incident_id FROM incident_chains WHERE chain_id = $1 AND namespace_id = $2 ORDER BY incident_id"
+	incidentsOfQuery     = "SELECT incident_id FROM incident_chains WHERE " + ofChainRun + " ORDER BY incident_id"
 	handlersQuery        = selectIncidentChains + " WHERE status IN ($1, $2) ORDER BY chain_id"
 
-	chainCostQuery    = spentQuery("chain_id = $1 AND namespace_id = $2")
-	incidentCostQuery = spentQuery(
-		"(chain_id, namespace_id) IN (SELECT chain_id, namespace_id FROM incident_chains WHERE incident_id = $1)")
+	chainCostQuery    = spentQuery(ofChainRun)
+	incidentCostQuery = spentQuery("(chain_id, namespace_id, first_run_id) IN (" +
+		"SELECT chain_id, namespace_id, first_run_id FROM incident_chains WHERE incident_id = $1)")
 )
 
 // IncidentFilter selects incidents.
@@ -125,9 +140,11 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 }
 
 // ChainIncidents returns the incidents that a chain works on, and those of other chains that the session has found healed.
-func (s *Store) ChainIncidents(ctx context.Context, chainID, sessionID string) (own, healed []escalation.Incident, err error) {
+func (s *Store) ChainIncidents(
+	ctx context.Context, chain escalation.ChainRun, sessionID string,
+) (own, healed []escalation.Incident, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		ids, err := incidentsOf(ctx, tx, s.namespace.ID, chainID)
+		ids, err := incidentsOf(ctx, tx, s.keyOf(chain))
 		if err != nil {
 			return err
 		}
@@ -143,20 +160,21 @@ func (s *Store) ChainIncidents(ctx context.Context, chainID, sessionID string) (
 		return err
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the incidents of chain %q: %w", chainID, err)
+		return nil, nil, fmt.Errorf("read the incidents of chain %q: %w", chain.ChainID, err)
 	}
 	return own, healed, nil
 }
 
 // RecordProgress records what a chain does about its incidents, or about those in progress.Only. It adds the chain to those in
 // progress.Owns, and removes it from those in progress.Leaves.
-func (s *Store) RecordProgress(ctx context.Context, chainID string, progress escalation.ChainProgress) error {
-	ids, err := incidentsOf(ctx, s.db, s.namespace.ID, chainID)
+func (s *Store) RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error {
+	key := s.keyOf(chain)
+	ids, err := incidentsOf(ctx, s.db, key)
 	if err == nil && len(ids)+len(progress.Owns) > 0 { // the chains of healthy looks have none
-		err = s.write(ctx, func(tx *sql.Tx) error { return recordProgress(ctx, tx, s.namespace.ID, chainID, progress) })
+		err = s.write(ctx, func(tx *sql.Tx) error { return recordProgress(ctx, tx, key, progress) })
 	}
 	if err != nil {
-		return fmt.Errorf("record what chain %q does about its incidents: %w", chainID, err)
+		return fmt.Errorf("record what chain %q does about its incidents: %w", chain.ChainID, err)
 	}
 	return nil
 }
@@ -277,7 +295,8 @@ func (i *incidentRow) complete(ctx context.Context, q querier) error {
 		if chain.Status == escalation.ChainEnded && len(chains)-j > escalation.MaxIncidentChains {
 			continue
 		}
-		if chain.CostUSD, _, err = spent(ctx, q, chainCostQuery, chain.ChainID, chain.NamespaceID); err != nil {
+		key := chainKey{chain.ChainID, chain.NamespaceID, chain.FirstRunID}
+		if chain.CostUSD, _, err = spent(ctx, q, chainCostQuery, key.args()...); err != nil {
 			return err
 		}
 		i.Chains = append(i.Chains, chain)
@@ -288,7 +307,6 @@ func (i *incidentRow) complete(ctx context.Context, q querier) error {
 }
 
 // incidentsOf returns the row numbers of the incidents that a chain works on.
-func incidentsOf(ctx context.Context, q querier, namespaceID, chainID string) (ids []int64, err error) {
-	rows, err := collect(ctx, q, func(id *int64) []field { return []field{{"incident_id", id}} }, incidentsOfQuery, chainID, namespaceID)
-	return rows, err
+func incidentsOf(ctx context.Context, q querier, chain chainKey) (ids []int64, err error) {
+	return collect(ctx, q, func(id *int64) []field { return []field{{"incident_id", id}} }, incidentsOfQuery, chain.args()...)
 }

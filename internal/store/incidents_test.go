@@ -15,6 +15,8 @@ type incidentChains struct {
 	t  *testing.T
 	s  *store.Store
 	at time.Time
+	// run is the first run ID of the chains.
+	run string
 }
 
 func newIncidentChains(t *testing.T, database backend) *incidentChains {
@@ -26,7 +28,7 @@ func (c *incidentChains) ran(chainID string, tier escalation.Tier, verdict escal
 	c.t.Helper()
 	c.at = c.at.Add(time.Hour)
 	session := opening(chainID, chainID+"/"+c.at.String(), 0)
-	session.Tier, session.StartedAt = tier, c.at
+	session.Tier, session.StartedAt, session.FirstRunID = tier, c.at, c.run
 	request := escalation.AdmissionRequest{Services: verdict.Services}
 	opened, err := c.s.OpenSession(bounded(c.t), session, request, lenient())
 	require.NoError(c.t, err)
@@ -39,7 +41,7 @@ func (c *incidentChains) ran(chainID string, tier escalation.Tier, verdict escal
 
 func (c *incidentChains) progress(chainID string, progress escalation.ChainProgress) {
 	c.t.Helper()
-	require.NoError(c.t, c.s.RecordProgress(bounded(c.t), chainID, progress))
+	require.NoError(c.t, c.s.RecordProgress(bounded(c.t), escalation.ChainRun{ChainID: chainID, FirstRunID: c.run}, progress))
 }
 
 // open returns the open incidents.
@@ -115,11 +117,11 @@ func testIncident(t *testing.T, database backend) {
 	require.Equal(t, escalation.IncidentResolved, incident.State)
 	require.Equal(t, "third", incident.ResolvedBy)
 	require.Equal(t, escalation.IncidentHealed, incident.Resolution)
-	own, healed, err := c.s.ChainIncidents(bounded(t), "third", "third/"+c.at.String())
+	own, healed, err := c.s.ChainIncidents(bounded(t), escalation.ChainRun{ChainID: "third"}, "third/"+c.at.String())
 	require.NoError(t, err)
 	require.Empty(t, own)
 	require.Len(t, healed, 1)
-	own, _, err = c.s.ChainIncidents(bounded(t), "first", "none")
+	own, _, err = c.s.ChainIncidents(bounded(t), escalation.ChainRun{ChainID: "first"}, "none")
 	require.NoError(t, err)
 	require.Len(t, own, 1)
 }
@@ -298,6 +300,47 @@ func testAbandonedIncidents(t *testing.T, database backend) {
 	require.NoError(t, err)
 	require.True(t, abandoned)
 	require.Equal(t, escalation.IncidentOpen, c.incident("incident-1").State)
+}
+
+// testIncidentsOfAnID checks that two chains with one workflow ID, one after the other, share no work on incidents.
+func testIncidentsOfAnID(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.run = "run-1"
+	c.ran("nightly", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	c.ran("nightly", 2, finds(escalation.VerdictNeedsHuman, "", "web"))
+	c.progress("nightly", escalation.ChainProgress{Status: escalation.ChainWaiting, Reason: "asks for a person", At: c.at})
+	c.run = "run-2" // the first one was terminated
+	c.ran("nightly", 1, finds(escalation.VerdictEscalate, "disk_full", "db"))
+	web, db := c.incident("incident-1"), c.incident("incident-2")
+	require.Len(t, web.Chains, 1)
+	require.Equal(t, escalation.IncidentOpen, web.State, "a later chain has the same ID, so this one has gone")
+	require.InDelta(t, 1.0, web.CostUSD, 1e-9)
+	require.InDelta(t, 1.0, web.Chains[0].CostUSD, 1e-9)
+	require.InDelta(t, 0.5, db.CostUSD, 1e-9)
+
+	c.progress("nightly", escalation.ChainProgress{Status: escalation.ChainRepairing, At: c.at.Add(time.Minute)})
+	require.Equal(t, escalation.IncidentRepairing, c.incident("incident-2").State)
+	require.Equal(t, escalation.IncidentOpen, c.incident("incident-1").State)
+	own, _, err := c.s.ChainIncidents(bounded(t), escalation.ChainRun{ChainID: "nightly", FirstRunID: "run-2"}, "none")
+	require.NoError(t, err)
+	require.Len(t, own, 1)
+	require.Equal(t, "incident-2", own[0].ID)
+
+	c.ran("nightly", 2, finds(escalation.VerdictResolved, "", "db", "web"))
+	require.Equal(t, "incident-1", c.open()[0].ID, "it has repaired its own")
+	session := opening("nightly", "nightly once more", 0)
+	session.Tier, session.StartedAt, session.FirstRunID = 2, c.at.Add(time.Hour), "run-3"
+	opened, err := c.s.OpenSession(bounded(t), session, escalation.AdmissionRequest{
+		Services: []string{"web"}, Incidents: []string{"incident-1"},
+	}, lenient())
+	require.NoError(t, err)
+	require.Len(t, opened.Repairs, 2, "also those of earlier chains with its ID")
+
+	// What the first chain records late ends no later one.
+	c.run = "run-1"
+	c.progress("nightly", escalation.ChainProgress{Status: escalation.ChainEnded, Outcome: escalation.OutcomeAborted, At: noon})
+	require.Equal(t, escalation.OutcomeAborted, c.incident("incident-1").Chains[0].Outcome)
+	require.Equal(t, escalation.IncidentRepairing, c.incident("incident-1").State)
 }
 
 // testIncidentsOfIssues checks that an incident of a split chain has nobody who takes care of it once the chain of its issue has

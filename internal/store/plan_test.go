@@ -48,6 +48,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		"what a chain's work cost": chainCostQuery,
 		"what an incident cost":    incidentCostQuery,
 		"a chain that has gone":    abandonQuery,
+		"earlier chains of an ID":  endEarlierQuery,
 		"what a repair did":        attemptQuery,
 		"an incident that is left": leaveQuery,
 		"earlier repairs":          repairsQuery,
@@ -55,7 +56,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, []any{1, 2, 3, 4, 5, 6}[:arguments(query)]...)
+			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, []any{1, 2, 3, 4, 5, 6, 7}[:arguments(query)]...)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, rows.Close()) }()
 			var id, parent, unused int

@@ -82,6 +82,7 @@ func testBackend(t *testing.T, database backend) {
 		"incidents of a chain that has gone":        testAbandonedIncidents,
 		"what an opening tells of incidents":        testIncidentBrief,
 		"one of two incidents of a split chain":     testIncidentsOfIssues,
+		"incidents of a workflow ID used again":     testIncidentsOfAnID,
 		"an incident of a chain without a session":  testIncidentBeforeSession,
 		"two stores, many goroutines":               testConcurrentSessions,
 		"one session opened by everyone":            testConcurrentSameSession,

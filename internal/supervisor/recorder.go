@@ -35,9 +35,9 @@ func (r recorder) KnownIncidents(ctx context.Context, services, ids []string, at
 }
 
 // RecordProgress implements activities.Incidents.
-func (r recorder) RecordProgress(ctx context.Context, chainID string, progress escalation.ChainProgress) error {
+func (r recorder) RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error {
 	progress.Reason = r.mask.Text(progress.Reason)
-	return r.Store.RecordProgress(ctx, chainID, progress)
+	return r.Store.RecordProgress(ctx, chain, progress)
 }
 
 // AppendDecisions records the guard's decisions on calls. The inputs of the calls come from the CLI's hook, so

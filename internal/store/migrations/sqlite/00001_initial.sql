@@ -145,6 +145,7 @@ CREATE TABLE incident_chains (
     incident_id INTEGER NOT NULL REFERENCES incidents (id),
     chain_id    TEXT    NOT NULL,
     namespace_id TEXT   NOT NULL,
+    first_run_id TEXT   NOT NULL,                       -- tells chains with the same workflow ID apart
     status      TEXT    NOT NULL,
     rule        TEXT    NOT NULL,
     reason      TEXT    NOT NULL,
@@ -154,10 +155,10 @@ CREATE TABLE incident_chains (
     tier        INTEGER NOT NULL,                       -- the highest that may have changed something; 0: none
     did         TEXT    NOT NULL,
     since       INTEGER NOT NULL,
-    UNIQUE (incident_id, chain_id, namespace_id)
+    UNIQUE (incident_id, chain_id, namespace_id, first_run_id)
 ) STRICT;
 
-CREATE INDEX incident_chains_chain_id ON incident_chains (chain_id, namespace_id, incident_id);
+CREATE INDEX incident_chains_chain_id ON incident_chains (chain_id, namespace_id, first_run_id, incident_id);
 CREATE INDEX incident_chains_status ON incident_chains (status, chain_id);
 
 -- What was sent to whom, so that nobody gets it twice. A target is a name of ours, not its URL.
