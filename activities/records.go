@@ -27,8 +27,7 @@ type Incidents interface {
 	// KnownIncidents returns open incidents, and incidents that were resolved within escalation.IncidentMemory before
 	// the time at. It selects the incidents of these services, and those with these IDs.
 	KnownIncidents(ctx context.Context, services, ids []string, at time.Time) ([]escalation.Incident, error)
-	// ChainIncidents returns the incidents that a chain works on, and those of other chains that the session has found
-	// healed.
+	// ChainIncidents returns the incidents that a chain works on, and those that the session has ended.
 	ChainIncidents(ctx context.Context, chain escalation.ChainRun, sessionID string) (own, healed []escalation.Incident, err error)
 	// RecordProgress stores what a chain does about its incidents.
 	RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error
@@ -127,7 +126,7 @@ type CloseSessionInput struct {
 	Progress *escalation.ChainProgress `json:"progress,omitempty"`
 }
 
-// CloseSession stores how a session ended. It returns the chain's incidents, and those that the session has found healed.
+// CloseSession stores how a session ended. It returns the chain's incidents, and those that the session has ended.
 func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) (escalation.IncidentBrief, error) {
 	var brief escalation.IncidentBrief
 	if err := r.Store.CloseSession(ctx, input.SessionID, input.Report, input.EndedAt); err != nil {

@@ -108,7 +108,7 @@ func (n *incidents) progress(ctx workflow.Context, decision escalation.Decision)
 }
 
 // update takes over what the records say after the end of a session: the chain's incidents, and those that the session has
-// found healed.
+// ended.
 func (n *incidents) update(brief escalation.IncidentBrief) {
 	if n == nil {
 		return
@@ -192,7 +192,8 @@ func (n *incidents) tell(chainID, incidentID string, news escalation.IncidentNew
 	}
 }
 
-// send signals the other chains, one after the other. A chain that has gone needs no signal.
+// send signals the other chains, one after the other. A chain that has gone needs no signal. Nor does the chain that has split
+// and started this one: it waits for the end of this chain.
 func (n *incidents) send(ctx workflow.Context) {
 	untold := n.untold
 	n.untold = nil
@@ -201,7 +202,11 @@ func (n *incidents) send(ctx workflow.Context) {
 	}
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
+	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	for _, news := range untold {
+		if parent != nil && parent.ID == news.chainID {
+			continue
+		}
 		err := workflow.SignalExternalWorkflow(disconnected, news.chainID, "", IncidentSignalName, news.signal).Get(disconnected, nil)
 		if err != nil {
 			workflow.GetLogger(ctx).Info("the chain of an incident cannot be told", "chain", news.chainID,

@@ -177,6 +177,37 @@ func TestHealedIncidentIsTold(t *testing.T) {
 	}
 }
 
+// TestRepairOfAnIssueTellsOtherChains checks that the chain of an issue tells another chain that waits with its incident that it
+// has repaired it, but not the chain that has split.
+func TestRepairOfAnIssueTellsOtherChains(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictResolved, 0.4))
+	incident := knownIncident(escalation.ChainWaiting)
+	incident.Chains = append(incident.Chains, escalation.IncidentChain{
+		ChainID: "default-test-workflow-id", ChainProgress: escalation.ChainProgress{Status: escalation.ChainRepairing},
+	})
+	w.brief = escalation.IncidentBrief{Incidents: []escalation.Incident{incident}, Healed: []escalation.Incident{incident}}
+	var told []string
+	w.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, "", workflows.IncidentSignalName, mock.Anything).Return(
+		func(_, chainID, _, _ string, _ any) error {
+			told = append(told, chainID)
+			return nil
+		})
+	w.answer(t)
+	var toldParent bool
+	w.env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: "issue"})
+		err := workflow.ExecuteChildWorkflow(ctx, underTest, workflows.ChainInput{
+			Trigger: escalation.TriggerIssue, StartTier: 2, Services: []string{"jellyfin"}, Incidents: []string{"incident-7"},
+		}).Get(ctx, nil)
+		toldParent = workflow.GetSignalChannel(ctx, workflows.IncidentSignalName).Len() > 0
+		return err
+	})
+	require.NoError(t, w.env.GetWorkflowError())
+	require.Equal(t, []string{"other"}, told)
+	require.False(t, toldParent)
+}
+
 // atGateWith returns a world whose chain waits at a gate with incident-7 after Tier 1 and the given further tiers.
 func atGateWith(t *testing.T, onHealed escalation.HealedAction, tiers ...tierScript) *world {
 	t.Helper()

@@ -139,7 +139,8 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 	return incident, nil
 }
 
-// ChainIncidents returns the incidents that a chain works on, and those of other chains that the session has found healed.
+// ChainIncidents returns the incidents that a chain works on, and those that its session has ended, also if they are its own:
+// other chains may work on them, too.
 func (s *Store) ChainIncidents(
 	ctx context.Context, chain escalation.ChainRun, sessionID string,
 ) (own, healed []escalation.Incident, err error) {
@@ -153,9 +154,7 @@ func (s *Store) ChainIncidents(
 		}
 		rows, err := completeIncidents(ctx, tx, healedQuery, sessionID)
 		for i := range rows {
-			if !slices.Contains(ids, rows[i].row) {
-				healed = append(healed, rows[i].Incident)
-			}
+			healed = append(healed, rows[i].Incident)
 		}
 		return err
 	})

@@ -121,6 +121,14 @@ func testIncident(t *testing.T, database backend) {
 	require.NoError(t, err)
 	require.Empty(t, own)
 	require.Len(t, healed, 1)
+
+	// A chain that ends its own incident names it, too, because another chain may wait with it.
+	c.ran("fourth", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	c.ran("fourth", 2, finds(escalation.VerdictResolved, "", "web"))
+	_, healed, err = c.s.ChainIncidents(bounded(t), escalation.ChainRun{ChainID: "fourth"}, "fourth/"+c.at.String())
+	require.NoError(t, err)
+	require.Len(t, healed, 1)
+	require.Equal(t, escalation.ChainWaiting, healed[0].Chains[0].Status)
 	own, _, err = c.s.ChainIncidents(bounded(t), escalation.ChainRun{ChainID: "first"}, "none")
 	require.NoError(t, err)
 	require.Len(t, own, 1)
