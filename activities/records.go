@@ -63,8 +63,9 @@ type OpenSessionInput struct {
 	Closing *CloseSessionInput `json:"closing,omitempty"`
 }
 
-// OpenSession admits a session and stores it, before its process starts. If input.Closing is set, OpenSession first closes the
-// previous session. It stores the events whether or not the session is admitted.
+// OpenSession admits a session and stores it, before its process starts. It first closes the previous session, if
+// input.Closing is set. It stores the events whether or not the session is admitted. If it is refused, the result has the
+// incidents of the chain after the end of the previous session.
 func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (escalation.AdmissionResult, error) {
 	var closed escalation.IncidentBrief
 	if input.Closing != nil {
@@ -78,6 +79,9 @@ func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (esca
 		return escalation.AdmissionResult{}, r.translate(fmt.Errorf("open the record of session %s: %w", input.Session.SessionID, err))
 	}
 	opening.Healed = closed.Healed
+	if opening.Refusal != nil {
+		opening.Incidents = closed.Incidents
+	}
 	return opening, r.appendEvents(ctx, input.Session.ChainID, input.Events)
 }
 

@@ -223,8 +223,12 @@ func TestRecordsOfIncidents(t *testing.T) {
 	opening, err := records.OpenSession(t.Context(), activities.OpenSessionInput{Closing: &closing})
 	require.NoError(t, err)
 	require.Equal(t, healed, opening.Healed)
-	require.Equal(t, []escalation.ChainProgress{*closing.Progress, *closing.Progress}, store.progress)
-	require.Equal(t, []escalation.ChainRun{chain, chain, chain, chain}, store.chains)
+	store.refuse = "the service is busy"
+	opening, err = records.OpenSession(t.Context(), activities.OpenSessionInput{Closing: &closing})
+	require.NoError(t, err)
+	require.Equal(t, own, opening.Incidents, "a chain that waits can be told of them")
+	require.Equal(t, []escalation.ChainProgress{*closing.Progress, *closing.Progress, *closing.Progress}, store.progress)
+	require.Equal(t, []escalation.ChainRun{chain, chain, chain, chain, chain, chain}, store.chains)
 
 	known, err := records.KnownIncidents(t.Context(), activities.KnownIncidentsInput{Services: []string{"web"}})
 	require.NoError(t, err)

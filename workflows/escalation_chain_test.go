@@ -171,7 +171,11 @@ func (w *world) answer(t *testing.T) {
 			w.events = append(w.events, input.Events...)
 			admission := w.admit(input.Request, input.Policy)
 			if !admission.Granted {
-				return escalation.AdmissionResult{Refusal: &admission}, nil
+				refused := escalation.AdmissionResult{Refusal: &admission}
+				if input.Closing != nil {
+					refused.IncidentBrief = w.brief
+				}
+				return refused, nil
 			}
 			session := input.Session
 			session.ID, session.Sequence = int64(18+len(w.opened)), 1+len(w.opened)

@@ -71,12 +71,11 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 		return opening, err
 	}
 	s.closing = nil
-	if brief := opening.IncidentBrief; opening.Refusal == nil || len(brief.Healed) > 0 {
-		if opening.Refusal != nil || request.tier == escalation.TierObserve {
-			brief.Incidents = nil // not the chain's own
-		}
-		s.incidents.update(brief)
+	brief := opening.IncidentBrief
+	if opening.Refusal == nil && request.tier == escalation.TierObserve {
+		brief.Incidents = nil // not the chain's own
 	}
+	s.incidents.update(brief)
 	if opening.Refusal != nil {
 		return opening, nil
 	}

@@ -110,12 +110,12 @@ type AdmissionResult struct {
 
 // IncidentBrief informs an agent, and its chain, about incidents in the records.
 type IncidentBrief struct {
-	// Incidents holds all open incidents for TierObserve, and only the chain's own incidents for higher tiers.
+	// Incidents are all open incidents for TierObserve, and the chain's own for higher tiers and for a session that is refused.
 	Incidents []Incident `json:"incidents,omitempty"`
 	// Repairs holds the latest repairs of the requested services by other chains, oldest first. For TierObserve it is
 	// empty.
 	Repairs []PastRepair `json:"repairs,omitempty"`
-	// Healed holds the incidents of other chains that the chain's last session has found healed.
+	// Healed are the incidents that the chain's last session has ended.
 	Healed []Incident `json:"healed,omitempty"`
 }
 
