@@ -3,6 +3,7 @@ package workflows
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -131,6 +132,9 @@ func (c *Carried) chainRun(input ChainInput) *chainRun {
 	chain.log.firstRunID, chain.sessions.directory, chain.sessions.inFlight = c.FirstRunID, c.Directory, c.InFlight
 	chain.gates.reminded, chain.parent.detached = c.Reminded, c.Detached
 	chain.requests.pending, chain.people.before = c.Request, c.Told
+	if gate := c.State.OpenGate(); gate != nil {
+		chain.incidents.news = slices.Clone(gate.News)
+	}
 	return chain
 }
 

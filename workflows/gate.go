@@ -102,7 +102,6 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 		return nil
 	}
 	g.receiveReplies(ctx)
-	g.incidents.receive(ctx, nil) // what came before the last session ended is old
 	opening.At = workflow.Now(ctx)
 	shortenGates(chain.Gates)
 	chain.Gates = append(chain.Gates, escalation.NewGate(*g.policy, opening))
@@ -248,14 +247,14 @@ func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escala
 	if gate.Answer != nil {
 		return
 	}
-	gate.News = g.incidents.receive(ctx, gate.News)
+	gate.News = g.incidents.receive(ctx)
 	if g.policy.Gate.Restricts() {
 		g.requests.refuseAll(ctx, errNameless)
 	}
 	g.requests.receive(ctx, last)
 	request := g.requests.pending
 	switch {
-	case request == nil && g.incidents.healed(gate.News):
+	case request == nil && g.incidents.healed():
 		gate.Answer = &escalation.GateClosing{Action: escalation.GateRecheck, At: workflow.Now(ctx)}
 	case request != nil:
 		gate.Answer = &escalation.GateClosing{ToTier: request.ToTier, Guidance: request.Guidance, At: workflow.Now(ctx)}

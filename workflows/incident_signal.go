@@ -45,35 +45,43 @@ func (n *incidents) arrived(ctx workflow.Context) bool {
 	return n != nil && workflow.GetSignalChannel(ctx, IncidentSignalName).Len() > 0
 }
 
-// receive reads the signals that have arrived and adds them to news, one entry for each incident. If an incident became
-// worse, people are notified once.
-func (n *incidents) receive(ctx workflow.Context, news []escalation.GateNews) []escalation.GateNews {
+// receive reads the signals that have arrived and returns all news. People are told once of an incident that became worse.
+func (n *incidents) receive(ctx workflow.Context) []escalation.GateNews {
 	if n == nil {
-		return news
+		return nil
 	}
 	receiveSignals(workflow.GetSignalChannel(ctx, IncidentSignalName),
-		func(signal IncidentSignal) { news = n.accept(ctx, signal, news) },
+		func(signal IncidentSignal) { n.accept(ctx, signal) },
 		func() { n.refuse(ctx, errUnreadable) })
-	return news
+	return slices.Clone(n.news) // what a closed gate shows stays as it is
 }
 
-func (n *incidents) accept(ctx workflow.Context, signal IncidentSignal, news []escalation.GateNews) []escalation.GateNews {
+// outdate forgets the news that arrived before the end of session, if that has looked at the incidents itself. A recheck that
+// ended without a verdict counts, too: otherwise old news would start one after the other.
+func (n *incidents) outdate(ctx workflow.Context, session escalation.Session) {
+	if session.Verdict != nil || session.Purpose == escalation.PurposeRecheck {
+		n.receive(ctx)
+		n.news = nil
+	}
+}
+
+func (n *incidents) accept(ctx workflow.Context, signal IncidentSignal) {
 	if err := signal.check(n.log.chain); err != nil {
 		n.refuse(ctx, err)
-		return news
+		return
 	}
 	one := escalation.GateNews{
 		IncidentID: signal.IncidentID, Status: signal.Status, Note: clip(signal.Note), ChainID: signal.ChainID, At: workflow.Now(ctx),
 	}
-	at := slices.IndexFunc(news, func(other escalation.GateNews) bool { return other.IncidentID == one.IncidentID })
-	first := at < 0 || news[at].Status != one.Status
+	at := slices.IndexFunc(n.news, func(other escalation.GateNews) bool { return other.IncidentID == one.IncidentID })
+	first := at < 0 || n.news[at].Status != one.Status
 	if at < 0 {
-		news = append(news, one)
+		n.news = append(n.news, one)
 	} else {
-		news[at] = one
+		n.news[at] = one
 	}
 	if !first {
-		return news
+		return
 	}
 	event := escalation.Event{Kind: escalation.EventIncident, Message: describeNews(one)}
 	if one.Status == escalation.IncidentWorse {
@@ -81,7 +89,6 @@ func (n *incidents) accept(ctx workflow.Context, signal IncidentSignal, news []e
 		n.people.notify(ctx, escalation.NotifyWorse, event.Message)
 	}
 	n.log.add(ctx, event)
-	return news
 }
 
 func (n *incidents) refuse(ctx workflow.Context, why error) {
@@ -107,14 +114,13 @@ func describeNews(news escalation.GateNews) string {
 	return text
 }
 
-// healed reports whether other chains have found all open incidents of the chain healed, and the policy requires
-// another look in that case.
-func (n *incidents) healed(news []escalation.GateNews) bool {
-	if n == nil || n.policy.Gate.OnHealed != escalation.HealedClose || len(news) == 0 {
+// healed reports whether all open incidents of the chain were found healed, and the policy has the chain look again then.
+func (n *incidents) healed() bool {
+	if n == nil || n.policy.Gate.OnHealed != escalation.HealedClose || len(n.news) == 0 {
 		return false
 	}
 	for _, incident := range n.log.chain.Incidents {
-		if incident.Handler == "" && !incident.Resolved && !slices.ContainsFunc(news, func(one escalation.GateNews) bool {
+		if incident.Handler == "" && !incident.Resolved && !slices.ContainsFunc(n.news, func(one escalation.GateNews) bool {
 			return one.IncidentID == incident.ID && one.Status == escalation.IncidentGone
 		}) {
 			return false

@@ -22,6 +22,8 @@ type incidents struct {
 	own []escalation.Incident
 	// untold are the news that send has not sent yet.
 	untold []incidentNews
+	// news are what other chains have found of the own incidents since the chain last looked itself, one entry for each incident.
+	news []escalation.GateNews
 }
 
 // incidentNews is a signal for another chain.

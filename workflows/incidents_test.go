@@ -324,6 +324,69 @@ func TestHealedWaitEnds(t *testing.T) {
 	require.True(t, waited, "other chains see that it waits")
 }
 
+// TestHealedDuringASession checks what news that arrive during a session are worth at the gate after it. If the session has a
+// verdict, they are old. If it has none, the chain looks once more, and only once.
+func TestHealedDuringASession(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		after    time.Duration
+		recheck  tierScript
+		sessions int
+		want     escalation.Outcome
+	}{
+		"during the look":                       {15 * time.Minute, nil, 2, escalation.OutcomeAborted},
+		"during a session without a verdict":    {45 * time.Minute, concludes(escalation.VerdictHealthy, 0.01), 3, escalation.OutcomeResolved},
+		"and the recheck has no verdict either": {45 * time.Minute, ends(escalation.SessionTimedOut), 3, escalation.OutcomeAborted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, concludes(escalation.VerdictEscalate, 0.01), ends(escalation.SessionTimedOut))
+			if tt.recheck != nil {
+				w.tiers = append(w.tiers, tt.recheck)
+			}
+			w.tierTakes = 30 * time.Minute
+			w.policy.Gate = escalation.GatePolicy{
+				Timeout: escalation.Duration(time.Hour), OnTimeout: escalation.GateAbort, OnHealed: escalation.HealedClose,
+			}
+			w.opening.Incidents = []escalation.Incident{{ID: "incident-7", Services: []string{"jellyfin"}}}
+			w.brief = w.opening
+			w.news(tt.after, escalation.IncidentGone)
+			chain, err := w.run(t, workflows.ChainInput{Incidents: []string{"incident-7"}})
+			require.NoError(t, err)
+			require.Equal(t, tt.want, chain.Outcome)
+			require.Len(t, chain.Sessions, tt.sessions)
+		})
+	}
+}
+
+// TestNewsOfTwoIncidents checks that a chain that waits keeps what it has been told of one incident over the polls of its wait.
+func TestNewsOfTwoIncidents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.01), concludes(escalation.VerdictHealthy, 0.01))
+	w.policy.Gate.OnHealed, w.policy.Cooldowns.MaxWait = escalation.HealedClose, escalation.Duration(6*time.Hour)
+	polls := 0
+	w.facts = func(request escalation.AdmissionRequest, _ time.Time) escalation.AdmissionFacts {
+		if polls++; request.Tier == escalation.TierObserve {
+			return escalation.AdmissionFacts{}
+		}
+		return escalation.AdmissionFacts{Busy: []escalation.BusyService{{Service: "jellyfin", ChainID: "another"}}}
+	}
+	w.brief.Incidents = []escalation.Incident{{ID: "incident-7"}, {ID: "incident-8"}}
+	w.news(20*time.Minute, escalation.IncidentGone)
+	begin, pollsBetween := w.env.Now(), 0
+	w.env.RegisterDelayedCallback(func() { pollsBetween -= polls }, 21*time.Minute)
+	w.env.RegisterDelayedCallback(func() {
+		pollsBetween += polls
+		w.env.SignalWorkflow(workflows.IncidentSignalName, workflows.IncidentSignal{IncidentID: "incident-8", Status: escalation.IncidentGone})
+	}, 2*time.Hour)
+	chain, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Positive(t, pollsBetween)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+	require.Len(t, chain.Sessions, 2)
+	require.Less(t, chain.EndedAt.Sub(begin), 3*time.Hour)
+}
+
 // TestReturnedIncident checks that a fault that comes back too often begins with Tier 3, or with a person who sees the
 // history.
 func TestReturnedIncident(t *testing.T) {

@@ -192,6 +192,9 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 // this end together with the next opening.
 func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, decision escalation.Decision) error {
 	c.sessions.ended(ctx, session)
+	if decision.Action != escalation.DecisionComplete {
+		c.incidents.outdate(ctx, session)
+	}
 	c.incidents.leave(ctx, session, decision)
 	c.decided(ctx, decision)
 	if decision.Action == escalation.DecisionEscalate || decision.Action == escalation.DecisionHandoff {

@@ -19,7 +19,7 @@ func (c *chainRun) wait(ctx workflow.Context, s step) (step, error) {
 	if err := c.sleep(ctx, s); err != nil {
 		return step{}, err
 	}
-	if ctx.Err() == nil && c.requests.pending == nil && c.incidents.healed(c.log.chain.Wait.News) {
+	if ctx.Err() == nil && c.requests.pending == nil && c.healed(s) {
 		c.endWait(ctx)
 		return s.checkHealed(nil), nil
 	}
@@ -64,7 +64,9 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 // a person requests a tier, or until another chain has found all incidents healed.
 func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 	now, decision := workflow.Now(ctx), s.decision
-	c.log.chain.Wait = &escalation.Wait{Rule: decision.Rule, Reason: decision.Reason, Since: now, Until: decision.Until}
+	c.log.chain.Wait = &escalation.Wait{
+		Rule: decision.Rule, Reason: decision.Reason, Since: now, Until: decision.Until, News: c.incidents.receive(ctx),
+	}
 	c.log.progress = c.incidents.progress(ctx, decision)
 	if err := c.log.record(ctx, "record the wait", true); err != nil {
 		return err
@@ -75,15 +77,19 @@ func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 		Summary: clip(plaintext.Compact(fmt.Sprintf("%s: %s", decision.Rule, decision.Reason))),
 	})
 	wait := c.log.chain.Wait
-	for ctx.Err() == nil && !timer.IsReady() && c.requests.pending == nil && !c.incidents.healed(wait.News) {
+	for ctx.Err() == nil && !timer.IsReady() && c.requests.pending == nil && !c.healed(s) {
 		_ = workflow.Await(ctx, func() bool { // an error means that ctx has ended
 			return timer.IsReady() || c.requests.arrived(ctx) || c.incidents.arrived(ctx)
 		})
 		c.requests.receive(ctx, s.tier-1) // the tier has not run, so a request may name it
-		wait.News = c.incidents.receive(ctx, wait.News)
+		wait.News = c.incidents.receive(ctx)
 	}
 	return nil
 }
+
+// healed reports whether other chains have found all incidents healed, so that s need not wait. The recheck that follows such
+// news must wait like any other step, if it is refused.
+func (c *chainRun) healed(s step) bool { return !s.healed && c.incidents.healed() }
 
 func (c *chainRun) endWait(ctx workflow.Context) {
 	c.log.chain.Wait = nil
