@@ -85,9 +85,9 @@ func (n *incidents) leave(ctx workflow.Context, session escalation.Session, deci
 			Kind: escalation.EventIncident, SessionID: session.SessionID,
 			Message: fmt.Sprintf("%s is known (%s): chain %s %s", incident.Describe(), known.News, handler.ChainID, handler.Describe()),
 		})
-		// Once worse, an incident stays so: its chain was told before.
-		if known.News == escalation.IncidentWorse && incident.WorseAt.IsZero() {
-			n.tell(handler.ChainID, incident.ID, escalation.IncidentWorse, known.Note)
+		// Once worse, an incident stays so: its chain was told before. What has come back may have been told as healed.
+		if known.News == escalation.IncidentWorse && incident.WorseAt.IsZero() || !incident.ResolvedAt.IsZero() {
+			n.tell(handler.ChainID, incident.ID, known.News, known.Note)
 		}
 	}
 	if services := n.recognition.NewServices(); len(services) > 0 {

@@ -153,6 +153,27 @@ func TestWorseIncident(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "but not this")
 }
 
+// TestReturnIsTold checks that a chain that still waits with an incident that had healed is told that it has come back.
+func TestReturnIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.01))
+	incident := knownIncident(escalation.ChainWaiting)
+	incident.ResolvedAt, incident.Resolution = newEnvironmentTime(), escalation.IncidentHealed
+	w.incidents = []escalation.Incident{incident}
+	var told []any
+	w.env.OnSignalExternalWorkflow(mock.Anything, "other", "", workflows.IncidentSignalName, mock.Anything).Return(
+		func(_, _, _, _ string, arg any) error {
+			told = append(told, arg)
+			return nil
+		})
+	chain, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeKnown, chain.Outcome)
+	require.Equal(t, []any{workflows.IncidentSignal{
+		IncidentID: "incident-7", Status: escalation.IncidentUnchanged, Note: "it has come back", ChainID: chain.ID,
+	}}, told)
+}
+
 // TestHealedIncidentIsTold checks that a look tells the chain that waits what it has found healed.
 func TestHealedIncidentIsTold(t *testing.T) {
 	t.Parallel()

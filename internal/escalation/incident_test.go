@@ -110,6 +110,10 @@ func TestRecognize(t *testing.T) {
 	both.Issues = []Issue{{Summary: "web is down", Services: []string{"web"}}}
 	healed := beside
 	healed.Known = []KnownIncident{{ID: "incident-1", Status: IncidentGone}}
+	back := web
+	back.ResolvedAt, back.Resolution = incidentNoon.Add(-time.Minute), IncidentHealed
+	ended := back
+	ended.Chains = accepted.Chains
 	for name, tt := range map[string]struct {
 		verdict    Verdict
 		incident   Incident
@@ -125,6 +129,8 @@ func TestRecognize(t *testing.T) {
 		"of nobody, beside an issue":  {beside, abandoned, 0, 2, false},
 		"an issue, and named":         {both, web, 1, 0, true},
 		"healed, beside an issue":     {healed, web, 0, 1, false},
+		"back, its chain waits":       {finds("web"), back, 1, 0, false},
+		"back, its chain has ended":   {finds("web"), ended, 0, 1, false},
 		"accepted":                    {finds("web"), accepted, 1, 0, false},
 		"accepted, and worse":         {down, accepted, 0, 1, false},
 		"nothing is wrong":            {Verdict{Status: VerdictHealthy}, web, 0, 0, false},

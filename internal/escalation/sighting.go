@@ -299,20 +299,24 @@ type RecognizedFault struct {
 }
 
 // Recognize compares the faults of the verdict of chain chainID with incidents. A fault is known if another chain takes
-// care of its incident and all its services are among those of the incident. A fault that has become worse is known only
-// if that chain is still there to be told.
+// care of its incident and all its services are among those of the incident. A fault that has become worse, or has come back,
+// is known only if that chain is still there to be told.
 func Recognize(verdict Verdict, incidents []Incident, chainID string, at time.Time) Recognition {
 	recognition := Recognition{At: at}
 	for _, sighting := range verdict.Sightings(incidents, nil) {
 		incident := sighting.Incident
-		if incident == nil || !incident.ResolvedAt.IsZero() || !sighting.covered() {
+		if incident == nil || !sighting.covered() {
 			recognition.New = append(recognition.New, sighting)
 			continue
 		}
 		handler, handled := incident.Handler(chainID, at)
-		if !handled || handler.Status == ChainEnded && sighting.News == IncidentWorse {
+		back := !incident.ResolvedAt.IsZero()
+		if !handled || handler.Status == ChainEnded && (back || sighting.News == IncidentWorse) {
 			recognition.New = append(recognition.New, sighting)
 			continue
+		}
+		if back {
+			sighting.News, sighting.Note = IncidentUnchanged, "it has come back"
 		}
 		recognition.Known = append(recognition.Known, RecognizedFault{sighting, handler})
 	}
