@@ -380,6 +380,23 @@ func TestHealedDuringASession(t *testing.T) {
 	}
 }
 
+// TestHealedWithoutBudget checks that a chain whose incident has healed ends as resolved although its budget suffices for no
+// other look. At a gate nobody would have anything to decide.
+func TestHealedWithoutBudget(t *testing.T) {
+	t.Parallel()
+	w := atGateWith(t, escalation.HealedClose)
+	w.policy.ChainBudgetUSD = 0.01
+	w.env.OnActivity("Notify", mock.Anything, mock.Anything).Return(nil)
+	w.news(10*time.Minute, escalation.IncidentGone)
+	begin := w.env.Now()
+	chain, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome)
+	require.Contains(t, chain.Reason, "another chain found the problem healed, and tier 1 cannot look once more: ")
+	require.Len(t, chain.Gates, 1)
+	require.Less(t, chain.EndedAt.Sub(begin), 30*time.Minute)
+}
+
 // TestNewsOfTwoIncidents checks that a chain that waits keeps what it has been told of one incident over the polls of its wait.
 func TestNewsOfTwoIncidents(t *testing.T) {
 	t.Parallel()

@@ -72,6 +72,9 @@ func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admi
 // decideRefused returns the decision on a refused step.
 func (c *chainRun) decideRefused(s step, refusal escalation.Admission) escalation.Decision {
 	decision := escalation.DecideRefused(refusal)
+	if s.healed {
+		return escalation.ResolvedUnseen(decision)
+	}
 	scheduled := c.log.chain.Trigger == escalation.TriggerScheduled
 	if scheduled && s.tier == escalation.TierObserve && c.log.chain.Last() == nil {
 		return escalation.QuietIfSpent(decision)

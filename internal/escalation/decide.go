@@ -191,6 +191,16 @@ func QuietIfSpent(decision Decision) Decision {
 	return decision
 }
 
+// ResolvedUnseen returns the decision on a refused recheck that was to confirm what another chain has found: that the incidents
+// have healed. If it can never run, for example because the chain's budget is spent, that finding has to do.
+func ResolvedUnseen(decision Decision) Decision {
+	if decision.Action != DecisionComplete {
+		return decision
+	}
+	return complete(OutcomeResolved, RuleHealed,
+		fmt.Sprintf("another chain found the problem healed, and %s cannot look once more: %s", TierObserve, decision.Reason))
+}
+
 // Cancelled returns the decision that ends a chain cancelled between two sessions.
 func Cancelled() Decision {
 	return complete(OutcomeAborted, RuleCancelled, "the chain was cancelled")
