@@ -100,6 +100,28 @@ func TestUnknownIncident(t *testing.T) {
 	}
 }
 
+// TestUnansweredIncident checks that a fault is known after its chain has ended because nobody acted, that nobody is told again,
+// and that a person can still force a repair.
+func TestUnansweredIncident(t *testing.T) {
+	t.Parallel()
+	asked := knownIncident(escalation.ChainEnded)
+	asked.Chains[0].Outcome = escalation.OutcomeNeedsHuman
+	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.03))
+	w.policy.Notify = true
+	w.incidents = []escalation.Incident{asked}
+	chain, err := w.run(t, workflows.ChainInput{Trigger: escalation.TriggerScheduled})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeKnown, chain.Outcome)
+	require.Contains(t, chain.Reason, "is with chain other, which ended, and nobody has acted since: tier 3 asks for a person")
+	w.env.AssertNotCalled(t, "Notify", mock.Anything, mock.Anything)
+
+	w = newWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.4))
+	w.incidents = []escalation.Incident{asked}
+	chain, err = w.run(t, workflows.ChainInput{Force: true})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome)
+}
+
 // TestHealthyLookComparesNothing checks that a look that finds nothing wrong asks the records nothing.
 func TestHealthyLookComparesNothing(t *testing.T) {
 	t.Parallel()

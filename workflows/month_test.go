@@ -47,10 +47,10 @@ const (
 	monthCycles = monthDays * 24
 )
 
-// monthly runs one cycle an hour for 30 days, as a schedule does.
-func monthly(ctx workflow.Context) error {
+// monthly runs one cycle an hour, as a schedule does.
+func monthly(ctx workflow.Context, cycles int) error {
 	begin := workflow.Now(ctx)
-	for hour := range monthCycles {
+	for hour := range cycles {
 		cycle := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 			WorkflowID: fmt.Sprintf("cycle-%03d", hour), ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		})
@@ -82,6 +82,7 @@ type monthFault struct {
 type month struct {
 	mu     sync.Mutex
 	env    *testsuite.TestWorkflowEnvironment
+	policy escalation.Policy
 	begin  time.Time
 	faults []*monthFault
 	// silent makes the agents omit known incidents and kinds from their verdicts.
@@ -264,6 +265,7 @@ func newMonth(t *testing.T, silent bool) (*month, *store.Store) {
 	policy.Gate = escalation.GatePolicy{
 		Timeout: escalation.Duration(72 * time.Hour), OnTimeout: escalation.GateAbort, OnHealed: escalation.HealedClose,
 	}
+	m.policy = policy
 	m.env.RegisterWorkflow(monthly)
 	m.env.RegisterWorkflow(workflows.Cycle)
 	m.env.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
@@ -273,7 +275,7 @@ func newMonth(t *testing.T, silent bool) (*month, *store.Store) {
 	m.env.RegisterActivity(&activities.Notifications{})
 	m.env.OnActivity("LoadPolicy", mock.Anything, mock.Anything).Return(
 		func(_ context.Context, input activities.LoadPolicyInput) (activities.LoadPolicyResult, error) {
-			return activities.LoadPolicyResult{Policy: policy, Services: input.Services}, nil
+			return activities.LoadPolicyResult{Policy: m.policy, Services: input.Services}, nil
 		})
 	m.env.OnActivity("RunTier", mock.Anything, mock.Anything).After(5 * time.Minute).Return(m.runTier)
 	m.env.OnActivity("FindTranscript", mock.Anything, mock.Anything).Maybe().Return(activities.FindTranscriptResult{Reachable: true}, nil)
@@ -301,9 +303,42 @@ func TestMonth(t *testing.T) {
 			for hour, service := range map[int]string{34 + 71: "web", 180: "db", 440: "dns"} {
 				m.env.RegisterDelayedCallback(func() { m.answer(t, service) }, time.Duration(hour)*time.Hour+30*time.Minute)
 			}
-			m.env.ExecuteWorkflow(monthly)
+			m.env.ExecuteWorkflow(monthly, monthCycles)
 			require.NoError(t, m.env.GetWorkflowError())
 			m.check(t, records)
+		})
+	}
+}
+
+// TestUnansweredDays runs hourly cycles for four days over a fault that no agent can repair and about which nobody does anything.
+// The fault becomes worse on the third day. Each state of it is repaired once, and people are told of each once, with and without
+// gates.
+func TestUnansweredDays(t *testing.T) {
+	t.Parallel()
+	for name, gate := range map[string]time.Duration{"without gates": 0, "with a gate for a day": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, records := newMonth(t, false)
+			m.policy.Gate.Timeout = escalation.Duration(gate)
+			m.faults = []*monthFault{{service: "web", begins: 2, severity: escalation.SeverityWarning, worsens: 50}}
+			const cycles = 4 * 24
+			m.env.ExecuteWorkflow(monthly, cycles)
+			require.NoError(t, m.env.GetWorkflowError())
+			require.Len(t, m.climbs["web"], 2, "one as it began, and one as it became worse")
+			require.Equal(t, map[escalation.Tier]int{1: cycles, 2: 2, 3: 2}, m.ran)
+			told := map[escalation.NotificationKind]int{}
+			for _, notification := range m.told {
+				told[notification.Kind]++
+			}
+			want := 2
+			if gate > 0 {
+				want = 4 // both gates have expired, too
+			}
+			require.Equal(t, map[escalation.NotificationKind]int{escalation.NotifyNeedsHuman: want}, told)
+			incidents, err := records.Incidents(t.Context(), store.IncidentFilter{})
+			require.NoError(t, err)
+			require.Len(t, incidents, 1)
+			require.Equal(t, escalation.IncidentWaiting, incidents[0].State)
 		})
 	}
 }

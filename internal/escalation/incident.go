@@ -55,7 +55,7 @@ func IncidentStates() []IncidentState {
 const (
 	IncidentOpen      IncidentState = "open"      // no chain works on it
 	IncidentRepairing IncidentState = "repairing" // a chain repairs it
-	IncidentWaiting   IncidentState = "waiting"   // a chain waits for a person or a limit
+	IncidentWaiting   IncidentState = "waiting"   // a chain waits for a person or a limit, or has ended because a person must act
 	IncidentResolved  IncidentState = "resolved"  // the fault is gone
 )
 
@@ -184,21 +184,46 @@ func (i *Incident) StateOf() IncidentState {
 		return IncidentResolved
 	}
 	state := IncidentOpen
+	var latest IncidentChain
 	for _, chain := range i.Chains {
 		switch chain.Status {
 		case ChainRepairing:
 			return IncidentRepairing
 		case ChainWaiting:
 			state = IncidentWaiting
-		case ChainLooking, ChainEnded:
+		case ChainEnded:
+			latest = chain
+		case ChainLooking:
 		}
+	}
+	if latest.unanswered() && i.unchangedSince(latest) {
+		state = IncidentWaiting
 	}
 	return state
 }
 
+// unanswered reports whether the chain has ended because a person must act, and nobody has. A limit that refused it does not
+// count: it passes, and then the next chain may repair.
+func (c *IncidentChain) unanswered() bool {
+	switch c.Rule {
+	case RuleGateExpired:
+		return c.Status == ChainEnded
+	case RuleCooldown, RuleServiceBusy, RuleEscalationLimit, RuleDayBudget:
+		return false
+	default:
+		return c.Status == ChainEnded && c.Outcome == OutcomeNeedsHuman
+	}
+}
+
+// unchangedSince reports whether the incident has neither become worse nor come back since the chain has ended.
+func (i *Incident) unchangedSince(ended IncidentChain) bool {
+	return !i.WorseAt.After(ended.At) && !ended.At.Before(i.ReturnedAt)
+}
+
 // Handler returns the chain that takes care of the incident at the time at, apart from the chain except; false if there is
-// none. That is a chain that repairs or waits. A chain whose gate ended with override counts, too, as long as no chain has
-// worked on the incident after it and the incident has not become worse since: a person has accepted the state.
+// none. That is a chain that repairs or waits. A chain that has ended counts, too, if a person has accepted the state at its gate,
+// or must act and has not. That holds as long as no chain has worked on the incident after it, and the incident has neither become
+// worse nor come back since. So an unchanged fault is repaired once, and not by every look.
 func (i *Incident) Handler(except string, at time.Time) (IncidentChain, bool) {
 	var latest IncidentChain
 	for _, chain := range slices.Backward(i.Chains) {
@@ -213,8 +238,8 @@ func (i *Incident) Handler(except string, at time.Time) (IncidentChain, bool) {
 			latest = chain
 		}
 	}
-	accepted := latest.Outcome == OutcomeOverridden && !i.WorseAt.After(latest.At) && !latest.At.Before(i.ReturnedAt)
-	return latest, accepted
+	settled := latest.Outcome == OutcomeOverridden || latest.unanswered()
+	return latest, settled && i.unchangedSince(latest)
 }
 
 // HighestTier returns the highest tier that has tried to repair the incident; 0 if none has.

@@ -23,6 +23,11 @@ func TestHandlerOfAnIncident(t *testing.T) {
 		return chain
 	}
 	overridden := worked("overridden", ChainEnded, OutcomeOverridden)
+	asked := worked("asked", ChainEnded, OutcomeNeedsHuman)
+	expired := worked("expired", ChainEnded, OutcomeAborted)
+	expired.Rule = RuleGateExpired
+	limited := worked("limited", ChainEnded, OutcomeNeedsHuman)
+	limited.Rule = RuleCooldown
 	for name, tt := range map[string]struct {
 		incident Incident
 		want     string
@@ -45,7 +50,13 @@ func TestHandlerOfAnIncident(t *testing.T) {
 		"accepted, then aborted": {
 			Incident{Chains: []IncidentChain{overridden, worked("ended", ChainEnded, OutcomeAborted)}}, "", IncidentOpen,
 		},
-		"resolved": {Incident{ResolvedAt: incidentNoon}, "", IncidentResolved},
+		"nobody has acted":            {Incident{Chains: []IncidentChain{asked}}, "asked", IncidentWaiting},
+		"nobody has answered":         {Incident{Chains: []IncidentChain{expired}}, "expired", IncidentWaiting},
+		"nobody has acted, but worse": {Incident{Chains: []IncidentChain{asked}, WorseAt: incidentNoon}, "", IncidentOpen},
+		"nobody has acted, but back":  {Incident{Chains: []IncidentChain{expired}, ReturnedAt: incidentNoon}, "", IncidentOpen},
+		"a limit that passes":         {Incident{Chains: []IncidentChain{limited}}, "", IncidentOpen},
+		"tried again":                 {Incident{Chains: []IncidentChain{asked, worked("ended", ChainEnded, OutcomeFailed)}}, "", IncidentOpen},
+		"resolved":                    {Incident{ResolvedAt: incidentNoon}, "", IncidentResolved},
 	} {
 		handler, handled := tt.incident.Handler("own", incidentNoon)
 		require.Equal(t, tt.want != "", handled, name)

@@ -392,6 +392,8 @@ func (c *IncidentChain) Describe() string {
 		return "waits: " + cut(c.Reason, 120)
 	case c.Outcome == OutcomeOverridden:
 		return "ended because a person accepted the state"
+	case c.unanswered():
+		return "ended, and nobody has acted since: " + cut(c.Reason, 120)
 	case c.Status == ChainEnded:
 		return fmt.Sprintf("ended %s", c.Outcome)
 	default:

@@ -21,7 +21,7 @@ const listHelp = "The list begins with the most severe open incidents, and of th
 	"one resolved last first. The states are:\n\n" +
 	"  open       no chain works on it\n" +
 	"  repairing  a chain repairs it\n" +
-	"  waiting    a chain waits for a person or a limit; `starter gate` lists the gates\n" +
+	"  waiting    a chain waits for a person or a limit (`starter gate` lists the gates), or has ended because a person must act\n" +
 	"  resolved   the fault is gone, or a person has closed the incident\n\n" +
 	"In JSON each incident has the fields of `starter incidents show`."
 
