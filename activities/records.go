@@ -29,7 +29,7 @@ type Incidents interface {
 	KnownIncidents(ctx context.Context, services, ids []string, at time.Time) ([]escalation.Incident, error)
 	// ChainIncidents returns the incidents that a chain works on, and those that the session has ended.
 	ChainIncidents(ctx context.Context, chain escalation.ChainRun, sessionID string) (own, healed []escalation.Incident, err error)
-	// RecordProgress stores what a chain does about its incidents.
+	// RecordProgress stores the progress of a chain with its incidents.
 	RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error
 }
 
@@ -63,9 +63,9 @@ type OpenSessionInput struct {
 	Closing *CloseSessionInput `json:"closing,omitempty"`
 }
 
-// OpenSession admits a session and stores it, before its process starts. It first closes the previous session, if
-// input.Closing is set. It stores the events whether or not the session is admitted. If it is refused, the result has the
-// incidents of the chain after the end of the previous session.
+// OpenSession admits a session and stores it, before its process starts. If input.Closing is set, OpenSession first closes the
+// previous session. It stores the events whether or not the session is admitted. If the session is refused, the result has the
+// chain's incidents after the end of the previous session.
 func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (escalation.AdmissionResult, error) {
 	var closed escalation.IncidentBrief
 	if input.Closing != nil {

@@ -27,14 +27,15 @@ type eventLog struct {
 	progress *escalation.ChainProgress
 }
 
-// firstRun returns the run ID with which the workflow began. A reset does not change it. Temporal's own first run ID does not
-// serve, because all runs of a cron schedule share it.
+// firstRun returns the run ID with which the workflow began. A reset does not change it. Temporal's own first run ID is
+// not suitable, because all runs of a cron schedule share it.
 func (l *eventLog) firstRun(ctx workflow.Context) string {
 	return cmp.Or(l.firstRunID, workflow.GetInfo(ctx).OriginalRunID)
 }
 
-// add adds an event. It sets the key, the chain, the time and, if empty, the severity. The records keep the message of
-// a gate event in full. The visible state, which each run passes to the next, keeps only its beginning.
+// add adds an event. It sets the key, the chain and the time. If the severity is empty, it sets the severity, too. The
+// records keep the full message of a gate event. The visible state, which each run passes to the next, keeps only the
+// beginning of the message.
 func (l *eventLog) add(ctx workflow.Context, event escalation.Event) {
 	// The key contains the run ID. After a reset, a new run repeats a part of the workflow, and its events need new
 	// keys.

@@ -114,7 +114,8 @@ func describeNews(news escalation.GateNews) string {
 	return text
 }
 
-// healed reports whether all open incidents of the chain were found healed, and the policy has the chain look again then.
+// healed reports whether other chains have found all open incidents of the chain healed, and the policy requires
+// another look in that case.
 func (n *incidents) healed() bool {
 	if n == nil || n.policy.Gate.OnHealed != escalation.HealedClose || len(n.news) == 0 {
 		return false

@@ -135,8 +135,8 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 	return session
 }
 
-// newSessionID returns the ID of the next conversation. It is derived from the run ID and the number of the session, so
-// it needs no history event. A reset creates a new run, which has other IDs.
+// newSessionID returns the ID of the next conversation. The ID is derived from the run ID and the number of the
+// session, so it needs no history event. After a reset the new run gets other IDs.
 func (s *sessions) newSessionID(ctx workflow.Context) string {
 	s.opened++
 	execution := workflow.GetInfo(ctx).WorkflowExecution

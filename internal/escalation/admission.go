@@ -110,12 +110,13 @@ type AdmissionResult struct {
 
 // IncidentBrief informs an agent, and its chain, about incidents in the records.
 type IncidentBrief struct {
-	// Incidents are all open incidents for TierObserve, and the chain's own for higher tiers and for a session that is refused.
+	// Incidents holds all open incidents for TierObserve. For higher tiers, and for a refused session, it holds only the chain's
+	// own incidents.
 	Incidents []Incident `json:"incidents,omitempty"`
 	// Repairs holds the latest repairs of the requested services by other chains, oldest first. For TierObserve it is
 	// empty.
 	Repairs []PastRepair `json:"repairs,omitempty"`
-	// Healed are the incidents that the chain's last session has ended.
+	// Healed holds the incidents that the chain's last session has ended.
 	Healed []Incident `json:"healed,omitempty"`
 }
 
