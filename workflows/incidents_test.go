@@ -426,7 +426,8 @@ func TestNewsOfTwoIncidents(t *testing.T) {
 	w.policy.Gate.OnHealed, w.policy.Cooldowns.MaxWait = escalation.HealedClose, escalation.Duration(6*time.Hour)
 	polls := 0
 	w.facts = func(request escalation.AdmissionRequest, _ time.Time) escalation.AdmissionFacts {
-		if polls++; request.Tier == escalation.TierObserve {
+		polls++
+		if request.Tier == escalation.TierObserve {
 			return escalation.AdmissionFacts{}
 		}
 		return escalation.AdmissionFacts{Busy: []escalation.BusyService{{Service: "jellyfin", ChainID: "another"}}}
@@ -577,8 +578,9 @@ func TestEndedIssueIsNotRepaired(t *testing.T) {
 			return escalation.Chain{Outcome: escalation.OutcomeFailed, Reason: "it broke off"}, nil
 		}
 		err := workflow.Sleep(ctx, time.Hour)
-		defer s.alone()()
+		unlock := s.alone()
 		during = slices.Clone(s.recorded)
+		unlock()
 		return escalation.Chain{Outcome: escalation.OutcomeResolved}, err
 	}
 	chain, err := s.run(t, workflows.ChainInput{})

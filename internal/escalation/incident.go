@@ -205,14 +205,8 @@ func (i *Incident) StateOf() IncidentState {
 // unanswered reports whether the chain has ended because a person must act, and nobody has. A limit that refused it does not
 // count: it passes, and then the next chain may repair.
 func (c *IncidentChain) unanswered() bool {
-	switch c.Rule {
-	case RuleGateExpired:
-		return c.Status == ChainEnded
-	case RuleCooldown, RuleServiceBusy, RuleEscalationLimit, RuleDayBudget:
-		return false
-	default:
-		return c.Status == ChainEnded && c.Outcome == OutcomeNeedsHuman
-	}
+	passes := c.Rule == RuleCooldown || c.Rule == RuleServiceBusy || c.Rule == RuleEscalationLimit || c.Rule == RuleDayBudget
+	return c.Status == ChainEnded && !passes && (c.Outcome == OutcomeNeedsHuman || c.Rule == RuleGateExpired)
 }
 
 // unchangedSince reports whether the incident has neither become worse nor come back since the chain has ended.
