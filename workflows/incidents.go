@@ -54,7 +54,8 @@ func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.S
 		workflow.GetLogger(ctx).Warn("the known incidents cannot be read: all that is wrong counts as new", "error", err)
 		return nil
 	}
-	recognition := escalation.Recognize(*verdict, known, n.log.chain.ID, input.At)
+	by := escalation.Look{ChainID: n.log.chain.ID, Manual: n.log.chain.Trigger == escalation.TriggerManual}
+	recognition := escalation.Recognize(*verdict, known, by, input.At)
 	n.recognition = &recognition
 	return n.recognition
 }

@@ -101,7 +101,7 @@ func TestUnknownIncident(t *testing.T) {
 }
 
 // TestUnansweredIncident checks that a fault is known after its chain has ended because nobody acted, that nobody is told again,
-// and that a person can still force a repair.
+// and that a chain started by a person repairs it.
 func TestUnansweredIncident(t *testing.T) {
 	t.Parallel()
 	asked := knownIncident(escalation.ChainEnded)
@@ -117,7 +117,7 @@ func TestUnansweredIncident(t *testing.T) {
 
 	w = newWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.4))
 	w.incidents = []escalation.Incident{asked}
-	chain, err = w.run(t, workflows.ChainInput{Force: true})
+	chain, err = w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome)
 }

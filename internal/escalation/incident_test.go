@@ -147,17 +147,24 @@ func TestRecognize(t *testing.T) {
 		"nothing is wrong":            {Verdict{Status: VerdictHealthy}, web, 0, 0, false},
 		"a failure without a service": {Verdict{Status: VerdictFailed}, web, 0, 0, false},
 	} {
-		recognition := Recognize(tt.verdict, []Incident{tt.incident}, "own", incidentNoon)
+		recognition := Recognize(tt.verdict, []Incident{tt.incident}, Look{ChainID: "own"}, incidentNoon)
 		require.Len(t, recognition.Known, tt.known, name)
 		require.Len(t, recognition.New, tt.new, name)
 		require.Equal(t, tt.known > 0 && tt.new == 0, recognition.AllKnown(), name)
 		require.Equal(t, tt.worse, tt.known > 0 && recognition.Known[0].News == IncidentWorse, name)
 	}
-	recognition := Recognize(named, []Incident{web}, "own", incidentNoon)
+	recognition := Recognize(named, []Incident{web}, Look{ChainID: "own"}, incidentNoon)
 	require.Equal(t, []string{"db"}, recognition.NewServices())
 
+	asked := web
+	asked.Chains = []IncidentChain{worked("other", ChainEnded, OutcomeNeedsHuman)}
+	for manual, known := range map[bool]int{false: 1, true: 0} {
+		recognition = Recognize(finds("web"), []Incident{asked}, Look{ChainID: "own", Manual: manual}, incidentNoon)
+		require.Len(t, recognition.Known, known, "a person acts by starting a chain")
+	}
+
 	abandoned.Returns = []time.Time{incidentNoon.Add(-time.Minute)}
-	recognition = Recognize(beside, []Incident{abandoned}, "own", incidentNoon)
+	recognition = Recognize(beside, []Incident{abandoned}, Look{ChainID: "own"}, incidentNoon)
 	require.Equal(t, []string{"db", "web"}, recognition.NewServices())
 	once := Limit{Max: 1, Window: Duration(time.Hour)}
 	require.Nil(t, recognition.Returned(once, 0), "the issue is another fault")

@@ -298,10 +298,18 @@ type RecognizedFault struct {
 	Handler IncidentChain
 }
 
-// Recognize compares the faults of the verdict of chain chainID with incidents. A fault is known if another chain takes
-// care of its incident and all its services are among those of the incident. A fault that has become worse, or has come back,
-// is known only if that chain is still there to be told.
-func Recognize(verdict Verdict, incidents []Incident, chainID string, at time.Time) Recognition {
+// Look identifies the chain whose look is compared with the incidents.
+type Look struct {
+	ChainID string
+	// Manual reports whether a person has started the chain.
+	Manual bool
+}
+
+// Recognize compares the faults of the verdict of a look with incidents. A fault is known if another chain takes care of its
+// incident and all its services are among those of the incident. A fault that has become worse, or has come back, is known
+// only if that chain is still there to be told. If that chain has ended because a person must act, a chain that a person has
+// started repairs the fault.
+func Recognize(verdict Verdict, incidents []Incident, look Look, at time.Time) Recognition {
 	recognition := Recognition{At: at}
 	for _, sighting := range verdict.Sightings(incidents, nil) {
 		incident := sighting.Incident
@@ -309,9 +317,9 @@ func Recognize(verdict Verdict, incidents []Incident, chainID string, at time.Ti
 			recognition.New = append(recognition.New, sighting)
 			continue
 		}
-		handler, handled := incident.Handler(chainID, at)
+		handler, handled := incident.Handler(look.ChainID, at)
 		back := !incident.ResolvedAt.IsZero()
-		if !handled || handler.Status == ChainEnded && (back || sighting.News == IncidentWorse) {
+		if !handled || handler.Status == ChainEnded && (back || sighting.News == IncidentWorse || look.Manual && handler.unanswered()) {
 			recognition.New = append(recognition.New, sighting)
 			continue
 		}
