@@ -419,6 +419,47 @@ func TestHealedWithoutBudget(t *testing.T) {
 	require.Less(t, chain.EndedAt.Sub(begin), 30*time.Minute)
 }
 
+// TestNewsAreSentBeforeAWait checks that a look tells another chain what is worse as soon as it is recorded, although its own next
+// session is refused for hours.
+func TestNewsAreSentBeforeAWait(t *testing.T) {
+	t.Parallel()
+	for name, handoff := range map[string]bool{"resumed": false, "with a handoff that must be written": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, finding(escalation.Verdict{
+				Status: escalation.VerdictEscalate, Summary: "down", Services: []string{"jellyfin", "nas"},
+				Known: []escalation.KnownIncident{{ID: "incident-7", Status: escalation.IncidentWorse, Note: "it is down"}},
+			}))
+			if handoff {
+				w.policy.Continuity, w.policy.ChainBudgetUSD = escalation.ContinuityHandoffOnly, 5
+			}
+			w.policy.Cooldowns.MaxWait = escalation.Duration(6 * time.Hour)
+			w.facts = func(request escalation.AdmissionRequest, _ time.Time) escalation.AdmissionFacts {
+				switch {
+				case handoff && len(w.requests) > 2: // the session that would write the handoff, after the review of Tier 2
+					return escalation.AdmissionFacts{ChainSpentUSD: 5}
+				case !handoff && request.Tier > escalation.TierObserve:
+					return escalation.AdmissionFacts{Busy: []escalation.BusyService{{Service: "nas", ChainID: "another"}}}
+				}
+				return escalation.AdmissionFacts{}
+			}
+			w.incidents = []escalation.Incident{knownIncident(escalation.ChainWaiting)}
+			var told time.Time
+			w.env.OnSignalExternalWorkflow(mock.Anything, "other", "", workflows.IncidentSignalName, mock.Anything).Return(
+				func(_, _, _, _ string, _ any) error {
+					told = w.env.Now()
+					return nil
+				})
+			begin := w.env.Now()
+			chain, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.False(t, told.IsZero())
+			require.Less(t, told.Sub(begin), time.Minute)
+			require.Len(t, chain.Sessions, 1)
+		})
+	}
+}
+
 // TestNewsOfTwoIncidents checks that a chain that waits keeps what it has been told of one incident over the polls of its wait.
 func TestNewsOfTwoIncidents(t *testing.T) {
 	t.Parallel()

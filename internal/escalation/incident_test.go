@@ -175,6 +175,18 @@ func TestRecognize(t *testing.T) {
 	require.Nil(t, recognition.KnownIssue(1))
 }
 
+// TestHealsOfARecheck checks that a healthy recheck without services heals only its chain's incidents. It looks at nothing else.
+func TestHealsOfARecheck(t *testing.T) {
+	t.Parallel()
+	incidents := []Incident{{ID: "incident-1", Services: []string{"web"}}, {ID: "incident-2", Services: []string{"db"}}}
+	session := Session{Tier: TierObserve, Purpose: PurposeTier, Report: Report{Verdict: &Verdict{Status: VerdictHealthy}}}
+	require.Equal(t, []string{"incident-1", "incident-2"}, session.Heals(incidents, nil))
+	session.Purpose = PurposeRecheck
+	require.Equal(t, []string{"incident-2"}, session.Heals(incidents, []string{"incident-2"}))
+	session.Scope = []string{"web"}
+	require.Equal(t, []string{"incident-1"}, session.Heals(incidents, nil))
+}
+
 func TestMostImportantIncidents(t *testing.T) {
 	t.Parallel()
 	var incidents []Incident

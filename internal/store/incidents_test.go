@@ -197,6 +197,11 @@ func testWorseBesideIssue(t *testing.T, database backend) {
 	require.Equal(t, "what is wrong", web.Summary)
 	require.Equal(t, []string{"web"}, web.Services)
 	require.Len(t, c.open(), 2)
+
+	worse = finds(escalation.VerdictNeedsHuman, "", "db")
+	worse.Known = []escalation.KnownIncident{{ID: "incident-2", Status: escalation.IncidentWorse}}
+	c.ran("second", 2, worse)
+	require.Zero(t, c.incident("incident-2").WorseAt, "its own chain needs no news of it")
 }
 
 // testIncidentOfNoService checks that verdicts that name no service tell of one incident.
