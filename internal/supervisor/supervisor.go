@@ -233,33 +233,12 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 	s.leases.FailOrphaned(ctx, c)
 	failed := make(chan error, 2) // one for each worker, so that neither blocks
 	onFatal := func(err error) { failed <- err }
-
-	leasing := []interceptor.WorkerInterceptor{s.leases.Interceptor()}
-
 	refused := newAudit(s.records.Store.AppendEvents, s.logger)
 	stopAudit := inBackground(context.WithoutCancel(ctx), refused.run) // it outlives the chains' worker
 	defer stopAudit()
+	chains, agents := s.chainsWorker(c, refused, onFatal), s.agentsWorker(c, onFatal)
 
 	queue := s.config.Worker.TaskQueue
-	chains := worker.New(c, queue, worker.Options{
-		Identity:                     s.identity,
-		StickyScheduleToStartTimeout: stickyTimeout,
-		OnFatalError:                 onFatal,
-		Interceptors:                 append([]interceptor.WorkerInterceptor{&auditing{audit: refused}}, leasing...),
-	})
-	s.register(chains, c)
-
-	agents := worker.New(c, workflows.AgentsTaskQueue(queue), worker.Options{
-		Identity:                           s.identity,
-		DisableWorkflowWorker:              true,
-		MaxConcurrentActivityExecutionSize: s.config.Worker.MaxConcurrentAgents,
-		WorkerStopTimeout:                  s.config.Worker.DrainTimeout + s.config.Claude.StopGrace + agent.ReportTime,
-		OnFatalError:                       onFatal,
-		Interceptors:                       leasing,
-	})
-	s.tiers.Heartbeats = c
-	agents.RegisterActivity(&s.tiers)
-
 	if err := chains.Start(); err != nil {
 		return fmt.Errorf("start the worker on task queue %q: %w", queue, err)
 	}
@@ -276,13 +255,44 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 	case err = <-failed:
 		err = fmt.Errorf("worker failed: %w", err)
 	}
-	// When the time is over, interrupt the agents that still run. The worker still waits for them, so that it can
-	// report their results to Temporal. Temporal then gives them to another worker at once.
+	s.drain(chains, agents)
+	return err
+}
+
+// chainsWorker returns the worker for workflows and all activities but agents. It records refused changes in refused.
+func (s *Supervisor) chainsWorker(c client.Client, refused *audit, onFatal func(error)) worker.Worker {
+	chains := worker.New(c, s.config.Worker.TaskQueue, worker.Options{
+		Identity:                     s.identity,
+		StickyScheduleToStartTimeout: stickyTimeout,
+		OnFatalError:                 onFatal,
+		Interceptors:                 []interceptor.WorkerInterceptor{&auditing{audit: refused}, s.leases.Interceptor()},
+	})
+	s.register(chains, c)
+	return chains
+}
+
+// agentsWorker returns the worker for the activities that run agents.
+func (s *Supervisor) agentsWorker(c client.Client, onFatal func(error)) worker.Worker {
+	agents := worker.New(c, workflows.AgentsTaskQueue(s.config.Worker.TaskQueue), worker.Options{
+		Identity:                           s.identity,
+		DisableWorkflowWorker:              true,
+		MaxConcurrentActivityExecutionSize: s.config.Worker.MaxConcurrentAgents,
+		WorkerStopTimeout:                  s.config.Worker.DrainTimeout + s.config.Claude.StopGrace + agent.ReportTime,
+		OnFatalError:                       onFatal,
+		Interceptors:                       []interceptor.WorkerInterceptor{s.leases.Interceptor()},
+	})
+	s.tiers.Heartbeats = c
+	agents.RegisterActivity(&s.tiers)
+	return agents
+}
+
+// drain stops both workers. After the configured time it interrupts the agents that still run. The agents' worker still
+// waits for them, so that it can report their results to Temporal. Temporal then gives them to another worker at once.
+func (s *Supervisor) drain(chains, agents worker.Worker) {
 	limit := time.AfterFunc(s.config.Worker.DrainTimeout, s.agents.Interrupt)
 	defer limit.Stop()
 	agents.Stop()
 	chains.Stop()
-	return err
 }
 
 // enter looks up the namespace. It opens the namespace's leases, and selects the namespace for records and deliveries.
