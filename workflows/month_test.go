@@ -283,8 +283,8 @@ func newMonth(t *testing.T, silent bool) (*month, *store.Store) {
 	return m, records
 }
 
-// skipUnderRace skips a test of one simulated workflow after another, which the race detector slows down tenfold. There
-// is nothing concurrent in it that shorter tests do not have. The target race runs these tests without the detector.
+// skipUnderRace skips a test that simulates one workflow after another, because the race detector slows it down
+// tenfold. Shorter tests cover the same concurrency. The make target race runs the skipped tests without the detector.
 func skipUnderRace(t *testing.T) {
 	t.Helper()
 	if raceDetector {

@@ -21,8 +21,8 @@ type contractCase struct {
 	// forget removes values that differ between runs from the observations, before the stand-in is compared with the
 	// real CLI. It may be nil.
 	forget func(o []observation)
-	// endsEarly reports whether the real CLI has exited before it had printed everything, which it sometimes does after a
-	// signal, the more often the busier the machine is. It is then asked again. It may be nil.
+	// endsEarly reports whether the real CLI has exited before it had printed everything. After a signal it sometimes
+	// does so, more often on a busy machine. The harness then asks it again. The function may be nil.
 	endsEarly func(o []observation) bool
 	// only restricts the case to one release.
 	only claudesim.Version
