@@ -112,8 +112,8 @@ func TestChainBranchesOfLimits(t *testing.T) {
 	require.Equal(t, escalation.ReasonResumeFailed, chain.Sessions[2].ContinuityReason)
 }
 
-// TestChainBranchesOfWaits runs four chains. One repairs two services. One waits until the first has released a
-// service. One waits for the cooldown and then finds everything healthy. One is cancelled while it waits for the
+// TestChainBranchesOfWaits runs four chains. One repairs two services. One waits for one of these services until the first
+// chain tells it that the fault is gone. One waits for the cooldown and then finds everything healthy. One is cancelled while it waits for the
 // cooldown.
 func TestChainBranchesOfWaits(t *testing.T) {
 	t.Parallel()
@@ -155,8 +155,10 @@ func TestChainBranchesOfWaits(t *testing.T) {
 	requireRecorded(t, s, chain)
 	recordHistory(t, s, cancelled, cancelled.GetID())
 
-	for _, run := range []client.WorkflowRun{cooling, busy} {
-		chain := requireEnded(t, s, run, escalation.OutcomeHealthy)
+	for run, want := range map[client.WorkflowRun]escalation.Outcome{
+		cooling: escalation.OutcomeHealthy, busy: escalation.OutcomeResolved,
+	} {
+		chain := requireEnded(t, s, run, want)
 		require.Len(t, chain.Sessions, 2)
 		require.Equal(t, escalation.PurposeRecheck, chain.Sessions[1].Purpose)
 	}
