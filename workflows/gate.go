@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// GateQuery is the query that returns the open gate as JSON; null if no gate is open.
+	// GateQuery is the query that returns the open gate as JSON. If no gate is open, it returns null.
 	GateQuery = "gate"
-	// ResolveGate is the name of the update, and of the signal, that answers a gate. Its payload is an
+	// ResolveGate is the name of the update that answers a gate, and also of the signal. The payload of both is an
 	// escalation.GateAnswer. The update returns an escalation.GateResolution.
 	ResolveGate = "resolve-gate"
 
@@ -30,7 +30,7 @@ type gates struct {
 	sessions *sessions
 	people   *notifier
 	requests *escalationRequests
-	// incidents receives what other chains find of the workflow's incidents; nil if it has none.
+	// incidents receives other chains' findings about the workflow's incidents; nil if the workflow has none.
 	incidents *incidents
 	// history describes earlier repairs, for a gate that opens before the first session.
 	history []string
@@ -47,7 +47,7 @@ type gateRequest struct {
 	refused bool
 }
 
-// handle registers the query and the update by which people see and answer gates.
+// handle registers the query and the update with which people see and answer gates.
 func (g *gates) handle(ctx workflow.Context) error {
 	err := workflow.SetQueryHandler(ctx, GateQuery, func() (*escalation.Gate, error) { return g.log.chain.OpenGate(), nil })
 	if err != nil {
@@ -81,8 +81,8 @@ func (g *gates) open(ctx workflow.Context, request gateRequest) (bool, error) {
 	return true, g.log.store(ctx, "record "+gate.ID, false)
 }
 
-// newGate adds a gate to the visible state; it returns nil if the workflow is cancelled. An answer counts only if it
-// arrives after the gate has opened. newGate refuses signals that arrived earlier.
+// newGate adds a gate to the visible state. If the workflow is cancelled, it returns nil. An answer counts only if it
+// arrives after the gate has opened, so newGate refuses signals that arrived earlier.
 func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.Gate {
 	chain := &g.log.chain
 	opening := escalation.GateInput{
@@ -112,8 +112,8 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 // latest returns the gate that was opened last.
 func (g *gates) latest() *escalation.Gate { return &g.log.chain.Gates[len(g.log.chain.Gates)-1] }
 
-// wait waits until the latest gate is closed. An answer closes it, or its expiry, or cancellation of the workflow. So does
-// a request for a tier, if that tier is higher than the parameter last. wait returns false if the history is too long. The
+// wait waits until the latest gate is closed. Four events close it: an answer, its expiry, cancellation of the
+// workflow, and a request for a tier above the parameter last. If the history is too long, wait returns false. The
 // caller must then continue as new at this gate. Signals that have arrived are kept.
 func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, err error) {
 	gate := g.latest()
@@ -121,8 +121,8 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 	defer func() { due.stop() }()
 	for {
 		g.receive(ctx, gate, last)
-		// An answered gate continues as new, too, unless the answer ends the workflow. Otherwise the history would grow
-		// without limit if every answer arrived before the wait began.
+		// If the history is long, also continue as new with an answered gate, unless the answer ends the workflow.
+		// Otherwise the history would grow without limit if every answer arrived before the wait began.
 		long := ctx.Err() == nil && !gate.Ends() && g.mayContinueAsNew(ctx)
 		if long {
 			g.people.settle(ctx, errGivenUp)
@@ -157,7 +157,7 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 	}
 }
 
-// gateTimer fires when the next reminder of a gate, or its expiry, is due.
+// gateTimer fires at the next reminder of a gate, or at its expiry.
 type gateTimer struct {
 	timer workflow.Future
 	stop  func()
@@ -176,8 +176,8 @@ func (g *gates) startTimer(ctx workflow.Context, gate *escalation.Gate) gateTime
 	return gateTimer{timer: timer, stop: stop}
 }
 
-// remindOrExpire closes the gate if it has expired. Otherwise it reminds people once, even if several reminders became
-// due while no worker ran.
+// remindOrExpire closes the gate if it has expired. Otherwise it reminds people. If several reminders became due while
+// no worker ran, it reminds them only once.
 func (g *gates) remindOrExpire(ctx workflow.Context, gate *escalation.Gate) {
 	now := workflow.Now(ctx)
 	age := now.Sub(gate.OpenedAt).Round(time.Second)
@@ -198,7 +198,8 @@ func (g *gates) remindOrExpire(ctx workflow.Context, gate *escalation.Gate) {
 	g.people.notify(ctx, escalation.NotifyNeedsHuman, text)
 }
 
-// check returns the reason why a reply is invalid, as one sentence; nil if it may close the open gate.
+// check returns the reason why a reply is invalid, as one sentence. If the reply may close the open gate, check returns
+// nil.
 func (g *gates) check(reply GateReply) error {
 	if reply.problem != nil {
 		return reply.problem
@@ -240,8 +241,8 @@ func (g *gates) accept(ctx workflow.Context, reply GateReply) escalation.GateRes
 	return escalation.GateResolution{GateID: gate.ID, Action: reply.Action, Next: gate.Next(*gate.Answer)}
 }
 
-// receive reads the signals that have arrived at an open gate. It reads the answers before the requests for a tier
-// above last, whatever their order of arrival. Each invalid signal leaves an event.
+// receive reads the signals that have arrived at an open gate. It first reads the answers, and then the requests for a
+// tier above the parameter last, regardless of their order of arrival. For each invalid signal it adds an event.
 func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escalation.Tier) {
 	g.receiveReplies(ctx)
 	if gate.Answer != nil {
@@ -261,12 +262,12 @@ func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escala
 	}
 }
 
-// receiveReplies reads the answers that arrived as signals. The sender of a signal gets no reply, so each invalid
-// answer leaves an event.
+// receiveReplies reads the answers that arrived as signals. The sender of a signal gets no reply, so receiveReplies
+// adds an event for each invalid answer.
 //
-// A signal waits in its channel until this call. newGate calls it just before a gate opens, so later calls read only
-// answers that arrived while the gate was open. Updates need no such call: the SDK validates and runs them in the
-// workflow task that delivers them.
+// A signal waits in its channel until receiveReplies reads it. newGate calls receiveReplies just before a gate opens.
+// So later calls read only answers that arrived while the gate was open. Updates need no such call: the SDK validates
+// and runs them in the workflow task that delivers them.
 func (g *gates) receiveReplies(ctx workflow.Context) {
 	refuse := func(message string) {
 		g.log.add(ctx, escalation.Event{
@@ -296,7 +297,7 @@ func (g *gates) signalled(ctx workflow.Context) bool {
 	return workflow.GetSignalChannel(ctx, ResolveGate).Len() > 0 || g.requests.arrived(ctx) || g.incidents.arrived(ctx)
 }
 
-// maxTried is the maximum number of sessions that a gate lists. A chain without gates has fewer.
+// maxTried limits the number of sessions that a gate lists. A chain without gates has fewer sessions.
 const maxTried = 10
 
 // tried describes the latest sessions, oldest first.
@@ -309,8 +310,8 @@ func tried(chain escalation.Chain) []string {
 	return described
 }
 
-// needsHuman returns the notification with which a chain asks for a person: NotifyBudgetSpent if the last session
-// exhausted its budget, otherwise NotifyNeedsHuman.
+// needsHuman returns the notification with which a chain asks for a person. If the last session exhausted its budget,
+// this is NotifyBudgetSpent, otherwise NotifyNeedsHuman.
 func needsHuman(chain escalation.Chain) escalation.NotificationKind {
 	if last := chain.Last(); last != nil && last.Status == escalation.SessionBudgetExhausted {
 		return escalation.NotifyBudgetSpent

@@ -45,7 +45,8 @@ func (n *incidents) arrived(ctx workflow.Context) bool {
 	return n != nil && workflow.GetSignalChannel(ctx, IncidentSignalName).Len() > 0
 }
 
-// receive reads the signals that have arrived and returns all news. People are told once of an incident that became worse.
+// receive reads the signals that have arrived, and returns all news. If an incident became worse, people are notified
+// once.
 func (n *incidents) receive(ctx workflow.Context) []escalation.GateNews {
 	if n == nil {
 		return nil
@@ -56,8 +57,8 @@ func (n *incidents) receive(ctx workflow.Context) []escalation.GateNews {
 	return slices.Clone(n.news) // what a closed gate shows stays as it is
 }
 
-// outdate forgets the news that arrived before the end of session, if that has looked at the incidents itself. A recheck that
-// ended without a verdict counts, too: otherwise old news would start one after the other.
+// outdate removes the news that arrived before the end of session, if the session itself looked at the incidents. A
+// recheck without a verdict also counts as such a session. Otherwise old news would start one recheck after the other.
 func (n *incidents) outdate(ctx workflow.Context, session escalation.Session) {
 	if session.Verdict != nil || session.Purpose == escalation.PurposeRecheck {
 		n.receive(ctx)

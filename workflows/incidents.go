@@ -10,19 +10,20 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// incidents connects a chain with the incidents in the records. It compares what a look has found with them, and tells other
-// chains what has become of theirs.
+// incidents connects a chain with the incidents in the records. It compares the faults of a look with the incidents,
+// and informs other chains about news of their incidents.
 type incidents struct {
 	log    *eventLog
 	policy *escalation.Policy
 	people *notifier
-	// recognition compares the last look's faults with the records; nil if it was not compared.
+	// recognition is the comparison of the last look's faults with the records; nil if there was none.
 	recognition *escalation.Recognition
-	// own are the chain's incidents, as the last recording returned them.
+	// own holds the chain's incidents from the latest recording.
 	own []escalation.Incident
-	// untold are the news that send has not sent yet.
+	// untold holds the signals that send has not sent yet.
 	untold []incidentNews
-	// news are what other chains have found of the own incidents since the chain last looked itself, one entry for each incident.
+	// news holds the findings of other chains about the chain's own incidents since the chain's last look, one entry
+	// for each incident.
 	news []escalation.GateNews
 }
 
@@ -32,8 +33,9 @@ type incidentNews struct {
 	signal  IncidentSignal
 }
 
-// recognize compares what a look has found wrong with the incidents in the records. It returns nil if the session is no look
-// or finds nothing wrong, and if a person forces the step. Without an answer of the records every fault counts as new.
+// recognize compares the faults that a look has found with the incidents in the records. It returns nil in three cases:
+// the session is no look, it finds nothing wrong, or a person forces the step. If the records do not answer, it also
+// returns nil, and every fault counts as new.
 func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.Session) *escalation.Recognition {
 	n.recognition = nil
 	verdict := session.Verdict
@@ -60,8 +62,9 @@ func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.S
 	return n.recognition
 }
 
-// leave notes the incidents that the chain leaves to others, and what they must be told. It limits the chain to the
-// services of the other faults, if there are any. If a person has requested a tier, the chain leaves none.
+// leave records the incidents that the chain leaves to others, and prepares the signals to those chains. If other
+// faults remain, leave limits the chain to their services. If a person has requested a tier, the chain leaves no
+// incident to others.
 func (n *incidents) leave(ctx workflow.Context, session escalation.Session, decision escalation.Decision) {
 	if decision.Rule == escalation.RuleOperator {
 		n.recognition = nil
@@ -86,7 +89,8 @@ func (n *incidents) leave(ctx workflow.Context, session escalation.Session, deci
 			Kind: escalation.EventIncident, SessionID: session.SessionID,
 			Message: fmt.Sprintf("%s is known (%s): chain %s %s", incident.Describe(), known.News, handler.ChainID, handler.Describe()),
 		})
-		// Once worse, an incident stays so: its chain was told before. What has come back may have been told as healed.
+		// If the incident was worse before, its chain already got the signal. If the incident was resolved and has come
+		// back, its chain may have got a signal that it had healed.
 		if known.News == escalation.IncidentWorse && incident.WorseAt.IsZero() || !incident.ResolvedAt.IsZero() {
 			n.tell(handler.ChainID, incident.ID, known.News, known.Note)
 		}
@@ -96,7 +100,7 @@ func (n *incidents) leave(ctx workflow.Context, session escalation.Session, deci
 	}
 }
 
-// progress returns what the chain does about its incidents after decision; nil if that does not change.
+// progress returns the chain's progress with its incidents after decision. If that is unchanged, it returns nil.
 func (n *incidents) progress(ctx workflow.Context, decision escalation.Decision) *escalation.ChainProgress {
 	progress := escalation.ProgressOf(*n.policy, decision, workflow.Now(ctx))
 	progress.Owns = n.log.chain.OwnIncidents()
@@ -110,8 +114,8 @@ func (n *incidents) progress(ctx workflow.Context, decision escalation.Decision)
 	return &progress
 }
 
-// update takes over what the records say after the end of a session: the chain's incidents, and those that the session has
-// ended.
+// update takes over the records' answer at the end of a session. It contains the chain's incidents, and the incidents
+// that the session has ended.
 func (n *incidents) update(brief escalation.IncidentBrief) {
 	if n == nil {
 		return
@@ -129,7 +133,8 @@ func (n *incidents) update(brief escalation.IncidentBrief) {
 	}
 }
 
-// chainIncident returns an incident as a chain shows it. handler is the chain to which it is left; "" for an own one.
+// chainIncident converts an incident for the visible state of a chain. The parameter handler is the ID of the chain
+// that takes care of the incident; "" for this chain itself.
 func chainIncident(incident escalation.Incident, handler string) escalation.ChainIncident {
 	return escalation.ChainIncident{
 		ID: incident.ID, Services: incident.Services, Summary: clip(incident.Summary), Severity: incident.Severity,
@@ -137,7 +142,7 @@ func chainIncident(incident escalation.Incident, handler string) escalation.Chai
 	}
 }
 
-// add adds an incident to the visible state, or replaces the entry that is there.
+// add adds an incident to the visible state. If the incident is already there, add replaces its entry.
 func (n *incidents) add(incident escalation.ChainIncident) {
 	chain := &n.log.chain
 	same := func(other escalation.ChainIncident) bool { return other.ID == incident.ID }
@@ -150,7 +155,7 @@ func (n *incidents) add(incident escalation.ChainIncident) {
 	}
 }
 
-// maxChainIncidents limits the incidents of a chain's visible state.
+// maxChainIncidents limits the number of incidents in a chain's visible state.
 const maxChainIncidents = 50
 
 // left returns the incidents that the chain leaves to others.
@@ -164,7 +169,7 @@ func (n *incidents) left() []escalation.ChainIncident {
 	return left
 }
 
-// ofIssues returns the ID of the incident of each of the verdict's issues; "" for one that has none.
+// ofIssues returns the ID of the incident for each of the verdict's issues. If an issue has none, its ID is "".
 func (n *incidents) ofIssues(verdict escalation.Verdict) []string {
 	ids := make([]string, len(verdict.Issues))
 	for _, sighting := range verdict.Sightings(n.own, n.log.chain.OwnIncidents()) {
@@ -175,7 +180,7 @@ func (n *incidents) ofIssues(verdict escalation.Verdict) []string {
 	return ids
 }
 
-// history describes the earlier repairs of the fault that has come back; none if none has.
+// history describes the earlier repairs of a fault that has come back. If no fault has come back, it returns none.
 func (n *incidents) history(decision escalation.Decision) []string {
 	if decision.Rule != escalation.RuleReturned || n == nil {
 		return nil
@@ -186,7 +191,7 @@ func (n *incidents) history(decision escalation.Decision) []string {
 	return nil
 }
 
-// tell adds a signal for another chain. send sends it.
+// tell adds a signal for another chain to untold. The method send sends it.
 func (n *incidents) tell(chainID, incidentID string, news escalation.IncidentNews, note string) {
 	if chainID != n.log.chain.ID {
 		n.untold = append(n.untold, incidentNews{chainID, IncidentSignal{
@@ -195,8 +200,8 @@ func (n *incidents) tell(chainID, incidentID string, news escalation.IncidentNew
 	}
 }
 
-// send signals the other chains, one after the other. A chain that has gone needs no signal. Nor does the chain that has split
-// and started this one: it waits for the end of this chain.
+// send signals the other chains, one after the other. If a chain has gone, that is no error. The parent of this chain
+// gets no signal, because it waits for the end of this chain.
 func (n *incidents) send(ctx workflow.Context) {
 	untold := n.untold
 	n.untold = nil

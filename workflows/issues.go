@@ -12,9 +12,10 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// split starts a chain for each issue that observer found, the most severe first. Each forks the observer's conversation.
-// split waits until all have ended. Only a few work at a time; a chain that waits for long lets the next one begin. A known
-// incident of which nobody takes care any more is an issue, too.
+// split starts a chain for each issue that observer found, the most severe first. Each of these chains forks the
+// observer's conversation. Only a few chains work at the same time. If one waits for a long time, the next one may
+// begin. split waits until all of them have ended. A known incident of which nobody takes care any more is an issue,
+// too.
 func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) error {
 	verdict := c.incidents.recognition.AddIssues(*observer.Verdict)
 	observer.Verdict = &verdict
@@ -42,7 +43,8 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 			c.endIssue(ctx, i, escalation.OutcomeAborted, "the chain was cancelled before its turn", 0)
 		})
 	}
-	// A cancelled chain also waits, because its issues are cancelled with it and their outcomes must be recorded.
+	// A cancelled chain also waits. The chains of its issues are cancelled with it, and their outcomes must be
+	// recorded.
 	waiting, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	for running > 0 {
@@ -52,8 +54,8 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 	return c.record(ctx, escalation.DecideIssues(c.log.chain.Issues))
 }
 
-// releaseOnce returns a function that releases a slot. The slot is released earlier if the chain that holds it waits for
-// long: at a gate it may do so for days.
+// releaseOnce returns a function that releases a slot. If the chain that holds the slot waits for a long time, for
+// example at a gate, the slot is released earlier.
 func (c *chainRun) releaseOnce(ctx workflow.Context, slots workflow.Semaphore, chainID string) func() {
 	delete(c.parent.waiting, chainID) // after a reset, Temporal repeats the signal of the chain before
 	released := false
@@ -71,7 +73,7 @@ func (c *chainRun) releaseOnce(ctx workflow.Context, slots workflow.Semaphore, c
 	return release
 }
 
-// issueChainID returns the ID of the chain of the issue at this index.
+// issueChainID returns the ID of an issue's chain. The parameter at is the index of the issue.
 func (c *chainRun) issueChainID(at int) string {
 	return fmt.Sprintf("%s-issue-%d", c.log.chain.ID, at+1)
 }
@@ -115,10 +117,11 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	}
 }
 
-// cancelled returns the error of a cancelled chain, with the chain as the error's details.
+// cancelled returns the error of a cancelled chain. The error's details contain the chain.
 func cancelled(chain escalation.Chain) error { return temporal.NewCanceledError(chain) }
 
-// cancelledChain returns the chain from the details of a cancelled chain's error; zero if there are none.
+// cancelledChain returns the chain from the details of a cancelled chain's error. If there are none, it returns the
+// zero value.
 func cancelledChain(err error) (chain escalation.Chain) {
 	if end, ok := errors.AsType[*temporal.CanceledError](err); ok && end.HasDetails() && end.Details(&chain) != nil {
 		return escalation.Chain{}
@@ -126,8 +129,9 @@ func cancelledChain(err error) (chain escalation.Chain) {
 	return chain
 }
 
-// blocked returns the decision that ends an issue whose first tier exceeds the highest one; nil if the issue gets a
-// child chain. If the policy has gates, every issue gets a child chain, and a blocked one begins at a gate.
+// blocked returns the decision that ends an issue whose first tier exceeds the highest one. If the issue gets a child
+// chain, blocked returns nil. If the policy has gates, every issue gets a child chain. The chain of a blocked issue
+// then begins at a gate.
 func (c *chainRun) blocked(first escalation.Tier) *escalation.Decision {
 	if first <= c.policy.MaxTier {
 		return nil
@@ -140,15 +144,16 @@ func (c *chainRun) blocked(first escalation.Tier) *escalation.Decision {
 }
 
 // beginBlocked returns the first step of an issue's chain whose first tier exceeds the highest one. The step opens a
-// gate, where a person may choose the highest tier instead. Without gates the chain ends.
+// gate, at which a person may choose the highest tier instead. Without gates, the chain ends.
 func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, error) {
 	decision := escalation.Gated(*c.policy, escalation.DecideBlockedIssue(*c.policy, first.tier))
 	first.tier = c.policy.MaxTier
 	return c.stop(ctx, first, decision)
 }
 
-// issueInput returns the input of an issue's chain: all limits of this chain, and an equal share of its remaining
-// budget. A fault that has come back too often begins with the highest tier, or asks a person first.
+// issueInput returns the input of an issue's chain. It has all limits of this chain, and an equal share of the
+// remaining budget. If the fault has come back too often, the chain begins with the highest tier, or asks a person
+// first.
 func (c *chainRun) issueInput(observer escalation.Session, at int) ChainInput {
 	issue := observer.Verdict.Issues[at]
 	input := ChainInput{
@@ -181,7 +186,7 @@ func (c *chainRun) issueInput(observer escalation.Session, at int) ChainInput {
 	return input
 }
 
-// endIssue notes and records how an issue ended. If its chain was the last one, the end of this chain records it.
+// endIssue records the end of an issue. If no other issue is open, the end of this chain records it instead.
 func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Outcome, reason string, costUSD float64) {
 	issue := &c.log.chain.Issues[at]
 	issue.Outcome, issue.Reason, issue.CostUSD = outcome, reason, costUSD

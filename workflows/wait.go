@@ -11,7 +11,7 @@ import (
 )
 
 // wait waits until a refused step may run, or until its next check is due. It returns the step that follows: a recheck
-// by Tier 1, the step that a person has requested meanwhile, another wait, a gate, or the end of the chain.
+// by Tier 1, a step that a person has requested meanwhile, another wait, a gate, or the end of the chain.
 func (c *chainRun) wait(ctx workflow.Context, s step) (step, error) {
 	if c.log.chain.Wait == nil {
 		c.beginWait(ctx, s.decision)
@@ -54,14 +54,15 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 		Kind: escalation.EventWaitStarted, Severity: decision.Severity(),
 		Message: fmt.Sprintf("waiting until %s: %s", decision.Until.UTC().Format(time.RFC3339), decision.Reason),
 	})
-	// A chain that waits for the day's budget holds the next cycle back. Otherwise each cycle would add one that waits.
+	// A chain that waits for the day's budget delays the next cycle. Otherwise each cycle would add another waiting
+	// chain.
 	if decision.Rule != escalation.RuleDayBudget {
 		c.parent.detach(ctx)
 	}
 }
 
-// sleep releases the services of the chain, so that other chains may repair them. Then it waits until decision.Until, or until
-// a person requests a tier, or until another chain has found all incidents healed.
+// sleep releases the services of the chain, so that other chains may repair them. Then it waits until decision.Until.
+// Two events end the wait earlier: a person requests a tier, or another chain has found all incidents healed.
 func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 	now, decision := workflow.Now(ctx), s.decision
 	c.log.chain.Wait = &escalation.Wait{
@@ -87,8 +88,8 @@ func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 	return nil
 }
 
-// healed reports whether other chains have found all incidents healed, so that s need not wait. The recheck that follows such
-// news must wait like any other step, if it is refused.
+// healed reports whether other chains have found all incidents healed, so that s need not wait any longer. A recheck
+// that follows such news does not end its own wait in this way.
 func (c *chainRun) healed(s step) bool { return !s.healed && c.incidents.healed() }
 
 func (c *chainRun) endWait(ctx workflow.Context) {

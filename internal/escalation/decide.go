@@ -191,8 +191,9 @@ func QuietIfSpent(decision Decision) Decision {
 	return decision
 }
 
-// ResolvedUnseen returns the decision on a refused recheck that was to confirm what another chain has found: that the incidents
-// have healed. If it can never run, for example because the chain's budget is spent, that finding has to do.
+// ResolvedUnseen returns the decision on a refused recheck after another chain has found the incidents healed. The
+// recheck would have confirmed that. If it can never run, for example because the chain's budget is spent, the other
+// chain's finding decides.
 func ResolvedUnseen(decision Decision) Decision {
 	if decision.Action != DecisionComplete {
 		return decision

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// Incident is one fault of one or more services, from its first sight to its end. Several chains can work on it.
+// Incident is one fault of one or more services, from its first sight to its end. Several chains can work on an
+// incident.
 type Incident struct {
 	// ID is "incident-" and a number. The store assigns it.
 	ID string `json:"id"`
-	// Services lists the affected services; empty if no verdict has named one.
+	// Services lists the affected services; empty if no verdict has named a service.
 	Services []string `json:"services"`
 	// Kind classifies the fault, such as down, disk_full or certificate; empty if no verdict has named a kind.
 	Kind     string   `json:"kind,omitempty"`
@@ -23,23 +24,28 @@ type Incident struct {
 	State      IncidentState `json:"state"`
 	OpenedAt   time.Time     `json:"opened_at"`
 	LastSeenAt time.Time     `json:"last_seen_at"`
-	// ReturnedAt is when it last came back; zero if it never did.
+	// ReturnedAt holds the time at which the incident last came back; zero if it never did.
 	ReturnedAt time.Time `json:"returned_at,omitzero"`
-	// WorseAt is when it was found to be worse for the first time since it opened or came back; zero if never.
+	// WorseAt holds the time at which the incident was first found to be worse; zero if it never was. When the incident
+	// comes back, WorseAt begins anew.
 	WorseAt time.Time `json:"worse_at,omitzero"`
-	// ResolvedAt is zero while the incident is not resolved. ResolvedBy is the ID of the chain, or the name of the person.
+	// ResolvedAt holds the time of the resolution; zero while the incident is open. ResolvedBy is the ID of the chain
+	// that resolved the incident, or the name of the person.
 	ResolvedAt time.Time `json:"resolved_at,omitzero"`
 	ResolvedBy string    `json:"resolved_by,omitempty"`
-	// ResolvedReason is why a person closed it, in the person's words; empty if none are given.
+	// ResolvedReason holds the reason of the person who closed the incident, in that person's words; empty if none was
+	// given.
 	ResolvedReason string      `json:"resolved_reason,omitempty"`
 	Resolution     IncidentEnd `json:"resolution,omitempty"`
-	// Returned counts how often the incident has come back after it was resolved.
+	// Returned counts how often the incident has come back after its resolution.
 	Returned int `json:"returned"`
-	// Returns are the times at which it came back after a repair, oldest first. Only the latest are kept.
+	// Returns holds the times at which the incident came back after a repair, oldest first. Only the latest times are
+	// kept.
 	Returns []time.Time `json:"returns,omitempty"`
-	// Chains are the chains that have worked on it, oldest first. Of those that have ended only the latest are listed.
+	// Chains lists the chains that have worked on the incident, oldest first. Of the ended chains, only the latest are
+	// listed.
 	Chains []IncidentChain `json:"chains,omitempty"`
-	// CostUSD is the cost of these chains, in US dollars. A chain with several incidents counts for each of them.
+	// CostUSD is the cost of these chains, in US dollars. A chain with several incidents counts fully for each of them.
 	CostUSD float64 `json:"cost_usd"`
 }
 
@@ -59,7 +65,7 @@ const (
 	IncidentResolved  IncidentState = "resolved"  // the fault is gone
 )
 
-// IncidentEnd says how an incident was resolved.
+// IncidentEnd names the way in which an incident was resolved.
 type IncidentEnd string
 
 // The ends.
@@ -72,16 +78,16 @@ const (
 // IncidentChain describes the work of one chain on an incident.
 type IncidentChain struct {
 	ChainID string `json:"chain_id"`
-	// FirstRunID is the run ID with which the chain began. It tells chains apart that had the same ID.
+	// FirstRunID is the run ID with which the chain began. It distinguishes chains that had the same ID.
 	FirstRunID string `json:"first_run_id,omitempty"`
 	// NamespaceID is the ID of the chain's Temporal namespace.
 	NamespaceID string `json:"namespace_id,omitempty"`
 	ChainProgress
-	// Tier is the highest tier of the chain that may have changed something; 0 if none did.
+	// Tier is the highest tier of the chain that may have changed something; 0 if no tier has.
 	Tier Tier `json:"tier,omitempty"`
 	// Did describes the chain's last attempt to repair, in the words of its verdict.
 	Did string `json:"did,omitempty"`
-	// Since is when the chain first met the incident.
+	// Since holds the time at which the chain first met the incident.
 	Since   time.Time `json:"since"`
 	CostUSD float64   `json:"cost_usd"`
 }
@@ -93,22 +99,24 @@ type ChainRun struct {
 	FirstRunID string
 }
 
-// ChainProgress says what a chain does about its incidents.
+// ChainProgress describes the work of a chain on its incidents.
 type ChainProgress struct {
 	Status ChainStatus `json:"status"`
-	// Rule and Reason are those of the decision that makes the chain wait or that ended it.
+	// Rule and Reason come from the decision that makes the chain wait, or that ended the chain.
 	Rule   Rule   `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Until is when the wait ends; zero if the chain does not wait.
+	// Until holds the end of the wait; zero if the chain does not wait.
 	Until time.Time `json:"until,omitzero"`
 	// Outcome is empty until the chain has ended.
 	Outcome Outcome   `json:"outcome,omitempty"`
 	At      time.Time `json:"at"`
-	// Owns are the IDs of the chain's own incidents. A chain that waits before its first session has no other record of them.
+	// Owns holds the IDs of the chain's own incidents. If a chain waits before its first session, it has no other
+	// record of them.
 	Owns []string `json:"owns,omitempty"`
-	// Leaves are the IDs of the incidents that the chain has met and leaves to other chains.
+	// Leaves holds the IDs of the incidents that the chain has met and leaves to other chains.
 	Leaves []string `json:"leaves,omitempty"`
-	// Only limits the progress to the incidents with these IDs; it is about all incidents of the chain if empty.
+	// Only limits the progress to the incidents with these IDs. If Only is empty, the progress concerns all incidents
+	// of the chain.
 	Only []string `json:"only,omitempty"`
 }
 
@@ -123,7 +131,8 @@ const (
 	ChainEnded     ChainStatus = "ended"
 )
 
-// ProgressOf returns the progress of a chain after decision. A gate closes at the latest after policy.Gate.Timeout.
+// ProgressOf returns the progress of a chain after decision. If the decision opens a gate, the wait ends after
+// policy.Gate.Timeout at the latest.
 func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 	progress := ChainProgress{Status: ChainRepairing, At: at}
 	switch decision.Action {
@@ -140,8 +149,9 @@ func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 	return progress
 }
 
-// ProgressOfIssue returns the progress of a split chain after the chain of an issue has ended. It concerns only the incident of
-// that issue. Otherwise the incident would count as being repaired until the chains of all issues have ended.
+// ProgressOfIssue returns the progress of a split chain after the chain of one issue has ended. It concerns only the
+// incident of that issue. Without it, the incident would count as being repaired until the chains of all issues have
+// ended.
 func ProgressOfIssue(issue IssueChain, at time.Time) ChainProgress {
 	return ChainProgress{
 		Status: ChainEnded, Outcome: issue.Outcome, Rule: RuleIssues, Reason: cut(issue.Reason, maxIncidentText), At: at,
@@ -150,21 +160,23 @@ func ProgressOfIssue(issue IssueChain, at time.Time) ChainProgress {
 }
 
 const (
-	// IncidentMemory is how long a resolved incident is remembered: the same fault within this time is a return.
+	// IncidentMemory limits the time between the resolution of an incident and its return. If the same fault appears
+	// later, it is a new incident.
 	IncidentMemory = 30 * 24 * time.Hour
-	// MaxIncidentChains limits the list of chains of an incident. Chains that have not ended are always listed.
+	// MaxIncidentChains limits the list of an incident's chains. Chains that have not ended are always listed.
 	MaxIncidentChains = 10
-	// MaxReturns limits the list of returns of an incident.
+	// MaxReturns limits the list of an incident's returns.
 	MaxReturns = 50
 	// MaxClosingReason limits the reason for which a person closes an incident, in characters.
 	MaxClosingReason = 500
 	// maxIncidentText limits a text of an incident, in characters.
 	maxIncidentText = 500
-	// lateEnd is how long after the end of its wait a chain still counts as waiting. It covers workers that are down.
+	// lateEnd extends the time for which a chain counts as waiting beyond the end of its wait. It allows for workers
+	// that are down.
 	lateEnd = time.Hour
 )
 
-// ClipIncidentText cuts a text from a verdict to the length that incidents keep.
+// ClipIncidentText cuts a text from a verdict to the maximum length of a text in an incident.
 func ClipIncidentText(text string) string { return cut(strings.TrimSpace(text), maxIncidentText) }
 
 // incidentPattern matches IDs of incidents.
@@ -178,7 +190,7 @@ func CheckIncidentID(id string) error {
 	return nil
 }
 
-// StateOf returns the state of an incident from its other fields.
+// StateOf computes the state of an incident from its other fields.
 func (i *Incident) StateOf() IncidentState {
 	if !i.ResolvedAt.IsZero() {
 		return IncidentResolved
@@ -202,22 +214,24 @@ func (i *Incident) StateOf() IncidentState {
 	return state
 }
 
-// unanswered reports whether the chain has ended because a person must act, and nobody has. A limit that refused it does not
-// count: it passes, and then the next chain may repair.
+// unanswered reports whether the chain has ended because a person must act, and nobody has acted. If a limit refused
+// the chain, no person need act: the limit passes, and then the next chain may repair.
 func (c *IncidentChain) unanswered() bool {
 	passes := c.Rule == RuleCooldown || c.Rule == RuleServiceBusy || c.Rule == RuleEscalationLimit || c.Rule == RuleDayBudget
 	return c.Status == ChainEnded && !passes && (c.Outcome == OutcomeNeedsHuman || c.Rule == RuleGateExpired)
 }
 
-// unchangedSince reports whether the incident has neither become worse nor come back since the chain has ended.
+// unchangedSince reports whether the incident has neither become worse nor come back after the end of the chain ended.
 func (i *Incident) unchangedSince(ended IncidentChain) bool {
 	return !i.WorseAt.After(ended.At) && !ended.At.Before(i.ReturnedAt)
 }
 
-// Handler returns the chain that takes care of the incident at the time at, apart from the chain except; false if there is
-// none. That is a chain that repairs or waits. A chain that has ended counts, too, if a person has accepted the state at its gate,
-// or must act and has not. That holds as long as no chain has worked on the incident after it, and the incident has neither become
-// worse nor come back since. So an unchanged fault is repaired once, and not by every look.
+// Handler returns the chain that takes care of the incident at the time at. It ignores the chain with the ID except. If
+// no chain takes care, it returns false.
+//
+// A chain takes care of an incident while it repairs or waits. An ended chain also takes care, if a person has accepted
+// the state at its gate, or still has to act. This ends when another chain has worked on the incident, or when the
+// incident becomes worse or comes back. So an unchanged fault is repaired once, and not after every look.
 func (i *Incident) Handler(except string, at time.Time) (IncidentChain, bool) {
 	var latest IncidentChain
 	for _, chain := range slices.Backward(i.Chains) {
@@ -236,7 +250,7 @@ func (i *Incident) Handler(except string, at time.Time) (IncidentChain, bool) {
 	return latest, settled && i.unchangedSince(latest)
 }
 
-// HighestTier returns the highest tier that has tried to repair the incident; 0 if none has.
+// HighestTier returns the highest tier that has tried to repair the incident. If no tier has tried, it returns 0.
 func (i *Incident) HighestTier() Tier {
 	var highest Tier
 	for _, chain := range i.Chains {
@@ -245,8 +259,9 @@ func (i *Incident) HighestTier() Tier {
 	return highest
 }
 
-// ReturnsWithin returns how often the incident has come back after a repair. It counts the time window of limit that ends at
-// the given time. If the incident is resolved by a repair, it is about to be found again. ReturnsWithin counts that, too.
+// ReturnsWithin returns how often the incident has come back after a repair. It counts returns within the window of
+// limit, and the window ends at the time at. If the incident is currently resolved by a repair, the caller has found it
+// again. This return is counted, too.
 func (i *Incident) ReturnsWithin(limit Limit, at time.Time) int {
 	count := 0
 	for _, returned := range i.Returns {
@@ -260,8 +275,8 @@ func (i *Incident) ReturnsWithin(limit Limit, at time.Time) int {
 	return count
 }
 
-// History describes each chain's attempt to repair the incident, oldest first, in one line each. Only the latest most are
-// described.
+// History describes each chain's attempt to repair the incident, oldest first, one line for each. It describes at most
+// the given number of attempts, the latest ones.
 func (i *Incident) History(most int) []string {
 	var lines []string
 	for _, chain := range i.Chains {
@@ -280,8 +295,8 @@ func (i *Incident) History(most int) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// MostImportant returns the incidents of which an agent is told, in their order: at most MaxKnownIncidents, the most severe
-// and, of one severity, those seen last.
+// MostImportant selects the incidents for the prompt of an agent, at most MaxKnownIncidents. It prefers the most severe
+// ones. Of equal severity, it prefers those that were seen last. The order stays the same.
 func MostImportant(incidents []Incident) []Incident {
 	if len(incidents) <= MaxKnownIncidents {
 		return incidents
@@ -300,7 +315,7 @@ func MostImportant(incidents []Incident) []Incident {
 	return slices.DeleteFunc(slices.Clone(incidents), func(incident Incident) bool { return !kept[incident.ID] })
 }
 
-// Describe returns the incident in a few words: its ID, services and summary.
+// Describe describes the incident in a few words: its ID, services and summary.
 func (i *Incident) Describe() string {
 	return fmt.Sprintf("%s (%s: %s)", i.ID, cmp.Or(strings.Join(i.Services, ", "), "no service named"), cut(i.Summary, 120))
 }
@@ -312,22 +327,22 @@ type PastRepair struct {
 	At       time.Time     `json:"at"`
 	Services []string      `json:"services,omitempty"`
 	Status   SessionStatus `json:"status"`
-	// Verdict is the conclusion; empty if there was none.
+	// Verdict is the status of the session's verdict; empty if there was none.
 	Verdict VerdictStatus `json:"verdict,omitempty"`
-	// Did describes what was tried and its result, in the words of the verdict.
+	// Did describes the attempted repair and its result, in the words of the verdict.
 	Did string `json:"did,omitempty"`
 	// Actions lists the changes.
 	Actions []string `json:"actions,omitempty"`
 }
 
 const (
-	// MaxPastRepairs limits the earlier repairs that an agent is told.
+	// MaxPastRepairs limits the earlier repairs in an agent's prompt.
 	MaxPastRepairs = 6
-	// maxPastActions limits the changes of one of them.
+	// maxPastActions limits the changes that are listed for one earlier repair.
 	maxPastActions = 6
 )
 
-// NewPastRepair describes an ended session for the agents that come after it.
+// NewPastRepair describes an ended session for the prompts of later agents.
 func NewPastRepair(session Session) PastRepair {
 	repair := PastRepair{ChainID: session.ChainID, Tier: session.Tier, At: session.EndedAt, Status: session.Status, Did: session.Error}
 	if verdict := session.Verdict; verdict != nil {
@@ -344,7 +359,7 @@ func NewPastRepair(session Session) PastRepair {
 	return repair
 }
 
-// Attempt returns what the verdict says about attempted repairs, or else its summary.
+// Attempt returns the verdict's description of attempted repairs. If the verdict has none, it returns the summary.
 func (v *Verdict) Attempt() string {
 	if blank(v.Remediation) {
 		return ClipIncidentText(v.Summary)

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// KnownIncident is what a verdict says about an open incident of which the agent was told.
+// KnownIncident is a verdict's entry about one of the open incidents in the agent's prompt.
 type KnownIncident struct {
 	ID     string       `json:"id"`
 	Status IncidentNews `json:"status"`
-	// Note says what has changed.
+	// Note describes the change.
 	Note string `json:"note,omitempty"`
 }
 
-// IncidentNews says what has become of an incident since the last look.
+// IncidentNews is the change of an incident since the last look.
 type IncidentNews string
 
 // The news.
@@ -25,22 +25,23 @@ const (
 	IncidentGone      IncidentNews = "healed"
 )
 
-// MaxKnownIncidents limits the known incidents in a verdict, and those of which an agent is told.
+// MaxKnownIncidents limits the known incidents in a verdict, and in the prompt of an agent.
 const MaxKnownIncidents = 20
 
-// Sighting is one fault that a verdict tells of, and the incident that it is.
+// Sighting is one fault in a verdict, with the matching incident.
 type Sighting struct {
 	Fault Issue
-	// Issue is the index of the fault in the verdict's issues; -1 if it is none of them.
+	// Issue is the index of the fault in the verdict's issues; -1 if the fault is not an issue.
 	Issue int
-	// Incident is the incident; nil if the fault is a new one. It is a resolved one if the fault has come back.
+	// Incident is the matching incident. If the fault has come back, it is a resolved incident. If the fault is new, it
+	// is nil.
 	Incident *Incident
-	// News compares the fault with an open incident.
+	// News compares the fault with the open incident; empty if there is none.
 	News IncidentNews
 	Note string
 }
 
-// FindsFault reports whether the verdict tells of a fault that is still there.
+// FindsFault reports whether the verdict contains a fault that still exists.
 func (v *Verdict) FindsFault() bool {
 	switch v.Status {
 	case VerdictEscalate, VerdictNeedsHuman:
@@ -53,12 +54,13 @@ func (v *Verdict) FindsFault() bool {
 	return false
 }
 
-// Sightings returns the faults that the verdict tells of, each with its incident among the given ones: open ones, and
-// those that were resolved lately. own are the IDs of the incidents that the chain already works on. It returns none for a
-// verdict that finds nothing wrong.
+// Sightings returns the faults in the verdict, each with its incident. If the verdict finds nothing wrong, there are
+// none. The parameter incidents holds open incidents and recently resolved ones. The parameter own holds the IDs of the
+// incidents that the chain already works on.
 //
-// A fault is an open incident if they have a service in common, or both name none, and have the same kind, or if one of
-// them has no kind. A resolved incident must have the same kind. Each incident is at most one of the faults.
+// A fault matches an open incident under two conditions. Both have a service in common, or both name no service. Both
+// have the same kind, or one of them has no kind. To match a resolved incident, a fault must have the same kind. No
+// incident matches more than one fault.
 func (v *Verdict) Sightings(incidents []Incident, own []string) []Sighting {
 	if !v.FindsFault() {
 		return nil
@@ -85,8 +87,9 @@ func (v *Verdict) Sightings(incidents []Incident, own []string) []Sighting {
 	return found
 }
 
-// Heals returns the IDs of the open incidents that the session's verdict ends: those that it calls healed, those whose
-// services it finds healthy and, if it has repaired something, those of its chain. own are the IDs of the latter.
+// Heals returns the IDs of the open incidents that the session's verdict ends. These are incidents that the verdict
+// calls healed, and incidents whose services it finds healthy. If the session has repaired something, the chain's own
+// incidents are also ended. The parameter own holds the IDs of the chain's own incidents.
 func (s *Session) Heals(incidents []Incident, own []string) []string {
 	if s.Verdict == nil {
 		return nil
@@ -120,7 +123,7 @@ func (s *Session) heals(incident *Incident, own []string) bool {
 	return false
 }
 
-// finds reports whether each of the services was checked, and every check of them has this status.
+// finds reports whether each of the services was checked, and all checks of these services have the given status.
 func (v *Verdict) finds(services []string, status CheckStatus) bool {
 	for _, service := range services {
 		checked := false
@@ -140,8 +143,8 @@ func (v *Verdict) finds(services []string, status CheckStatus) bool {
 	return len(services) > 0
 }
 
-// covers reports whether the session was to look at all of these services. A recheck without services looks only at what was
-// wrong before.
+// covers reports whether the session had to look at all of these services. A recheck without services covers none,
+// because it looks only at the services that were not healthy before.
 func (s *Session) covers(services []string) bool {
 	if len(s.Scope) == 0 {
 		return s.Tier == TierObserve && s.Purpose != PurposeRecheck
@@ -149,20 +152,20 @@ func (s *Session) covers(services []string) bool {
 	return containsServices(s.Scope, services)
 }
 
-// unwell reports whether a check found one of the services not healthy.
+// unwell reports whether a check found at least one of the services not healthy.
 func (v *Verdict) unwell(services []string) bool {
 	return slices.ContainsFunc(v.Checks, func(check CheckResult) bool {
 		return check.Status != CheckHealthy && HasService(services, check.Service)
 	})
 }
 
-// affects reports whether the verdict tells of a fault of the service.
+// affects reports whether the verdict names the service as faulty.
 func (v *Verdict) affects(service string) bool {
 	return HasService(v.Services, service) ||
 		slices.ContainsFunc(v.Issues, func(issue Issue) bool { return HasService(issue.Services, service) })
 }
 
-// newsOf returns what the verdict says about the incident; false if it does not name it.
+// newsOf returns the verdict's entry about the incident. If the verdict has none, it returns false.
 func (v *Verdict) newsOf(id string) (KnownIncident, bool) {
 	for _, known := range v.Known {
 		if known.ID == id {
@@ -180,7 +183,7 @@ func (v *Verdict) severity() Severity {
 	return SeverityWarning
 }
 
-// incidentFinder finds the incidents of the faults of one verdict.
+// incidentFinder finds the incidents that match the faults of one verdict.
 type incidentFinder struct {
 	verdict   *Verdict
 	incidents []Incident
@@ -188,8 +191,8 @@ type incidentFinder struct {
 	used      map[string]bool
 }
 
-// find returns the incident that fault is; nil if it is a new one. It prefers open incidents, then those of the chain, then
-// those of the same kind, then the latest.
+// find returns the incident that matches fault best; nil if none matches. It prefers open incidents, then those of the
+// chain, then those of the same kind, then the latest.
 func (f *incidentFinder) find(fault Issue) *Incident {
 	var best *Incident
 	bestRank := 0
@@ -205,7 +208,7 @@ func (f *incidentFinder) find(fault Issue) *Incident {
 	return best
 }
 
-// rank returns how well fault and incident match; 0 if they do not.
+// rank returns how well fault and incident match. If they do not match, it returns 0.
 func (f *incidentFinder) rank(fault Issue, incident *Incident) int {
 	common := SharesService(fault.Services, incident.Services) || len(fault.Services) == 0 && len(incident.Services) == 0
 	open, sameKind := incident.ResolvedAt.IsZero(), fault.Kind == incident.Kind
@@ -225,7 +228,8 @@ func (f *incidentFinder) rank(fault Issue, incident *Incident) int {
 	return rank
 }
 
-// sighting returns the sighting of fault as incident. A fault that is more severe than its open incident is worse.
+// sighting returns the sighting of fault with its incident. If the fault is more severe than its open incident, the
+// incident has become worse.
 func (f *incidentFinder) sighting(fault Issue, issue int, incident *Incident) Sighting {
 	s := Sighting{Fault: fault, Issue: issue, Incident: incident}
 	if incident == nil || !incident.ResolvedAt.IsZero() {
@@ -240,7 +244,8 @@ func (f *incidentFinder) sighting(fault Issue, issue int, incident *Incident) Si
 	return s
 }
 
-// named returns the open incidents that the verdict names as still there, and that none of its issues is.
+// named returns sightings of open incidents that the verdict itself names as still there. It omits incidents that match
+// one of the verdict's issues.
 func (f *incidentFinder) named() []Sighting {
 	var found []Sighting
 	for i := range f.incidents {
@@ -261,17 +266,17 @@ func (f *incidentFinder) named() []Sighting {
 // MoreSevere reports whether a is worse than b.
 func MoreSevere(a, b Severity) bool { return slices.Index(severities, a) < slices.Index(severities, b) }
 
-// containsServices reports whether services has each of the wanted ones, and at least one is wanted.
+// containsServices reports whether services contains all wanted services. If no service is wanted, it returns false.
 func containsServices(services, wanted []string) bool {
 	return len(wanted) > 0 && !slices.ContainsFunc(wanted, func(service string) bool { return !HasService(services, service) })
 }
 
-// SharesService reports whether two lists name a common service.
+// SharesService reports whether two lists have a service in common.
 func SharesService(a, b []string) bool {
 	return slices.ContainsFunc(a, func(service string) bool { return HasService(b, service) })
 }
 
-// MergeServices returns services and those of more that it lacks.
+// MergeServices appends to services those services in more that it lacks, up to MaxServices.
 func MergeServices(services, more []string) []string {
 	merged := slices.Clone(services)
 	for _, service := range more {
@@ -282,11 +287,11 @@ func MergeServices(services, more []string) []string {
 	return merged
 }
 
-// Recognition compares the faults of a look with the incidents that the records have.
+// Recognition is the result of a comparison between the faults of a look and the incidents in the records.
 type Recognition struct {
-	// Known are the faults that other chains take care of.
+	// Known holds the faults that other chains take care of.
 	Known []RecognizedFault
-	// New are all other faults.
+	// New holds all other faults.
 	New []Sighting
 	// At is the time of the comparison.
 	At time.Time
@@ -305,10 +310,10 @@ type Look struct {
 	Manual bool
 }
 
-// Recognize compares the faults of the verdict of a look with incidents. A fault is known if another chain takes care of its
-// incident and all its services are among those of the incident. A fault that has become worse, or has come back, is known
-// only if that chain is still there to be told. If that chain has ended because a person must act, a chain that a person has
-// started repairs the fault.
+// Recognize compares the faults of a look's verdict with incidents. A fault is known if another chain takes care of its
+// incident, and the incident includes all services of the fault. If a fault has become worse or has come back, it is
+// known only if that chain still runs, because only a running chain can react. If that chain has ended because a person
+// must act, the fault is not known to a chain that a person has started.
 func Recognize(verdict Verdict, incidents []Incident, look Look, at time.Time) Recognition {
 	recognition := Recognition{At: at}
 	for _, sighting := range verdict.Sightings(incidents, nil) {
@@ -336,15 +341,15 @@ func (f *RecognizedFault) Describe() string {
 	return fmt.Sprintf("%s is with chain %s, which %s", f.Incident.Describe(), f.Handler.ChainID, f.Handler.Describe())
 }
 
-// covered reports whether all services of the fault are among those of its incident.
+// covered reports whether the incident includes all services of the fault.
 func (s *Sighting) covered() bool {
 	return len(s.Fault.Services) == 0 || containsServices(s.Incident.Services, s.Fault.Services)
 }
 
-// AllKnown reports whether other chains take care of everything that is wrong.
+// AllKnown reports whether there are faults, and other chains take care of all of them.
 func (r *Recognition) AllKnown() bool { return r != nil && len(r.Known) > 0 && len(r.New) == 0 }
 
-// KnownIssue returns the known fault that is the issue with this index; nil if the issue is new.
+// KnownIssue returns the known fault for the issue with this index. If the issue is new, it returns nil.
 func (r *Recognition) KnownIssue(issue int) *RecognizedFault {
 	if r == nil {
 		return nil
@@ -357,8 +362,9 @@ func (r *Recognition) KnownIssue(issue int) *RecognizedFault {
 	return nil
 }
 
-// AddIssues returns verdict with one more issue for each incident that is still there, that is none of the verdict's issues,
-// and of which no other chain takes care. A chain that splits repairs only issues. AddIssues notes the index of each.
+// AddIssues returns verdict with additional issues. It adds an issue for each incident that still exists, is not among
+// the verdict's issues, and is handled by no other chain. This is needed because a chain that splits repairs only
+// issues. AddIssues stores the index of each added issue in its sighting.
 func (r *Recognition) AddIssues(verdict Verdict) Verdict {
 	if r == nil {
 		return verdict
@@ -391,7 +397,7 @@ func (r *Recognition) describe() string {
 	return strings.Join(parts, "; ")
 }
 
-// Describe says what the chain does about the incident. It completes a sentence that begins with the chain.
+// Describe describes the work of the chain on the incident. The text completes a sentence that begins with the chain.
 func (c *IncidentChain) Describe() string {
 	switch {
 	case c.Status == ChainRepairing:
@@ -409,8 +415,9 @@ func (c *IncidentChain) Describe() string {
 	}
 }
 
-// Returned returns the fault that has come back so often after repairs that it must not be repaired in the same way again;
-// nil if there is none. issue is the index of the issue to look at; with -1 it looks at all new faults.
+// Returned returns a fault that has come back too often after repairs, so that it must not be repaired in the same way
+// again. If there is none, it returns nil. The parameter issue is the index of the issue to check. With -1, Returned
+// checks all new faults.
 func (r *Recognition) Returned(limit Limit, issue int) *Incident {
 	if r == nil || !limit.IsSet() {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// applyVerdict opens, updates and resolves incidents as the verdict of an ended session says, and links them to the
-// session's chain.
+// applyVerdict opens, updates and resolves incidents according to the verdict of an ended session. It links the
+// incidents with the session's chain.
 func applyVerdict(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
 	own, err := incidentsOf(ctx, tx, chainKey{session.ChainID, session.NamespaceID, session.FirstRunID})
 	if err != nil {
@@ -43,7 +43,7 @@ type incidentChange struct {
 	session escalation.Session
 	at      time.Time
 	known   []incidentRow
-	// own are the IDs of the incidents that the chain works on.
+	// own holds the IDs of the incidents that the chain works on.
 	own []string
 }
 
@@ -68,12 +68,12 @@ func (c *incidentChange) apply(ctx context.Context) error {
 	return nil
 }
 
-// resolution returns how the session has resolved an incident.
+// resolution returns the way in which the session has resolved an incident.
 func (c *incidentChange) resolution(id string) escalation.IncidentEnd {
 	if c.session.Verdict.Status == escalation.VerdictResolved {
 		return escalation.IncidentRepaired
 	}
-	// The chain has repaired before, and this look proves it.
+	// The chain has repaired in an earlier session, and this look confirms the repair.
 	for _, chain := range c.rowOf(id).Chains {
 		if chain.ChainID == c.session.ChainID && chain.FirstRunID == c.session.FirstRunID && chain.Tier > 0 {
 			return escalation.IncidentRepaired
@@ -87,7 +87,7 @@ func (c *incidentChange) rowOf(id string) *incidentRow {
 	return &c.known[at]
 }
 
-// sight records a fault: it opens an incident or updates the one that the fault is.
+// sight records a fault. It opens an incident for a new fault, and updates the matching incident otherwise.
 func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting) error {
 	fault := sighting.Fault
 	if sighting.Incident == nil {
@@ -115,7 +115,8 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 	if row.Kind == "" {
 		row.Kind = fault.Kind
 	}
-	// What the incident's own chain finds worse is no news to it, nor to a person who then accepts the state.
+	// WorseAt is for chains other than the incident's own. If the own chain finds its incident worse, it knows that,
+	// and so does a person who then accepts the state.
 	if sighting.News == escalation.IncidentWorse && row.WorseAt.IsZero() && !slices.Contains(c.own, row.ID) {
 		row.WorseAt = c.at
 	}
@@ -164,7 +165,7 @@ func linkAll(ctx context.Context, tx *sql.Tx, row incidentChainRow, ids []string
 
 const attemptQuery = "UPDATE incident_chains SET tier = max(tier, $4), did = $5 WHERE " + ofChainRun
 
-// keepAttempt records with the chain's incidents what a session that repairs has tried.
+// keepAttempt records the repair that a session has attempted, for each incident of its chain.
 func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) error {
 	if !session.Repairs() || session.Verdict == nil && !session.BeganWork() {
 		return nil
@@ -242,8 +243,8 @@ func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress es
 	return nil
 }
 
-// claimIncidents records that the session's chain works on the incidents of the request, and that it repairs its own ones
-// if the session repairs.
+// claimIncidents records that the session's chain works on the incidents of the request. If the session repairs, it
+// also records that the chain repairs its own incidents.
 func claimIncidents(
 	ctx context.Context, tx *sql.Tx, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
 ) error {
@@ -269,8 +270,8 @@ const endEarlierQuery = `
 UPDATE incident_chains SET status = $1, outcome = $2, reason = 'a later chain has the same workflow ID'
 WHERE chain_id = $3 AND namespace_id = $4 AND first_run_id <> $5 AND at < $6 AND status <> $1`
 
-// endEarlier records that earlier chains with the ID of chain have ended: Temporal runs only one at a time. A chain that was
-// terminated could not record it.
+// endEarlier records that earlier chains with the ID of chain have ended, because Temporal runs only one at a time. A
+// terminated chain could not record its end itself.
 func endEarlier(ctx context.Context, tx *sql.Tx, chain chainKey, at time.Time) error {
 	_, err := tx.ExecContext(ctx, endEarlierQuery, string(escalation.ChainEnded), string(escalation.OutcomeFailed),
 		chain.chainID, chain.namespaceID, chain.firstRunID, at.UnixMilli())
@@ -307,7 +308,7 @@ func pastRepairs(
 	return repairs, err
 }
 
-// readBrief returns what the agent of a request is told of incidents.
+// readBrief returns the facts about incidents for the agent of a request.
 func readBrief(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
 ) (brief escalation.IncidentBrief, err error) {

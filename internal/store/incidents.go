@@ -17,11 +17,12 @@ import (
 type incidentRow struct {
 	escalation.Incident
 	row int64
-	// resolvedSession is the conversation whose verdict resolved the incident; empty if a person did.
+	// resolvedSession is the conversation whose verdict resolved the incident. If a person closed the incident, it is
+	// empty.
 	resolvedSession string
 }
 
-// incidentChainRow is the work of a chain on the incident with that row number.
+// incidentChainRow is the work of a chain on an incident, with the incident's row number.
 type incidentChainRow struct {
 	escalation.IncidentChain
 	incident int64
@@ -44,7 +45,8 @@ func (s *Store) keyOf(chain escalation.ChainRun) chainKey {
 
 const incidentPrefix = "incident-"
 
-// incidentRowOf returns the row number of an incident's ID; 0, which no row has, if the ID has another form.
+// incidentRowOf returns the row number for an incident's ID. If the ID has another form, it returns 0, which is the
+// number of no row.
 func incidentRowOf(id string) int64 {
 	number, err := strconv.ParseInt(strings.TrimPrefix(id, incidentPrefix), 10, 64)
 	if err != nil || !strings.HasPrefix(id, incidentPrefix) {
@@ -72,16 +74,16 @@ var (
 
 // IncidentFilter selects incidents.
 type IncidentFilter struct {
-	// Since adds the incidents that were resolved after this time. Without it only open incidents are selected.
+	// Since adds the incidents that were resolved after this time. If Since is zero, only open incidents are selected.
 	Since time.Time
-	// Services limits the list to incidents of one of these services; all if empty.
+	// Services limits the list to incidents of these services. If it is empty, incidents of all services are selected.
 	Services []string
-	// IDs adds incidents by their IDs, whatever their services.
+	// IDs adds incidents by their IDs, regardless of their services.
 	IDs []string
 }
 
-// Incidents returns the open incidents, and those that were resolved after filter.Since, in the order in which they
-// opened.
+// Incidents returns the open incidents, and the incidents that were resolved after filter.Since. They are in the order
+// in which they opened.
 func (s *Store) Incidents(ctx context.Context, filter IncidentFilter) (incidents []escalation.Incident, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		incidents, err = readIncidents(ctx, tx, filter)
@@ -106,7 +108,7 @@ func (s *Store) Incident(ctx context.Context, id string) (incident escalation.In
 	return incident, nil
 }
 
-// IncidentClosing says who closes an incident, and why.
+// IncidentClosing names the person who closes an incident, and the reason.
 type IncidentClosing struct {
 	Actor string
 	// Reason may be empty.
@@ -114,8 +116,9 @@ type IncidentClosing struct {
 	At     time.Time
 }
 
-// CloseIncident resolves an incident because a person says so, and returns it. If it is resolved already, it stays as it is,
-// and is returned with ErrConflict. An unknown one is ErrNotFound; a closing without actor or time is ErrInvalid.
+// CloseIncident resolves an incident on behalf of a person, and returns the incident. If the incident is already
+// resolved, CloseIncident returns it unchanged with ErrConflict. If the incident is unknown, the error is ErrNotFound.
+// If closing lacks an actor or a time, the error is ErrInvalid.
 func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentClosing) (incident escalation.Incident, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		row, err := oneIncident(ctx, tx, id)
@@ -139,8 +142,8 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 	return incident, nil
 }
 
-// ChainIncidents returns the incidents that a chain works on, and those that its session has ended, also if they are its own:
-// other chains may work on them, too.
+// ChainIncidents returns the incidents that a chain works on, and those that its session has ended. These can include
+// the chain's own incidents, because other chains may work on them, too.
 func (s *Store) ChainIncidents(
 	ctx context.Context, chain escalation.ChainRun, sessionID string,
 ) (own, healed []escalation.Incident, err error) {
@@ -164,8 +167,9 @@ func (s *Store) ChainIncidents(
 	return own, healed, nil
 }
 
-// RecordProgress records what a chain does about its incidents, or about those in progress.Only. It adds the chain to those in
-// progress.Owns, and removes it from those in progress.Leaves.
+// RecordProgress records the progress of a chain with its incidents. If progress.Only is set, it concerns only these
+// incidents. RecordProgress adds the chain to the incidents in progress.Owns, and removes it from those in
+// progress.Leaves.
 func (s *Store) RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error {
 	key := s.keyOf(chain)
 	ids, err := incidentsOf(ctx, s.db, key)
@@ -186,7 +190,7 @@ type ChainAtWork struct {
 	At time.Time
 }
 
-// ChainsAtWork returns the chains that repair incidents, or wait to.
+// ChainsAtWork returns the chains that repair incidents, or that wait with incidents.
 func (s *Store) ChainsAtWork(ctx context.Context) ([]ChainAtWork, error) {
 	rows, err := collect(ctx, s.db, incidentChainFields, handlersQuery, string(escalation.ChainRepairing), string(escalation.ChainWaiting))
 	if err != nil {
@@ -204,7 +208,7 @@ func (s *Store) ChainsAtWork(ctx context.Context) ([]ChainAtWork, error) {
 const abandonQuery = `
 UPDATE incident_chains SET status = $1, outcome = $2, reason = $3 WHERE chain_id = $4 AND namespace_id = $5 AND at = $6 AND status <> $1`
 
-// AbandonIncidents records that a chain has ended that could not record this itself. If the chain has recorded progress since
+// AbandonIncidents records the end of a chain that could not record it itself. If the chain has recorded progress since
 // the caller read its row, AbandonIncidents changes nothing and returns false.
 func (s *Store) AbandonIncidents(ctx context.Context, chain ChainAtWork, reason string) (abandoned bool, err error) {
 	var rows int64
