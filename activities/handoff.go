@@ -55,7 +55,7 @@ func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (Writ
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.requestHandoff(agent, input, past, beats)
 	}
-	report, err := t.supervise(ctx, input.SessionID, work)
+	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), work)
 	if err != nil {
 		return WriteHandoffResult{}, err
 	}

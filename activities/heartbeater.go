@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// heartbeatInterval is the time between two heartbeats. It does not depend on the agent's output, because a working agent
-	// may write nothing for minutes.
-	heartbeatInterval = time.Second
+	// heartbeatRetry is the longest pause after a heartbeat that Temporal has not accepted. It is shorter than the usual
+	// interval, so that a short outage does not stop the agent.
+	heartbeatRetry = time.Second
 	// heartbeatCall limits the time for one heartbeat, so that a heartbeat lost in the network is noticed early.
 	heartbeatCall = 2 * time.Second
 )
@@ -41,6 +41,9 @@ var errHeartbeatLost = errors.New("heartbeats are not accepted")
 type heartbeater struct {
 	heartbeats Heartbeats
 	taskToken  []byte
+	// interval is the time between two heartbeats. It does not depend on the agent's output, because a working agent may
+	// write nothing for minutes.
+	interval time.Duration
 	// deadline is the longest time without an accepted heartbeat; 0 for no limit. After this time the agent is stopped.
 	// It is half of the heartbeat timeout, and the other half is for stopping the agent.
 	deadline time.Duration
@@ -56,11 +59,13 @@ type heartbeater struct {
 
 // startHeartbeater sends a first heartbeat with progress, and another one at every interval. The returned context is
 // for the agent.
-func startHeartbeater(ctx context.Context, heartbeats Heartbeats, progress TierProgress) (context.Context, *heartbeater) {
+func startHeartbeater(
+	ctx context.Context, heartbeats Heartbeats, interval time.Duration, progress TierProgress,
+) (context.Context, *heartbeater) {
 	info := activity.GetInfo(ctx)
 	agent, end := context.WithCancelCause(ctx)
 	h := &heartbeater{
-		heartbeats: heartbeats, taskToken: info.TaskToken, deadline: info.HeartbeatTimeout / 2,
+		heartbeats: heartbeats, taskToken: info.TaskToken, interval: interval, deadline: info.HeartbeatTimeout / 2,
 		end: end, last: progress,
 	}
 	h.start(ctx)
@@ -74,13 +79,12 @@ func (h *heartbeater) start(ctx context.Context) {
 	h.idle.Go(func() { h.run(sending) })
 }
 
-// run sends heartbeats until the heartbeater is stopped.
+// run sends heartbeats until the heartbeater is stopped. The pause begins after Temporal's answer, so that a late answer does
+// not bring two heartbeats together.
 func (h *heartbeater) run(ctx context.Context) {
-	ticker := time.NewTicker(heartbeatInterval)
-	defer ticker.Stop()
 	accepted := time.Now()
 	for {
-		sent := time.Now()
+		sent, pause := time.Now(), h.interval
 		switch err := h.send(ctx); {
 		case ctx.Err() != nil:
 			return
@@ -88,11 +92,14 @@ func (h *heartbeater) run(ctx context.Context) {
 			accepted = sent
 		case final(err) != nil:
 			h.end(final(err))
-		case h.deadline > 0 && time.Since(accepted) > h.deadline:
-			h.end(fmt.Errorf("%w for %s: %w", errHeartbeatLost, time.Since(accepted).Round(time.Second), err))
+		default:
+			pause = min(h.interval, heartbeatRetry)
+			if h.deadline > 0 && time.Since(accepted) > h.deadline {
+				h.end(fmt.Errorf("%w for %s: %w", errHeartbeatLost, time.Since(accepted).Round(time.Second), err))
+			}
 		}
 		select {
-		case <-ticker.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return
 		}

@@ -131,7 +131,7 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.attempt(agent, input, past, beats)
 	}
-	report, err := t.supervise(ctx, input.SessionID, work)
+	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), work)
 	latest := report.InFlight[max(0, len(report.InFlight)-maxInFlight):]
 	result := RunTierResult{Report: report.Report, InFlight: latest, EndedAt: now()}
 	if result.Report.Verdict != nil {
@@ -162,13 +162,14 @@ func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (
 	return FindTranscriptResult{Reachable: reachable}, nil
 }
 
-// supervise runs work and sends heartbeats meanwhile. It adds the spending of this attempt to that of earlier attempts. If it
-// fails, the error's details hold the total.
+// supervise runs work and sends heartbeats at the interval meanwhile. It adds the spending of this attempt to that of earlier
+// attempts. If it fails, the error's details hold the total.
 func (t *Tiers) supervise(
-	ctx context.Context, sessionID string, work func(context.Context, TierProgress, *heartbeater) (AgentReport, error),
+	ctx context.Context, sessionID string, interval time.Duration,
+	work func(context.Context, TierProgress, *heartbeater) (AgentReport, error),
 ) (AgentReport, error) {
 	past := pastAttempts(ctx)
-	agent, beats := startHeartbeater(ctx, t.Heartbeats, TierProgress{
+	agent, beats := startHeartbeater(ctx, t.Heartbeats, interval, TierProgress{
 		SessionID: sessionID, Host: t.Host, WorkerPID: os.Getpid(), Attempt: int(activity.GetInfo(ctx).Attempt),
 		Spent: past.Spent, InFlight: past.InFlight, Failures: past.Failures,
 	})

@@ -76,6 +76,9 @@ func run(ctx context.Context, p program.Process) (err error) {
 	if err != nil {
 		return err
 	}
+	if supervisor.IsLocal(options, cfg.State.Dir) {
+		cfg = cfg.WithFreeHeartbeats()
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("find this host's name: %w", err)

@@ -105,9 +105,6 @@ const (
 	// tierOverhead is the time that an attempt needs in addition to the agent's own limit. It covers the start, the
 	// repair turn for a missing verdict, and stopping the process tree.
 	tierOverhead = 5 * time.Minute
-	// tierHeartbeatTimeout is the time without a heartbeat after which Temporal considers a worker dead. Heartbeats
-	// come every second, so the timeout tolerates a slow network. It is short enough to detect a lost host soon.
-	tierHeartbeatTimeout = 30 * time.Second
 	// tierAttempts limits the attempts of a tier that kills its worker every time, for example by exhausting memory. If
 	// the model is not reachable, the activity itself gives up sooner. The activity's own limit counts only such
 	// failures, not drained or lost workers.
@@ -119,11 +116,11 @@ const (
 
 // withTier returns a context with the options for running an agent. Heartbeats monitor the activity. When the activity
 // is cancelled, the workflow waits until the agent's process has ended.
-func withTier(ctx workflow.Context, policy escalation.TierPolicy, summary string) workflow.Context {
+func withTier(ctx workflow.Context, policy escalation.Policy, tier escalation.Tier, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           AgentsTaskQueue(workflow.GetInfo(ctx).TaskQueueName),
-		StartToCloseTimeout: activities.MaxDirectoryWait + policy.Timeout.Std() + tierOverhead,
-		HeartbeatTimeout:    tierHeartbeatTimeout,
+		StartToCloseTimeout: activities.MaxDirectoryWait + policy.For(tier).Timeout.Std() + tierOverhead,
+		HeartbeatTimeout:    policy.HeartbeatTimeout(),
 		WaitForCancellation: true, // waits for the agent's last output and its cost
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval:    tierRetryInterval,

@@ -207,7 +207,7 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 	if ctx.Err() != nil {
 		return stopped(escalation.Report{})
 	}
-	agent, stop := workflow.NewDisconnectedContext(withTier(ctx, s.policy.For(session.Tier), summarize(session)))
+	agent, stop := workflow.NewDisconnectedContext(withTier(ctx, *s.policy, session.Tier, summarize(session)))
 	defer stop()
 	running := workflow.ExecuteActivity(agent, activity, input)
 	spent := escalation.Report{CostEstimated: true} // the cost is unknown if a client cancels the activity

@@ -205,6 +205,7 @@ func (n Notify) Targets() ([]notify.Target, error) {
 type Worker struct {
 	TaskQueue           string        `env:"TASK_QUEUE" desc:"Temporal task queue of workflows and short activities. Agents use the queue of this name with -agents appended."`
 	MaxConcurrentAgents int           `env:"MAX_CONCURRENT_AGENTS" desc:"Number of agents that one worker runs at the same time."`
+	HeartbeatInterval   time.Duration `env:"HEARTBEAT_INTERVAL" default:"10s; 1s on the server of starter up" desc:"Time between two heartbeats of a running agent, 1s to 10s. Temporal Cloud bills each heartbeat. A longer interval delays what Temporal shows of a running agent, and the end of a cancelled one. A lost worker is noticed after 30s, or after six intervals if that is longer. A running chain keeps the value with which it began."`
 	DrainTimeout        time.Duration `env:"DRAIN_TIMEOUT" desc:"Time for running agents to finish after the worker was asked to stop. Agents that do not finish are stopped, and continue at another worker or after the restart."`
 }
 
@@ -268,11 +269,21 @@ func (c Config) Policy() escalation.Policy {
 		Returns:           escalation.Limit(c.Limits.Returns),
 		MaxParallelIssues: c.Limits.MaxParallelIssues,
 		Gate:              c.Gate.policy(),
+		Heartbeat:         escalation.Duration(c.Worker.HeartbeatInterval),
 	}
 	for _, named := range c.Tiers.named() {
 		policy.Tiers = append(policy.Tiers, named.tier.policy())
 	}
 	return policy
+}
+
+// WithFreeHeartbeats returns c for a Temporal server on which heartbeats cost nothing. If the environment sets no interval,
+// agents then send a heartbeat every second.
+func (c Config) WithFreeHeartbeats() Config {
+	if !c.given[Prefix+heartbeatInterval] {
+		c.Worker.HeartbeatInterval = leastHeartbeat
+	}
+	return c
 }
 
 // namedTier holds a tier's settings, and the prefix of their names, such as "TIER1_".

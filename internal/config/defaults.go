@@ -36,6 +36,7 @@ func defaults() Config {
 		Worker: Worker{
 			TaskQueue:           "claudeops",
 			MaxConcurrentAgents: 2,                // each agent takes up to 300 MB from its start
+			HeartbeatInterval:   longestHeartbeat, // six a minute; a cancelled chain's agent ends within 15 seconds
 			DrainTimeout:        20 * time.Second, // with StopGrace it fits into the 30 seconds that Kubernetes allows
 		},
 		Log: Log{Level: LogInfo, Format: LogText},

@@ -63,6 +63,21 @@ func TestAnEmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	require.Greater(t, policy.For(escalation.TierFullRepair).Timeout.Std(), cfg.Claude.IdleTimeout, "else no command of tier 3 could be that long")
 }
 
+func TestHeartbeatInterval(t *testing.T) {
+	t.Parallel()
+	cfg := load(t)
+	require.Equal(t, 10*time.Second, cfg.Policy().HeartbeatInterval(), "six a minute where each is billed")
+	require.Equal(t, time.Second, cfg.WithFreeHeartbeats().Policy().HeartbeatInterval())
+	cfg = load(t, "CLAUDEOPS_HEARTBEAT_INTERVAL=4s")
+	require.Equal(t, 4*time.Second, cfg.Policy().HeartbeatInterval())
+	require.Equal(t, 4*time.Second, cfg.WithFreeHeartbeats().Policy().HeartbeatInterval(), "what the environment sets counts everywhere")
+	for _, wrong := range []string{"500ms", "11s", "0s"} {
+		found := problemsOf(t, "CLAUDEOPS_HEARTBEAT_INTERVAL="+wrong)
+		require.Len(t, found, 1)
+		require.Contains(t, found[0].Sentence, "it must be between 1s and 10s")
+	}
+}
+
 func TestAnEmptyVariableIsAnUnsetOne(t *testing.T) {
 	t.Parallel()
 	var empty, blank []string

@@ -32,7 +32,17 @@ func (c Config) validate(p *problems) {
 	p.must("TASK_QUEUE", isWord(c.Worker.TaskQueue) && len(c.Worker.TaskQueue) <= 200, "be a name without spaces, of at most 200 bytes")
 	p.must("MAX_CONCURRENT_AGENTS", c.Worker.MaxConcurrentAgents >= 1, "be at least 1")
 	p.must("DRAIN_TIMEOUT", c.Worker.DrainTimeout > 0, positive)
+	p.must(heartbeatInterval, c.Worker.HeartbeatInterval >= leastHeartbeat && c.Worker.HeartbeatInterval <= longestHeartbeat,
+		"be between %s and %s", escalation.ShortDuration(leastHeartbeat), escalation.ShortDuration(longestHeartbeat))
 }
+
+const (
+	heartbeatInterval = "HEARTBEAT_INTERVAL"
+	// leastHeartbeat is the shortest interval. Temporal's answer to a heartbeat takes milliseconds.
+	leastHeartbeat = time.Second
+	// longestHeartbeat is the longest interval. An agent learns from the answer to a heartbeat that its chain was cancelled.
+	longestHeartbeat = 10 * time.Second
+)
 
 const (
 	positive = "be longer than nothing, such as 30s"

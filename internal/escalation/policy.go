@@ -1,5 +1,20 @@
 package escalation
 
+import (
+	"cmp"
+	"time"
+)
+
+const (
+	// defaultHeartbeat is the time between two heartbeats of an agent if the policy sets none.
+	defaultHeartbeat = time.Second
+	// leastHeartbeatTimeout tolerates a slow network, but not a lost host.
+	leastHeartbeatTimeout = 30 * time.Second
+	// heartbeatsPerTimeout leaves time for retries. If no heartbeat is accepted for half of the timeout, which is three
+	// heartbeats, the worker stops its agent in the other half.
+	heartbeatsPerTimeout = 6
+)
+
 // Policy holds the limits and permissions of a chain. A chain reads it once, at its start, and keeps that copy. So
 // changing the configuration never alters a running chain.
 type Policy struct {
@@ -34,6 +49,8 @@ type Policy struct {
 	MaxParallelIssues int `json:"max_parallel_issues,omitempty"`
 	// Gate holds the rules for gates.
 	Gate GatePolicy `json:"gate,omitzero"`
+	// Heartbeat is the time between two heartbeats of an agent; 0 means one second.
+	Heartbeat Duration `json:"heartbeat,omitempty"`
 }
 
 // TierPolicy holds the limits and permissions of one tier.
@@ -68,4 +85,13 @@ func (p Policy) For(tier Tier) TierPolicy {
 		own.Tools, own.AllowedTools, own.DisallowedTools = observe.Tools, observe.AllowedTools, observe.DisallowedTools
 	}
 	return own
+}
+
+// HeartbeatInterval returns the time between two heartbeats of an agent.
+func (p Policy) HeartbeatInterval() time.Duration { return cmp.Or(p.Heartbeat.Std(), defaultHeartbeat) }
+
+// HeartbeatTimeout returns the time without a heartbeat after which Temporal considers a worker dead and gives its tier to
+// another worker.
+func (p Policy) HeartbeatTimeout() time.Duration {
+	return max(leastHeartbeatTimeout, heartbeatsPerTimeout*p.HeartbeatInterval())
 }

@@ -115,8 +115,9 @@ func environment(t *testing.T, claude string, more ...string) []string {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home,
 		"CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_CLAUDE=" + claude,
 		"CLAUDEOPS_TASK_QUEUE=" + nameOf(t),
-		"CLAUDEOPS_GATE_TIMEOUT=0s", // tests of gates set their own value
-		"CLAUDEOPS_SANDBOX=off",     // the stand-in writes to temporary directories of the test
+		"CLAUDEOPS_GATE_TIMEOUT=0s",       // tests of gates set their own value
+		"CLAUDEOPS_HEARTBEAT_INTERVAL=1s", // tests wait for what heartbeats tell
+		"CLAUDEOPS_SANDBOX=off",           // the stand-in writes to temporary directories of the test
 		"CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
 	}, more...)
 }

@@ -95,6 +95,12 @@ func FindLocal(stateDir string) (LocalServer, error) {
 	return server, nil
 }
 
+// IsLocal reports whether options lead to the server of the `starter up` on a state directory.
+func IsLocal(options client.Options, stateDir string) bool {
+	server, err := FindLocal(stateDir)
+	return err == nil && server.isAt(options.HostPort)
+}
+
 func noLocal(stateDir string) error { return fmt.Errorf("%w: %s", ErrNoLocal, stateDir) }
 
 // readServer returns the server in a file if the process that announced the server still runs. Otherwise the error is

@@ -118,6 +118,7 @@ func TestConnectionIsLocal(t *testing.T) {
 		require.Equal(t, tc.address, options.HostPort, "%q", tc.environ)
 		require.Equal(t, tc.local, options.ConnectionOptions.TLSDisabled, "%q", tc.environ)
 		require.Equal(t, tc.local, options.Credentials != nil, "%q", tc.environ)
+		require.Equal(t, tc.local, supervisor.IsLocal(options, tc.dir), "%q", tc.environ)
 		require.Equal(t, client.DefaultNamespace, options.Namespace)
 	}
 }

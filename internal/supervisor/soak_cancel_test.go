@@ -28,6 +28,9 @@ import (
 // period.
 const goneWithin = 5 * time.Second
 
+// toldWithin limits the time from a cancellation until the agent is told, with the longest interval of heartbeats.
+const toldWithin = 15 * time.Second
+
 // cancelAsCommandLine cancels as `temporal workflow cancel` does.
 func cancelAsCommandLine(ctx context.Context, c client.Client, run client.WorkflowRun) error {
 	return c.CancelWorkflow(ctx, run.GetID(), "")
@@ -49,16 +52,23 @@ func TestSoakCancel(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cancel func(context.Context, client.Client, client.WorkflowRun) error
 		fault  claudesim.Fault
+		// interval is the time between two heartbeats.
+		interval time.Duration
+		within   time.Duration
 	}{
-		"by_command_line":            {cancelAsCommandLine, claudesim.Fault{}},
-		"by_web_ui":                  {cancelAsWebUI, claudesim.Fault{}},
-		"of_one_that_ignores_sigint": {cancelAsWebUI, claudesim.Fault{IgnoreInterrupt: true}},
+		"by_command_line":            {cancelAsCommandLine, claudesim.Fault{}, time.Second, goneWithin},
+		"by_web_ui":                  {cancelAsWebUI, claudesim.Fault{}, time.Second, goneWithin},
+		"of_one_that_ignores_sigint": {cancelAsWebUI, claudesim.Fault{IgnoreInterrupt: true}, time.Second, goneWithin},
+		"with_six_heartbeats_a_minute": {
+			cancelAsWebUI, claudesim.Fault{IgnoreInterrupt: true}, 10 * time.Second, toldWithin + goneWithin,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			marker := filepath.Join(t.TempDir(), "started")
 			claude := simtest.Install(t, claudesim.Play(
 				claudesim.Always(claudesim.Bash("setsid sleep 300 > /dev/null 2>&1 & touch "+marker+"; sleep 300")).Failing(tt.fault)))
-			s := startSite(t, temporalServer, environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_TASK_QUEUE=cancel_"+name)...))
+			s := startSite(t, temporalServer, environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_TASK_QUEUE=cancel_"+name,
+				"CLAUDEOPS_HEARTBEAT_INTERVAL="+tt.interval.String())...))
 			var gone time.Duration
 			for try := range 3 { // one fast attempt is enough, because the machine may stall during the others
 				require.NoError(t, os.RemoveAll(marker))
@@ -72,11 +82,11 @@ func TestSoakCancel(t *testing.T) {
 				gone = time.Since(cancelled)
 				requireAborted(t, s, run)
 				t.Logf("soak: cancelled %s in a tool call: %d processes gone after %.2f s, record stopped", name, before, gone.Seconds())
-				if gone < goneWithin {
+				if gone < tt.within {
 					break
 				}
 			}
-			require.Less(t, gone, goneWithin)
+			require.Less(t, gone, tt.within)
 		})
 	}
 }

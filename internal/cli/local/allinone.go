@@ -34,6 +34,7 @@ type AllInOne struct {
 func StartAllInOne(
 	ctx context.Context, cfg config.Config, options embedded.Options, environment supervisor.Environment,
 ) (_ *AllInOne, err error) {
+	cfg = cfg.WithFreeHeartbeats()
 	one := &AllInOne{logger: environment.Logger, worked: make(chan error, 1)}
 	defer func() {
 		if err != nil {
