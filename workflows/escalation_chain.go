@@ -172,7 +172,8 @@ func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
 
 // composeChain creates the parts of a chain and connects them. The policy is still empty.
 func composeChain(input ChainInput, chain escalation.Chain) *chainRun {
-	policy, log := new(escalation.Policy), &eventLog{view: newView(chain)}
+	policy := new(escalation.Policy)
+	log := &eventLog{view: newView(chain, policy)}
 	c := &chainRun{
 		input: input, policy: policy, log: log,
 		sessions: &sessions{log: log, policy: policy},

@@ -22,7 +22,8 @@ func relay(ctx workflow.Context, request string) (escalation.Chain, error) {
 	if err != nil {
 		return escalation.Chain{}, err
 	}
-	log := &eventLog{view: newView(escalation.Chain{ID: workflow.GetInfo(ctx).WorkflowExecution.ID, StartedAt: workflow.Now(ctx)})}
+	begun := escalation.Chain{ID: workflow.GetInfo(ctx).WorkflowExecution.ID, StartedAt: workflow.Now(ctx)}
+	log := &eventLog{view: newView(begun, &policy)}
 	agents, people := &sessions{log: log, policy: &policy}, &notifier{log: log, policy: &policy}
 	requests := &escalationRequests{log: log, policy: &policy}
 	gate := &gates{log: log, policy: &policy, sessions: agents, people: people, requests: requests}

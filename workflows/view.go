@@ -37,12 +37,14 @@ func SearchAttributes() []temporal.SearchAttributeKey {
 // Web UI, the current details.
 type view struct {
 	chain escalation.Chain
+	// policy is the chain's policy. It has no tiers until it is loaded.
+	policy *escalation.Policy
 	// published maps the name of a search attribute to the value that this run published last.
 	published map[string]string
 }
 
-func newView(chain escalation.Chain) *view {
-	return &view{chain: chain, published: make(map[string]string)}
+func newView(chain escalation.Chain, policy *escalation.Policy) *view {
+	return &view{chain: chain, policy: policy, published: make(map[string]string)}
 }
 
 func (v *view) query() (escalation.Chain, error) { return v.chain, nil }
@@ -70,7 +72,7 @@ func (v *view) publish(ctx workflow.Context) error {
 	set(TriggerAttribute.GetName(), trigger, TriggerAttribute.ValueSet(trigger))
 	set(TierAttribute.GetName(), tier, TierAttribute.ValueSet(tier))
 	set(CostAttribute.GetName(), cost, CostAttribute.ValueSet(cost))
-	if services := listed(v.chain.AllServices()); len(services) > 0 {
+	if services := listed(v.chain.AllServices()); len(services) > 0 && v.mayNameServices() {
 		set(ServicesAttribute.GetName(), services, ServicesAttribute.ValueSet(services))
 	}
 	if incidents := incidentIDs(v.chain); len(incidents) > 0 {
@@ -91,6 +93,9 @@ func (v *view) publish(ctx workflow.Context) error {
 	}
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
 }
+
+// mayNameServices reports whether search attributes may have the names of services. Temporal stores them in clear.
+func (v *view) mayNameServices() bool { return len(v.policy.Tiers) > 0 && !v.policy.Encrypted }
 
 // incidentIDs returns the IDs of all incidents that the chain has met.
 func incidentIDs(chain escalation.Chain) []string {

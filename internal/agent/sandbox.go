@@ -88,7 +88,7 @@ func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sa
 }
 
 // hiddenPaths lists the paths of the worker and of other users: the state directory and the database, the transcript
-// archive, the home directories, and the credential files that the environment names.
+// archive, the home directories, the encryption keys, and the credential files that the environment names.
 func hiddenPaths(cfg config.Config, environ []string) []string {
 	hidden := []string{cfg.State.Dir, cfg.AgentsDir(), "/etc/claudeops", sharedTempDir(os.Getuid())}
 	if account := cfg.Claude.Account; account != nil {
@@ -99,6 +99,9 @@ func hiddenPaths(cfg config.Config, environ []string) []string {
 	}
 	if archive := cfg.State.TranscriptsDir(); archive != "" {
 		hidden = append(hidden, archive)
+	}
+	if keys := cfg.Encryption.KeysFile; keys != "" {
+		hidden = append(hidden, keys)
 	}
 	hidden = append(hidden, credentialFiles(environ)...)
 	for _, home := range homes(environ) {

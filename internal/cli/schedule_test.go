@@ -271,7 +271,7 @@ func (b scheduleBench) client() client.Client {
 	b.t.Helper()
 	cfg, err := config.Load(b.environ)
 	require.NoError(b.t, err)
-	options, err := supervisor.ConnectionOptions(b.environ, cfg.State.Dir, (&console.Console{Process: program.Process{Stderr: io.Discard}}).QuietLogger())
+	options, err := supervisor.ConnectionOptions(b.environ, cfg, (&console.Console{Process: program.Process{Stderr: io.Discard}}).QuietLogger())
 	require.NoError(b.t, err)
 	c, err := supervisor.Connect(b.t.Context(), options)
 	require.NoError(b.t, err)

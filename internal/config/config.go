@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/encryption"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/notify"
 	"github.com/claudeops/claudeops/prompts"
@@ -15,18 +16,19 @@ const Prefix = "CLAUDEOPS_"
 
 // Config holds all validated settings of Claude Ops, as Load returns them. All paths are absolute.
 type Config struct {
-	Chain    Chain    `group:"Chain"`
-	Limits   Limits   `group:"Budgets and cooldowns"`
-	Gate     Gate     `group:"Gates"`
-	State    State    `group:"State and records"`
-	Claude   Claude   `group:"The claude command line"`
-	Tiers    Tiers    `group:"Tiers"`
-	Guard    Guard    `group:"Permissions"`
-	Services Services `group:"Services"`
-	Prompts  Prompts  `group:"Prompts"`
-	Notify   Notify   `group:"Notifications"`
-	Worker   Worker   `group:"Worker"`
-	Log      Log      `group:"Log"`
+	Chain      Chain      `group:"Chain"`
+	Limits     Limits     `group:"Budgets and cooldowns"`
+	Gate       Gate       `group:"Gates"`
+	State      State      `group:"State and records"`
+	Encryption Encryption `group:"Encryption"`
+	Claude     Claude     `group:"The claude command line"`
+	Tiers      Tiers      `group:"Tiers"`
+	Guard      Guard      `group:"Permissions"`
+	Services   Services   `group:"Services"`
+	Prompts    Prompts    `group:"Prompts"`
+	Notify     Notify     `group:"Notifications"`
+	Worker     Worker     `group:"Worker"`
+	Log        Log        `group:"Log"`
 
 	// given is the set of variables that the environment sets.
 	given map[string]bool
@@ -81,6 +83,25 @@ type State struct {
 	DatabaseURL string `env:"DATABASE_URL" secret:"true" default:"sqlite://STATE_DIR/claudeops.db" desc:"Database for session records and events, spelled sqlite:///absolute/path.db."`
 	Transcripts string `env:"TRANSCRIPTS" default:"file://STATE_DIR-transcripts" desc:"Archive of the agents' conversations. They are restored from it if the host or the state directory is lost. Give the URL of a directory (file:///absolute/path) or of a bucket that all workers share: s3://bucket?region=eu-west-1, gs://bucket or azblob://container, with &prefix=some/dir/ for a part of it. none: no archive. Nothing in it is ever deleted."`
 }
+
+// Encryption holds the settings of the encryption of what Temporal stores.
+type Encryption struct {
+	KeysFile string `env:"ENCRYPTION_KEYS_FILE" desc:"Absolute path of a file of keys. If set, workers and starters encrypt what Temporal stores: inputs, results, heartbeats, failures and summaries; and chains publish no names of services as search attributes. All workers and starters need the same keys. Each line has an ID, a blank and 32 random bytes as base64. The first key encrypts; all keys decrypt. Other users must have no access to the file. docs/encryption.md describes how to create and replace keys."`
+	// Keys has the keys of KeysFile; it is nil if KeysFile is unset.
+	Keys *encryption.Keys `env:"-"`
+}
+
+// load reads the file of keys, if there is one.
+func (e *Encryption) load(p *problems) {
+	if e.KeysFile == "" {
+		return
+	}
+	keys, err := encryption.ReadKeys(e.KeysFile)
+	p.must(encryptionKeysFile, err == nil, "name a file of keys that can be used, and it %s", errorText(err))
+	e.Keys = keys
+}
+
+const encryptionKeysFile = "ENCRYPTION_KEYS_FILE"
 
 // Claude holds the settings of the claude CLI for all tiers.
 type Claude struct {
@@ -270,6 +291,7 @@ func (c Config) Policy() escalation.Policy {
 		MaxParallelIssues: c.Limits.MaxParallelIssues,
 		Gate:              c.Gate.policy(),
 		Heartbeat:         escalation.Duration(c.Worker.HeartbeatInterval),
+		Encrypted:         c.Encryption.Keys != nil,
 	}
 	for _, named := range c.Tiers.named() {
 		policy.Tiers = append(policy.Tiers, named.tier.policy())

@@ -9,8 +9,8 @@ import (
 )
 
 // Load reads the configuration from environ, which has the form of os.Environ. It also reads the prompt files, the
-// policy file and the services file that environ names. It changes no file. If Load fails, the error is an *Error with
-// all problems. The Config must not be used in that case.
+// policy file, the services file and the file of keys that environ names. It changes no file. If Load fails, the error
+// is an *Error with all problems. The Config must not be used in that case.
 func Load(environ []string) (Config, error) {
 	vars := env.ToMap(environ)
 	cfg := defaults()
@@ -79,6 +79,8 @@ func resolve(c *Config, foreign foreignVariables, p *problems) {
 	absolute("POLICY_FILE", &c.Guard.PolicyFile)
 	absolute("SERVICES_FILE", &c.Services.File)
 	c.Services.load(p)
+	absolute(encryptionKeysFile, &c.Encryption.KeysFile)
+	c.Encryption.load(p)
 	absolute("PROMPT", &c.Prompts.Tier1)
 	absolute("TIER2_PROMPT", &c.Prompts.Tier2)
 	absolute("TIER3_PROMPT", &c.Prompts.Tier3)

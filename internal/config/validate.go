@@ -103,6 +103,8 @@ func (c Config) validatePlace(name, dir string, p *problems) {
 	p.must(name, archive == "" || !contains(dir, archive), "not contain the transcript archive %s, %s", archive, ours)
 	file := c.State.DatabaseFile()
 	p.must(name, file == "" || !contains(dir, file), "not contain the database %s, %s", file, ours)
+	keys := c.Encryption.KeysFile
+	p.must(name, keys == "" || !contains(dir, keys), "not contain the file of keys %s, %s", keys, ours)
 }
 
 func (n Notify) validate(p *problems) {

@@ -49,6 +49,9 @@ type Policy struct {
 	MaxParallelIssues int `json:"max_parallel_issues,omitempty"`
 	// Gate holds the rules for gates.
 	Gate GatePolicy `json:"gate,omitzero"`
+	// Encrypted reports that Temporal must not see the words of agents and people. Search attributes, which cannot be
+	// encrypted, then have no names of services.
+	Encrypted bool `json:"encrypted,omitempty"`
 	// Heartbeat is the time between two heartbeats of an agent; 0 means one second.
 	Heartbeat Duration `json:"heartbeat,omitempty"`
 }

@@ -12,7 +12,11 @@ import (
 )
 
 // PendingReader reads the last heartbeats of running agents from Temporal.
-type PendingReader struct{ Temporal Describer }
+type PendingReader struct {
+	Temporal Describer
+	// Converter decodes heartbeats.
+	Converter converter.DataConverter
+}
 
 var _ activities.PendingReader = PendingReader{}
 
@@ -22,12 +26,12 @@ func (r PendingReader) PendingAgents(ctx context.Context, workflowID, runID stri
 	if err != nil {
 		return nil, fmt.Errorf("look at the agents of chain %s: %w", workflowID, err)
 	}
-	return pendingAgents(described.GetPendingActivities()), nil
+	return pendingAgents(described.GetPendingActivities(), r.Converter), nil
 }
 
 // pendingAgents returns the pending activities that run agents. Temporal also lists the pending activities of a
 // terminated workflow.
-func pendingAgents(pending []*workflowpb.PendingActivityInfo) []activities.PendingAgent {
+func pendingAgents(pending []*workflowpb.PendingActivityInfo, data converter.DataConverter) []activities.PendingAgent {
 	var agents []activities.PendingAgent
 	for _, one := range pending {
 		if !slices.Contains(activities.AgentActivities(), one.GetActivityType().GetName()) {
@@ -35,7 +39,7 @@ func pendingAgents(pending []*workflowpb.PendingActivityInfo) []activities.Pendi
 		}
 		agent := activities.PendingAgent{Begun: one.GetAttempt() > 1 || one.GetLastStartedTime() != nil}
 		details := one.GetHeartbeatDetails()
-		if details != nil && converter.GetDefaultDataConverter().FromPayloads(details, &agent.Last) != nil {
+		if details != nil && data.FromPayloads(details, &agent.Last) != nil {
 			agent.Last = activities.TierProgress{}
 		}
 		agents = append(agents, agent)

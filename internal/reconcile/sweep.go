@@ -11,6 +11,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -73,6 +74,8 @@ var _ Records = (*store.Store)(nil)
 type Sweeper struct {
 	Records  Records
 	Temporal Describer
+	// Converter decodes heartbeats.
+	Converter converter.DataConverter
 	// NamespaceID is the ID of the namespace in which Temporal describes chains.
 	NamespaceID string
 	// Started is the time at which this worker started.
@@ -126,7 +129,7 @@ func (s Sweeper) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chains := &chainStates{temporal: s.Temporal, namespaceID: s.NamespaceID, lost: lost, endings: map[string]ending{}}
+	chains := &chainStates{temporal: s.Temporal, converter: s.Converter, namespaceID: s.NamespaceID, lost: lost, endings: map[string]ending{}}
 	for i := range sessions {
 		if err := s.settleSession(ctx, chains, sessions[i]); err != nil {
 			return err
@@ -220,6 +223,7 @@ type ending struct {
 // chainStates looks up the chains of a namespace in Temporal. It looks up each chain only once.
 type chainStates struct {
 	temporal    Describer
+	converter   converter.DataConverter
 	namespaceID string
 	// lost holds the IDs of lost namespaces. The chains of these namespaces count as ended.
 	lost map[string]bool
@@ -242,7 +246,7 @@ func (s *chainStates) ending(ctx context.Context, namespaceID, chainID string) e
 	if known {
 		return end
 	}
-	end, err := endingOf(ctx, s.temporal, chainID)
+	end, err := s.endingOf(ctx, chainID)
 	if err != nil {
 		s.problems = append(s.problems, err)
 	}
@@ -251,8 +255,8 @@ func (s *chainStates) ending(ctx context.Context, namespaceID, chainID string) e
 }
 
 // endingOf looks up how a chain ended. For a running chain it returns zero.
-func endingOf(ctx context.Context, c Describer, chainID string) (ending, error) {
-	described, err := c.DescribeWorkflowExecution(ctx, chainID, "")
+func (s *chainStates) endingOf(ctx context.Context, chainID string) (ending, error) {
+	described, err := s.temporal.DescribeWorkflowExecution(ctx, chainID, "")
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		return ending{reason: "its chain is unknown to Temporal"}, nil
 	}
@@ -266,7 +270,7 @@ func endingOf(ctx context.Context, c Describer, chainID string) (ending, error) 
 	default:
 		return ending{
 			reason: "its chain ended without closing it: " + strings.ToLower(status.String()),
-			agents: pendingAgents(described.GetPendingActivities()),
+			agents: pendingAgents(described.GetPendingActivities(), s.converter),
 		}, nil
 	}
 }

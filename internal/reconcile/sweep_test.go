@@ -108,7 +108,7 @@ func TestSweep(t *testing.T) {
 			})
 		}
 	}
-	sweeper := Sweeper{Records: records, NamespaceID: "own", Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{
+	sweeper := Sweeper{Records: records, Converter: converter.GetDefaultDataConverter(), NamespaceID: "own", Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{
 		"running": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
 		"terminated": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED,
 			activities.TierProgress{SessionID: "own terminated", Now: activities.AgentProgress{CostUSD: 0.5}}),
@@ -156,7 +156,8 @@ func TestSweepOfLostNamespaces(t *testing.T) {
 				records.locks = append(records.locks, store.ServiceLock{NamespaceID: namespace, ChainID: "nightly", Service: namespace})
 			}
 			sweeper := Sweeper{
-				Records: records, NamespaceID: "own", Started: tc.started, Logger: slog.New(slog.DiscardHandler),
+				Converter: converter.GetDefaultDataConverter(),
+				Records:   records, NamespaceID: "own", Started: tc.started, Logger: slog.New(slog.DiscardHandler),
 				Temporal: fakeChains{"nightly": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
 			}
 			sweeper.Sweep(t.Context())
@@ -175,7 +176,7 @@ func TestSweepOfLostNamespaces(t *testing.T) {
 func TestSweepEndsTheWorkOnIncidents(t *testing.T) {
 	t.Parallel()
 	records := &openRecords{working: []store.ChainAtWork{{ChainID: "runs"}, {ChainID: "terminated"}, {ChainID: "unknown"}, {ChainID: "away"}}}
-	Sweeper{Records: records, Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{
+	Sweeper{Records: records, Converter: converter.GetDefaultDataConverter(), Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{
 		"runs":       chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
 		"terminated": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED),
 	}}.Sweep(t.Context())

@@ -15,8 +15,11 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/encryption"
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
@@ -30,8 +33,8 @@ var ErrConnectionSettings = errors.New("the connection settings of Temporal")
 // ConnectionOptions reads Temporal's own settings from environ ("NAME=value"): TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE,
 // TEMPORAL_API_KEY, TLS and the profiles of temporal.toml. If a `starter up` runs on the state directory, its server
 // can replace the address. Then the settings must name that server or no address. The options connect to that server
-// with its token.
-func ConnectionOptions(environ []string, stateDir string, logger *slog.Logger) (client.Options, error) {
+// with its token. They have the converters of WithConverters.
+func ConnectionOptions(environ []string, cfg config.Config, logger *slog.Logger) (client.Options, error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: variables(environ)})
 	if err != nil {
 		return client.Options{}, fmt.Errorf("%w: %w", ErrConnectionSettings, err)
@@ -46,8 +49,17 @@ func ConnectionOptions(environ []string, stateDir string, logger *slog.Logger) (
 		}
 	}
 	options.Logger = log.NewStructuredLogger(logger)
-	options.FailureConverter = MaskFailures(redact.New(environ))
-	return withLocal(options, stateDir)
+	return withLocal(WithConverters(options, redact.New(environ), cfg.Encryption.Keys), cfg.State.Dir)
+}
+
+// WithConverters returns options with the converters that every client and worker must have. They mask secrets in failures
+// and, with keys, encrypt what Temporal stores. The inner codecs see payloads that are not encrypted.
+func WithConverters(
+	options client.Options, mask *redact.Redactor, keys *encryption.Keys, inner ...converter.PayloadCodec,
+) client.Options {
+	options.DataConverter = encryption.NewConverter(keys, inner...)
+	options.FailureConverter = MaskFailures(mask, keys)
+	return options
 }
 
 // withLocal changes options to use the server and the token of the `starter up` on the state directory. If options name
@@ -73,6 +85,9 @@ func withLocal(options client.Options, stateDir string) (client.Options, error) 
 func Connect(ctx context.Context, options client.Options) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
+	if options.DataConverter == nil { // the SDK's own would end a chain that it cannot decrypt
+		options.DataConverter = encryption.NewConverter(nil)
+	}
 	connected, err := client.DialContext(ctx, options)
 	if err != nil && isUnknownHost(ctx, options.HostPort) {
 		return nil, fmt.Errorf("connect to Temporal at %s: there is no such host; set TEMPORAL_ADDRESS to where it runs", options.HostPort)

@@ -152,7 +152,7 @@ func workerRole() (err error) {
 		return err
 	}
 	logger := supervisor.NewLogger(os.Stderr, cfg.Log, redact.New(os.Environ()))
-	options, err := supervisor.ConnectionOptions(os.Environ(), cfg.State.Dir, logger)
+	options, err := supervisor.ConnectionOptions(os.Environ(), cfg, logger)
 	if err != nil {
 		return err
 	}

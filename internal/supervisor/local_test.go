@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
@@ -113,7 +114,7 @@ func TestConnectionIsLocal(t *testing.T) {
 		{t.TempDir(), []string{"TEMPORAL_ADDRESS=127.0.0.1:7234"}, "127.0.0.1:7234", false},
 	} {
 		environ := append([]string{"TEMPORAL_CONFIG_FILE=" + filepath.Join(t.TempDir(), "none.toml")}, tc.environ...)
-		options, err := supervisor.ConnectionOptions(environ, tc.dir, slog.New(slog.DiscardHandler))
+		options, err := supervisor.ConnectionOptions(environ, config.Config{State: config.State{Dir: tc.dir}}, slog.New(slog.DiscardHandler))
 		require.NoError(t, err, "%q", tc.environ)
 		require.Equal(t, tc.address, options.HostPort, "%q", tc.environ)
 		require.Equal(t, tc.local, options.ConnectionOptions.TLSDisabled, "%q", tc.environ)
@@ -133,10 +134,11 @@ func TestConnectSaysThatATokenIsWanted(t *testing.T) {
 	server, err := embedded.Start(t.Context(), embedded.Options{NoUI: true, Token: strings.Repeat("5", 64), Logger: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	nowhere := config.Config{State: config.State{Dir: t.TempDir()}}
 	for name, more := range map[string][]string{
 		"none": nil, "a wrong one": {"TEMPORAL_API_KEY=wrong", "TEMPORAL_TLS=false"},
 	} {
-		options, err := supervisor.ConnectionOptions(append(more, "TEMPORAL_ADDRESS="+server.Address()), t.TempDir(), quiet())
+		options, err := supervisor.ConnectionOptions(append(more, "TEMPORAL_ADDRESS="+server.Address()), nowhere, quiet())
 		require.NoError(t, err)
 		_, err = supervisor.Connect(t.Context(), options)
 		require.ErrorContains(t, err, "connect to Temporal at "+server.Address()+": this Temporal belongs to a `starter up` and wants its token: "+
@@ -144,7 +146,7 @@ func TestConnectSaysThatATokenIsWanted(t *testing.T) {
 	}
 	options, err := supervisor.ConnectionOptions([]string{
 		"TEMPORAL_ADDRESS=" + server.Address(), "TEMPORAL_API_KEY=" + strings.Repeat("5", 64), "TEMPORAL_TLS=false",
-	}, t.TempDir(), quiet())
+	}, nowhere, quiet())
 	require.NoError(t, err)
 	connected, err := supervisor.Connect(t.Context(), options)
 	require.NoError(t, err, "what `starter env` prints is enough")

@@ -7,10 +7,9 @@ import (
 
 	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/temporal"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/encryption"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/redact"
 )
@@ -92,26 +91,10 @@ func (t maskedTarget) Send(ctx context.Context, notification escalation.Notifica
 	return t.mask.Error(t.NotifyTarget.Send(ctx, notification))
 }
 
-// failureMask converts errors to failures, which histories store. It masks secrets in them.
-type failureMask struct {
-	converter.FailureConverter
-	mask *redact.Redactor
-}
-
-// MaskFailures returns a failure converter for a client that masks the secrets in errors.
-func MaskFailures(mask *redact.Redactor) converter.FailureConverter {
-	return failureMask{temporal.GetDefaultFailureConverter(), mask}
-}
-
-// ErrorToFailure implements converter.FailureConverter.
-func (f failureMask) ErrorToFailure(err error) *failurepb.Failure {
-	failure := f.FailureConverter.ErrorToFailure(err)
-	if failure == nil {
-		return nil
-	}
-	masked := proto.CloneOf(failure) // an error that was decoded from a failure returns that same failure
-	for part := masked; part != nil; part = part.GetCause() {
-		part.Message, part.StackTrace = f.mask.Text(part.GetMessage()), f.mask.Text(part.GetStackTrace())
-	}
-	return masked
+// MaskFailures returns the failure converter of a client, which masks the secrets in errors. Histories store failures. With
+// keys it encrypts them.
+func MaskFailures(mask *redact.Redactor, keys *encryption.Keys) converter.FailureConverter {
+	return encryption.NewFailureConverter(keys, func(failure *failurepb.Failure) {
+		failure.Message, failure.StackTrace = mask.Text(failure.GetMessage()), mask.Text(failure.GetStackTrace())
+	})
 }

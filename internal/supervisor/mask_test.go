@@ -193,7 +193,7 @@ func startMaskedSite(t *testing.T, c client.Client, environ []string, logged, he
 	mask := redact.New(environ)
 	logger := supervisor.NewLogger(logged, cfg.Log, mask)
 	connected, err := client.NewClientFromExisting(c, client.Options{
-		Logger: log.NewStructuredLogger(logger), FailureConverter: supervisor.MaskFailures(mask),
+		Logger: log.NewStructuredLogger(logger), FailureConverter: supervisor.MaskFailures(mask, nil),
 		DataConverter: converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), overhearing{heard}),
 	})
 	require.NoError(t, err)

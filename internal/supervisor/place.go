@@ -83,12 +83,12 @@ var shellVariables = []string{
 }
 
 // ownFiles lists the supervisor's own files. These are its records, its conversations, the credentials for Temporal and
-// claude, and the files that control agents: the policy, the services file and the prompts. The worktrees are also
-// listed, because a session may use only its own worktree.
+// claude, the encryption keys, and the files that control agents: the policy, the services file and the prompts. The
+// worktrees are also listed, because a session may use only its own worktree.
 func ownFiles(cfg config.Config, environ []string) []string {
 	own := []string{
 		cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(), cfg.Guard.PolicyFile,
-		cfg.Services.File, cfg.Prompts.Tier1, cfg.Prompts.Tier2, cfg.Prompts.Tier3,
+		cfg.Services.File, cfg.Encryption.KeysFile, cfg.Prompts.Tier1, cfg.Prompts.Tier2, cfg.Prompts.Tier3,
 	}
 	if file := cfg.State.DatabaseFile(); file != "" {
 		own = append(own, file, file+"-wal", file+"-shm", file+"-journal")
@@ -121,7 +121,7 @@ func bothNames(paths []string) []string {
 // default ports of Temporal and its Web UI on this host. Agents must not connect to the default ports, whatever program
 // listens there.
 func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
-	options, err := ConnectionOptions(environ, cfg.State.Dir, slog.New(slog.DiscardHandler))
+	options, err := ConnectionOptions(environ, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}

@@ -9,11 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/encryption"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
@@ -136,7 +136,7 @@ func (s *site) heartbeat(chainID string) (last activities.TierProgress) {
 		return last
 	}
 	details := described.GetPendingActivities()[0].GetHeartbeatDetails()
-	if converter.GetDefaultDataConverter().FromPayloads(details, &last) != nil {
+	if encryption.NewConverter(s.cfg.Encryption.Keys).FromPayloads(details, &last) != nil {
 		return activities.TierProgress{}
 	}
 	return last

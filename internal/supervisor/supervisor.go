@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -18,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/encryption"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/reconcile"
@@ -148,7 +151,7 @@ func openResources(
 			err = errors.Join(err, r.close())
 		}
 	}()
-	r.mask, r.places = redact.New(env.Environ), &places{config: cfg, environ: env.Environ}
+	r.mask, r.places = redact.New(withSecrets(env.Environ, cfg)), &places{config: cfg, environ: env.Environ}
 	if r.archive, err = OpenArchive(ctx, cfg); err != nil {
 		return r, err
 	}
@@ -160,6 +163,15 @@ func openResources(
 		Records: recorder{r.store, r.mask}, Executable: env.Executable, Mask: r.mask, Logger: env.Logger,
 	})
 	return r, err
+}
+
+// withSecrets returns environ with the encryption keys as variables, so that they are masked like the other secrets in it.
+func withSecrets(environ []string, cfg config.Config) []string {
+	all := slices.Clone(environ)
+	for i, secret := range cfg.Encryption.Keys.Secrets() {
+		all = append(all, fmt.Sprintf("ENCRYPTION_SECRET_KEY_%d=%s", i, secret))
+	}
+	return all
 }
 
 // close releases the open resources in reverse order.
@@ -308,7 +320,7 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 	records := s.store.In(own)
 	s.records.Store, s.notifications.Deliveries = recorder{records, s.mask}, records
 	return reconcile.Sweeper{
-		Records: records, Temporal: c, NamespaceID: own.ID, Started: time.Now(), Interval: s.sweepInterval, Logger: s.logger,
+		Records: records, Temporal: c, Converter: s.converter(), NamespaceID: own.ID, Started: time.Now(), Interval: s.sweepInterval, Logger: s.logger,
 	}, nil
 }
 
@@ -321,7 +333,12 @@ func (s *Supervisor) register(chains worker.Registry, c client.Client) {
 	chains.RegisterActivity(&s.notifications)
 	chains.RegisterActivity(s.tiers.FindTranscript)
 	chains.RegisterActivity(&activities.Schedules{Reader: scheduleReader{c}})
-	chains.RegisterActivity(&activities.Attempts{Reader: reconcile.PendingReader{Temporal: c}})
+	chains.RegisterActivity(&activities.Attempts{Reader: reconcile.PendingReader{Temporal: c, Converter: s.converter()}})
+}
+
+// converter returns the data converter of the worker's client.
+func (s *Supervisor) converter() converter.DataConverter {
+	return encryption.NewConverter(s.config.Encryption.Keys)
 }
 
 // inBackground runs fn until ctx ends or the caller calls stop. The function stop waits until fn has returned.

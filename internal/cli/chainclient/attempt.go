@@ -9,11 +9,11 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/encryption"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -47,7 +47,7 @@ const (
 
 // AttemptAt returns the current attempt at the chain's running session, and the session's last heartbeat. Each result
 // is nil if there is none, or if Temporal cannot report it now.
-func AttemptAt(ctx context.Context, c client.Client, id string, chain escalation.Chain) (*Attempt, *activities.TierProgress) {
+func AttemptAt(ctx context.Context, c console.Connection, id string, chain escalation.Chain) (*Attempt, *activities.TierProgress) {
 	running := chain.Last()
 	if running == nil || running.Status != escalation.SessionRunning {
 		return nil, nil
@@ -58,19 +58,19 @@ func AttemptAt(ctx context.Context, c client.Client, id string, chain escalation
 	}
 	for _, pending := range described.GetPendingActivities() {
 		if slices.Contains(activities.AgentActivities(), pending.GetActivityType().GetName()) {
-			return NewAttempt(pending, time.Now()), progressOf(pending, running.SessionID)
+			return NewAttempt(pending, c.Converter, time.Now()), progressOf(pending, c.Converter, running.SessionID)
 		}
 	}
 	return nil, nil
 }
 
-// NewAttempt converts a pending activity to an attempt.
-func NewAttempt(pending *workflowpb.PendingActivityInfo, now time.Time) *Attempt {
+// NewAttempt converts a pending activity to an attempt. The data converter decodes why an earlier attempt failed.
+func NewAttempt(pending *workflowpb.PendingActivityInfo, data converter.DataConverter, now time.Time) *Attempt {
 	a := &Attempt{
 		State:   AttemptStarted,
 		Number:  int(pending.GetAttempt()),
 		Queue:   pending.GetActivityOptions().GetTaskQueue().GetName(),
-		Failure: failureText(pending.GetLastFailure()),
+		Failure: failureText(pending.GetLastFailure(), data),
 	}
 	next := pending.GetNextAttemptScheduleTime()
 	switch state := pending.GetState(); {
@@ -86,23 +86,23 @@ func NewAttempt(pending *workflowpb.PendingActivityInfo, now time.Time) *Attempt
 }
 
 // failureText returns why an attempt ended.
-func failureText(failure *failurepb.Failure) string {
+func failureText(failure *failurepb.Failure, data converter.DataConverter) string {
 	switch failure.GetTimeoutFailureInfo().GetTimeoutType() {
 	case enumspb.TIMEOUT_TYPE_HEARTBEAT:
 		return "its worker was not heard of any more"
 	case enumspb.TIMEOUT_TYPE_START_TO_CLOSE:
 		return "its worker did not end it in time"
 	default:
-		return failure.GetMessage()
+		return encryption.FailureMessage(data, failure)
 	}
 }
 
 // progressOf returns the last heartbeat of an activity. If there is none, or if it belongs to another session,
 // progressOf returns nil.
-func progressOf(pending *workflowpb.PendingActivityInfo, sessionID string) *activities.TierProgress {
+func progressOf(pending *workflowpb.PendingActivityInfo, data converter.DataConverter, sessionID string) *activities.TierProgress {
 	var progress activities.TierProgress
 	details := pending.GetHeartbeatDetails()
-	if details == nil || converter.GetDefaultDataConverter().FromPayloads(details, &progress) != nil || progress.SessionID != sessionID {
+	if details == nil || data.FromPayloads(details, &progress) != nil || progress.SessionID != sessionID {
 		return nil
 	}
 	return &progress

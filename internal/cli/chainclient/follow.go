@@ -10,10 +10,12 @@ import (
 
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/workflows"
@@ -32,7 +34,10 @@ const (
 // Follower watches a chain until it has ended.
 type Follower struct {
 	Client client.Client
-	Run    client.WorkflowRun
+	// Converter decodes heartbeats and failures.
+	Converter converter.DataConverter
+
+	Run client.WorkflowRun
 	// Patience limits the wait for a worker's answer to a query.
 	Patience time.Duration
 }
@@ -145,7 +150,7 @@ func (f Follower) look(ctx context.Context, observer Observer) (Snapshot, bool) 
 	switch {
 	case err == nil:
 		now := Snapshot{Chain: chain, Live: true, Issues: f.issues(ctx, chain)}
-		now.Attempt, now.Progress = AttemptAt(ctx, f.Client, f.Run.GetID(), chain)
+		now.Attempt, now.Progress = AttemptAt(ctx, console.Connection{Client: f.Client, Converter: f.Converter}, f.Run.GetID(), chain)
 		observer.Saw(now)
 		return now, true
 	case ctx.Err() == nil, errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -16,8 +16,8 @@ import (
 
 // follow prints the progress of a chain until it has ended, and returns the chain. It does not wait for slow
 // notifications. If ctx ends first, the chain continues.
-func (a *app) follow(ctx context.Context, c client.Client, run client.WorkflowRun) (escalation.Chain, error) {
-	follower := chainclient.Follower{Client: c, Run: run, Patience: a.Patience}
+func (a *app) follow(ctx context.Context, c console.Connection, run client.WorkflowRun) (escalation.Chain, error) {
+	follower := chainclient.Follower{Client: c, Converter: c.Converter, Run: run, Patience: a.Patience}
 	chain, err := follower.Follow(ctx, chainview.NewPrinter(a.Console))
 	if err != nil && ctx.Err() != nil {
 		a.sayGoesOn(run.GetID())

@@ -2,6 +2,7 @@ package chains
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -58,6 +59,9 @@ func (a *app) list(ctx context.Context, f listFilter) error {
 		return err
 	}
 	defer c.Close()
+	if f.service != "" && cfg.Encryption.Keys != nil {
+		return program.Misuse(errServiceHidden)
+	}
 	f.service = cfg.Services.Catalog.Canonical(f.service)
 	rows, err := chainclient.List(ctx, c, f.query(time.Now()), f.limit)
 	if err != nil {
@@ -65,6 +69,10 @@ func (a *app) list(ctx context.Context, f listFilter) error {
 	}
 	return a.Print(rows, func(w io.Writer) { writeChains(w, rows) })
 }
+
+// errServiceHidden refuses --service if chains publish no names of services.
+var errServiceHidden = errors.New("--service finds nothing while CLAUDEOPS_ENCRYPTION_KEYS_FILE is set: " +
+	"Temporal does not learn the services of chains; look in the records with: starter incidents --service NAME")
 
 // check returns an error if no chain can match the filter.
 func (f listFilter) check() error {

@@ -59,7 +59,7 @@ var errLeft = errors.New("left")
 
 // watchOn shows the chain on a terminal until the chain has ended or the person closes the screen.
 func (a *app) watchOn(
-	ctx context.Context, place console.Terminal, c client.Client, run client.WorkflowRun, actor string,
+	ctx context.Context, place console.Terminal, c console.Connection, run client.WorkflowRun, actor string,
 ) (escalation.Chain, error) {
 	seeing, stop := context.WithCancel(ctx)
 	defer stop()
@@ -69,7 +69,7 @@ func (a *app) watchOn(
 		return answeredMsg{answer.GateID, resolution.Next, err}
 	}}
 	screen := tea.NewProgram(model, place.Options(ctx, a.Environ)...)
-	follower := chainclient.Follower{Client: c, Run: run, Patience: a.Patience}
+	follower := chainclient.Follower{Client: c, Converter: c.Converter, Run: run, Patience: a.Patience}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)

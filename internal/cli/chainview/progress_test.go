@@ -12,6 +12,7 @@ import (
 	failurepb "go.temporal.io/api/failure/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/claudeops/claudeops/activities"
@@ -101,7 +102,7 @@ func TestEffort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test.pending.ActivityOptions = &activitypb.ActivityOptions{TaskQueue: &taskqueuepb.TaskQueue{Name: "claudeops-agents"}}
-			now := chainclient.Snapshot{Attempt: chainclient.NewAttempt(test.pending, chaintest.Noon)}
+			now := chainclient.Snapshot{Attempt: chainclient.NewAttempt(test.pending, converter.GetDefaultDataConverter(), chaintest.Noon)}
 			if test.heard > 0 {
 				now.Progress = &activities.TierProgress{Host: "host-1", WorkerPID: 4711, Attempt: test.heard}
 			}

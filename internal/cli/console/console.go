@@ -39,6 +39,8 @@ type Connection struct {
 	client.Client
 
 	Namespace string
+	// Converter decodes payloads that the client returns as Temporal has stored them.
+	Converter converter.DataConverter
 }
 
 // Connect reads the configuration and connects to Temporal.
@@ -47,13 +49,13 @@ func (c *Console) Connect(ctx context.Context) (Connection, config.Config, error
 	if err != nil {
 		return Connection{}, cfg, err
 	}
-	options, err := supervisor.ConnectionOptions(c.Environ, cfg.State.Dir, c.QuietLogger())
+	options, err := supervisor.ConnectionOptions(c.Environ, cfg, c.QuietLogger())
 	if err != nil {
 		return Connection{}, cfg, program.Misuse(err)
 	}
-	options.DataConverter = converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), c.masking())
+	options = supervisor.WithConverters(options, redact.New(c.Environ), cfg.Encryption.Keys, c.masking())
 	connected, err := supervisor.Connect(ctx, options)
-	return Connection{connected, options.Namespace}, cfg, err
+	return Connection{connected, options.Namespace, options.DataConverter}, cfg, err
 }
 
 // QuietLogger returns a logger for warnings and errors only. Use it for commands whose output is their result.

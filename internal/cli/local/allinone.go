@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/encryption"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
@@ -57,7 +58,7 @@ func StartAllInOne(
 		return nil, err
 	}
 	one.worker.KeepAgentsFrom(one.server.Ports()...)
-	if err := one.connect(ctx, redact.New(environment.Environ)); err != nil {
+	if err := one.connect(ctx, redact.New(environment.Environ), cfg.Encryption.Keys); err != nil {
 		return nil, err
 	}
 	// The worker must outlive ctx, so that Stop can drain it while the server still runs.
@@ -68,12 +69,11 @@ func StartAllInOne(
 }
 
 // connect connects to the server, prepares its namespace, and publishes the address for other programs.
-func (one *AllInOne) connect(ctx context.Context, mask *redact.Redactor) (err error) {
+func (one *AllInOne) connect(ctx context.Context, mask *redact.Redactor, keys *encryption.Keys) (err error) {
 	local := supervisor.LocalServer{Address: one.server.Address(), WebUI: one.server.UIURL(), Token: one.lock.Token}
-	one.client, err = supervisor.Connect(ctx, local.ClientOptions(client.Options{
+	one.client, err = supervisor.Connect(ctx, local.ClientOptions(supervisor.WithConverters(client.Options{
 		Namespace: embedded.DefaultNamespace, Logger: log.NewStructuredLogger(one.logger),
-		FailureConverter: supervisor.MaskFailures(mask),
-	}))
+	}, mask, keys)))
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/encryption"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
@@ -161,7 +162,7 @@ func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, k
 		result.Temporal, result.WebUI = one.server.Address(), embedded.Link(page, one.lock.Token)
 		a.Say("Watch it in the Web UI: %s\n", result.WebUI)
 	}
-	follower := chainclient.Follower{Client: one.client, Run: run, Patience: a.Patience}
+	follower := chainclient.Follower{Client: one.client, Converter: encryption.NewConverter(cfg.Encryption.Keys), Run: run, Patience: a.Patience}
 	if result.Chain, err = follower.Follow(ctx, chainview.NewPrinter(a.Console)); err != nil {
 		return result, err
 	}

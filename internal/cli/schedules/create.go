@@ -107,7 +107,7 @@ func (a *app) createSchedule(ctx context.Context, id string, o createOptions, gi
 	if err != nil {
 		return explainError(id, err)
 	}
-	created := describeSchedule(id, described)
+	created := describeSchedule(id, described, c.Converter)
 	return a.Print(created, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "Created schedule %s, %s.\n", id, created.When)
 		if len(created.Next) > 0 && !created.Paused {

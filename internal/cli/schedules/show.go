@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -121,11 +122,11 @@ func (a *app) showSchedule(ctx context.Context, id string) error {
 	if err != nil {
 		return explainError(id, err)
 	}
-	detail := describeSchedule(id, described)
+	detail := describeSchedule(id, described, c.Converter)
 	return a.Print(detail, func(w io.Writer) { writeSchedule(w, detail) })
 }
 
-func describeSchedule(id string, described *client.ScheduleDescription) Detail {
+func describeSchedule(id string, described *client.ScheduleDescription, data converter.DataConverter) Detail {
 	schedule, info := described.Schedule, described.Info
 	detail := Detail{
 		Row: Row{
@@ -136,7 +137,7 @@ func describeSchedule(id string, described *client.ScheduleDescription) Detail {
 		Overlap:        overlapName(schedule.Policy.Overlap),
 		CatchupWindow:  escalation.Duration(schedule.Policy.CatchupWindow),
 		PauseOnFailure: schedule.Policy.PauseOnFailure,
-		Input:          inputOf(schedule.Action),
+		Input:          inputOf(schedule.Action, data),
 		Cycles:         info.NumActions,
 		Skipped:        info.NumActionsSkippedOverlap,
 		Missed:         info.NumActionsMissedCatchupWindow,
@@ -158,16 +159,17 @@ func describeSchedule(id string, described *client.ScheduleDescription) Detail {
 
 // inputOf returns the input of the chains. It returns nil if the input is not JSON, which is possible in schedules of
 // other programs.
-func inputOf(action client.ScheduleAction) json.RawMessage {
+func inputOf(action client.ScheduleAction, data converter.DataConverter) json.RawMessage {
 	started, ok := action.(*client.ScheduleWorkflowAction)
 	if !ok || len(started.Args) == 0 {
 		return nil
 	}
 	payload, ok := started.Args[0].(*commonpb.Payload)
-	if !ok || !json.Valid(payload.GetData()) {
+	var input json.RawMessage
+	if !ok || data.FromPayload(payload, &input) != nil {
 		return nil
 	}
-	return payload.GetData()
+	return input
 }
 
 // actorOf returns the actor from the input of a chain; empty if there is none.

@@ -76,12 +76,12 @@ func (a *app) examine(ctx context.Context) []Finding {
 		findings = append(findings, passed("state directory", cfg.State.Dir+" is writable"),
 			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
-	findings = append(findings, checkServices(cfg.Services), checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg))
+	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption), checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg))
 	if cfg.Claude.AgentUser != "" {
 		findings = append(findings, a.checkAgentUser(ctx, cfg))
 	}
 	findings = append(findings, a.checkClaude(ctx, cfg), a.checkCredentials(cfg))
-	return append(findings, a.checkTemporal(ctx, cfg.State.Dir)...)
+	return append(findings, a.checkTemporal(ctx, cfg)...)
 }
 
 func checkDatabase(ctx context.Context, cfg config.Config) Finding {
@@ -120,6 +120,15 @@ func checkServices(settings config.Services) Finding {
 		return passed(check, "none are described: CLAUDEOPS_SERVICES_FILE is not set")
 	}
 	return passed(check, fmt.Sprintf("%d described in %s", len(settings.Catalog.Services()), settings.File))
+}
+
+// checkEncryption reports the keys for what Temporal stores.
+func checkEncryption(settings config.Encryption) Finding {
+	const check = "encryption"
+	if settings.Keys == nil {
+		return passed(check, "off: Temporal stores chains in clear; CLAUDEOPS_ENCRYPTION_KEYS_FILE turns it on")
+	}
+	return passed(check, fmt.Sprintf("on: %s encrypts, %d keys decrypt", settings.Keys.Current(), len(settings.Keys.IDs())))
 }
 
 // checkNotifications reports the services that are notified. It sends nothing, because a test would notify people.
@@ -203,8 +212,8 @@ func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) Finding {
 }
 
 // checkTemporal checks the server, the namespace, the search attributes and the clock.
-func (a *app) checkTemporal(ctx context.Context, stateDir string) []Finding {
-	options, err := supervisor.ConnectionOptions(a.Environ, stateDir, a.QuietLogger())
+func (a *app) checkTemporal(ctx context.Context, cfg config.Config) []Finding {
+	options, err := supervisor.ConnectionOptions(a.Environ, cfg, a.QuietLogger())
 	if err != nil {
 		return []Finding{failed("temporal", err)}
 	}

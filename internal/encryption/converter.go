@@ -1,0 +1,102 @@
+package encryption
+
+import (
+	"context"
+	"errors"
+
+	commonpb "go.temporal.io/api/common/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/proto"
+)
+
+// NewConverter returns the data converter of clients and workers. It encrypts with the first key, if there are keys. The inner
+// codecs see payloads that are not encrypted.
+func NewConverter(keys *Keys, inner ...converter.PayloadCodec) converter.DataConverter {
+	codecs := append([]converter.PayloadCodec{NewCodec(keys)}, inner...)
+	return dataConverter{converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), codecs...)}
+}
+
+// dataConverter is a data converter that does not let a workflow continue without a key.
+type dataConverter struct{ converter.DataConverter }
+
+var _ converter.ContextAware = dataConverter{}
+
+// WithWorkflowContext implements converter.ContextAware.
+func (d dataConverter) WithWorkflowContext(converter.WorkflowContext) converter.DataConverter {
+	return workflowConverter(d)
+}
+
+// WithContext implements converter.ContextAware.
+func (d dataConverter) WithContext(context.Context) converter.DataConverter { return d }
+
+// workflowConverter panics if a payload of a workflow cannot be decrypted. An error would end the workflow. The panic fails
+// only the workflow task, so that the workflow continues as soon as a worker has the key.
+type workflowConverter struct{ converter.DataConverter }
+
+// FromPayload implements converter.DataConverter.
+func (w workflowConverter) FromPayload(payload *commonpb.Payload, value any) error {
+	return requireKey(w.DataConverter.FromPayload(payload, value))
+}
+
+// FromPayloads implements converter.DataConverter.
+func (w workflowConverter) FromPayloads(payloads *commonpb.Payloads, values ...any) error {
+	return requireKey(w.DataConverter.FromPayloads(payloads, values...))
+}
+
+func requireKey(err error) error {
+	if errors.Is(err, ErrKey) {
+		panic(err.Error())
+	}
+	return err
+}
+
+// failureConverter encrypts the messages and stack traces of failures.
+type failureConverter struct {
+	converter.FailureConverter
+	data    converter.DataConverter
+	encrypt bool
+	// edit changes a failure before it is encrypted.
+	edit func(failure *failurepb.Failure)
+}
+
+// NewFailureConverter returns the failure converter that belongs to NewConverter. Before a failure is encrypted or sent, edit
+// changes it and each of its causes. A failure that is already encrypted is not edited.
+func NewFailureConverter(keys *Keys, edit func(failure *failurepb.Failure)) converter.FailureConverter {
+	data := NewConverter(keys)
+	plain := temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{DataConverter: data})
+	return failureConverter{plain, data, keys != nil, edit}
+}
+
+// ErrorToFailure implements converter.FailureConverter.
+func (f failureConverter) ErrorToFailure(err error) *failurepb.Failure {
+	failure := f.FailureConverter.ErrorToFailure(err)
+	if failure == nil {
+		return nil
+	}
+	changed := proto.CloneOf(failure) // an error that was decoded from a failure returns that same failure
+	for part := changed; part != nil; part = part.GetCause() {
+		if part.GetEncodedAttributes() != nil {
+			continue
+		}
+		f.edit(part)
+		if !f.encrypt {
+			continue
+		}
+		if err := converter.EncodeCommonFailureAttributes(f.data, part); err != nil {
+			part.Message, part.StackTrace = "the failure could not be encrypted", "" // it must not be sent in clear
+		}
+	}
+	return changed
+}
+
+// FailureMessage returns the message of a failure; the text that replaces it if it cannot be decrypted.
+func FailureMessage(data converter.DataConverter, failure *failurepb.Failure) string {
+	if failure.GetEncodedAttributes() == nil {
+		return failure.GetMessage()
+	}
+	shown := proto.CloneOf(failure)
+	converter.DecodeCommonFailureAttributes(data, shown)
+	return shown.GetMessage()
+}
