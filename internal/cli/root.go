@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/cli/chains"
+	"github.com/claudeops/claudeops/internal/cli/codec"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/cli/gates"
 	"github.com/claudeops/claudeops/internal/cli/incidents"
@@ -63,6 +64,6 @@ func rootCommand(c *console.Console) *cobra.Command {
 	root.AddCommand(chains.Commands(c)...)
 	root.AddCommand(gates.Command(c), incidents.Command(c), schedules.Command(c))
 	root.AddCommand(setup.Commands(c)...)
-	root.AddCommand(policy.Command(c))
+	root.AddCommand(policy.Command(c), codec.Command(c))
 	return root
 }

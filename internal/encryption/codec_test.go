@@ -112,7 +112,9 @@ func TestWorkflowsWaitForTheKey(t *testing.T) {
 	var value map[string]string
 	require.PanicsWithValue(t, `cannot decrypt what Temporal has stored: it is encrypted with key "new"; `+
 		`set CLAUDEOPS_ENCRYPTION_KEYS_FILE to a file with that key`, func() { _ = inWorkflow.FromPayload(payload, &value) })
-	require.Panics(t, func() { _ = inWorkflow.FromPayloads(&commonpb.Payloads{Payloads: []*commonpb.Payload{payload}}, &value) })
+	require.Panics(t, func() {
+		_ = inWorkflow.FromPayloads(&commonpb.Payloads{Payloads: []*commonpb.Payload{payload}}, &value)
+	})
 	var number int
 	require.Error(t, inWorkflow.FromPayload(encode(t, nil), &number))
 }

@@ -184,6 +184,23 @@ func (c *LocalLock) Announce(server LocalServer) error {
 // Close releases the lock on the state directory.
 func (c *LocalLock) Close() error { return c.lock.Close() }
 
+// OpenToken returns the token in the file of that name. If the file is missing, it creates a new token. A file that other users
+// can read, or the group can write, is an error.
+func OpenToken(name string) (string, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.Mode().Perm()&0o027 != 0:
+		return "", fmt.Errorf("token file %s has the mode %04o, with which others can read or change it; do: chmod 0600",
+			name, info.Mode().Perm())
+	case err == nil:
+		return readToken(name)
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return "", fmt.Errorf("create the directory of the token: %w", err)
+	}
+	return keptToken(name)
+}
+
 // keptToken returns the token in the file of that name. If the file is missing, or if other users have access to it,
 // keptToken creates a new token.
 func keptToken(name string) (string, error) {
@@ -208,7 +225,7 @@ func readToken(name string) (string, error) {
 	}
 	token := strings.TrimSpace(string(content))
 	if decoded, err := hex.DecodeString(token); err != nil || len(decoded) != tokenBytes {
-		return "", fmt.Errorf("file %s holds no token; remove it, and start `starter up` again, which makes one", name)
+		return "", fmt.Errorf("file %s holds no token; remove it and start again, which makes one", name)
 	}
 	return token, nil
 }

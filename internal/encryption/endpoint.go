@@ -1,0 +1,175 @@
+package encryption
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+)
+
+const (
+	// maxBody bounds a request's body, in bytes. A page of a history has at most 4 MB, and JSON makes a third more of it.
+	maxBody = 8 << 20
+	// maxRequests bounds the requests that are worked on at the same time.
+	maxRequests = 16
+	// visit is the lifetime of the cookie that the link of LinkTo sets.
+	visit = 12 * time.Hour
+
+	loginPath  = "/login"
+	cookieName = "claudeops-codec"
+)
+
+// Endpoint is the remote codec for Temporal's Web UI and for the program temporal: it encrypts and decrypts payloads over HTTP.
+type Endpoint struct {
+	Keys *Keys
+	// Token is required from every caller, in the header Authorization: Bearer TOKEN, or as the cookie that LinkTo sets.
+	Token string
+	// Origin is the origin of the Web UI whose pages may call, such as https://temporal.example.org. Empty allows none.
+	Origin string
+	// Secure says that browsers reach the endpoint by https, so that they return its cookie over TLS only.
+	Secure bool
+}
+
+// LinkTo returns the link that admits a browser to the endpoint at base, its root URL. The link contains the token.
+func (e Endpoint) LinkTo(base string) string {
+	return strings.TrimRight(base, "/") + loginPath + "?token=" + e.Token
+}
+
+// Handler returns the handler of the endpoint.
+func (e Endpoint) Handler() http.Handler {
+	codec := converter.NewPayloadCodecHTTPHandler(knownOnly{NewCodec(e.Keys)})
+	places := make(chan struct{}, maxRequests)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+loginPath, e.login)
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		if !e.admits(w, r) {
+			return
+		}
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		case <-r.Context().Done():
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		codec.ServeHTTP(w, r)
+	}
+	for _, path := range []string{"/encode", "/decode"} {
+		mux.HandleFunc("POST "+path, serve)
+		mux.HandleFunc("OPTIONS "+path, e.preflight)
+	}
+	return mux
+}
+
+// preflight tells a browser whether a page may call.
+func (e Endpoint) preflight(w http.ResponseWriter, r *http.Request) {
+	if !e.allowOrigin(w, r) {
+		return
+	}
+	w.Header().Set("Access-Control-Allow-Methods", http.MethodPost)
+	w.Header().Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Namespace")
+	w.Header().Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// admits reports whether a request may use the keys. Otherwise it answers the request.
+func (e Endpoint) admits(w http.ResponseWriter, r *http.Request) bool {
+	if !e.allowOrigin(w, r) {
+		return false
+	}
+	if e.hasToken(r) || e.hasCookie(r, time.Now()) {
+		return true
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	http.Error(w, "This codec wants its token, as the header Authorization: Bearer TOKEN. A browser gets in by the link that `starter codec` prints.",
+		http.StatusUnauthorized)
+	return false
+}
+
+// allowOrigin lets the page of the Web UI read the response. It refuses the pages of all others.
+func (e Endpoint) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
+	w.Header().Set("Vary", "Origin")
+	origin := r.Header.Get("Origin")
+	if origin == "" { // no page of a browser
+		return true
+	}
+	if e.Origin == "" || origin != e.Origin {
+		http.Error(w, "This codec is not for pages of this origin. Start it with --origin and the address of the Web UI.", http.StatusForbidden)
+		return false
+	}
+	w.Header().Set("Access-Control-Allow-Origin", e.Origin)
+	w.Header().Set("Access-Control-Allow-Credentials", "true")
+	return true
+}
+
+func (e Endpoint) hasToken(r *http.Request) bool {
+	given, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return isBearer && e.isToken(given)
+}
+
+// isToken compares in a time that does not depend on the token.
+func (e Endpoint) isToken(given string) bool {
+	want, got := sha256.Sum256([]byte(e.Token)), sha256.Sum256([]byte(given))
+	return e.Token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
+}
+
+// login sets the cookie for a browser that has opened the link.
+func (e Endpoint) login(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	if !e.isToken(r.URL.Query().Get("token")) {
+		http.Error(w, "This link is not valid. `starter codec` prints the right one in a terminal.", http.StatusUnauthorized)
+		return
+	}
+	end := time.Now().Add(visit)
+	until := strconv.FormatInt(end.Unix(), 10)
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // on the loopback address there is no TLS
+		Name: cookieName, Value: until + "." + e.sign(until), Path: "/", Expires: end, HttpOnly: true, Secure: e.Secure,
+		SameSite: http.SameSiteStrictMode,
+	})
+	_, _ = w.Write([]byte("The Web UI in this browser can now show encrypted payloads. Reload its page.\n"))
+}
+
+func (e Endpoint) hasCookie(r *http.Request, now time.Time) bool {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil || e.Token == "" {
+		return false
+	}
+	until, signature, _ := strings.Cut(cookie.Value, ".")
+	end, err := strconv.ParseInt(until, 10, 64)
+	return err == nil && hmac.Equal([]byte(signature), []byte(e.sign(until))) && now.Before(time.Unix(end, 0))
+}
+
+// sign returns a signature of the cookie's expiry. The token cannot be derived from it.
+func (e Endpoint) sign(until string) string {
+	signer := hmac.New(sha256.New, []byte(e.Token))
+	_, _ = fmt.Fprintf(signer, "codec until %s", until)
+	return hex.EncodeToString(signer.Sum(nil))
+}
+
+// knownOnly leaves payloads alone whose key is unknown. A page then shows the others, instead of an error for all.
+type knownOnly struct{ Codec }
+
+// Decode implements converter.PayloadCodec.
+func (k knownOnly) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+	decoded := make([]*commonpb.Payload, len(payloads))
+	for i, payload := range payloads {
+		decoded[i] = payload
+		if _, known := k.keys.find(string(payload.GetMetadata()[metadataKeyID])); !known {
+			continue
+		}
+		var err error
+		if decoded[i], err = k.decode(payload); err != nil {
+			return nil, err
+		}
+	}
+	return decoded, nil
+}
