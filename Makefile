@@ -160,6 +160,7 @@ histories: ## Record the history of every branch of a chain anew for the replay 
 	rm -f workflows/testdata/*.json
 	tests=$$(sh tools/tests.sh recordHistory internal/supervisor) && \
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -tags soak -run "$$tests" ./internal/supervisor -update
+	$(GO) test -count=1 -run '^TestCostOfTemporal$$' ./workflows -update
 
 .PHONY: streams
 streams: clis ## Record the streams of the real CLIs for the driver's replay tests
