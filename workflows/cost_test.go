@@ -116,7 +116,9 @@ func TestCostOfTemporal(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("2026-11 "+strings.Repeat("A", 43)+"=\n"), 0o600))
 	keys, err := encryption.ReadKeys(file)
 	require.NoError(t, err)
-	of := func(branch string) usage { return count(t, readHistory(t, filepath.Join("testdata", branch+".json")), keys) }
+	of := func(branch string) usage {
+		return count(t, readHistory(t, filepath.Join("testdata", branch+".json")), keys)
+	}
 
 	// A schedule's execution is two actions, and the start of its workflow is in the cycle's history.
 	cycle := usage{actions: 2}.plus(1, of("cycle"))

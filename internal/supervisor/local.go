@@ -64,8 +64,16 @@ func (s LocalServer) isAt(address string) bool {
 		return false
 	}
 	_, ownPort, err := net.SplitHostPort(s.Address)
-	return err == nil && port == ownPort && (strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback())
+	return err == nil && port == ownPort && isLoopback(host)
 }
+
+// IsOnThisHost reports whether an address has a name of the loopback address.
+func IsOnThisHost(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && isLoopback(host)
+}
+
+func isLoopback(host string) bool { return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback() }
 
 // FindLocal returns the server of the `starter up` that runs on a state directory. If none runs, the error wraps
 // ErrNoLocal.

@@ -120,6 +120,8 @@ func TestConnectionIsLocal(t *testing.T) {
 		require.Equal(t, tc.local, options.ConnectionOptions.TLSDisabled, "%q", tc.environ)
 		require.Equal(t, tc.local, options.Credentials != nil, "%q", tc.environ)
 		require.Equal(t, tc.local, supervisor.IsLocal(options, tc.dir), "%q", tc.environ)
+		require.Equal(t, strings.HasPrefix(tc.address, "127.") || strings.HasPrefix(tc.address, "localhost:"),
+			supervisor.IsOnThisHost(options.HostPort), "%q", tc.environ)
 		require.Equal(t, client.DefaultNamespace, options.Namespace)
 	}
 }

@@ -22,8 +22,11 @@ import (
 )
 
 const (
-	// followInterval is the time between two queries. Heartbeats come every second.
-	followInterval = 250 * time.Millisecond
+	// localInterval is the time between two queries where they cost nothing. Heartbeats come every second there.
+	localInterval = 250 * time.Millisecond
+	// remoteInterval is the time between two queries elsewhere. Temporal Cloud bills each. Heartbeats come every 10
+	// seconds there.
+	remoteInterval = 5 * time.Second
 	// notifyGrace limits the wait for the notifications of a chain whose outcome is known. A working notification
 	// service needs less; a service that is down may keep the chain open for an hour.
 	notifyGrace = 5 * time.Second
@@ -36,6 +39,8 @@ type Follower struct {
 	Client client.Client
 	// Converter decodes heartbeats and failures.
 	Converter converter.DataConverter
+	// Local reports that the server runs on this host, where queries cost nothing.
+	Local bool
 
 	Run client.WorkflowRun
 	// Patience limits the wait for a worker's answer to a query.
@@ -73,10 +78,18 @@ func (s Snapshot) SpentUSD() float64 {
 
 // Observer receives the snapshots of a Follower. All calls come from one goroutine.
 type Observer interface {
-	// Saw is called every followInterval, whether or not anything is new.
+	// Saw is called after every query, whether or not anything is new.
 	Saw(now Snapshot)
 	// SawNobody is called instead of Saw when no worker or no server answers.
 	SawNobody()
+}
+
+// interval returns the time between two queries.
+func (f Follower) interval() time.Duration {
+	if f.Local {
+		return localInterval
+	}
+	return remoteInterval
 }
 
 // Follow reports snapshots of the chain until it has ended, and a last one afterwards. Then it returns the chain. It
@@ -88,7 +101,7 @@ func (f Follower) Follow(ctx context.Context, observer Observer) (escalation.Cha
 	var chain escalation.Chain
 	go func() { ended <- f.Run.Get(ctx, &chain) }()
 	var concluded time.Time // since when only notifications are left; zero before
-	ticker := time.NewTicker(followInterval)
+	ticker := time.NewTicker(f.interval())
 	defer ticker.Stop()
 	for {
 		select {

@@ -17,7 +17,7 @@ import (
 // follow prints the progress of a chain until it has ended, and returns the chain. It does not wait for slow
 // notifications. If ctx ends first, the chain continues.
 func (a *app) follow(ctx context.Context, c console.Connection, run client.WorkflowRun) (escalation.Chain, error) {
-	follower := chainclient.Follower{Client: c, Converter: c.Converter, Run: run, Patience: a.Patience}
+	follower := chainclient.Follower{Client: c, Converter: c.Converter, Local: c.Local, Run: run, Patience: a.Patience}
 	chain, err := follower.Follow(ctx, chainview.NewPrinter(a.Console))
 	if err != nil && ctx.Err() != nil {
 		a.sayGoesOn(run.GetID())

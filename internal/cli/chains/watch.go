@@ -69,7 +69,7 @@ func (a *app) watchOn(
 		return answeredMsg{answer.GateID, resolution.Next, err}
 	}}
 	screen := tea.NewProgram(model, place.Options(ctx, a.Environ)...)
-	follower := chainclient.Follower{Client: c, Converter: c.Converter, Run: run, Patience: a.Patience}
+	follower := chainclient.Follower{Client: c, Converter: c.Converter, Local: c.Local, Run: run, Patience: a.Patience}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)

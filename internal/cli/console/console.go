@@ -41,6 +41,8 @@ type Connection struct {
 	Namespace string
 	// Converter decodes payloads that the client returns as Temporal has stored them.
 	Converter converter.DataConverter
+	// Local reports that the server runs on this host. Queries cost nothing there.
+	Local bool
 }
 
 // Connect reads the configuration and connects to Temporal.
@@ -55,7 +57,7 @@ func (c *Console) Connect(ctx context.Context) (Connection, config.Config, error
 	}
 	options = supervisor.WithConverters(options, redact.New(c.Environ), cfg.Encryption.Keys, c.masking())
 	connected, err := supervisor.Connect(ctx, options)
-	return Connection{connected, options.Namespace, options.DataConverter}, cfg, err
+	return Connection{connected, options.Namespace, options.DataConverter, supervisor.IsOnThisHost(options.HostPort)}, cfg, err
 }
 
 // QuietLogger returns a logger for warnings and errors only. Use it for commands whose output is their result.
