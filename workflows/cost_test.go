@@ -40,8 +40,12 @@ type usage struct {
 // plus returns the sum of u and times as much of other.
 func (u usage) plus(times float64, other usage) usage {
 	sum := usage{
-		u.events + times*other.events, u.actions + times*other.actions, u.payloads + times*other.payloads,
-		u.bytes + times*other.bytes, u.encryptedBytes + times*other.encryptedBytes, map[escalation.Tier]float64{},
+		events:         u.events + times*other.events,
+		actions:        u.actions + times*other.actions,
+		payloads:       u.payloads + times*other.payloads,
+		bytes:          u.bytes + times*other.bytes,
+		encryptedBytes: u.encryptedBytes + times*other.encryptedBytes,
+		agents:         map[escalation.Tier]float64{},
 	}
 	for _, tier := range escalation.Tiers() {
 		sum.agents[tier] = u.agents[tier] + times*other.agents[tier]
@@ -69,7 +73,7 @@ func count(t *testing.T, history *historypb.History, keys *encryption.Keys) usag
 	tiers := map[int64]escalation.Tier{}
 	markers := map[int64]bool{}
 	for _, event := range history.GetEvents() {
-		switch event.GetEventType() { //nolint:exhaustive // the others are no actions
+		switch event.GetEventType() { // the others are no actions
 		case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, enumspb.EVENT_TYPE_TIMER_STARTED,
 			enumspb.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
 			enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED, enumspb.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED:

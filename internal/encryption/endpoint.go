@@ -89,8 +89,8 @@ func (e Endpoint) admits(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	http.Error(w, "This codec wants its token, as the header Authorization: Bearer TOKEN. A browser gets in by the link that `starter codec` prints.",
-		http.StatusUnauthorized)
+	http.Error(w, "This codec requires its token, as the header Authorization: Bearer TOKEN. For a browser, open the link that "+
+		"`starter codec` prints in a terminal.", http.StatusUnauthorized)
 	return false
 }
 
@@ -102,7 +102,8 @@ func (e Endpoint) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	if e.Origin == "" || origin != e.Origin {
-		http.Error(w, "This codec is not for pages of this origin. Start it with --origin and the address of the Web UI.", http.StatusForbidden)
+		http.Error(w, "This codec is not for pages of this origin. Start it with --origin and the address of the Web UI.",
+			http.StatusForbidden)
 		return false
 	}
 	w.Header().Set("Access-Control-Allow-Origin", e.Origin)

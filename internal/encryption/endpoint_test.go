@@ -30,8 +30,14 @@ func codecServer(t *testing.T) (*httptest.Server, *encryption.Keys) {
 	return server, keys
 }
 
-// send sends payloads with headers ("Name: value"), and returns the answer.
-func send(t *testing.T, c *http.Client, url string, body []byte, headers ...string) (*http.Response, []byte) {
+// answered is a response without its body.
+type answered struct {
+	status int
+	header http.Header
+}
+
+// send sends payloads with headers ("Name: value"), and returns the answer and its body.
+func send(t *testing.T, c *http.Client, url string, body []byte, headers ...string) (answered, []byte) {
 	t.Helper()
 	method := http.MethodPost
 	if body == nil {
@@ -48,7 +54,7 @@ func send(t *testing.T, c *http.Client, url string, body []byte, headers ...stri
 	answer, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
-	return response, answer
+	return answered{response.StatusCode, response.Header}, answer
 }
 
 func asJSON(t *testing.T, payloads ...*commonpb.Payload) []byte {
@@ -64,7 +70,7 @@ func TestEndpointDecodes(t *testing.T) {
 	unknown := encode(t, readKeys(t, keyOf("others", 'c')))
 	response, answer := send(t, server.Client(), server.URL+"/decode",
 		asJSON(t, encode(t, keys), encode(t, readKeys(t, keyOf("old", 'b'))), encode(t, nil), unknown), "Authorization: Bearer "+token)
-	require.Equal(t, http.StatusOK, response.StatusCode, string(answer))
+	require.Equal(t, http.StatusOK, response.status, string(answer))
 	var decoded commonpb.Payloads
 	require.NoError(t, protojson.Unmarshal(answer, &decoded))
 	require.Len(t, decoded.GetPayloads(), 4)
@@ -74,7 +80,7 @@ func TestEndpointDecodes(t *testing.T) {
 	require.Equal(t, unknown.GetData(), decoded.GetPayloads()[3].GetData(), "it stays as it is")
 
 	response, answer = send(t, server.Client(), server.URL+"/encode", asJSON(t, encode(t, nil)), "Authorization: Bearer "+token)
-	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Equal(t, http.StatusOK, response.status)
 	require.NoError(t, protojson.Unmarshal(answer, &decoded))
 	text, err := decode(decoded.GetPayloads()[0], keys)
 	require.NoError(t, err)
@@ -82,7 +88,7 @@ func TestEndpointDecodes(t *testing.T) {
 
 	wrong := encode(t, readKeys(t, keyOf("new", 'z')))
 	response, answer = send(t, server.Client(), server.URL+"/decode", asJSON(t, wrong), "Authorization: Bearer "+token)
-	require.Equal(t, http.StatusBadRequest, response.StatusCode)
+	require.Equal(t, http.StatusBadRequest, response.status)
 	require.Contains(t, string(answer), `key "new" is not the one that it was encrypted with`)
 }
 
@@ -110,15 +116,15 @@ func TestEndpointRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			response, answer := send(t, server.Client(), server.URL+tt.path, tt.body, tt.headers...)
-			require.Equal(t, tt.want, response.StatusCode, string(answer))
+			require.Equal(t, tt.want, response.status, string(answer))
 			require.NotContains(t, string(answer), told)
-			require.Empty(t, response.Header.Get("Access-Control-Allow-Origin"))
+			require.Empty(t, response.header.Get("Access-Control-Allow-Origin"))
 		})
 	}
 	open := httptest.NewServer(encryption.Endpoint{Keys: keys}.Handler())
 	t.Cleanup(open.Close)
 	response, _ := send(t, open.Client(), open.URL+"/decode", body, "Authorization: Bearer ")
-	require.Equal(t, http.StatusUnauthorized, response.StatusCode, "an endpoint without a token admits nobody")
+	require.Equal(t, http.StatusUnauthorized, response.status, "an endpoint without a token admits nobody")
 }
 
 // TestEndpointForTheWebUI does what the Web UI's page does: a preflight without credentials, then the call, with the token or with
@@ -128,19 +134,19 @@ func TestEndpointForTheWebUI(t *testing.T) {
 	server, keys := codecServer(t)
 	response, _ := send(t, server.Client(), server.URL+"/decode", nil, "Origin: "+origin,
 		"Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization,content-type,x-namespace")
-	require.Equal(t, http.StatusNoContent, response.StatusCode)
-	requireCORS := func(response *http.Response) {
-		require.Equal(t, origin, response.Header.Get("Access-Control-Allow-Origin"))
-		require.Equal(t, "true", response.Header.Get("Access-Control-Allow-Credentials"))
-		require.Equal(t, "Origin", response.Header.Get("Vary"))
+	require.Equal(t, http.StatusNoContent, response.status)
+	requireCORS := func(response answered) {
+		require.Equal(t, origin, response.header.Get("Access-Control-Allow-Origin"))
+		require.Equal(t, "true", response.header.Get("Access-Control-Allow-Credentials"))
+		require.Equal(t, "Origin", response.header.Get("Vary"))
 	}
 	requireCORS(response)
-	require.Equal(t, "POST", response.Header.Get("Access-Control-Allow-Methods"))
-	require.Equal(t, "Authorization, Content-Type, X-Namespace", response.Header.Get("Access-Control-Allow-Headers"))
+	require.Equal(t, "POST", response.header.Get("Access-Control-Allow-Methods"))
+	require.Equal(t, "Authorization, Content-Type, X-Namespace", response.header.Get("Access-Control-Allow-Headers"))
 
 	body := asJSON(t, encode(t, keys))
 	response, answer := send(t, server.Client(), server.URL+"/decode", body, "Origin: "+origin, "Authorization: Bearer "+token)
-	require.Equal(t, http.StatusOK, response.StatusCode, string(answer))
+	require.Equal(t, http.StatusOK, response.status, string(answer))
 	requireCORS(response)
 
 	jar, err := cookiejar.New(nil)
@@ -162,7 +168,7 @@ func TestEndpointForTheWebUI(t *testing.T) {
 	require.Equal(t, http.SameSiteStrictMode, cookie.SameSite)
 	require.NotContains(t, cookie.Value, token)
 	response, answer = send(t, browser, server.URL+"/decode", body, "Origin: "+origin)
-	require.Equal(t, http.StatusOK, response.StatusCode, string(answer))
+	require.Equal(t, http.StatusOK, response.status, string(answer))
 	response, _ = send(t, browser, server.URL+"/decode", body, "Origin: https://evil.example")
-	require.Equal(t, http.StatusForbidden, response.StatusCode, "the cookie does not help the pages of others")
+	require.Equal(t, http.StatusForbidden, response.status, "the cookie does not help the pages of others")
 }

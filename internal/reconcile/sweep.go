@@ -129,7 +129,9 @@ func (s Sweeper) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chains := &chainStates{temporal: s.Temporal, converter: s.Converter, namespaceID: s.NamespaceID, lost: lost, endings: map[string]ending{}}
+	chains := &chainStates{
+		temporal: s.Temporal, converter: s.Converter, namespaceID: s.NamespaceID, lost: lost, endings: map[string]ending{},
+	}
 	for i := range sessions {
 		if err := s.settleSession(ctx, chains, sessions[i]); err != nil {
 			return err

@@ -106,7 +106,7 @@ func tell(t *testing.T, c client.Client, text string, more ...string) (*site, []
 }
 
 // stored returns everything that the server has written to its database, which it needs to stop for.
-func stored(t *testing.T, text string, more ...string) (_ *site, runs []*historypb.History, database []byte) {
+func stored(t *testing.T, text string, more ...string) (runs []*historypb.History, database []byte) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "temporal.db")
 	server, err := embedded.Start(t.Context(), embedded.Options{NoUI: true, DatabaseFile: file, Logger: quiet()})
@@ -132,7 +132,7 @@ func stored(t *testing.T, text string, more ...string) (_ *site, runs []*history
 		require.NoError(t, err)
 		database = append(database, content...)
 	}
-	return s, runs, database
+	return runs, database
 }
 
 // TestTemporalNeverSeesTexts looks into the database of a real server for the texts of agents and people. Without encryption they
@@ -143,13 +143,13 @@ func TestTemporalNeverSeesTexts(t *testing.T) {
 		t.Skip("starts a Temporal server; not with -short")
 	}
 	const told = "xylophone"
-	_, plain, database := stored(t, told)
+	plain, database := stored(t, told)
 	for _, place := range []string{" in the prompt", " in the summary", " in the findings", " in the guidance"} {
 		require.True(t, bytes.Contains(database, []byte(told+place)), place)
 	}
 	const hidden = "marimba"
 	_, setting := writeKeys(t, "2026-11")
-	_, encrypted, database := stored(t, hidden, setting)
+	encrypted, database := stored(t, hidden, setting)
 	require.True(t, bytes.Contains(database, []byte(encryption.Encoding)))
 	for _, history := range encrypted {
 		for _, event := range history.GetEvents() {

@@ -73,7 +73,9 @@ func IsOnThisHost(address string) bool {
 	return err == nil && isLoopback(host)
 }
 
-func isLoopback(host string) bool { return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback() }
+func isLoopback(host string) bool {
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
+}
 
 // FindLocal returns the server of the `starter up` that runs on a state directory. If none runs, the error wraps
 // ErrNoLocal.

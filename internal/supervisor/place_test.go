@@ -3,6 +3,7 @@ package supervisor
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,8 @@ func TestGuardPlaceAsConfigured(t *testing.T) {
 	require.NoError(t, os.WriteFile(policy, []byte("version: 1\ntiers: {1: {}, 2: {}, 3: {}}\n"), 0o600))
 	services := root + "/services.yaml"
 	require.NoError(t, os.WriteFile(services, []byte("version: 1\nservices: [{name: web}]\n"), 0o600))
+	keys := root + "/keys"
+	require.NoError(t, os.WriteFile(keys, []byte("new "+strings.Repeat("A", 43)+"=\n"), 0o600))
 	require.NoError(t, os.WriteFile(root+"/temporal.toml", nil, 0o600))
 	door := guard.Door{Host: "127.0.0.1", Port: 40001}
 	place := placed(t, AgentPlace{
@@ -59,15 +62,17 @@ func TestGuardPlaceAsConfigured(t *testing.T) {
 	},
 		"HOME="+root+"/agent", "TMPDIR=/var/tmp", "CLAUDEOPS_STATE_DIR="+root+"/state", "CLAUDEOPS_WORK_DIR="+root+"/work",
 		"CLAUDEOPS_REPOSITORIES="+root+"/repo", "CLAUDEOPS_CLAUDE_CONFIG_DIR=login", "CLAUDEOPS_POLICY_FILE="+policy, "CLAUDEOPS_SERVICES_FILE="+services,
+		"CLAUDEOPS_ENCRYPTION_KEYS_FILE="+keys,
 		"CLAUDEOPS_DATABASE_URL=sqlite://"+root+"/records.db", "CLAUDEOPS_UI_URL=https://temporal.example.org",
 		"TEMPORAL_ADDRESS=dns:///temporal.lan:7244", "TEMPORAL_CONFIG_FILE="+root+"/temporal.toml")
 	require.Equal(t, []string{root + "/repo"}, place.Work)
 	require.Equal(t, root+"/agent", place.Home)
 	require.Equal(t, root+"/session", place.Temp)
 	require.Contains(t, place.Variables, "CLAUDEOPS_TIER")
+	require.NotContains(t, place.Variables, "CLAUDEOPS_ENCRYPTION_KEYS_FILE")
 	for _, own := range []string{
 		root + "/state", root + "/real", root + "/records.db", root + "/records.db-wal", root + "/agent/.claude", root + "/agent/.claude.json",
-		policy, services, root + "/temporal.toml",
+		policy, services, keys, root + "/temporal.toml",
 	} {
 		require.Contains(t, place.Own, own)
 	}

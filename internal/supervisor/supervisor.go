@@ -320,7 +320,8 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 	records := s.store.In(own)
 	s.records.Store, s.notifications.Deliveries = recorder{records, s.mask}, records
 	return reconcile.Sweeper{
-		Records: records, Temporal: c, Converter: s.converter(), NamespaceID: own.ID, Started: time.Now(), Interval: s.sweepInterval, Logger: s.logger,
+		Records: records, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
+		Started: time.Now(), Interval: s.sweepInterval, Logger: s.logger,
 	}, nil
 }
 

@@ -61,7 +61,7 @@ func Command(c *console.Console) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.listen, "listen", defaultAddress, "address to listen on")
-	flags.StringVar(&o.origin, "origin", "", "origin of the Web UI whose pages may call, such as https://temporal.example.org (default: none)")
+	flags.StringVar(&o.origin, "origin", "", "origin of the Web UI whose pages may call, such as https://ui.example.org (default none)")
 	flags.StringVar(&o.tokenFile, "token-file", "", "file with the token (default STATE_DIR/"+tokenName+")")
 	flags.StringVar(&o.certificate, "tls-cert", "", "file with the certificate for https")
 	flags.StringVar(&o.key, "tls-key", "", "file with the key of the certificate")
@@ -86,10 +86,11 @@ func (o options) check() error {
 		return nil
 	}
 	origin, err := url.Parse(o.origin)
-	if err != nil || origin.Host == "" || origin.Scheme != "http" && origin.Scheme != "https" || origin.Scheme+"://"+origin.Host != o.origin {
-		return fmt.Errorf("--origin %q must be the scheme and host of the Web UI, without a path, such as https://temporal.example.org", o.origin)
+	if err == nil && origin.Host != "" && (o.origin == "http://"+origin.Host || o.origin == "https://"+origin.Host) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("--origin %q must be the scheme and host of the Web UI, without a path, such as https://temporal.example.org",
+		o.origin)
 }
 
 // serve serves until ctx ends.

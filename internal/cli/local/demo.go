@@ -162,7 +162,9 @@ func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, k
 		result.Temporal, result.WebUI = one.server.Address(), embedded.Link(page, one.lock.Token)
 		a.Say("Watch it in the Web UI: %s\n", result.WebUI)
 	}
-	follower := chainclient.Follower{Client: one.client, Converter: encryption.NewConverter(cfg.Encryption.Keys), Local: true, Run: run, Patience: a.Patience}
+	follower := chainclient.Follower{
+		Client: one.client, Converter: encryption.NewConverter(cfg.Encryption.Keys), Local: true, Run: run, Patience: a.Patience,
+	}
 	if result.Chain, err = follower.Follow(ctx, chainview.NewPrinter(a.Console)); err != nil {
 		return result, err
 	}

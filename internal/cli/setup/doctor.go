@@ -76,7 +76,8 @@ func (a *app) examine(ctx context.Context) []Finding {
 		findings = append(findings, passed("state directory", cfg.State.Dir+" is writable"),
 			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
-	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption), checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg))
+	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption),
+		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg))
 	if cfg.Claude.AgentUser != "" {
 		findings = append(findings, a.checkAgentUser(ctx, cfg))
 	}
