@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +19,10 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/encryption"
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -80,4 +84,44 @@ func TestCodecServes(t *testing.T) {
 	stop()
 	require.Equal(t, program.ExitOK, <-ended, stderr.String())
 	require.NotContains(t, stderr.String(), strings.TrimSpace(string(token)))
+}
+
+// TestEncryptedInstallation uses starter on a server with encrypted chains, with the key and without it.
+func TestEncryptedInstallation(t *testing.T) {
+	t.Parallel()
+	setting, _ := encryptionKeys(t)
+	environ := startInstallation(t, claudesim.Play(
+		claudesim.On(claudesim.Match{Prompt: "take your time"},
+			claudesim.Bash("true").Using(claudesim.Usage{Input: 1_000_000}), claudesim.Bash("sleep 600")),
+		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "the tide is low"}))),
+		setting, "CLAUDEOPS_TIER1_TOOLS=Bash")
+	ran := starter(t, environ, "run", "--id", "one", "--service", "harbour", "--wait")
+	require.Equal(t, program.ExitOK, ran.code, ran.stderr)
+	require.Contains(t, ran.stdout, "tier 1 found everything healthy")
+	require.Contains(t, starter(t, environ, "chain", "one", "-o", "json").stdout, "the tide is low")
+
+	created := starter(t, environ, "schedule", "create", "tides", "--every", "24h", "--prompt", "look at the tide", "--actor", "ada")
+	require.Equal(t, program.ExitOK, created.code, created.stderr)
+	shown := starter(t, environ, "schedule", "describe", "tides", "-o", "json")
+	require.Contains(t, shown.stdout, "look at the tide")
+	require.Contains(t, shown.stdout, "ada")
+
+	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "slow", "--prompt", "take your time").code)
+	require.Eventually(t, func() bool { // a heartbeat tells the cost
+		got := starter(t, environ, "chain", "slow")
+		return got.code == program.ExitOK && strings.Contains(got.stdout, "running") && regexp.MustCompile(`\$0\.[1-9]|\$[1-9]`).MatchString(got.stdout)
+	}, screenTimeout, screenLook)
+	require.Equal(t, program.ExitOK, starter(t, environ, "cancel", "slow").code)
+
+	listed := starter(t, environ, "chains", "--service", "harbour")
+	require.Equal(t, program.ExitUsage, listed.code)
+	require.Contains(t, listed.stderr, "--service finds nothing while CLAUDEOPS_ENCRYPTION_KEYS_FILE is set")
+	all := starter(t, environ, "chains", "-o", "json")
+	require.Contains(t, all.stdout, `"one"`)
+	require.NotContains(t, all.stdout, "harbour")
+
+	without := slices.DeleteFunc(slices.Clone(environ), func(variable string) bool { return variable == setting })
+	refused := starter(t, without, "chain", "one")
+	require.Equal(t, program.ExitFailure, refused.code)
+	require.Contains(t, refused.stderr, `it is encrypted with key "2026-11"; set CLAUDEOPS_ENCRYPTION_KEYS_FILE to a file with that key`)
 }

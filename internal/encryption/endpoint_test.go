@@ -152,18 +152,19 @@ func TestEndpointForTheWebUI(t *testing.T) {
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	browser := &http.Client{Jar: jar}
-	get := func(link string) *http.Response {
+	get := func(link string) (status int, cookies []*http.Cookie) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, link, http.NoBody)
 		require.NoError(t, err)
 		response, err := browser.Do(request)
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
-		return response
+		return response.StatusCode, response.Cookies()
 	}
-	require.Equal(t, http.StatusUnauthorized, get(server.URL+"/login?token=wrong").StatusCode)
-	entered := get(encryption.Endpoint{Token: token}.LinkTo(server.URL))
-	require.Equal(t, http.StatusOK, entered.StatusCode)
-	cookie := entered.Cookies()[0]
+	status, _ := get(server.URL + "/login?token=wrong")
+	require.Equal(t, http.StatusUnauthorized, status)
+	status, cookies := get(encryption.Endpoint{Token: token}.LinkTo(server.URL))
+	require.Equal(t, http.StatusOK, status)
+	cookie := cookies[0]
 	require.True(t, cookie.HttpOnly)
 	require.Equal(t, http.SameSiteStrictMode, cookie.SameSite)
 	require.NotContains(t, cookie.Value, token)
