@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
 func main() {
@@ -53,7 +54,7 @@ func execute(ctx context.Context, p program.Process) program.ExitCode {
 		return program.ExitOK
 	}
 	err := run(ctx, p)
-	if errors.Is(err, supervisor.ErrConnectionSettings) {
+	if errors.Is(err, supervisor.ErrConnectionSettings) || errors.Is(err, telemetry.ErrTracing) {
 		err = program.Misuse(err)
 	}
 	if err != nil {
@@ -83,8 +84,14 @@ func run(ctx context.Context, p program.Process) (err error) {
 	if err != nil {
 		return fmt.Errorf("find this host's name: %w", err)
 	}
+	watched, err := supervisor.StartTelemetry(ctx, cfg, p.Environ, program.Version(), logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, watched.Close()) }()
+	watched.Instrument(&options)
 	s, err := supervisor.New(ctx, cfg, supervisor.Environment{
-		Environ: p.Environ, Host: host, Version: program.Version(), Logger: logger,
+		Environ: p.Environ, Host: host, Version: program.Version(), Logger: logger, Telemetry: watched,
 	})
 	if err != nil {
 		return err

@@ -49,7 +49,21 @@ func (l *eventLog) add(ctx workflow.Context, event escalation.Event) {
 	l.unrecorded = append(l.unrecorded, event)
 	event.Message = clip(event.Message)
 	l.chain.Events = append(l.chain.Events, event)
-	workflow.GetLogger(ctx).Info(event.Message, "kind", event.Kind, "session_id", event.SessionID)
+	attributes := []any{"kind", event.Kind, "chain_id", event.ChainID}
+	if event.SessionID != "" {
+		attributes = append(attributes, "session_id", event.SessionID, "tier", int(l.tierOf(event.SessionID)))
+	}
+	workflow.GetLogger(ctx).Info(event.Message, attributes...)
+}
+
+// tierOf returns the tier of a session; 0 if the visible state does not have the session.
+func (l *eventLog) tierOf(sessionID string) escalation.Tier {
+	for i := range l.chain.Sessions {
+		if l.chain.Sessions[i].SessionID == sessionID {
+			return l.chain.Sessions[i].Tier
+		}
+	}
+	return 0
 }
 
 // take returns the events that are not recorded yet, and clears the list.

@@ -18,8 +18,8 @@ const (
 	// escalation.GateAnswer. The update returns an escalation.GateResolution.
 	ResolveGate = "resolve-gate"
 
-	// gateOpen and gateClosed are the values of GateAttribute.
-	gateOpen   = "open"
+	// GateOpen is the value of GateAttribute while a gate is open.
+	GateOpen   = "open"
 	gateClosed = "closed"
 )
 

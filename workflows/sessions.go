@@ -83,10 +83,10 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 	if request.continues {
 		kind = escalation.EventSessionReused
 	}
+	s.log.chain.Sessions = append(s.log.chain.Sessions, opening.Session)
 	s.log.add(ctx, escalation.Event{
 		Kind: kind, SessionID: opening.Session.SessionID, Message: describeSession(opening.Session, request),
 	})
-	s.log.chain.Sessions = append(s.log.chain.Sessions, opening.Session)
 	return opening, s.log.publish(ctx)
 }
 

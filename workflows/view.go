@@ -81,7 +81,7 @@ func (v *view) publish(ctx workflow.Context) error {
 	if len(v.chain.Gates) > 0 {
 		gate := gateClosed
 		if v.chain.OpenGate() != nil {
-			gate = gateOpen
+			gate = GateOpen
 		}
 		set(GateAttribute.GetName(), gate, GateAttribute.ValueSet(gate))
 	}

@@ -58,7 +58,7 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 		cli:           options.CLI,
 		keys:          keys,
 		settings:      options.Config.Claude,
-		conversations: conversations{options.CLI, options.Archive, options.Logger},
+		conversations: newConversations(options),
 		workplaces:    workplaces,
 		sandboxes:     newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets),
 		guards:        guards,
@@ -183,13 +183,13 @@ func (r *Runner) start(
 		end()
 		return notStarted(err)
 	}
-	workspace := r.openWorkspace(run)
+	workspace := r.openWorkspace(ctx, run)
 	key := r.keys.open(run)
 	invocation := r.invocation(run, workspace)
 	invocation.API = key.endpoint()
-	without, free := r.confine(&invocation, run, workspace)
+	without, free := r.confine(ctx, &invocation, run, workspace)
 	place.adjust(&invocation)
-	watch, err := r.guards.open(run, &invocation, workspace.asked(run), place.guarded())
+	watch, err := r.guards.open(ctx, run, &invocation, workspace.asked(run), place.guarded())
 	var result claude.Result
 	if err == nil {
 		result, err = r.cli.Run(ctx, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })
@@ -198,9 +198,9 @@ func (r *Runner) start(
 	unguarded := watch.close(ctx, result.Made, endedByItself(err))
 	end()
 	free()
-	report := r.report(run, result, count)
+	report := r.report(ctx, run, result, count)
 	report.Sandbox = r.describeSandbox(result, without)
-	report.Handoff = r.closeWorkspace(workspace, run)
+	report.Handoff = r.closeWorkspace(ctx, workspace, run)
 	switch {
 	case unguarded != nil:
 		report.Status, report.Error = escalation.SessionFailed, unguarded.Error()
@@ -256,21 +256,21 @@ func (r *Runner) openConversation(ctx context.Context, run activities.AgentRun) 
 
 // openWorkspace sets up the workspace of a session. It returns nil if that fails, for example in a read-only working directory.
 // The agent can look and repair without a workspace.
-func (r *Runner) openWorkspace(run activities.AgentRun) *workspace {
+func (r *Runner) openWorkspace(ctx context.Context, run activities.AgentRun) *workspace {
 	var opened *workspace
 	err := r.cli.AsUser(func() (err error) {
 		opened, err = openWorkspace(run.Directory, run.ChainID, run.Cooldowns)
 		return err
 	})
 	if err != nil {
-		r.logger.Warn("the agent gets no file of cooldowns", "chain_id", run.ChainID, "session_id", run.SessionID, "error", err)
+		r.logger.WarnContext(ctx, "the agent gets no file of cooldowns", "chain_id", run.ChainID, "session_id", run.SessionID, "error", err)
 		return nil
 	}
 	return opened
 }
 
 // closeWorkspace removes the workspace. It returns the file that the agent was asked to leave, with secrets masked.
-func (r *Runner) closeWorkspace(opened *workspace, run activities.AgentRun) (left activities.LeftFile) {
+func (r *Runner) closeWorkspace(ctx context.Context, opened *workspace, run activities.AgentRun) (left activities.LeftFile) {
 	if opened == nil {
 		left.Problem = "there was no directory to leave it in"
 		return left
@@ -283,7 +283,7 @@ func (r *Runner) closeWorkspace(opened *workspace, run activities.AgentRun) (lef
 		return opened.close()
 	})
 	if err != nil {
-		r.logger.Warn("the chain's directory could not be removed", "chain_id", run.ChainID, "error", err)
+		r.logger.WarnContext(ctx, "the chain's directory could not be removed", "chain_id", run.ChainID, "error", err)
 	}
 	return left
 }
@@ -291,7 +291,7 @@ func (r *Runner) closeWorkspace(opened *workspace, run activities.AgentRun) (lef
 // confine adds a sandbox to the invocation. If the session gets none, the result without gives the reason. confine also creates
 // a directory for temporary files. The caller removes this directory with free.
 func (r *Runner) confine(
-	invocation *claude.Invocation, run activities.AgentRun, opened *workspace,
+	ctx context.Context, invocation *claude.Invocation, run activities.AgentRun, opened *workspace,
 ) (without string, free func()) {
 	free = func() {}
 	var own []string
@@ -303,7 +303,7 @@ func (r *Runner) confine(
 	invocation.Sandbox, without = r.sandboxes.of(run, own)
 	temporary, err := newTempDir(r.settings.Account)
 	if err != nil {
-		r.logger.Warn("the agent gets no directory for temporary files", "session_id", run.SessionID, "error", err)
+		r.logger.WarnContext(ctx, "the agent gets no directory for temporary files", "session_id", run.SessionID, "error", err)
 		return without, free
 	}
 	if invocation.Sandbox != nil {
@@ -312,7 +312,7 @@ func (r *Runner) confine(
 	invocation.Env["TMPDIR"], invocation.Env["CLAUDE_CODE_TMPDIR"] = temporary, temporary
 	return without, func() {
 		if err := os.RemoveAll(temporary); err != nil {
-			r.logger.Warn("an agent's temporary files could not be removed", "session_id", run.SessionID, "error", err)
+			r.logger.WarnContext(ctx, "an agent's temporary files could not be removed", "session_id", run.SessionID, "error", err)
 		}
 	}
 }

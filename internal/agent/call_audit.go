@@ -25,6 +25,8 @@ type callAudit struct {
 	chainID string
 	// executable is the program that the CLI starts to ask the guard.
 	executable string
+	// session is the context of the session, which does not end with it. Log lines take attributes from it.
+	session context.Context
 
 	mutex sync.Mutex
 	// pending holds the decisions that are not in the records yet.
@@ -49,7 +51,7 @@ func (a *callAudit) record(entry hook.Entry) {
 		Tool: entry.Tool, Input: string(entry.Input), Allowed: entry.Decision.Allowed, Rule: entry.Decision.Rule,
 		Reason: entry.Decision.Reason, Actions: actionsOf(a.catalog, entry.Decision.Actions),
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), auditLimit)
+	ctx, cancel := context.WithTimeout(a.session, auditLimit)
 	defer cancel()
 	a.write(ctx)
 }
@@ -67,7 +69,7 @@ func (a *callAudit) write(ctx context.Context) {
 		return
 	}
 	if err := a.records.AppendDecisions(ctx, a.pending); err != nil {
-		a.logger.Warn("decisions on an agent's calls are not in the records yet", "chain_id", a.chainID,
+		a.logger.WarnContext(ctx, "decisions on an agent's calls are not in the records yet", "chain_id", a.chainID,
 			"session_id", a.pending[0].SessionID, "decisions", len(a.pending), "error", err)
 		return
 	}

@@ -33,6 +33,7 @@ func (s *shelf) AppendDecisions(_ context.Context, decisions []escalation.CallDe
 func newAuditOf(records Records) *callAudit {
 	return &callAudit{
 		records: records, logger: slog.New(slog.DiscardHandler), chainID: "chain-1", executable: "/usr/bin/worker", known: map[string]bool{},
+		session: context.Background(),
 	}
 }
 

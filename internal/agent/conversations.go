@@ -27,7 +27,17 @@ const (
 type conversations struct {
 	cli     *claude.CLI
 	archive *transcripts.Archive
-	logger  *slog.Logger
+	// failed is Options.ArchiveFailed.
+	failed func(save bool)
+	logger *slog.Logger
+}
+
+func newConversations(options Options) conversations {
+	failed := options.ArchiveFailed
+	if failed == nil {
+		failed = func(bool) {}
+	}
+	return conversations{options.CLI, options.Archive, failed, options.Logger}
 }
 
 // copyOf returns this host's copy of the transcript of a conversation in directory.
@@ -55,20 +65,22 @@ func (c conversations) restore(ctx context.Context, sessionID string, local *tra
 	case errors.Is(err, transcripts.ErrNotFound):
 		return false, nil
 	case errors.Is(err, transcripts.ErrCorrupt):
-		c.logger.Error("an archived conversation cannot be used", "session_id", sessionID, "error", err)
+		c.failed(false)
+		c.logger.ErrorContext(ctx, "an archived conversation cannot be used", "session_id", sessionID, "error", err)
 		return false, nil
 	case err != nil:
+		c.failed(false)
 		return false, err
 	}
 	for _, damage := range restored.Damaged {
-		c.logger.Warn("an archived conversation was passed over", "session_id", sessionID, "error", damage)
+		c.logger.WarnContext(ctx, "an archived conversation was passed over", "session_id", sessionID, "error", damage)
 	}
 	if restored.SetAside != "" {
-		c.logger.Warn("a conversation went on elsewhere; what this host had was set aside",
+		c.logger.WarnContext(ctx, "a conversation went on elsewhere; what this host had was set aside",
 			"session_id", sessionID, "file", restored.SetAside)
 	}
 	if restored.Outcome == transcripts.FromArchive {
-		c.logger.Info("conversation restored from the archive", "session_id", sessionID)
+		c.logger.InfoContext(ctx, "conversation restored from the archive", "session_id", sessionID)
 	}
 	return true, nil
 }
@@ -77,7 +89,8 @@ func (c conversations) restore(ctx context.Context, sessionID string, local *tra
 // returns the time limit of this last save. A failed save is logged and does not end the run.
 func (c conversations) keep(ctx context.Context, sessionID string, local *transcripts.Copy) (end func(limit time.Duration)) {
 	failed := func(err error) {
-		c.logger.Warn("the conversation could not be archived", "session_id", sessionID, "error", err)
+		c.failed(true)
+		c.logger.WarnContext(ctx, "the conversation could not be archived", "session_id", sessionID, "error", err)
 	}
 	watching, stop := context.WithCancel(ctx)
 	var idle sync.WaitGroup

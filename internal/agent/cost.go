@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"math"
 
@@ -21,7 +22,7 @@ const (
 // proxy's count replaces it. Otherwise the higher figure counts, because the CLI omits calls made by its commands, and some
 // versions omit a last call. If the prices of the CLI's version were not measured, the CLI's cost counts, because the proxy
 // uses these prices.
-func (r *Runner) settleCost(report *activities.AgentReport, run activities.AgentRun, count apiproxy.Count) {
+func (r *Runner) settleCost(ctx context.Context, report *activities.AgentReport, run activities.AgentRun, count apiproxy.Count) {
 	if count.Calls == 0 && count.Partial == 0 {
 		return
 	}
@@ -34,7 +35,7 @@ func (r *Runner) settleCost(report *activities.AgentReport, run activities.Agent
 		report.CostUSD = max(reported, count.CostUSD)
 	}
 	if math.Abs(reported-count.CostUSD) > max(costToleranceUSD, costTolerance*max(reported, count.CostUSD)) {
-		r.logger.Warn("the CLI reports another cost than its calls come to: compare both with the bill",
+		r.logger.WarnContext(ctx, "the CLI reports another cost than its calls come to: compare both with the bill",
 			"session_id", run.SessionID, "cli_version", report.CLIVersion, "reported_usd", reported, "counted_usd", count.CostUSD,
 			"recorded_usd", report.CostUSD, "calls", count.Calls, "cut_short", count.Partial)
 	}

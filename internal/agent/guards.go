@@ -89,7 +89,7 @@ type watch struct {
 // open starts to answer questions about the calls of a session, and changes invocation so that the CLI asks them. asked lists
 // the files that the agent is asked to write. worktree is the agent's worktree; nil if there is none.
 func (g *guards) open(
-	run activities.AgentRun, invocation *claude.Invocation, asked []string, worktree *guard.Worktree,
+	ctx context.Context, run activities.AgentRun, invocation *claude.Invocation, asked []string, worktree *guard.Worktree,
 ) (*watch, error) {
 	place, err := g.place(run.Directory, invocation.Env, asked)
 	if err != nil {
@@ -100,6 +100,7 @@ func (g *guards) open(
 	tier := tierOf(run)
 	audit := &callAudit{
 		records: g.records, logger: g.logger, catalog: g.catalog, chainID: run.ChainID, executable: g.executable, known: map[string]bool{},
+		session: context.WithoutCancel(ctx),
 	}
 	post, err := hook.Open(g.sockets, guard.New(g.policy, guard.Host{}), hook.Session{
 		ID: run.SessionID, Tier: int(tier), Place: place, Narrowed: len(run.Policy.AllowedTools) > 0,
@@ -131,7 +132,7 @@ func (w *watch) close(ctx context.Context, made []claude.MadeCall, byItself bool
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
 	defer cancel()
 	if err := w.post.Close(ctx); err != nil {
-		w.logger.Warn("what an agent was booked for and did not do may still count as done", "error", err)
+		w.logger.WarnContext(ctx, "what an agent was booked for and did not do may still count as done", "error", err)
 	}
 	w.audit.flush(ctx)
 	return w.audit.check(made, byItself)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 
@@ -17,11 +18,11 @@ func notStarted(err error) (activities.AgentReport, error) {
 }
 
 // report converts the result of a run and sets its cost. It warns if the agent has left processes behind.
-func (r *Runner) report(run activities.AgentRun, result claude.Result, count apiproxy.Count) activities.AgentReport {
+func (r *Runner) report(ctx context.Context, run activities.AgentRun, result claude.Result, count apiproxy.Count) activities.AgentReport {
 	report := reportOf(result)
-	r.settleCost(&report, run, count)
+	r.settleCost(ctx, &report, run, count)
 	if report.Survivors > 0 {
-		r.logger.Warn("processes of an agent could not be ended and may still be at work: look for them by their environment",
+		r.logger.WarnContext(ctx, "processes of an agent could not be ended and may still be at work: look for them by their environment",
 			"session_id", run.SessionID, "processes", report.Survivors, "variable", claude.SessionVariable)
 	}
 	return report

@@ -96,7 +96,7 @@ func (w workplaces) enter(
 		return workplace{}, err
 	}
 	if place.Worktree == nil {
-		w.logger.Info("a session repairs in the shared directory, which is locked for it", "session_id", run.SessionID,
+		w.logger.InfoContext(ctx, "a session repairs in the shared directory, which is locked for it", "session_id", run.SessionID,
 			"directory", run.Directory, "no_worktree", place.Shared)
 	}
 	return entered, nil
@@ -196,24 +196,24 @@ func (p workplace) leave(ctx context.Context, limit time.Duration) (left *escala
 		described := p.describe(p.Tidy(ctx, limit))
 		described.Problem = p.mask.Text(described.Problem) // it may quote what an agent has written
 		left = &described
-		p.report(described)
+		p.report(ctx, described)
 	}
 	if err := p.Release(); err != nil {
-		p.logger.Error("the lock on a working directory could not be released", "directory", p.Directory, "error", err)
+		p.logger.ErrorContext(ctx, "the lock on a working directory could not be released", "directory", p.Directory, "error", err)
 	}
 	return left
 }
 
 // report logs problems of a worktree that appear in no other record. If the worktree is gone, report removes the link to its
 // conversations.
-func (p workplace) report(left escalation.Worktree) {
+func (p workplace) report(ctx context.Context, left escalation.Worktree) {
 	if left.Problem != "" {
-		p.logger.Warn("a worktree could not be looked at, and is kept", "directory", left.Path, "error", left.Problem)
+		p.logger.WarnContext(ctx, "a worktree could not be looked at, and is kept", "directory", left.Path, "error", left.Problem)
 	}
 	if left.Kept {
 		return
 	}
 	if err := p.cli.UnshareTranscripts(p.Directory); err != nil {
-		p.logger.Warn("a link to conversations could not be removed", "directory", left.Path, "error", err)
+		p.logger.WarnContext(ctx, "a link to conversations could not be removed", "directory", left.Path, "error", err)
 	}
 }

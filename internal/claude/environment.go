@@ -134,7 +134,7 @@ func (c *CLI) environment(i Invocation) []string {
 	allowed := c.allowList()
 	for _, variable := range c.options.Environ {
 		name, value, _ := strings.Cut(variable, "=")
-		if slices.ContainsFunc(allowed, func(pattern string) bool { return matchesName(pattern, name) }) {
+		if !isTelemetrySecret(name) && slices.ContainsFunc(allowed, func(pattern string) bool { return matchesName(pattern, name) }) {
 			variables[name] = value
 		}
 	}
@@ -158,6 +158,12 @@ func (c *CLI) environment(i Invocation) []string {
 		environment = append(environment, name+"="+variables[name])
 	}
 	return environment
+}
+
+// isTelemetrySecret reports whether a variable has the credentials with which the worker sends its traces. No agent gets
+// them, even if PassEnv names them.
+func isTelemetrySecret(name string) bool {
+	return strings.HasPrefix(name, "OTEL_EXPORTER_OTLP_") && strings.HasSuffix(name, "HEADERS")
 }
 
 // allowList returns the name patterns of the operator's variables that are passed to the CLI.

@@ -49,6 +49,15 @@ func TestEnvironment(t *testing.T) {
 			options: Options{Environ: []string{"KUBECONFIG=a", "FLEET_A=1", "FLEET_B=2", "FLEETING=3"}, PassEnv: []string{"KUBECONFIG", "FLEET_*"}},
 			want:    []string{"KUBECONFIG=a", "FLEET_A=1", "FLEET_B=2"},
 		},
+		"the credentials for traces stay out, whatever the list says": {
+			options: Options{
+				Environ: []string{
+					"OTEL_EXPORTER_OTLP_HEADERS=Authorization=k", "OTEL_EXPORTER_OTLP_TRACES_HEADERS=Authorization=k", "OTEL_SERVICE_NAME=n",
+				},
+				PassEnv: []string{"OTEL_*", "OTEL_EXPORTER_OTLP_HEADERS"},
+			},
+			want: []string{"OTEL_SERVICE_NAME=n"},
+		},
 		"a cloud's credentials stay out unless it serves the model": {
 			options: Options{Environ: []string{"AWS_SECRET_ACCESS_KEY=s", "GOOGLE_APPLICATION_CREDENTIALS=g", "AZURE_CLIENT_SECRET=a"}},
 		},

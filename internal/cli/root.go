@@ -43,6 +43,9 @@ func execute(ctx context.Context, c *console.Console) program.ExitCode {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		c.Complain("starter", err)
 	}
+	if closeErr := c.Close(); closeErr != nil { // the command is done, with or without its traces
+		c.Complain("starter", closeErr)
+	}
 	return program.CodeOf(err)
 }
 

@@ -29,6 +29,7 @@ type Config struct {
 	Notify     Notify     `group:"Notifications"`
 	Worker     Worker     `group:"Worker"`
 	Log        Log        `group:"Log"`
+	Telemetry  Telemetry  `group:"Telemetry"`
 
 	// given is the set of variables that the environment sets.
 	given map[string]bool

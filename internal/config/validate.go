@@ -29,6 +29,7 @@ func (c Config) validate(p *problems) {
 	c.Guard.validate(p)
 	c.Prompts.validate(p)
 	c.Notify.validate(p)
+	c.Telemetry.validate(p)
 	p.must("TASK_QUEUE", isWord(c.Worker.TaskQueue) && len(c.Worker.TaskQueue) <= 200, "be a name without spaces, of at most 200 bytes")
 	p.must("MAX_CONCURRENT_AGENTS", c.Worker.MaxConcurrentAgents >= 1, "be at least 1")
 	p.must("DRAIN_TIMEOUT", c.Worker.DrainTimeout > 0, positive)

@@ -21,6 +21,7 @@ func TestValues(t *testing.T) {
 		"DB_PASS=hunter22", "REPORTS_DSN=ops:pw1@tcp(db)/x", "ANTHROPIC_BASE_URL=https://ops:s%40fe-word1@gateway.example/v1?a=b@c",
 		"FLEET_URL=https://tokentoken1@fleet.example?api_key=param-1234", "PLAIN_URL=https://plain.example/user:pass@x", "LONG_TOKEN=gh-secret-2-and-more",
 		"QUOTED_SECRET=say 1 \"friend\"", "AWS_ACCESS_KEY_ID=AKIAxxxx1234", "ANTHROPIC_CUSTOM_HEADERS=X-Org: org-12345\nX-Auth: Bearer header-4711",
+		"OTEL_EXPORTER_OTLP_HEADERS=x-team=team-98765,Authorization=Bearer%20otlp%2F12345",
 		"CLAUDEOPS_NOTIFY_URLS=discord://discord-1234@42,ntfy://ops:ntfy-pw-1@ntfy.example/alerts",
 	})
 	for text, want := range map[string]string{
@@ -35,6 +36,7 @@ func TestValues(t *testing.T) {
 		`"{\"command\":\"echo say 1 \\\"friend\\\"\"}"`:    `"{\"command\":\"echo [masked: QUOTED_SECRET]\"}"`,
 		"AKIAxxxx1234":                                     "[masked: AWS_ACCESS_KEY_ID]",
 		"org-12345 and header-4711":                        "[masked: ANTHROPIC_CUSTOM_HEADERS] and [masked: ANTHROPIC_CUSTOM_HEADERS]",
+		"team-98765 and otlp/12345":                        "[masked: OTEL_EXPORTER_OTLP_HEADERS] and [masked: OTEL_EXPORTER_OTLP_HEADERS]",
 		"discord-1234, ntfy-pw-1":                          "[masked: CLAUDEOPS_NOTIFY_URLS], [masked: CLAUDEOPS_NOTIFY_URLS]",
 	} {
 		require.Equal(t, want, r.Text(text))

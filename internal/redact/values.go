@@ -80,6 +80,15 @@ func secretsOf(name, content string) []string {
 	if !strings.Contains(strings.ToUpper(name), "HEADERS") {
 		return secrets
 	}
+	for pair := range strings.SplitSeq(content, ",") { // OpenTelemetry's form is name=value,name=value with URL encoding
+		_, field, _ := strings.Cut(pair, "=")
+		decoded, err := url.PathUnescape(strings.TrimSpace(field))
+		if err != nil {
+			decoded = field
+		}
+		_, credentials, _ := strings.Cut(decoded, " ")
+		secrets = append(secrets, decoded, strings.TrimSpace(credentials))
+	}
 	for line := range strings.Lines(content) {
 		_, field, _ := strings.Cut(line, ":")
 		secrets = append(secrets, strings.TrimSpace(field))

@@ -21,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/internal/telemetry"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -141,13 +142,18 @@ func startLoggedSite(t *testing.T, c client.Client, environ []string) (*site, *l
 // If an executable is given, CLIs run it to ask the guard.
 func newSite(t *testing.T, c client.Client, environ []string, executable ...string) (*site, *logBook) {
 	t.Helper()
+	return newSiteIn(t, c, supervisor.Environment{Environ: environ, Executable: strings.Join(executable, "")})
+}
+
+// newSiteIn creates a worker like newSite, and fills in what env leaves open.
+func newSiteIn(t *testing.T, c client.Client, env supervisor.Environment) (*site, *logBook) {
+	t.Helper()
 	book := openLogBook(t)
-	logger := slog.New(slog.NewTextHandler(book, nil))
-	cfg, err := config.Load(environ)
+	env.Logger = slog.New(telemetry.NewLogHandler(slog.NewTextHandler(book, nil)))
+	env.Host, env.Version, env.SweepInterval = "host-1", "v1.2.3", sweepInterval
+	cfg, err := config.Load(env.Environ)
 	require.NoError(t, err)
-	s, err := supervisor.New(t.Context(), cfg, supervisor.Environment{
-		Environ: environ, Host: "host-1", Version: "v1.2.3", Logger: logger, SweepInterval: sweepInterval, Executable: strings.Join(executable, ""),
-	})
+	s, err := supervisor.New(t.Context(), cfg, env)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

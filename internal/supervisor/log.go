@@ -6,13 +6,16 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/redact"
+	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
-// NewLogger returns a logger with the configured level and format. It masks secrets in its output.
+// NewLogger returns a logger with the configured level and format. It masks secrets in its output, and adds chain, session,
+// tier and trace to lines about a session (see telemetry.WithSession).
 func NewLogger(w io.Writer, settings config.Log, mask *redact.Redactor) *slog.Logger {
 	options := &slog.HandlerOptions{Level: settings.Level.Slog(), ReplaceAttr: mask.Attr}
+	var handler slog.Handler = slog.NewTextHandler(w, options)
 	if settings.Format == config.LogJSON {
-		return slog.New(slog.NewJSONHandler(w, options))
+		handler = slog.NewJSONHandler(w, options)
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.New(telemetry.NewLogHandler(handler))
 }

@@ -96,7 +96,10 @@ func ownFiles(cfg config.Config, environ []string) []string {
 	if cfg.Claude.Login { // the CLI keeps the account and keys in a file beside its directory
 		own = append(own, cfg.Claude.ConfigDir+".json")
 	}
-	for _, name := range []string{"TEMPORAL_CONFIG_FILE", "TEMPORAL_TLS_CLIENT_CERT_PATH", "TEMPORAL_TLS_CLIENT_KEY_PATH"} {
+	for _, name := range []string{
+		"TEMPORAL_CONFIG_FILE", "TEMPORAL_TLS_CLIENT_CERT_PATH", "TEMPORAL_TLS_CLIENT_KEY_PATH",
+		"OTEL_EXPORTER_OTLP_CLIENT_KEY", "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY",
+	} {
 		if file, _ := variables(environ).LookupEnv(name); filepath.IsAbs(file) {
 			own = append(own, file)
 		}
@@ -145,6 +148,11 @@ func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 		}
 		if door, err := doorAt(parsed.Host, usualPorts[parsed.Scheme]); err == nil {
 			doors = append(doors, door)
+		}
+	}
+	for _, address := range []string{cfg.Telemetry.MetricsAddress, cfg.Telemetry.PprofAddress} {
+		if door, err := doorAt(address, ""); err == nil {
+			doors = append(doors, guard.Door{Host: "127.0.0.1", Port: door.Port})
 		}
 	}
 	slices.SortFunc(doors, func(a, b guard.Door) int {

@@ -12,7 +12,6 @@ import (
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -26,6 +25,7 @@ import (
 	"github.com/claudeops/claudeops/internal/reconcile"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/telemetry"
 	"github.com/claudeops/claudeops/internal/transcripts"
 	"github.com/claudeops/claudeops/prompts"
 	"github.com/claudeops/claudeops/workflows"
@@ -43,12 +43,15 @@ type Supervisor struct {
 
 	resources
 
+	telemetry *telemetry.Telemetry
 	// identity identifies this process's workers for Temporal. It has the form of the SDK's identity, followed by the
 	// version.
 	identity string
 	// sweepInterval is Environment.SweepInterval.
 	sweepInterval time.Duration
 	settings      activities.Settings
+	// observed are the records of the namespace, for the metrics. Run sets it.
+	observed *store.Store
 	// Run sets the fields that depend on the namespace: leases, the store of records, and the deliveries of
 	// notifications.
 	leases        *reconcile.Leases
@@ -66,11 +69,13 @@ type Environment struct {
 	// Version is the version of this program in records and in the identity of its workers.
 	Version string
 	Logger  *slog.Logger
+	// Telemetry gets the metrics and traces of the worker; nil for none. Connect the client with its Instrument.
+	Telemetry *telemetry.Telemetry
 	// Executable is the program that the CLI runs to ask whether a call is permitted. It must contain package
 	// agentshell. If Executable is empty, this process's own program is used.
 	Executable string
 	// SweepInterval is the time between two sweeps; 0 means one minute. A sweep closes the sessions and releases the
-	// services that ended chains have left behind.
+	// services that ended chains have left behind. The metrics of gates and incidents are read as often.
 	SweepInterval time.Duration
 }
 
@@ -112,10 +117,12 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, err
 	}
+	env.Telemetry.Metrics().SetLimits(cfg.Worker.MaxConcurrentAgents, cfg.Limits.DayBudgetUSD)
 	return &Supervisor{
-		config:   cfg,
-		logger:   env.Logger,
-		identity: fmt.Sprintf("%d@%s claudeops %s", os.Getpid(), env.Host, env.Version),
+		config:    cfg,
+		logger:    env.Logger,
+		telemetry: env.Telemetry,
+		identity:  fmt.Sprintf("%d@%s claudeops %s", os.Getpid(), env.Host, env.Version),
 
 		resources: opened,
 
@@ -126,8 +133,8 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 			Targets: maskTargets(opened.mask, targets), IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},
 		tiers: activities.Tiers{
-			Agent: opened.agents, Prompts: texts, Briefs: briefs(policy), Catalog: cfg.Services.Catalog,
-			Host: env.Host, Version: env.Version,
+			Agent: watchedAgent{opened.agents, env.Telemetry, env.Logger}, Prompts: texts, Briefs: briefs(policy),
+			Catalog: cfg.Services.Catalog, Host: env.Host, Version: env.Version,
 		},
 	}, nil
 }
@@ -160,7 +167,8 @@ func openResources(
 	}
 	r.agents, err = agent.New(ctx, agent.Options{
 		Config: cfg, Environ: env.Environ, CLI: cli, Policy: policy, Place: r.places.of, Archive: r.archive,
-		Records: recorder{r.store, r.mask}, Executable: env.Executable, Mask: r.mask, Logger: env.Logger,
+		Records: measured(recorder{r.store, r.mask}, env.Telemetry.Metrics()), ArchiveFailed: env.Telemetry.Metrics().ArchiveFailed,
+		Executable: env.Executable, Mask: r.mask, Logger: env.Logger,
 	})
 	return r, err
 }
@@ -260,6 +268,9 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 	}
 	stopSweeping := inBackground(ctx, sweeper.Run)
 	defer stopSweeping()
+	stopObserving := s.beginObserving(ctx, c, namespace)
+	defer stopObserving()
+	s.telemetry.SetProbe(s.ready(c))
 	s.logger.Info("working", "task_queue", queue, "agents_task_queue", workflows.AgentsTaskQueue(queue))
 	select {
 	case <-ctx.Done():
@@ -277,7 +288,7 @@ func (s *Supervisor) chainsWorker(c client.Client, refused *audit, onFatal func(
 		Identity:                     s.identity,
 		StickyScheduleToStartTimeout: stickyTimeout,
 		OnFatalError:                 onFatal,
-		Interceptors:                 []interceptor.WorkerInterceptor{&auditing{audit: refused}, s.leases.Interceptor()},
+		Interceptors:                 s.interceptors(&auditing{audit: refused}),
 	})
 	s.register(chains, c)
 	return chains
@@ -291,7 +302,7 @@ func (s *Supervisor) agentsWorker(c client.Client, onFatal func(error)) worker.W
 		MaxConcurrentActivityExecutionSize: s.config.Worker.MaxConcurrentAgents,
 		WorkerStopTimeout:                  s.config.Worker.DrainTimeout + s.config.Claude.StopGrace + agent.ReportTime,
 		OnFatalError:                       onFatal,
-		Interceptors:                       []interceptor.WorkerInterceptor{s.leases.Interceptor()},
+		Interceptors:                       s.interceptors(),
 	})
 	s.tiers.Heartbeats = c
 	agents.RegisterActivity(&s.tiers)
@@ -301,6 +312,7 @@ func (s *Supervisor) agentsWorker(c client.Client, onFatal func(error)) worker.W
 // drain stops both workers. After the configured time it interrupts the agents that still run. The agents' worker still
 // waits for them, so that it can report their results to Temporal. Temporal then gives them to another worker at once.
 func (s *Supervisor) drain(chains, agents worker.Worker) {
+	s.telemetry.SetProbe(nil)
 	limit := time.AfterFunc(s.config.Worker.DrainTimeout, s.agents.Interrupt)
 	defer limit.Stop()
 	agents.Stop()
@@ -318,9 +330,10 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 		return sweeper, err
 	}
 	records := s.store.In(own)
-	s.records.Store, s.notifications.Deliveries = recorder{records, s.mask}, records
+	s.records.Store, s.notifications.Deliveries = measured(recorder{records, s.mask}, s.telemetry.Metrics()), records
+	s.observed = records
 	return reconcile.Sweeper{
-		Records: records, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
+		Records: sweptRecords{records, s.telemetry.Metrics()}, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
 		Started: time.Now(), Interval: s.sweepInterval, Logger: s.logger,
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
 // Patience limits the wait for a worker's answer to a query. A worker that is down delays a command by at most this
@@ -32,6 +33,8 @@ type Console struct {
 
 	// masks caches the result of masking; nil before the first call.
 	masks *masking
+	// telemetry traces the calls of Temporal; nil before Connect.
+	telemetry *telemetry.Telemetry
 }
 
 // Connection is a client of Temporal with its namespace.
@@ -55,10 +58,20 @@ func (c *Console) Connect(ctx context.Context) (Connection, config.Config, error
 	if err != nil {
 		return Connection{}, cfg, program.Misuse(err)
 	}
+	c.telemetry, err = telemetry.Start(ctx, telemetry.Options{
+		Environ: c.Environ, Service: "claudeops-starter", Version: program.Version(), Logger: c.QuietLogger(),
+	})
+	if err != nil {
+		return Connection{}, cfg, program.Misuse(err)
+	}
+	c.telemetry.Instrument(&options)
 	options = supervisor.WithConverters(options, redact.New(c.Environ), cfg.Encryption.Keys, c.masking())
 	connected, err := supervisor.Connect(ctx, options)
 	return Connection{connected, options.Namespace, options.DataConverter, supervisor.IsOnThisHost(options.HostPort)}, cfg, err
 }
+
+// Close sends the traces of the command that are not sent yet.
+func (c *Console) Close() error { return c.telemetry.Close() }
 
 // QuietLogger returns a logger for warnings and errors only. Use it for commands whose output is their result.
 func (c *Console) QuietLogger() *slog.Logger {

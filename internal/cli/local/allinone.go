@@ -58,7 +58,7 @@ func StartAllInOne(
 		return nil, err
 	}
 	one.worker.KeepAgentsFrom(one.server.Ports()...)
-	if err := one.connect(ctx, redact.New(environment.Environ), cfg.Encryption.Keys); err != nil {
+	if err := one.connect(ctx, environment, cfg.Encryption.Keys); err != nil {
 		return nil, err
 	}
 	// The worker must outlive ctx, so that Stop can drain it while the server still runs.
@@ -69,11 +69,13 @@ func StartAllInOne(
 }
 
 // connect connects to the server, prepares its namespace, and publishes the address for other programs.
-func (one *AllInOne) connect(ctx context.Context, mask *redact.Redactor, keys *encryption.Keys) (err error) {
+func (one *AllInOne) connect(ctx context.Context, environment supervisor.Environment, keys *encryption.Keys) (err error) {
 	local := supervisor.LocalServer{Address: one.server.Address(), WebUI: one.server.UIURL(), Token: one.lock.Token}
-	one.client, err = supervisor.Connect(ctx, local.ClientOptions(supervisor.WithConverters(client.Options{
+	options := local.ClientOptions(supervisor.WithConverters(client.Options{
 		Namespace: embedded.DefaultNamespace, Logger: log.NewStructuredLogger(one.logger),
-	}, mask, keys)))
+	}, redact.New(environment.Environ), keys))
+	environment.Telemetry.Instrument(&options)
+	one.client, err = supervisor.Connect(ctx, options)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
 // upOptions holds the flags of `up`. The default ports are those of Temporal's own development server.
@@ -57,7 +58,7 @@ type Running struct {
 	StateDir string `json:"state_dir"`
 }
 
-func (a *app) up(ctx context.Context, o upOptions) error {
+func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {
 		return err
@@ -67,12 +68,20 @@ func (a *app) up(ctx context.Context, o upOptions) error {
 	if err != nil {
 		return fmt.Errorf("find this host's name: %w", err)
 	}
+	watched, err := supervisor.StartTelemetry(ctx, cfg, a.Environ, program.Version(), logger)
+	if errors.Is(err, telemetry.ErrTracing) {
+		return program.Misuse(err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, watched.Close()) }()
 	one, err := StartAllInOne(ctx, cfg, embedded.Options{
 		DatabaseFile: filepath.Join(cfg.State.Dir, "temporal.db"),
 		FrontendPort: o.port,
 		UIPort:       o.uiPort,
 		Logger:       logger,
-	}, supervisor.Environment{Environ: a.Environ, Host: host, Version: program.Version(), Logger: logger})
+	}, supervisor.Environment{Environ: a.Environ, Host: host, Version: program.Version(), Logger: logger, Telemetry: watched})
 	if errors.Is(err, supervisor.ErrLocalInUse) || errors.Is(err, embedded.ErrInUse) {
 		return fmt.Errorf("another `starter up` runs on the state directory %s: use that one, or set CLAUDEOPS_STATE_DIR to another",
 			cfg.State.Dir)

@@ -1,0 +1,48 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// Telemetry holds the settings of metrics, health checks and profiles. Traces have none here, because OpenTelemetry's own
+// variables (OTEL_EXPORTER_OTLP_ENDPOINT and so on) configure them.
+type Telemetry struct {
+	MetricsAddress string `env:"METRICS_ADDRESS" desc:"Address (host:port) at which worker and starter up serve /metrics for Prometheus, /healthz (the process lives) and /readyz (it works for Temporal, and the database answers). Unset: none, and nothing is measured. Everybody who reaches the address can read it. Each worker of a host needs a port of its own."`
+	PprofAddress   string `env:"PPROF_ADDRESS" desc:"Loopback address (host:port, such as 127.0.0.1:6060) at which worker and starter up serve profiles of the process below /debug/pprof/. Unset: none. Agents are refused."`
+}
+
+func (t Telemetry) validate(p *problems) {
+	const form = "be an address such as %s"
+	if t.MetricsAddress != "" {
+		_, ok := hostOf(t.MetricsAddress)
+		p.must("METRICS_ADDRESS", ok, form, "127.0.0.1:9464 or :9464")
+	}
+	if t.PprofAddress != "" {
+		host, ok := hostOf(t.PprofAddress)
+		p.must("PPROF_ADDRESS", ok, form, "127.0.0.1:6060")
+		p.must("PPROF_ADDRESS", isLoopback(host),
+			"be a loopback address such as 127.0.0.1:6060, because a profile shows the inside of the worker")
+		p.must("PPROF_ADDRESS", t.PprofAddress != t.MetricsAddress, "not be the address of %sMETRICS_ADDRESS", Prefix)
+	}
+}
+
+// hostOf returns the host of an address. It returns false unless the address has the form host:port with a port number.
+func hostOf(address string) (host string, ok bool) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return host, err == nil
+}
+
+// isLoopback reports whether connections to host can come from this machine only.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.IsLoopback()
+}

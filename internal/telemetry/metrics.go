@@ -1,0 +1,349 @@
+package telemetry
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// namespace begins the names of this program's own metrics. Those of the Temporal SDK begin with "temporal_".
+const namespace = "claudeops"
+
+// Metrics holds the metrics of one worker. Each label has a bounded number of values: none is the name of a chain, a
+// session or a service.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	chains          *prometheus.CounterVec
+	sessions        *prometheus.CounterVec
+	sessionDuration *prometheus.HistogramVec
+	cost            *prometheus.CounterVec
+	tokens          *prometheus.CounterVec
+	resumeFailures  *prometheus.CounterVec
+	refusals        *prometheus.CounterVec
+	agents          prometheus.Gauge
+	agentsAllowed   prometheus.Gauge
+	dayBudget       prometheus.Gauge
+	archiveErrors   *prometheus.CounterVec
+	storeErrors     *prometheus.CounterVec
+	openGates       prometheus.Gauge
+	oldestGate      prometheus.Gauge
+	openSessions    prometheus.Gauge
+	oldestSession   prometheus.Gauge
+	incidents       *prometheus.GaugeVec
+	observed        prometheus.Gauge
+
+	models bounded
+}
+
+// NewMetrics returns metrics in a registry of their own. version is the version of this program.
+func NewMetrics(version string) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), models: bounded{limit: maxModels}}
+	m.defineSessions()
+	m.defineWork()
+	m.defineRecords()
+	build := gauge("build_info", "Always 1. The label has the version of the worker.", "version")
+	build.WithLabelValues(version).Set(1)
+	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.prime()
+	return m
+}
+
+// defineSessions defines the metrics of chains and sessions that have ended.
+func (m *Metrics) defineSessions() {
+	m.chains = counter("chains_total", "Chains that have ended, by outcome.", "outcome")
+	m.sessions = counter("sessions_total", "Sessions that have ended.", "tier", "model", "continuity", "status")
+	m.sessionDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: "session_duration_seconds", Help: "Time from the start to the end of a session, with all its attempts.",
+		Buckets: []float64{5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200},
+	}, []string{"tier"})
+	m.cost = counter("cost_dollars_total", "Cost of the sessions that have ended, in US dollars.", "tier", "model")
+	m.tokens = counter("tokens_total", "Tokens of the sessions that have ended, by kind.", "tier", "model", "kind")
+	m.resumeFailures = counter("resume_failures_total", "Conversations that the next session could not resume, by reason.", "reason")
+	m.registry.MustRegister(m.chains, m.sessions, m.sessionDuration, m.cost, m.tokens, m.resumeFailures)
+}
+
+// defineWork defines the metrics of what the worker does now.
+func (m *Metrics) defineWork() {
+	m.refusals = counter("guard_refusals_total", "Tool calls that the guard has refused, by tier and rule.", "tier", "rule")
+	m.agents = gauge("agents_running", "Agents that this worker runs now.").WithLabelValues()
+	m.agentsAllowed = gauge("agents_allowed", "Agents that this worker may run at the same time.").WithLabelValues()
+	m.dayBudget = gauge("day_budget_dollars", "Budget of all chains for one day in US dollars; 0: no cap.").WithLabelValues()
+	m.archiveErrors = counter("archive_errors_total", "Failed operations on the archive of conversations.", "operation")
+	m.storeErrors = counter("store_errors_total", "Failed operations on the database of records.", "operation")
+	m.registry.MustRegister(m.refusals, m.agents, m.agentsAllowed, m.dayBudget, m.archiveErrors, m.storeErrors)
+}
+
+// defineRecords defines the metrics that a worker reads from Temporal and the records once a minute. Each worker reports
+// the same values, so add up none of them.
+func (m *Metrics) defineRecords() {
+	m.openGates = gauge("open_gates", "Chains of the namespace that wait for a person.").WithLabelValues()
+	m.oldestGate = gauge("oldest_gate_age_seconds", "Age of the oldest open gate of the namespace; 0: none is open.").WithLabelValues()
+	m.openSessions = gauge("open_sessions", "Sessions in the records that have not ended.").WithLabelValues()
+	m.oldestSession = gauge("oldest_session_age_seconds",
+		"Age of the oldest session in the records that has not ended; 0: there is none.").WithLabelValues()
+	m.incidents = gauge("incidents", "Incidents in the records that are not resolved, by state.", "state")
+	m.observed = gauge("records_observed_timestamp_seconds",
+		"Time at which the gates, sessions and incidents were last read, in seconds since 1970.").WithLabelValues()
+	m.registry.MustRegister(m.openGates, m.oldestGate, m.openSessions, m.oldestSession, m.incidents, m.observed)
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+// prime sets the counters of all known label values to 0. Otherwise Prometheus could not see the first event of a kind:
+// a series that begins with 1 has not increased.
+func (m *Metrics) prime() {
+	for _, outcome := range escalation.Outcomes() {
+		m.chains.WithLabelValues(string(outcome))
+	}
+	for _, reason := range resumeFailureReasons {
+		m.resumeFailures.WithLabelValues(string(reason))
+	}
+	for _, tier := range escalation.Tiers() {
+		for _, rule := range refusalRules {
+			m.refusals.WithLabelValues(tierLabel(tier), rule)
+		}
+		m.sessionDuration.WithLabelValues(tierLabel(tier))
+	}
+	m.archiveErrors.WithLabelValues(archiveSave)
+	m.archiveErrors.WithLabelValues(archiveRestore)
+	for _, operation := range storeOperations {
+		m.storeErrors.WithLabelValues(string(operation))
+	}
+	for _, state := range incidentStates {
+		m.incidents.WithLabelValues(string(state))
+	}
+}
+
+// SetLimits sets the configured limits: the agents of this worker, and the budget of a day in US dollars.
+func (m *Metrics) SetLimits(agents int, dayBudgetUSD float64) {
+	if m == nil {
+		return
+	}
+	m.agentsAllowed.Set(float64(agents))
+	m.dayBudget.Set(dayBudgetUSD)
+}
+
+// ChainEnded counts a chain that has ended.
+func (m *Metrics) ChainEnded(outcome escalation.Outcome) {
+	if m == nil {
+		return
+	}
+	if !slices.Contains(escalation.Outcomes(), outcome) {
+		outcome = escalation.OutcomeFailed
+	}
+	m.chains.WithLabelValues(string(outcome)).Inc()
+}
+
+// SessionEnded counts a session that was closed in the records, with its cost and its tokens.
+func (m *Metrics) SessionEnded(session escalation.Session) {
+	if m == nil {
+		return
+	}
+	tier, model := tierLabel(session.Tier), m.models.label(session.Model)
+	m.sessions.WithLabelValues(tier, model, string(session.Continuity), string(session.Status)).Inc()
+	if !session.StartedAt.IsZero() && session.EndedAt.After(session.StartedAt) {
+		m.sessionDuration.WithLabelValues(tier).Observe(session.EndedAt.Sub(session.StartedAt).Seconds())
+	}
+	m.cost.WithLabelValues(tier, model).Add(max(0, session.CostUSD))
+	for kind, tokens := range map[string]int{
+		"input": session.Tokens.Input, "output": session.Tokens.Output,
+		"cache_read": session.Tokens.CacheRead, "cache_creation": session.Tokens.CacheCreation,
+	} {
+		m.tokens.WithLabelValues(tier, model, kind).Add(float64(max(0, tokens)))
+	}
+	if reason, failed := resumeFailure(session); failed {
+		m.resumeFailures.WithLabelValues(string(reason)).Inc()
+	}
+}
+
+// resumeFailureReasons lists the reasons for which a conversation cannot be resumed.
+var resumeFailureReasons = []escalation.ContinuityReason{
+	escalation.ReasonResumeFailed, escalation.ReasonTranscriptLost, escalation.ReasonContextPressure, escalation.ReasonSessionIDMissing,
+}
+
+// resumeFailure returns why a conversation could not be resumed, if the session shows it. A failed attempt shows it by its
+// own status, and the other reasons by the handoff that replaced the conversation.
+func resumeFailure(session escalation.Session) (escalation.ContinuityReason, bool) {
+	switch {
+	case session.Status == escalation.SessionResumeFailed:
+		return escalation.ReasonResumeFailed, true
+	case session.Status == escalation.SessionTranscriptLost:
+		return escalation.ReasonTranscriptLost, true
+	case session.Continuity != escalation.ContinuityHandoff:
+		return "", false
+	}
+	reason := session.ContinuityReason
+	return reason, reason == escalation.ReasonContextPressure || reason == escalation.ReasonSessionIDMissing
+}
+
+// AgentStarted counts an agent that this worker runs now. Call the returned function when the agent has ended.
+func (m *Metrics) AgentStarted() (ended func()) {
+	if m == nil {
+		return func() {}
+	}
+	m.agents.Inc()
+	return m.agents.Dec
+}
+
+// CallRefused counts a tool call that the guard has refused.
+func (m *Metrics) CallRefused(tier escalation.Tier, rule string) {
+	if m == nil {
+		return
+	}
+	m.refusals.WithLabelValues(tierLabel(tier), ruleLabel(rule)).Inc()
+}
+
+const (
+	ruleNever  = "never"
+	rulePolicy = "policy"
+)
+
+// refusalRules lists the values of the label "rule". Those between are rules that concern all programs alike. Rules of
+// single programs contain words of the agent, so that they all count as rulePolicy; the records have them in full.
+var refusalRules = []string{
+	ruleNever, "cooldown", "default", "doors", "hosts", "private", "protected", "repository", "secrets", "unasked", "unclear", rulePolicy,
+}
+
+// ruleLabel returns the value of the label "rule" for a rule of the guard.
+func ruleLabel(rule string) string {
+	switch {
+	case strings.HasPrefix(rule, "never: "):
+		return ruleNever
+	case slices.Contains(refusalRules, rule):
+		return rule
+	default:
+		return rulePolicy
+	}
+}
+
+const (
+	archiveSave    = "save"
+	archiveRestore = "restore"
+)
+
+// ArchiveFailed counts a conversation that could not be saved to the archive (save), or restored from it.
+func (m *Metrics) ArchiveFailed(save bool) {
+	if m == nil {
+		return
+	}
+	operation := archiveRestore
+	if save {
+		operation = archiveSave
+	}
+	m.archiveErrors.WithLabelValues(operation).Inc()
+}
+
+// StoreOperation is an operation on the database of records.
+type StoreOperation string
+
+// The operations.
+const (
+	StoreOpenSession  StoreOperation = "open_session"
+	StoreCloseSession StoreOperation = "close_session"
+	StoreReview       StoreOperation = "review"
+	StoreRelease      StoreOperation = "release_services"
+	StoreFindSession  StoreOperation = "find_session"
+	StoreEvents       StoreOperation = "append_events"
+	StoreIncidents    StoreOperation = "incidents"
+	StoreDecisions    StoreOperation = "append_decisions"
+	StoreCharge       StoreOperation = "charge"
+	StoreSweep        StoreOperation = "sweep"
+	StoreObserve      StoreOperation = "observe"
+)
+
+var storeOperations = []StoreOperation{
+	StoreOpenSession, StoreCloseSession, StoreReview, StoreRelease, StoreFindSession, StoreEvents, StoreIncidents, StoreDecisions,
+	StoreCharge, StoreSweep, StoreObserve,
+}
+
+// StoreFailed counts an operation on the database of records, if it failed.
+func (m *Metrics) StoreFailed(operation StoreOperation, err error) {
+	if m != nil && err != nil {
+		m.storeErrors.WithLabelValues(string(operation)).Inc()
+	}
+}
+
+// incidentStates lists the states of incidents that are not resolved.
+var incidentStates = []escalation.IncidentState{
+	escalation.IncidentOpen, escalation.IncidentRepairing, escalation.IncidentWaiting,
+}
+
+// Observation is what Temporal and the records say about all chains.
+type Observation struct {
+	At time.Time
+	// Gates counts the open gates. OldestGate is when the oldest was opened; zero if none is open.
+	Gates      int
+	OldestGate time.Time
+	// Sessions counts the open sessions. OldestSession is when the oldest began; zero if none is open.
+	Sessions      int
+	OldestSession time.Time
+	// Incidents counts the incidents that are not resolved.
+	Incidents map[escalation.IncidentState]int
+}
+
+// Observe sets the metrics to an observation.
+func (m *Metrics) Observe(o Observation) {
+	if m == nil {
+		return
+	}
+	m.openGates.Set(float64(o.Gates))
+	m.oldestGate.Set(age(o.At, o.OldestGate))
+	m.openSessions.Set(float64(o.Sessions))
+	m.oldestSession.Set(age(o.At, o.OldestSession))
+	for _, state := range incidentStates {
+		m.incidents.WithLabelValues(string(state)).Set(float64(o.Incidents[state]))
+	}
+	m.observed.Set(float64(o.At.UnixMilli()) / 1000)
+}
+
+// age returns the seconds from since to now; 0 if since is zero.
+func age(now, since time.Time) float64 {
+	if since.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(since).Seconds())
+}
+
+func tierLabel(tier escalation.Tier) string { return strconv.Itoa(int(tier)) }
+
+// maxModels limits the models in labels, because a person can name any model for a chain.
+const maxModels = 20
+
+// bounded limits the number of values of a label.
+type bounded struct {
+	limit int
+
+	mutex sync.Mutex
+	known map[string]bool
+}
+
+// label returns value, or "other" if too many different values came before.
+func (b *bounded) label(value string) string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.known[value] {
+		return value
+	}
+	if len(b.known) >= b.limit {
+		return "other"
+	}
+	if b.known == nil {
+		b.known = map[string]bool{}
+	}
+	b.known[value] = true
+	return value
+}

@@ -1,0 +1,148 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+
+	"go.temporal.io/sdk/client"
+)
+
+// Options configure the telemetry of a process.
+type Options struct {
+	// MetricsAddress (host:port) is where metrics and health checks are served; empty for nowhere.
+	MetricsAddress string
+	// PprofAddress (host:port) is where profiles are served; empty for nowhere. It must be a loopback address.
+	PprofAddress string
+	// RefuseProfiles returns an error for the connections of those who may not read profiles.
+	RefuseProfiles func(net.Conn) error
+	// Environ ("NAME=value") says by OpenTelemetry's own variables whether traces are sent. It must be the environment of the
+	// process, from which OpenTelemetry reads the details.
+	Environ []string
+	// Service is the name of this program in traces, unless OTEL_SERVICE_NAME gives another.
+	Service string
+	// Version is the version of this program.
+	Version string
+	Logger  *slog.Logger
+}
+
+// Telemetry holds the telemetry of one process.
+type Telemetry struct {
+	logger  *slog.Logger
+	metrics *Metrics
+	sdk     client.MetricsHandler
+	tracing *tracing
+	probe   atomic.Pointer[Probe]
+	ports   []int
+	stops   []func() error
+}
+
+// Start starts what the options ask for, which may be nothing. The caller must close it.
+func Start(ctx context.Context, options Options) (_ *Telemetry, err error) {
+	t := &Telemetry{logger: options.Logger}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}()
+	if options.MetricsAddress != "" {
+		t.metrics = NewMetrics(options.Version)
+		if t.sdk, err = sdkHandler(t.metrics.registry, options.Logger); err != nil {
+			return t, err
+		}
+		if err := t.listen(ctx, "METRICS", options.MetricsAddress, t.metricsHandler()); err != nil {
+			return t, err
+		}
+	}
+	if wantsTraces(options.Environ) {
+		if t.tracing, err = startTracing(ctx, options); err != nil {
+			return t, err
+		}
+	}
+	if options.PprofAddress != "" {
+		if err := t.listen(ctx, "PPROF", options.PprofAddress, pprofHandler(options.RefuseProfiles)); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// listen serves handler at the address that the setting CLAUDEOPS_<name>_ADDRESS gives.
+func (t *Telemetry) listen(ctx context.Context, name, address string, handler http.Handler) error {
+	port, stop, err := serve(ctx, address, handler, t.logger)
+	if err != nil {
+		return fmt.Errorf("listen at CLAUDEOPS_%s_ADDRESS=%s: %w; choose another port, one for each worker of a host", name, address, err)
+	}
+	t.ports, t.stops = append(t.ports, port), append(t.stops, stop)
+	return nil
+}
+
+// Metrics returns the metrics; nil if they are off.
+func (t *Telemetry) Metrics() *Metrics {
+	if t == nil {
+		return nil
+	}
+	return t.metrics
+}
+
+// Ports returns the ports on which this process serves metrics and profiles.
+func (t *Telemetry) Ports() []int {
+	if t == nil {
+		return nil
+	}
+	return t.ports
+}
+
+// Instrument makes a client of Temporal, and the workers that use it, report to this telemetry.
+func (t *Telemetry) Instrument(options *client.Options) {
+	if t == nil {
+		return
+	}
+	if t.sdk != nil {
+		options.MetricsHandler = t.sdk
+	}
+	if t.tracing != nil {
+		options.Interceptors = append(options.Interceptors, t.tracing.interceptor)
+	}
+}
+
+// SetProbe sets the check behind /readyz. nil makes the worker not ready.
+func (t *Telemetry) SetProbe(probe Probe) {
+	if t == nil {
+		return
+	}
+	if probe == nil {
+		t.probe.Store(nil)
+		return
+	}
+	t.probe.Store(&probe)
+}
+
+// ready returns why the worker is not ready.
+func (t *Telemetry) ready(ctx context.Context) error {
+	probe := t.probe.Load()
+	if probe == nil {
+		return errNotWorking
+	}
+	return (*probe)(ctx)
+}
+
+// Close stops all servers.
+func (t *Telemetry) Close() error {
+	if t == nil {
+		return nil
+	}
+	var errs []error
+	for _, stop := range t.stops {
+		errs = append(errs, stop())
+	}
+	t.stops = nil
+	if t.tracing != nil {
+		errs = append(errs, t.tracing.close())
+	}
+	return errors.Join(errs...)
+}
