@@ -117,7 +117,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, err
 	}
-	env.Telemetry.Metrics().SetLimits(cfg.Worker.MaxConcurrentAgents, cfg.Limits.DayBudgetUSD)
+	env.Telemetry.Metrics().SetLimits(limitsOf(cfg))
 	return &Supervisor{
 		config:    cfg,
 		logger:    env.Logger,

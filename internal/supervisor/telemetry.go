@@ -14,6 +14,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
@@ -61,4 +62,16 @@ func (s *Supervisor) beginObserving(ctx context.Context, c client.Client, namesp
 		interval: cmp.Or(s.sweepInterval, observeInterval),
 	}
 	return inBackground(ctx, seen.run)
+}
+
+// limitsOf returns the configured values that metrics are compared with.
+func limitsOf(cfg config.Config) telemetry.Limits {
+	limits := telemetry.Limits{
+		Agents: cfg.Worker.MaxConcurrentAgents, DayBudgetUSD: cfg.Limits.DayBudgetUSD, Models: map[escalation.Tier]string{},
+	}
+	policy := cfg.Policy()
+	for _, tier := range escalation.Tiers() {
+		limits.Models[tier] = policy.For(tier).Model
+	}
+	return limits
 }

@@ -128,14 +128,40 @@ func (m *Metrics) prime() {
 	}
 }
 
-// SetLimits sets the configured limits: the agents of this worker, and the budget of a day in US dollars.
-func (m *Metrics) SetLimits(agents int, dayBudgetUSD float64) {
+// Limits are configured values that metrics are compared with.
+type Limits struct {
+	// Agents is the number of agents that the worker may run at the same time.
+	Agents int
+	// DayBudgetUSD is the budget of all chains for one day in US dollars; 0 for no cap.
+	DayBudgetUSD float64
+	// Models has the model of each tier.
+	Models map[escalation.Tier]string
+}
+
+// SetLimits sets the configured limits, and begins the series of the configured models with 0.
+func (m *Metrics) SetLimits(limits Limits) {
 	if m == nil {
 		return
 	}
-	m.agentsAllowed.Set(float64(agents))
-	m.dayBudget.Set(dayBudgetUSD)
+	m.agentsAllowed.Set(float64(limits.Agents))
+	m.dayBudget.Set(limits.DayBudgetUSD)
+	for tier, model := range limits.Models {
+		model = m.models.label(model)
+		m.cost.WithLabelValues(tierLabel(tier), model)
+		for _, kind := range tokenKinds {
+			m.tokens.WithLabelValues(tierLabel(tier), model, kind)
+		}
+	}
 }
+
+const (
+	tokensInput         = "input"
+	tokensOutput        = "output"
+	tokensCacheRead     = "cache_read"
+	tokensCacheCreation = "cache_creation"
+)
+
+var tokenKinds = []string{tokensInput, tokensOutput, tokensCacheRead, tokensCacheCreation}
 
 // ChainEnded counts a chain that has ended.
 func (m *Metrics) ChainEnded(outcome escalation.Outcome) {
@@ -160,8 +186,8 @@ func (m *Metrics) SessionEnded(session escalation.Session) {
 	}
 	m.cost.WithLabelValues(tier, model).Add(max(0, session.CostUSD))
 	for kind, tokens := range map[string]int{
-		"input": session.Tokens.Input, "output": session.Tokens.Output,
-		"cache_read": session.Tokens.CacheRead, "cache_creation": session.Tokens.CacheCreation,
+		tokensInput: session.Tokens.Input, tokensOutput: session.Tokens.Output,
+		tokensCacheRead: session.Tokens.CacheRead, tokensCacheCreation: session.Tokens.CacheCreation,
 	} {
 		m.tokens.WithLabelValues(tier, model, kind).Add(float64(max(0, tokens)))
 	}

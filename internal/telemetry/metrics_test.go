@@ -80,7 +80,7 @@ func TestMetrics(t *testing.T) {
 	watched, url := start(t, telemetry.Options{Version: "v1.2.3"})
 	m := watched.Metrics()
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
-	m.SetLimits(2, 20)
+	m.SetLimits(telemetry.Limits{Agents: 2, DayBudgetUSD: 20, Models: map[escalation.Tier]string{1: "haiku"}})
 	m.ChainEnded(escalation.OutcomeResolved)
 	m.SessionEnded(escalation.Session{
 		Tier: escalation.TierSafeRepair, Model: "sonnet", Continuity: escalation.ContinuityResume, StartedAt: at, EndedAt: at.Add(time.Minute),
@@ -112,6 +112,7 @@ func TestMetrics(t *testing.T) {
 		"claudeops_sessions_total continuity=resume model=sonnet status=completed tier=2": 1,
 		"claudeops_session_duration_seconds tier=2":                                       1,
 		"claudeops_cost_dollars_total model=sonnet tier=2":                                0.5,
+		"claudeops_cost_dollars_total model=haiku tier=1":                                 0,
 		"claudeops_tokens_total kind=cache_creation model=sonnet tier=2":                  4,
 		"claudeops_resume_failures_total reason=resume_failed":                            1,
 		"claudeops_resume_failures_total reason=context_pressure":                         1,
@@ -174,7 +175,7 @@ func TestOff(t *testing.T) {
 	require.Nil(t, watched.Metrics())
 	for _, off := range []*telemetry.Telemetry{watched, nil} {
 		m := off.Metrics()
-		m.SetLimits(1, 1)
+		m.SetLimits(telemetry.Limits{})
 		m.ChainEnded(escalation.OutcomeHealthy)
 		m.SessionEnded(escalation.Session{})
 		m.CallRefused(1, "x")
