@@ -21,6 +21,7 @@ BUILD  := -trimpath $(CLOUDS) -ldflags '-s -w'
 BIN     := bin
 TOOLS   := $(BIN)/tools
 CLIENTS := $(BIN)/clients
+PROMETHEUS := $(BIN)/prometheus
 REPORT  := $(BIN)/report
 SERVER  := go.temporal.io/server
 
@@ -146,8 +147,13 @@ e2e: clis ## Repair a real broken service with the real CLI on a real Temporal s
 	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestEndToEnd' $$packages
 
 # SOAK=-soak.seed=N repeats the random moments of a run.
+.PHONY: alerts
+alerts: $(PROMETHEUS)/promtool ## Check the alert rules with the real promtool, and run their tests; building it takes minutes
+	$(PROMETHEUS)/promtool check config deploy/prometheus/prometheus.yaml
+	$(PROMETHEUS)/promtool test rules deploy/prometheus/rules.test.yaml
+
 .PHONY: soak
-soak: clis | $(REPORT) ## Kill at random, park and repeat by the hundred, cut networks, measure times, and print the figures
+soak: clis alerts $(PROMETHEUS)/prometheus | $(REPORT) ## Kill at random, park and repeat by the hundred, cut networks, measure times, and print the figures
 	sh tools/soak.sh $(REPORT)/soak.txt $(SOAK)
 
 .PHONY: clients
@@ -204,6 +210,10 @@ $(TOOLS_BUILT): tools/go.mod tools/go.sum $(wildcard tools/flaky/*.go)
 # Each has a module of its own: their versions of Temporal's modules have nothing to do with ours.
 $(CLIENTS)/%: tools/%/go.mod tools/%/go.sum
 	$(GO) -C tools/$* build -trimpath -o ../../$@ tool
+
+# Without its service discoveries, which are most of it, and of which one has a dependency that is not published.
+$(PROMETHEUS)/%: tools/prometheus/go.mod tools/prometheus/go.sum
+	$(GO) -C tools/prometheus build -trimpath -tags remove_all_sd -o ../../$@ github.com/prometheus/prometheus/cmd/$*
 
 $(REPORT):
 	mkdir -p $@

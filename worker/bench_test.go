@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,11 +151,33 @@ func (p *plant) cpu() time.Duration {
 	return time.Duration(ticks) * time.Second / 100 // USER_HZ of the kernel is 100
 }
 
-// BenchmarkTier compares chains with the same CLI runs in a loop. The CLI takes no time, or one second.
+// watched returns settings with which a worker serves metrics, and sends traces to a receiver that discards them.
+func watched(b *testing.B) []string {
+	b.Helper()
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	b.Cleanup(receiver.Close)
+	listener, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	require.NoError(b, listener.Close())
+	return []string{"CLAUDEOPS_METRICS_ADDRESS=" + listener.Addr().String(), "OTEL_EXPORTER_OTLP_ENDPOINT=" + receiver.URL}
+}
+
+// BenchmarkTier compares chains with the same CLI runs in a loop. The CLI takes no time, or one second. A watched worker has
+// metrics and traces.
 func BenchmarkTier(b *testing.B) {
-	for _, seconds := range []int{0, 1} {
-		b.Run(fmt.Sprintf("%ds", seconds), func(b *testing.B) {
-			p := startPlant(b, seconds)
+	for _, variant := range []struct {
+		name     string
+		seconds  int
+		settings func(*testing.B) []string
+	}{
+		{name: "0s"}, {name: "1s", seconds: 1}, {name: "0s_watched", settings: watched},
+	} {
+		b.Run(variant.name, func(b *testing.B) {
+			var settings []string
+			if variant.settings != nil {
+				settings = variant.settings(b)
+			}
+			p := startPlant(b, variant.seconds, settings...)
 			var chains, loops, work time.Duration
 			var run client.WorkflowRun
 			for b.Loop() {

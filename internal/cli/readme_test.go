@@ -20,7 +20,13 @@ import (
 // readmeCommands returns the commands of program in the README's shell blocks, split into words.
 func readmeCommands(t *testing.T, program string) [][]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(simtest.ModuleRoot(t), "README.md"))
+	return commandsOf(t, filepath.Join(simtest.ModuleRoot(t), "README.md"), program)
+}
+
+// commandsOf returns the commands of program in the shell blocks of a page.
+func commandsOf(t *testing.T, page, program string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	var commands [][]string
 	inShell := false
@@ -51,11 +57,17 @@ func shellWords(t *testing.T, line string) []string {
 	return words
 }
 
-// TestReadmeStarter checks that starter accepts the README's starter commands.
+// TestReadmeStarter checks that starter accepts the starter commands of the README and of the runbooks.
 func TestReadmeStarter(t *testing.T) {
 	t.Parallel()
 	commands := readmeCommands(t, "starter")
 	require.Greater(t, len(commands), 8)
+	runbooks, err := filepath.Glob(filepath.Join(simtest.ModuleRoot(t), "docs", "runbooks", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, runbooks)
+	for _, page := range runbooks {
+		commands = append(commands, commandsOf(t, page, "starter")...)
+	}
 	for _, words := range commands {
 		root := rootCommand(&console.Console{})
 		command, rest, err := root.Find(words[1:])

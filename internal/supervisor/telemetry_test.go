@@ -20,13 +20,15 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
 // measuredSite is an installation whose worker has telemetry.
 type measuredSite struct {
 	*site
 
-	book *logBook
+	book      *logBook
+	telemetry *telemetry.Telemetry
 	// url is the address of the metrics and the health checks.
 	url string
 }
@@ -47,7 +49,7 @@ func startMeasuredSite(t *testing.T, environ []string) measuredSite {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	s, book := newSiteIn(t, c, supervisor.Environment{Environ: environ, Telemetry: watched})
-	w := measuredSite{site: s, book: book, url: fmt.Sprintf("http://127.0.0.1:%d", watched.Ports()[0])}
+	w := measuredSite{site: s, book: book, telemetry: watched, url: fmt.Sprintf("http://127.0.0.1:%d", watched.Ports()[0])}
 	require.Equal(t, http.StatusServiceUnavailable, w.status("/readyz"), "it does not work yet")
 	require.Equal(t, http.StatusOK, w.status("/healthz"))
 	s.begin()
