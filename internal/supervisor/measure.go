@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// allRecords is everything that chains and agents need of the records.
+// allRecords combines the methods of the records for chains with those for agents.
 type allRecords interface {
 	activities.Recorder
 	agent.Records

@@ -132,8 +132,8 @@ var (
 	errNoDatabase = errors.New("no answer from the database")
 )
 
-// ready returns why this worker cannot work now. The reasons are fixed texts, because errors of connections can contain
-// credentials.
+// ready returns a probe that asks Temporal and the database. Its errors are fixed texts, because errors of connections can
+// contain credentials.
 func (s *Supervisor) ready(c client.Client) telemetry.Probe {
 	return func(ctx context.Context) error {
 		if _, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}); err != nil {

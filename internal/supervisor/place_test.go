@@ -85,6 +85,13 @@ func TestGuardPlaceAsConfigured(t *testing.T) {
 	}, place.Doors)
 }
 
+// TestGuardPlaceHasTheDoorsOfTelemetry checks that the guard keeps agents from the worker's metrics and profiles.
+func TestGuardPlaceHasTheDoorsOfTelemetry(t *testing.T) {
+	t.Parallel()
+	place := placed(t, AgentPlace{}, "HOME="+t.TempDir(), "CLAUDEOPS_METRICS_ADDRESS=:9464", "CLAUDEOPS_PPROF_ADDRESS=127.0.0.1:6060")
+	require.Subset(t, place.Doors, []guard.Door{{Host: "127.0.0.1", Port: 9464}, {Host: "127.0.0.1", Port: 6060}})
+}
+
 // TestDoors parses addresses that no loaded configuration can contain, because this version supports no database
 // server.
 func TestDoors(t *testing.T) {

@@ -238,8 +238,8 @@ const (
 	rulePolicy = "policy"
 )
 
-// refusalRules lists the values of the label "rule". Those between are rules that concern all programs alike. Rules of
-// single programs contain words of the agent, so that they all count as rulePolicy; the records have them in full.
+// refusalRules lists the values of the label "rule". Rules of single programs can contain words of an agent, so they all count
+// as rulePolicy. The records have them in full.
 var refusalRules = []string{
 	ruleNever, "cooldown", "default", "doors", "hosts", "private", "protected", "repository", "secrets", "unasked", "unclear", rulePolicy,
 }

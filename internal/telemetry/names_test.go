@@ -21,7 +21,7 @@ import (
 // root is the module's directory, as seen from this package.
 const root = "../.."
 
-// metricsPage is where docs/telemetry.md lists the metrics.
+// metricsPage is the path of docs/telemetry.md.
 var metricsPage = filepath.Join(root, "docs", "telemetry.md")
 
 // rule is an alert of deploy/prometheus/rules.yaml.

@@ -22,7 +22,7 @@ const (
 	shutdownTimeout = time.Second
 )
 
-// Probe returns why the worker is not ready to work; nil if it is. The text of the error must contain no secret.
+// Probe returns the reason why the worker is not ready; nil if it is. The text of the error must contain no secret.
 type Probe func(ctx context.Context) error
 
 // errNotWorking is the answer of the readiness check while there is no probe.

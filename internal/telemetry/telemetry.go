@@ -7,21 +7,24 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
 )
 
 // Options configure the telemetry of a process.
 type Options struct {
-	// MetricsAddress (host:port) is where metrics and health checks are served; empty for nowhere.
+	// MetricsAddress (host:port) serves metrics and health checks; empty for none.
 	MetricsAddress string
-	// PprofAddress (host:port) is where profiles are served; empty for nowhere. It must be a loopback address.
+	// PprofAddress (host:port) serves profiles; empty for none. It must be a loopback address.
 	PprofAddress string
-	// RefuseProfiles returns an error for the connections of those who may not read profiles.
+	// RefuseProfiles returns an error for connections that may not read profiles. nil permits all.
 	RefuseProfiles func(net.Conn) error
-	// Environ ("NAME=value") says by OpenTelemetry's own variables whether traces are sent. It must be the environment of the
-	// process, from which OpenTelemetry reads the details.
+	// Environ ("NAME=value") has OpenTelemetry's own variables, which decide whether traces are sent. It must be the environment
+	// of the process, because OpenTelemetry reads the details from there.
 	Environ []string
 	// Service is the name of this program in traces, unless OTEL_SERVICE_NAME gives another.
 	Service string
@@ -37,6 +40,7 @@ type Telemetry struct {
 	sdk     client.MetricsHandler
 	tracing *tracing
 	probe   atomic.Pointer[Probe]
+	polls   polls
 	ports   []int
 	stops   []func() error
 }
@@ -78,6 +82,7 @@ func (t *Telemetry) listen(ctx context.Context, name, address string, handler ht
 		return fmt.Errorf("listen at CLAUDEOPS_%s_ADDRESS=%s: %w; choose another port, one for each worker of a host", name, address, err)
 	}
 	t.ports, t.stops = append(t.ports, port), append(t.stops, stop)
+	t.logger.Info("serving telemetry", "setting", "CLAUDEOPS_"+name+"_ADDRESS", "port", port)
 	return nil
 }
 
@@ -104,6 +109,8 @@ func (t *Telemetry) Instrument(options *client.Options) {
 	}
 	if t.sdk != nil {
 		options.MetricsHandler = t.sdk
+		options.ConnectionOptions.DialOptions = append(
+			slices.Clip(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(t.polls.intercept))
 	}
 	if t.tracing != nil {
 		options.Interceptors = append(options.Interceptors, t.tracing.interceptor)
@@ -122,11 +129,14 @@ func (t *Telemetry) SetProbe(probe Probe) {
 	t.probe.Store(&probe)
 }
 
-// ready returns why the worker is not ready.
+// ready returns the reason why the worker is not ready; nil if it is.
 func (t *Telemetry) ready(ctx context.Context) error {
 	probe := t.probe.Load()
 	if probe == nil {
 		return errNotWorking
+	}
+	if err := t.polls.check(time.Now()); err != nil {
+		return err
 	}
 	return (*probe)(ctx)
 }

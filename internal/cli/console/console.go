@@ -58,16 +58,24 @@ func (c *Console) Connect(ctx context.Context) (Connection, config.Config, error
 	if err != nil {
 		return Connection{}, cfg, program.Misuse(err)
 	}
-	c.telemetry, err = telemetry.Start(ctx, telemetry.Options{
-		Environ: c.Environ, Service: "claudeops-starter", Version: program.Version(), Logger: c.QuietLogger(),
-	})
-	if err != nil {
-		return Connection{}, cfg, program.Misuse(err)
+	if err := c.startTelemetry(ctx); err != nil {
+		return Connection{}, cfg, err
 	}
 	c.telemetry.Instrument(&options)
 	options = supervisor.WithConverters(options, redact.New(c.Environ), cfg.Encryption.Keys, c.masking())
 	connected, err := supervisor.Connect(ctx, options)
 	return Connection{connected, options.Namespace, options.DataConverter, supervisor.IsOnThisHost(options.HostPort)}, cfg, err
+}
+
+// startTelemetry starts to trace the calls of Temporal, if the environment asks for it.
+func (c *Console) startTelemetry(ctx context.Context) (err error) {
+	if c.telemetry != nil {
+		return nil
+	}
+	c.telemetry, err = telemetry.Start(ctx, telemetry.Options{
+		Environ: c.Environ, Service: "claudeops-starter", Version: program.Version(), Logger: c.QuietLogger(),
+	})
+	return program.Misuse(err)
 }
 
 // Close sends the traces of the command that are not sent yet.

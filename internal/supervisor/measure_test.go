@@ -1,0 +1,83 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/redact"
+	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/telemetry"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// TestSessionsCountOnce closes sessions repeatedly, as repeated activities and the sweep do.
+func TestSessionsCountOnce(t *testing.T) {
+	t.Parallel()
+	opened, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
+	require.NoError(t, err)
+	watched, err := telemetry.Start(t.Context(), telemetry.Options{MetricsAddress: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, watched.Close()) })
+	metrics := watched.Metrics()
+	records := measured(recorder{opened, redact.New(nil)}, metrics)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, id := range []string{"closed", "settled"} {
+		_, err := records.OpenSession(t.Context(), escalation.Session{ChainID: id, SessionID: id, Tier: 1, Model: "haiku", StartedAt: at},
+			escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)})
+		require.NoError(t, err)
+	}
+	report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.25}
+	swept := sweptRecords{opened, metrics}
+	for range 2 {
+		require.NoError(t, records.CloseSession(t.Context(), "closed", report, at.Add(time.Minute)))
+		_, err := swept.SettleSession(t.Context(), "settled", report, at.Add(time.Minute))
+		require.NoError(t, err)
+	}
+	_, err = swept.SettleSession(t.Context(), "closed", report, at.Add(time.Minute))
+	require.NoError(t, err)
+	count := func(name string) (total float64) {
+		t.Helper()
+		response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", watched.Ports()[0])) //nolint:gosec // the test's own server
+		require.NoError(t, err)
+		defer func() { _ = response.Body.Close() }()
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		families, err := parser.TextToMetricFamilies(response.Body)
+		require.NoError(t, err)
+		for _, metric := range families[name].GetMetric() {
+			total += metric.GetCounter().GetValue()
+		}
+		return total
+	}
+	require.InDelta(t, 2, count("claudeops_sessions_total"), 0)
+	require.InDelta(t, 0.5, count("claudeops_cost_dollars_total"), 1e-9)
+	require.Zero(t, count("claudeops_store_errors_total"))
+
+	require.NoError(t, opened.Close())
+	require.Error(t, records.CloseSession(t.Context(), "closed", report, at))
+	require.Error(t, records.AppendEvents(t.Context(), []escalation.Event{{Key: "1", ChainID: "closed", At: at}}))
+	_, err = swept.Running(t.Context())
+	require.Error(t, err)
+	require.InDelta(t, 4, count("claudeops_store_errors_total"), 0, "the lookup before closing fails, too")
+}
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	ended := workflows.ChainResult{Outcome: escalation.OutcomeNeedsHuman}
+	require.Equal(t, escalation.OutcomeNeedsHuman, outcomeOf(ended, nil))
+	require.Equal(t, escalation.OutcomeAborted, outcomeOf(ended, temporal.NewCanceledError()))
+	require.Equal(t, escalation.OutcomeFailed, outcomeOf(ended, errors.New("its input is refused")))
+	require.Equal(t, escalation.OutcomeFailed, outcomeOf("no chain", nil))
+	require.Empty(t, outcomeOf(nil, &workflow.ContinueAsNewError{}))
+}
