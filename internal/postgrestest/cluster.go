@@ -1,0 +1,225 @@
+package postgrestest
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Cluster is a PostgreSQL server with a directory of its own.
+type Cluster struct {
+	dir string
+	// commands are the lines for keeper. Its end ends the cluster.
+	commands io.WriteCloser
+	ended    chan struct{}
+}
+
+// keeper runs the server until its standard input ends: then the test process has ended, for whatever reason. It then removes the
+// directory.
+const keeper = `
+trap '' HUP INT TERM
+bin=$1 dir=$2; shift 2
+start() { "$bin/postgres" -D "$dir/data" -k "$dir" "$@" >>"$dir/log" 2>&1 & server=$!; }
+end() { kill -QUIT $server; wait $server; }
+start "$@"
+while read -r command; do
+	case $command in
+	stop) end ;;
+	start) start "$@" ;;
+	esac
+done
+end
+rm -rf "$dir"
+`
+
+// settings make a cluster quick. A crash of the machine would destroy it, and nothing else.
+var settings = []string{
+	"-c", "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off",
+	"-c", "max_connections=300", "-c", "shared_buffers=32MB", "-c", "autovacuum=off",
+}
+
+// Start starts a cluster of its own for a test that stops it.
+func Start(t testing.TB) *Cluster {
+	t.Helper()
+	cluster, err := start()
+	if err != nil {
+		missing(t, err)
+	}
+	t.Cleanup(func() {
+		require.NoError(t, cluster.commands.Close())
+		<-cluster.ended
+	})
+	return cluster
+}
+
+// URL returns the URL of a database of the cluster.
+func (c *Cluster) URL(database string) string {
+	address := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database}
+	address.RawQuery = url.Values{"host": {c.dir}}.Encode()
+	return address.String()
+}
+
+// Socket returns the path of the cluster's Unix socket.
+func (c *Cluster) Socket() string { return filepath.Join(c.dir, ".s.PGSQL.5432") }
+
+// Crash ends the server as a crash of its machine would.
+func (c *Cluster) Crash(t testing.TB) {
+	t.Helper()
+	c.command(t, "stop")
+	require.Eventually(t, func() bool { _, err := os.Stat(c.Socket()); return os.IsNotExist(err) }, patience, 10*time.Millisecond)
+}
+
+// Restart starts the server after Crash.
+func (c *Cluster) Restart(t testing.TB) {
+	t.Helper()
+	c.command(t, "start")
+	require.NoError(t, c.wait())
+}
+
+func (c *Cluster) command(t testing.TB, line string) {
+	t.Helper()
+	_, err := io.WriteString(c.commands, line+"\n")
+	require.NoError(t, err)
+}
+
+func start() (*Cluster, error) {
+	bin, err := binaries()
+	if err != nil {
+		return nil, err
+	}
+	account, err := owner()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "claudeops-postgres-")
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{dir: dir, ended: make(chan struct{})}
+	if err := c.begin(bin, account); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := c.wait(); err != nil {
+		log, _ := os.ReadFile(filepath.Join(dir, "log"))
+		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(log))
+	}
+	return c, nil
+}
+
+// begin creates the data directory and starts the keeper. Both run as another user if this process is root's, because PostgreSQL
+// refuses to run as root.
+func (c *Cluster) begin(bin string, account *syscall.Credential) error {
+	attributes := &syscall.SysProcAttr{Setpgid: true, Credential: account}
+	if account != nil {
+		if err := os.Chown(c.dir, int(account.Uid), int(account.Gid)); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "LC_ALL=C"}
+	initialize := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", filepath.Join(c.dir, "data"), "-U", "postgres",
+		"-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	initialize.Dir, initialize.Env, initialize.SysProcAttr = c.dir, environ, attributes
+	if output, err := initialize.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, bytes.TrimSpace(output))
+	}
+	keep := exec.CommandContext(context.Background(), "/bin/sh", append([]string{"-c", keeper, "sh", bin, c.dir}, settings...)...)
+	keep.Dir, keep.Env, keep.SysProcAttr = c.dir, environ, attributes
+	var err error
+	if c.commands, err = keep.StdinPipe(); err != nil {
+		return err
+	}
+	if err := keep.Start(); err != nil {
+		return err
+	}
+	go func() {
+		_ = keep.Wait() // whatever ended it, the tests see that the server is gone
+		close(c.ended)
+	}()
+	return nil
+}
+
+// wait waits until the server answers.
+func (c *Cluster) wait() error {
+	db, err := sql.Open("postgres", c.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if err = db.PingContext(context.Background()); err == nil {
+			return nil
+		}
+		select {
+		case <-c.ended:
+			return errors.New("the server has ended")
+		default:
+		}
+		if time.Since(began) > patience {
+			return fmt.Errorf("the server does not answer: %w", err)
+		}
+	}
+}
+
+// binaries returns the directory of the newest PostgreSQL of the machine.
+func binaries() (string, error) {
+	if found, err := exec.LookPath("initdb"); err == nil {
+		if found, err = filepath.EvalSymlinks(found); err == nil {
+			return filepath.Dir(found), nil
+		}
+	}
+	var found []string
+	for _, pattern := range []string{
+		"/usr/lib/postgresql/*/bin/initdb", "/usr/pgsql-*/bin/initdb",
+		"/opt/homebrew/opt/postgresql@*/bin/initdb", "/usr/local/opt/postgresql@*/bin/initdb",
+	} {
+		matches, _ := filepath.Glob(pattern)
+		found = append(found, matches...)
+	}
+	if len(found) == 0 {
+		return "", fmt.Errorf("no initdb on PATH or in /usr/lib/postgresql: install the package postgresql, or set %s", URLVariable)
+	}
+	newest := slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })
+	return filepath.Dir(newest), nil
+}
+
+// version returns the number in a path such as /usr/lib/postgresql/15/bin/initdb.
+func version(path string) int {
+	digits := strings.TrimFunc(path, func(r rune) bool { return r < '0' || r > '9' })
+	number, _ := strconv.Atoi(digits) // 0 for another form
+	return number
+}
+
+// owner returns the account of the cluster: nil for that of this process, which is not root's.
+func owner() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil //nolint:nilnil // nil is an account
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		account, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.ParseUint(account.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(account.Gid, 10, 32)
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(uidErr, gidErr)
+	}
+	return nil, errors.New("PostgreSQL refuses to run as root, and there is no user postgres or nobody")
+}
