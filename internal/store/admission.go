@@ -202,7 +202,7 @@ WITH repairs AS MATERIALIZED (
     SELECT chain_id, first_run_id FROM sessions
     WHERE started_at > $1 AND (chain_id <> $2 OR first_run_id <> $3) AND tier >= $4 AND purpose IN ($5, $6) AND NOT dry_run
 )
-SELECT COUNT(*) FROM (SELECT DISTINCT chain_id, first_run_id FROM repairs)`
+SELECT COUNT(*) FROM (SELECT DISTINCT chain_id, first_run_id FROM repairs) AS chains`
 
 	escalatedQuery = `
 SELECT COUNT(*) > 0 FROM sessions WHERE chain_id = $1 AND first_run_id = $2 AND tier >= $3 AND purpose IN ($4, $5) AND NOT dry_run`

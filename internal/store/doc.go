@@ -20,13 +20,17 @@
 // # Representation
 //
 // The queries are the same for every database: $1 placeholders and standard SQL, with the extensions RETURNING, ON
-// CONFLICT and MATERIALIZED, which SQLite and PostgreSQL share. Each database has a file (sqlite.go) and a directory of
-// migrations for its differences.
+// CONFLICT and MATERIALIZED, which SQLite and PostgreSQL share. What differs is in dialect.go, in the files of each database
+// (sqlite.go; postgres.go and postgres_conn.go), and in its directory of migrations.
+//
+// In SQLite a transaction that writes takes the lock of the file when it begins, in PostgreSQL an advisory lock of the database.
+// docs/decisions has the reasons.
 //
 //   - Times are integers: milliseconds since the Unix epoch in UTC. They sort and subtract the same way everywhere, and
 //     neither a driver nor a time zone changes them. Fractions of a millisecond are cut off.
 //   - Dollars are double-precision floats, as the CLI prints them. A value comes back bit for bit, and sums over a chain
 //     are exact to far below a millionth of a cent.
 //   - A verdict and its services are JSON text.
-//   - Text is valid UTF-8; an invalid byte is stored as U+FFFD.
+//   - Text is valid UTF-8 without the character NUL; an invalid byte and a NUL are stored as U+FFFD. Texts are compared and
+//     sorted byte by byte.
 package store

@@ -21,12 +21,14 @@ func IsTransient(err error) bool {
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid), errors.Is(err, ErrConflict), errors.Is(err, errUnusable):
 		return false
 	default:
-		return !sqlitePermanent(err)
+		return !sqlitePermanent(err) && !postgresPermanent(err)
 	}
 }
 
-// errUnusable marks a database that Open refuses. It is permanent, regardless of SQLite's error code.
+// errUnusable marks a database that Open refuses. It is permanent, regardless of the database's error code.
 var errUnusable = errors.New("it cannot be used")
 
 // missingReference reports whether err is a violated foreign key, that is, a row refers to a row that does not exist.
-func missingReference(err error) bool { return sqliteMissingReference(err) }
+func missingReference(err error) bool {
+	return sqliteMissingReference(err) || postgresMissingReference(err)
+}

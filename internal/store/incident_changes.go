@@ -163,7 +163,7 @@ func linkAll(ctx context.Context, tx *sql.Tx, row incidentChainRow, ids []string
 	return nil
 }
 
-const attemptQuery = "UPDATE incident_chains SET tier = max(tier, $4), did = $5 WHERE " + ofChainRun
+const attemptQuery = "UPDATE incident_chains SET tier = CASE WHEN tier < $4 THEN $4 ELSE tier END, did = $5 WHERE " + ofChainRun
 
 // keepAttempt records the repair that a session has attempted, for each incident of its chain.
 func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) error {
@@ -224,6 +224,7 @@ func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress es
 			return err
 		}
 	}
+	progress.Reason = storable(progress.Reason)
 	row := incidentChainRow{IncidentChain: escalation.IncidentChain{ChainProgress: progress}}
 	fields := incidentChainFields(&row)[4:10] // status to at
 	set, last := assignments(fields), len(fields)

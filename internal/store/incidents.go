@@ -131,8 +131,8 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 		case !row.ResolvedAt.IsZero():
 			return fmt.Errorf("%w: it is resolved already", ErrConflict)
 		}
-		row.resolve(escalation.IncidentClosed, closing.Actor, "", closing.At)
-		row.ResolvedReason, row.State = closing.Reason, escalation.IncidentResolved
+		row.resolve(escalation.IncidentClosed, storable(closing.Actor), "", closing.At)
+		row.ResolvedReason, row.State = storable(closing.Reason), escalation.IncidentResolved
 		incident = row.Incident
 		return updateIncident(ctx, tx, row)
 	})
@@ -213,7 +213,7 @@ UPDATE incident_chains SET status = $1, outcome = $2, reason = $3 WHERE chain_id
 func (s *Store) AbandonIncidents(ctx context.Context, chain ChainAtWork, reason string) (abandoned bool, err error) {
 	var rows int64
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, abandonQuery, string(escalation.ChainEnded), string(escalation.OutcomeFailed), reason,
+		result, err := tx.ExecContext(ctx, abandonQuery, string(escalation.ChainEnded), string(escalation.OutcomeFailed), storable(reason),
 			chain.ChainID, chain.NamespaceID, chain.At.UnixMilli())
 		if err == nil {
 			rows, err = result.RowsAffected()

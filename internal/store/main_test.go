@@ -15,26 +15,55 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/postgrestest"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// writerVariable is an environment variable that makes the test binary run as a writer. Its value is the path of the
+// These environment variables make the test binary run as another process. Their value is the path or the URL of the
 // database.
-const writerVariable = "STORE_TEST_WRITER"
+const (
+	writerVariable   = "STORE_TEST_WRITER"
+	admittedVariable = "STORE_TEST_ADMITTED"
+)
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(writerVariable); path != "" {
-		fmt.Fprintln(os.Stderr, writeUntilKilled(path))
+	if place := os.Getenv(writerVariable); place != "" {
+		fmt.Fprintln(os.Stderr, writeUntilKilled(place))
 		os.Exit(1)
+	}
+	if place := os.Getenv(admittedVariable); place != "" {
+		if err := admitAtOnce(place); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
 
+// openPlace opens the database of a path or a URL.
+func openPlace(ctx context.Context, place string) (*store.Store, error) {
+	if filepath.IsAbs(place) {
+		return store.Open(ctx, place)
+	}
+	return store.OpenPostgres(ctx, place, 4)
+}
+
+// again returns the command that runs this test binary with a variable.
+func again(t *testing.T, variable, value string) *exec.Cmd {
+	t.Helper()
+	executable, err := os.Executable()
+	require.NoError(t, err)
+	command := exec.CommandContext(bounded(t), executable)
+	command.Env = append(os.Environ(), variable+"="+value)
+	return command
+}
+
 // writeUntilKilled records sessions, and prints the id of each once it is closed.
-func writeUntilKilled(path string) error {
+func writeUntilKilled(place string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	s, err := store.Open(ctx, path)
+	s, err := openPlace(ctx, place)
 	if err != nil {
 		return err
 	}
@@ -56,13 +85,26 @@ func writeUntilKilled(path string) error {
 // TestKilledWriter kills another process several times while it writes, and checks that every acknowledged record is there.
 func TestKilledWriter(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "ops.db")
-	s := openFile(t, path)
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "ops.db")
+		testKilledWriter(t, openFile(t, path), path)
+		requireSound(t, path)
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		database := postgrestest.Database(t)
+		testKilledWriter(t, openURL(t, database), database)
+	})
+}
+
+func testKilledWriter(t *testing.T, s *store.Store, place string) {
+	t.Helper()
 	var acknowledged []string
 	for round := range 3 {
 		own := fmt.Sprintf("own session %d", round)
 		mustOpen(t, s, opening("shared", own, 0))
-		acknowledged = append(acknowledged, runAndKill(t, path, 5+round)...)
+		acknowledged = append(acknowledged, runAndKill(t, place, 5+round)...)
 	}
 
 	for _, name := range acknowledged {
@@ -76,17 +118,13 @@ func TestKilledWriter(t *testing.T) {
 	for i, session := range chain {
 		require.Equal(t, i+1, session.Sequence)
 	}
-	requireSound(t, path)
 }
 
 // runAndKill starts a writer, kills it after it has acknowledged at least atLeast sessions, and returns all
 // acknowledged ids.
-func runAndKill(t *testing.T, path string, atLeast int) (acknowledged []string) {
+func runAndKill(t *testing.T, place string, atLeast int) (acknowledged []string) {
 	t.Helper()
-	executable, err := os.Executable()
-	require.NoError(t, err)
-	writer := exec.CommandContext(bounded(t), executable)
-	writer.Env = append(os.Environ(), writerVariable+"="+path)
+	writer := again(t, writerVariable, place)
 	var complaints strings.Builder
 	writer.Stderr = &complaints
 	output, err := writer.StdoutPipe()

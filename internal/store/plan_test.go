@@ -7,53 +7,57 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/postgrestest"
 )
 
-// TestQueriesUseIndexes checks SQLite's plans of the queries. No query may read a whole table or build a temporary
-// index. Otherwise reading one chain would take longer with every chain that ever ran.
+// plannedQueries lists the queries that must not become slower with every chain that ever ran.
+var plannedQueries = map[string]string{
+	"forward":    forwardQuery,
+	"backward":   backwardQuery,
+	"session id": selectSessions + " WHERE session_id = $1",
+	"chain":      chainQuery,
+	"since":      selectSessions + " WHERE started_at >= $1 ORDER BY started_at",
+	"events":     eventsQuery,
+	"window":     windowQuery,
+	"running":    runningQuery,
+	"delivered":  deliveredQuery,
+	"replaced":   replacedQuery,
+
+	"what a day has cost":      daySpentQuery,
+	"what a chain has cost":    chainSpentQuery,
+	"other chains that repair": escalationsQuery,
+	"whether a chain repairs":  escalatedQuery,
+	"the ledger":               ledgerQuery,
+	"who repairs services":     busyQuery(2),
+	"the release of a chain":   releaseQuery,
+	"the release of one lock":  releaseLockQuery,
+	"what a session locks":     claimedQuery,
+	"what a session did":       sessionLedgerQuery,
+	"what became of an action": succeededQuery,
+	"a charge that returns":    returnQuery,
+	"an incident":              incidentQuery,
+	"open incidents":           openQuery,
+	"resolved incidents":       resolvedQuery,
+	"incidents found healed":   healedQuery,
+	"chains of an incident":    chainsOfQuery,
+	"incidents of a chain":     incidentsOfQuery,
+	"chains at work":           handlersQuery,
+	"what a chain's work cost": chainCostQuery,
+	"what an incident cost":    incidentCostQuery,
+	"a chain that has gone":    abandonQuery,
+	"earlier chains of an ID":  endEarlierQuery,
+	"what a repair did":        attemptQuery,
+	"an incident that is left": leaveQuery,
+	"earlier repairs":          repairsQuery,
+	"calls":                    callsQuery,
+}
+
+// TestQueriesUseIndexes checks SQLite's plans of the queries. No query may read a whole table or build a temporary index.
 func TestQueriesUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := single(t, filepath.Join(t.TempDir(), "ops.db"))
-	for name, query := range map[string]string{
-		"forward":    forwardQuery,
-		"backward":   backwardQuery,
-		"session id": selectSessions + " WHERE session_id = $1",
-		"chain":      chainQuery,
-		"since":      selectSessions + " WHERE started_at >= $1 ORDER BY started_at",
-		"events":     eventsQuery,
-		"window":     windowQuery,
-		"running":    runningQuery,
-		"delivered":  deliveredQuery,
-		"replaced":   replacedQuery,
-
-		"what a day has cost":      daySpentQuery,
-		"what a chain has cost":    chainSpentQuery,
-		"other chains that repair": escalationsQuery,
-		"whether a chain repairs":  escalatedQuery,
-		"the ledger":               ledgerQuery,
-		"who repairs services":     busyQuery(2),
-		"the release of a chain":   releaseQuery,
-		"the release of one lock":  releaseLockQuery,
-		"what a session locks":     claimedQuery,
-		"what a session did":       sessionLedgerQuery,
-		"what became of an action": succeededQuery,
-		"a charge that returns":    returnQuery,
-		"an incident":              incidentQuery,
-		"open incidents":           openQuery,
-		"resolved incidents":       resolvedQuery,
-		"incidents found healed":   healedQuery,
-		"chains of an incident":    chainsOfQuery,
-		"incidents of a chain":     incidentsOfQuery,
-		"chains at work":           handlersQuery,
-		"what a chain's work cost": chainCostQuery,
-		"what an incident cost":    incidentCostQuery,
-		"a chain that has gone":    abandonQuery,
-		"earlier chains of an ID":  endEarlierQuery,
-		"what a repair did":        attemptQuery,
-		"an incident that is left": leaveQuery,
-		"earlier repairs":          repairsQuery,
-		"calls":                    callsQuery,
-	} {
+	for name, query := range plannedQueries {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, []any{1, 2, 3, 4, 5, 6, 7}[:arguments(query)]...)
@@ -64,6 +68,28 @@ func TestQueriesUseIndexes(t *testing.T) {
 			for rows.Next() {
 				require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
 				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks|calls|incidents|incident_chains)|AUTOMATIC", step)
+			}
+			require.NoError(t, rows.Err())
+			require.NotEmpty(t, step)
+		})
+	}
+}
+
+// TestPostgresQueriesUseIndexes checks PostgreSQL's plans of the queries. Because the tables are empty, the planner is told to
+// read a whole table only if no index is of use.
+func TestPostgresQueriesUseIndexes(t *testing.T) {
+	t.Parallel()
+	s := openPostgres(t, postgrestest.Database(t), "enable_seqscan=off")
+	for name, query := range plannedQueries {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rows, err := s.db.QueryContext(t.Context(), "EXPLAIN "+query, []any{1, 2, 3, 4, 5, 6, 7}[:arguments(query)]...)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, rows.Close()) }()
+			var step string
+			for rows.Next() {
+				require.NoError(t, rows.Scan(&step))
+				require.NotContains(t, step, "Seq Scan on", "%s", query)
 			}
 			require.NoError(t, rows.Err())
 			require.NotEmpty(t, step)

@@ -86,13 +86,13 @@ func fill(t testing.TB, v reflect.Value, n *int) {
 func testInvalidText(t *testing.T, database backend) {
 	s := database(t)()
 	mustOpen(t, s, opening("chain", "session", 0))
-	report := escalation.Report{Status: escalation.SessionFailed, Error: "exit 1: \xff"}
+	report := escalation.Report{Status: escalation.SessionFailed, Error: "exit 1: \xff\x00\\u0000"}
 	for range 2 {
 		require.NoError(t, s.CloseSession(bounded(t), "session", report, noon))
 	}
 	got, err := s.BySessionID(bounded(t), "session")
 	require.NoError(t, err)
-	require.Equal(t, "exit 1: \uFFFD", got.Error)
+	require.Equal(t, "exit 1: \uFFFD\uFFFD\\u0000", got.Error)
 	require.Empty(t, replaced(t, s, "session"))
 }
 

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -91,17 +90,17 @@ func sqliteDSN(path string) string {
 
 // prepareSQLite checks that the database is usable and belongs to this program, and then migrates it.
 func prepareSQLite(ctx context.Context, db *sql.DB) error {
-	if err := refuseForeign(ctx, db); err != nil {
+	if _, err := refuseForeign(ctx, db, sqliteDialect); err != nil {
 		return err
 	}
 	if err := probeWrite(ctx, db); err != nil {
 		return err
 	}
-	provider, err := migrator(db, goose.DialectSQLite3, "sqlite")
+	provider, err := migrator(db, sqliteDialect)
 	if err != nil {
 		return err
 	}
-	if err := refuseNewer(ctx, provider); err != nil {
+	if _, err := upToDate(ctx, provider); err != nil {
 		return err
 	}
 	// In WAL mode readers and a writer do not wait for each other. SQLite stores the mode in the file.
@@ -109,19 +108,6 @@ func prepareSQLite(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("switch to a write-ahead log: %w", err)
 	}
 	return migrate(ctx, provider)
-}
-
-// refuseForeign fails if the database has tables, but none is versionTable. Such a database belongs to another program.
-func refuseForeign(ctx context.Context, db *sql.DB) error {
-	const query = "SELECT COUNT(*), COUNT(CASE WHEN name = $1 THEN 1 END) FROM sqlite_master WHERE type = 'table'"
-	var tables, ours int
-	if err := db.QueryRowContext(ctx, query, versionTable).Scan(&tables, &ours); err != nil {
-		return fmt.Errorf("read the list of tables: %w", err)
-	}
-	if tables > 0 && ours == 0 {
-		return fmt.Errorf("%w, because it belongs to another program: choose another file", errUnusable)
-	}
-	return nil
 }
 
 // probeWrite checks that the database is writable. It creates a table and rolls back. SQLite opens a read-only file

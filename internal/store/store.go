@@ -1,17 +1,22 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strings"
 )
 
 // Store is an open database of records. It is safe for concurrent use.
 type Store struct {
-	db *sql.DB
+	db      *sql.DB
+	dialect dialect
 	// writing holds one element while this Store writes. Other writers wait for this channel, and notice the end of
-	// their context at once. If they waited for SQLite's lock instead, they would poll, and a writer could starve.
+	// their context at once. If they waited for SQLite's lock instead, they would poll, and a writer could starve. If
+	// they waited for PostgreSQL's lock, each would take a connection.
 	writing chan struct{}
 	// namespace is the namespace of the chains that this Store records. It is zero if the Store is in no namespace.
 	namespace Namespace
@@ -49,7 +54,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: db, writing: make(chan struct{}, 1)}, nil
+	return &Store{db: db, dialect: sqliteDialect, writing: make(chan struct{}, 1)}, nil
 }
 
 // Close closes the database. Methods that are called later fail.
@@ -75,12 +80,19 @@ func (s *Store) write(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	case <-ctx.Done():
 		return fmt.Errorf("wait for other writers: %w", ctx.Err())
 	}
-	return s.inTransaction(ctx, nil, fn)
+	return s.inTransaction(ctx, s.dialect.writing, func(tx *sql.Tx) error {
+		if s.dialect.lock != "" {
+			if _, err := tx.ExecContext(ctx, s.dialect.lock); err != nil {
+				return fmt.Errorf("wait for other writers: %w", err)
+			}
+		}
+		return fn(tx)
+	})
 }
 
 // read runs fn in a read-only transaction, so that fn reads one consistent state.
 func (s *Store) read(ctx context.Context, fn func(tx *sql.Tx) error) error {
-	return s.inTransaction(ctx, &sql.TxOptions{ReadOnly: true}, fn)
+	return s.inTransaction(ctx, s.dialect.reading, fn)
 }
 
 func (s *Store) inTransaction(ctx context.Context, options *sql.TxOptions, fn func(tx *sql.Tx) error) error {
@@ -99,16 +111,37 @@ func (s *Store) inTransaction(ctx context.Context, options *sql.TxOptions, fn fu
 }
 
 // canonical returns v after encoding to JSON and decoding. Then a value and its stored copy compare as equal, because
-// text is valid UTF-8 and an empty list is nil. If JSON cannot express a value, such as an infinite cost, the error is
+// text is storable and an empty list is nil. If JSON cannot express a value, such as an infinite cost, the error is
 // ErrInvalid.
 func canonical[T any](v T) (T, error) {
 	var out T
 	text, err := json.Marshal(v)
 	if err == nil {
-		err = json.Unmarshal(text, &out)
+		err = json.Unmarshal(withoutNUL(text), &out)
 	}
 	if err != nil {
 		return out, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return out, nil
+}
+
+// escapes matches the escape sequences in JSON. The first half of an escaped backslash is no part of the next one.
+var escapes = regexp.MustCompile(`\\\\|\\u0000`)
+
+// withoutNUL replaces the character NUL in the strings of JSON by U+FFFD. PostgreSQL cannot store it.
+func withoutNUL(text []byte) []byte {
+	if !bytes.Contains(text, []byte(`\u0000`)) {
+		return text
+	}
+	return escapes.ReplaceAllFunc(text, func(found []byte) []byte {
+		if found[1] == '\\' {
+			return found
+		}
+		return []byte(`\ufffd`)
+	})
+}
+
+// storable returns text as valid UTF-8 without the character NUL.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }

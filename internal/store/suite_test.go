@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/postgrestest"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -19,6 +20,11 @@ type backend func(t testing.TB) (open func() *store.Store)
 func TestSQLite(t *testing.T) {
 	t.Parallel()
 	testBackend(t, sqliteBackend)
+}
+
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	testBackend(t, postgresBackend)
 }
 
 // testBackend checks the package's promises on a kind of database.
@@ -104,6 +110,20 @@ func sqliteBackend(t testing.TB) func() *store.Store {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ops.db")
 	return func() *store.Store { return openFile(t, path) }
+}
+
+func postgresBackend(t testing.TB) func() *store.Store {
+	t.Helper()
+	database := postgrestest.Database(t)
+	return func() *store.Store { return openURL(t, database) }
+}
+
+func openURL(t testing.TB, database string) *store.Store {
+	t.Helper()
+	s, err := store.OpenPostgres(bounded(t), database, 4)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
 }
 
 func openFile(t testing.TB, path string) *store.Store {

@@ -64,6 +64,11 @@ func TestSQLiteFailures(t *testing.T) {
 	}
 }
 
+const (
+	testPatience = 2 * time.Minute
+	pollInterval = 10 * time.Millisecond
+)
+
 func single(t *testing.T, path string) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), path)

@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
+)
+
+// The limits on the calls of PostgreSQL. Parameters of the same names in the URL replace them.
+const (
+	// connectTimeout limits a connection's beginning, with TLS and authentication.
+	connectTimeout = 5 * time.Second
+	// lockTimeout limits the wait for the transactions of other writers, as busyTimeout does for SQLite.
+	lockTimeout = busyTimeout
+	// statementTimeout limits one statement. Statements take milliseconds, after a wait for the lock.
+	statementTimeout = 30 * time.Second
+	// idleTimeout limits the time between two statements of a transaction. The server then ends the transaction, and frees
+	// the lock on writing of a host that has vanished.
+	idleTimeout = 15 * time.Second
+	// answerTimeout limits the wait for an answer of the server, which keeps statementTimeout itself if it is there.
+	answerTimeout = statementTimeout + 5*time.Second
+)
+
+const (
+	// maxIdleTime closes connections before a firewall forgets them.
+	maxIdleTime = 5 * time.Minute
+	// maxLifetime moves connections to the server that the host name now means.
+	maxLifetime = 30 * time.Minute
+	// oldestServer is the oldest version that the driver supports.
+	oldestServer = 14
+)
+
+// OpenPostgres opens the PostgreSQL database with that URL, and migrates its schema. It has at most maxConns connections.
+//
+// OpenPostgres refuses a database or schema that belongs to another program, that a newer release has migrated, whose
+// encoding is not UTF-8, or that does not write commits to disk. Its errors contain no password.
+func OpenPostgres(ctx context.Context, rawURL string, maxConns int) (*Store, error) {
+	config, err := postgresConfig(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	place := fmt.Sprintf("postgres://%s:%d/%s", config.Host, config.Port, config.Database)
+	db := sql.OpenDB(connector{config, answerTimeout})
+	db.SetMaxOpenConns(maxConns)
+	db.SetMaxIdleConns(maxConns)
+	db.SetConnMaxIdleTime(maxIdleTime)
+	db.SetConnMaxLifetime(maxLifetime)
+	if err := preparePostgres(ctx, db, config); err != nil {
+		return nil, fmt.Errorf("open the database %s: %w", place, errors.Join(explainPostgres(err), db.Close()))
+	}
+	return &Store{db: db, dialect: postgresDialect, writing: make(chan struct{}, 1)}, nil
+}
+
+// postgresConfig returns the driver's configuration for a URL.
+func postgresConfig(rawURL string) (config pq.Config, err error) {
+	if _, err := url.Parse(rawURL); err != nil { // the error would contain the password
+		return config, fmt.Errorf("%w: the URL of the database: write special characters in the password as %%XX", ErrInvalid)
+	}
+	if config, err = pq.NewConfig(rawURL); err != nil {
+		return config, fmt.Errorf("%w: the URL of the database: %w", ErrInvalid, err)
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTimeout
+	}
+	if config.ApplicationName == "" {
+		config.ApplicationName = "claudeops"
+	}
+	config.BinaryParameters = true // one round trip for a query instead of two
+	for name, limit := range map[string]time.Duration{
+		"lock_timeout": lockTimeout, "statement_timeout": statementTimeout, "idle_in_transaction_session_timeout": idleTimeout,
+	} {
+		if config.Runtime[name] == "" {
+			config.Runtime[name] = fmt.Sprint(limit.Milliseconds())
+		}
+	}
+	return config, nil
+}
+
+// preparePostgres checks that the database is ours and usable, and migrates it if it needs to be. A database that is up to
+// date is only read, so its user needs no right to create tables.
+func preparePostgres(ctx context.Context, db *sql.DB, config pq.Config) error {
+	if err := checkServer(ctx, db); err != nil {
+		return err
+	}
+	ours, err := refuseForeign(ctx, db, postgresDialect)
+	if err != nil {
+		return err
+	}
+	if ours {
+		provider, err := migrator(db, postgresDialect)
+		if err != nil {
+			return err
+		}
+		if current, err := upToDate(ctx, provider); current || err != nil {
+			return err
+		}
+	}
+	return migratePostgres(ctx, config)
+}
+
+const serverQuery = `
+SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'),
+    current_setting('synchronous_commit'), COALESCE(current_schema(), '')`
+
+// checkServer fails if the server cannot keep the promises of this package.
+func checkServer(ctx context.Context, db *sql.DB) error {
+	var version int
+	var encoding, commit, schema string
+	if err := db.QueryRowContext(ctx, serverQuery).Scan(&version, &encoding, &commit, &schema); err != nil {
+		return fmt.Errorf("read the server's settings: %w", err)
+	}
+	switch {
+	case version < oldestServer:
+		return fmt.Errorf("%w, because the server is PostgreSQL %d: use version %d or newer", errUnusable, version, oldestServer)
+	case encoding != "UTF8":
+		return fmt.Errorf("%w, because its encoding is %s: create it with ENCODING 'UTF8'", errUnusable, encoding)
+	case commit == "off":
+		return fmt.Errorf("%w, because it can lose commits: set synchronous_commit to on for it", errUnusable)
+	case schema == "":
+		return fmt.Errorf("%w, because no schema of the search_path exists: create one, or correct search_path", errUnusable)
+	default:
+		return nil
+	}
+}
+
+// migratePostgres migrates the schema while no other process migrates or writes. Its connections have no limits on
+// statements, because an index on a large table takes long to build.
+func migratePostgres(ctx context.Context, config pq.Config) error {
+	config = config.Clone()
+	config.Runtime["statement_timeout"], config.Runtime["idle_in_transaction_session_timeout"] = "0", "0"
+	config.Runtime["lock_timeout"] = fmt.Sprint(lockPatience.Milliseconds())
+	db := sql.OpenDB(connector{config, 0})
+	defer func() { _ = db.Close() }() // nothing is left to write
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin to migrate: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // the transaction only holds the lock
+	if _, err := tx.ExecContext(ctx, postgresDialect.lock); err != nil {
+		return fmt.Errorf("wait for other processes that migrate or write: %w", err)
+	}
+	if _, err := refuseForeign(ctx, db, postgresDialect); err != nil {
+		return err
+	}
+	provider, err := migrator(db, postgresDialect)
+	if err != nil {
+		return err
+	}
+	if current, err := upToDate(ctx, provider); current || err != nil {
+		return err
+	}
+	return migrate(ctx, provider)
+}
+
+// explainPostgres adds advice for the operator to an error from opening a database.
+func explainPostgres(err error) error {
+	switch code := postgresCode(err); {
+	case code == pqerror.InvalidPassword || code == pqerror.InvalidAuthorizationSpecification:
+		return fmt.Errorf("%w: correct user and password in its URL", err)
+	case code == pqerror.InvalidCatalogName:
+		return fmt.Errorf("%w: create the database, or correct its name in the URL", err)
+	case code == pqerror.InsufficientPrivilege:
+		return fmt.Errorf("%w: grant the user CREATE on the schema, or let another user migrate it first", err)
+	case errors.Is(err, pq.ErrSSLNotSupported):
+		return fmt.Errorf("%w: turn TLS on there or, on a network that nobody else can read, add sslmode=disable to the URL", err)
+	default:
+		return err
+	}
+}
+
+// postgresCode returns PostgreSQL's code of an error, or "" if err is not PostgreSQL's.
+func postgresCode(err error) pqerror.Code {
+	if failure, ok := errors.AsType[*pq.Error](err); ok {
+		return failure.Code
+	}
+	return ""
+}
+
+// permanentClasses lists the classes of PostgreSQL's codes for errors in the request or in the data: invalid values,
+// violated constraints, wrong statements, and what is too large.
+var permanentClasses = []string{"22", "23", "42", "54"}
+
+// postgresPermanent reports whether a retry would get the same error from PostgreSQL. The other errors depend on conditions
+// that can change: connections, locks, disk, permissions, and which server is the primary one.
+func postgresPermanent(err error) bool {
+	code := postgresCode(err)
+	if code == pqerror.InsufficientPrivilege {
+		return false
+	}
+	for _, class := range permanentClasses {
+		if strings.HasPrefix(string(code), class) {
+			return true
+		}
+	}
+	return code == pqerror.DataCorrupted || code == pqerror.IndexCorrupted
+}
+
+func postgresMissingReference(err error) bool {
+	return postgresCode(err) == pqerror.ForeignKeyViolation
+}

@@ -1,0 +1,190 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/lib/pq"
+)
+
+// cancelPatience is the time that PostgreSQL has to confirm that a call is cancelled. Without an answer the connection is cut.
+const cancelPatience = 2 * time.Second
+
+// connector opens connections to PostgreSQL. A call returns soon after its context has ended, and after limit at the latest,
+// even if the network loses all packets. The driver alone would wait for the server. A limit of 0 means none.
+type connector struct {
+	config pq.Config
+	limit  time.Duration
+}
+
+// Connect implements driver.Connector.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	one, err := pq.NewConnectorConfig(c.config)
+	if err != nil {
+		return nil, err
+	}
+	sockets := &dialer{}
+	one.Dialer(sockets)
+	opened, err := one.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn := opened.(driverConn) //nolint:forcetypeassert // a type of the driver, which Connect always returns
+	return &connection{driverConn: conn, socket: *sockets.latest.Load(), limit: c.limit}, nil
+}
+
+// Driver implements driver.Connector.
+func (c connector) Driver() driver.Driver { return &pq.Driver{} }
+
+// dialer connects, and keeps the latest socket. The driver also connects to cancel a call.
+type dialer struct{ latest atomic.Pointer[net.Conn] }
+
+var _ pq.DialerContext = (*dialer)(nil)
+
+// DialContext implements pq.DialerContext.
+func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	// A server that has vanished is noticed in half a minute, instead of several.
+	with := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	socket, err := with.DialContext(ctx, network, address)
+	if err == nil {
+		d.latest.Store(&socket)
+	}
+	return socket, err
+}
+
+// Dial implements pq.Dialer. The driver calls DialContext instead.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, address)
+}
+
+// DialTimeout implements pq.Dialer. The driver calls DialContext instead.
+func (d *dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return d.DialContext(ctx, network, address)
+}
+
+// driverConn holds the methods of the driver's connections that database/sql uses.
+type driverConn interface { //nolint:interfacebloat // database/sql asks for each of them
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+	driver.NamedValueChecker
+}
+
+// connection is a connection of the driver whose calls are bounded.
+type connection struct {
+	driverConn
+
+	socket net.Conn
+	limit  time.Duration
+	// inTransaction is set between the beginning and the end of a transaction.
+	inTransaction bool
+	// spent is set if the connection must not be used again.
+	spent atomic.Bool
+}
+
+// allow gives the next call the time of the limit.
+func (c *connection) allow() {
+	if c.limit > 0 {
+		_ = c.socket.SetDeadline(time.Now().Add(c.limit)) // a closed socket fails anyway
+	}
+}
+
+// bound limits the calls that follow, until stop is called.
+func (c *connection) bound(ctx context.Context) (stop func() bool) {
+	c.allow()
+	return context.AfterFunc(ctx, func() {
+		c.spent.Store(true)
+		_ = c.socket.SetDeadline(time.Now().Add(cancelPatience))
+	})
+}
+
+// explain returns err with the reason if the context has ended the call.
+func explain(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+}
+
+// explainRead returns err like explain. If the connection is lost outside of a transaction, it returns driver.ErrBadConn
+// instead. Then database/sql repeats the call on another connection.
+func (c *connection) explainRead(ctx context.Context, err error) error {
+	if _, lost := errors.AsType[net.Error](err); lost && ctx.Err() == nil && !c.inTransaction {
+		return driver.ErrBadConn
+	}
+	return explain(ctx, err)
+}
+
+// BeginTx implements driver.ConnBeginTx. It gives up a connection on which no transaction begins: its server may have become
+// a standby.
+func (c *connection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	stop := c.bound(ctx)
+	defer stop()
+	tx, err := c.driverConn.BeginTx(ctx, options)
+	if err != nil {
+		c.spent.Store(true)
+		return nil, c.explainRead(ctx, err)
+	}
+	c.inTransaction = true
+	return transaction{tx, c}, nil
+}
+
+// ExecContext implements driver.ExecerContext.
+func (c *connection) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	stop := c.bound(ctx)
+	defer stop()
+	result, err := c.driverConn.ExecContext(ctx, query, args)
+	return result, explain(ctx, err)
+}
+
+// QueryContext implements driver.QueryerContext.
+func (c *connection) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	stop := c.bound(ctx)
+	defer stop()
+	rows, err := c.driverConn.QueryContext(ctx, query, args)
+	return rows, c.explainRead(ctx, err)
+}
+
+// ResetSession implements driver.SessionResetter.
+func (c *connection) ResetSession(ctx context.Context) error {
+	if c.spent.Load() {
+		return driver.ErrBadConn
+	}
+	return c.driverConn.ResetSession(ctx)
+}
+
+// IsValid implements driver.Validator.
+func (c *connection) IsValid() bool { return !c.spent.Load() && c.driverConn.IsValid() }
+
+// transaction is a transaction of the driver whose end is bounded.
+type transaction struct {
+	driver.Tx
+
+	on *connection
+}
+
+// Commit implements driver.Tx.
+func (t transaction) Commit() error {
+	t.on.allow()
+	t.on.inTransaction = false
+	return t.Tx.Commit()
+}
+
+// Rollback implements driver.Tx.
+func (t transaction) Rollback() error {
+	t.on.allow()
+	t.on.inTransaction = false
+	return t.Tx.Rollback()
+}

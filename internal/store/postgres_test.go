@@ -1,0 +1,141 @@
+package store_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/claudeops/claudeops/internal/postgrestest"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// with returns the URL of a database with a parameter.
+func with(t testing.TB, database, name, value string) string {
+	t.Helper()
+	parsed, err := url.Parse(database)
+	require.NoError(t, err)
+	values := parsed.Query()
+	values.Set(name, value)
+	parsed.RawQuery = values.Encode()
+	return parsed.String()
+}
+
+func TestPostgresOpenAtOnce(t *testing.T) {
+	t.Parallel()
+	database := postgrestest.Database(t)
+	ctx := bounded(t)
+	var group errgroup.Group
+	for range writers {
+		group.Go(func() error {
+			s, err := store.OpenPostgres(ctx, database, 2)
+			if err != nil {
+				return err
+			}
+			return s.Close()
+		})
+	}
+	require.NoError(t, group.Wait())
+	require.Equal(t, "1", postgrestest.Query(t, database, "SELECT COUNT(*) FROM claudeops_schema_version WHERE version_id = 1"))
+}
+
+func TestPostgresOpenRefuses(t *testing.T) {
+	t.Parallel()
+	statement := func(text string) func(*testing.T) string {
+		return func(t *testing.T) string {
+			database := postgrestest.Database(t)
+			postgrestest.Exec(t, database, text)
+			return database
+		}
+	}
+	for name, test := range map[string]struct {
+		prepare   func(t *testing.T) (database string)
+		message   string
+		transient bool
+	}{
+		"another program's database": {statement("CREATE TABLE executions (id INTEGER)"), "belongs to another program", false},
+		"a newer schema": {func(t *testing.T) string {
+			database := postgrestest.Database(t)
+			openURL(t, database)
+			postgrestest.Exec(t, database, "INSERT INTO claudeops_schema_version (version_id, is_applied) VALUES (9000, true)")
+			return database
+		}, "version 9000 and this release knows versions up to", false},
+		"commits that can be lost": {func(t *testing.T) string {
+			return with(t, postgrestest.Database(t), "synchronous_commit", "off")
+		}, "set synchronous_commit to on", false},
+		"no schema": {func(t *testing.T) string {
+			return with(t, postgrestest.Database(t), "search_path", "nowhere")
+		}, "no schema of the search_path exists", false},
+		"another encoding": {func(t *testing.T) string { return postgrestest.Database(t, "LATIN1") }, "create it with ENCODING 'UTF8'", false},
+		"no database": {func(t *testing.T) string {
+			return strings.Replace(postgrestest.Database(t), "/claudeops_test", "/never_created", 1)
+		}, "create the database, or correct its name", true},
+		"no TLS": {func(t *testing.T) string {
+			return with(t, postgrestest.StartLine(t, postgrestest.Database(t)).URL(), "sslmode", "verify-full")
+		}, "add sslmode=disable", true},
+		"no server": {func(t *testing.T) string {
+			line := postgrestest.StartLine(t, postgrestest.Database(t))
+			line.Cut()
+			return line.URL()
+		}, "open the database postgres://127.0.0.1:", true},
+		"a password that cannot be read": {func(*testing.T) string { return "postgres://u:hunter2%zz@db/x" }, "write special characters in the password as %XX", false},
+		"a wrong parameter":              {func(*testing.T) string { return "postgres://u:hunter2@db/x?sslmode=tls" }, `wrong value for "sslmode"`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := store.OpenPostgres(bounded(t), test.prepare(t), 2)
+			require.ErrorContains(t, err, test.message)
+			require.NotContains(t, err.Error(), "\n")
+			require.NotContains(t, err.Error(), "hunter2")
+			require.Equal(t, test.transient, store.IsTransient(err))
+		})
+	}
+}
+
+// TestPostgresOpenAsUser opens a database as a user that may not create tables: only after the owner has migrated it.
+func TestPostgresOpenAsUser(t *testing.T) {
+	t.Parallel()
+	database := postgrestest.Database(t)
+	user := postgrestest.Query(t, database, "SELECT 'user_of_' || current_database()")
+	postgrestest.Exec(t, database, "CREATE ROLE "+user+" LOGIN")
+	t.Cleanup(func() {
+		postgrestest.Exec(t, database, "DROP OWNED BY "+user)
+		postgrestest.Exec(t, database, "DROP ROLE "+user)
+	})
+	asUser := with(t, database, "user", user)
+	_, err := store.OpenPostgres(bounded(t), asUser, 2)
+	require.ErrorContains(t, err, "grant the user CREATE on the schema")
+	openURL(t, database)
+	postgrestest.Exec(t, database, "GRANT SELECT ON claudeops_schema_version TO "+user)
+	postgrestest.Exec(t, database, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO "+user)
+	s := openURL(t, asUser)
+	mustOpen(t, s, opening("chain", "session", 0))
+}
+
+// TestPostgresRestarts ends all connections of a Store, and then crashes the server.
+func TestPostgresRestarts(t *testing.T) {
+	t.Parallel()
+	cluster := postgrestest.Start(t)
+	database := cluster.URL("postgres")
+	s := openURL(t, database)
+	mustOpen(t, s, opening("chain", "first", 0))
+	for range 3 {
+		postgrestest.Exec(t, database, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'claudeops'")
+		_, err := s.BySessionID(bounded(t), "first")
+		require.NoError(t, err, "an idle connection that died is replaced")
+	}
+	postgrestest.Exec(t, database, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'claudeops'")
+	mustOpen(t, s, opening("chain", "second", 0))
+
+	cluster.Crash(t)
+	_, err := openSession(bounded(t), s, opening("chain", "third", 0))
+	require.Error(t, err)
+	require.True(t, store.IsTransient(err), "%v", err)
+	cluster.Restart(t)
+	mustOpen(t, s, opening("chain", "third", 0))
+	chain, err := s.Chain(bounded(t), "chain")
+	require.NoError(t, err)
+	require.Len(t, chain, 3)
+}
