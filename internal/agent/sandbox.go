@@ -97,6 +97,7 @@ func hiddenPaths(cfg config.Config, environ []string) []string {
 	if file := cfg.State.DatabaseFile(); file != "" {
 		hidden = append(hidden, file, file+"-wal", file+"-shm", file+"-journal")
 	}
+	hidden = append(hidden, cfg.State.DatabaseCredentials()...)
 	if archive := cfg.State.TranscriptsDir(); archive != "" {
 		hidden = append(hidden, archive)
 	}

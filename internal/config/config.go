@@ -80,9 +80,10 @@ func (g Gate) policy() escalation.GatePolicy {
 
 // State holds the locations of Claude Ops' own files.
 type State struct {
-	Dir         string `env:"STATE_DIR" default:"$XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops" desc:"Absolute path of the directory for records, conversations and the agents' working directory. Created if missing; readable by its owner only. All workers of a task queue must share it, and so must the starters that read their records."`
-	DatabaseURL string `env:"DATABASE_URL" secret:"true" default:"sqlite://STATE_DIR/claudeops.db" desc:"Database for session records and events, spelled sqlite:///absolute/path.db."`
-	Transcripts string `env:"TRANSCRIPTS" default:"file://STATE_DIR-transcripts" desc:"Archive of the agents' conversations. They are restored from it if the host or the state directory is lost. Give the URL of a directory (file:///absolute/path) or of a bucket that all workers share: s3://bucket?region=eu-west-1, gs://bucket or azblob://container, with &prefix=some/dir/ for a part of it. none: no archive. Nothing in it is ever deleted."`
+	Dir                 string `env:"STATE_DIR" default:"$XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops" desc:"Absolute path of the directory for records, conversations and the agents' working directory. Created if missing; readable by its owner only. All workers of a task queue must share it, and so must the starters that read their records."`
+	DatabaseURL         string `env:"DATABASE_URL" secret:"true" default:"sqlite://STATE_DIR/claudeops.db" desc:"Database for session records and events: sqlite:///absolute/path.db for one host, or postgres://user:password@host:5432/database?sslmode=verify-full for several. docs/postgresql.md describes the parameters of PostgreSQL."`
+	DatabaseConnections int    `env:"DATABASE_CONNECTIONS" desc:"Number of connections to PostgreSQL that one process has at most; 2 to 100. One is for the only writer, the others are for readers."`
+	Transcripts         string `env:"TRANSCRIPTS" default:"file://STATE_DIR-transcripts" desc:"Archive of the agents' conversations. They are restored from it if the host or the state directory is lost. Give the URL of a directory (file:///absolute/path) or of a bucket that all workers share: s3://bucket?region=eu-west-1, gs://bucket or azblob://container, with &prefix=some/dir/ for a part of it. none: no archive. Nothing in it is ever deleted."`
 }
 
 // Encryption holds the settings of the encryption of what Temporal stores.

@@ -22,6 +22,9 @@ func defaults() Config {
 			OnHealed:  escalation.HealedClose, // one look costs a few cents, and nobody needs to answer
 			OnTimeout: escalation.GateAbort,   // spends money only on repairs that an operator asked for
 		},
+		State: State{
+			DatabaseConnections: 4, // one writes; the others read for the sweep, the guard and the chains
+		},
 		Claude: Claude{
 			Path:             "claude",
 			FirstByteTimeout: 2 * time.Minute,  // usually a second or two; longer on a loaded host or with a large transcript

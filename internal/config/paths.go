@@ -3,31 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 )
-
-const sqliteScheme = "sqlite"
-
-// fileURL formats path in the syntax of CLAUDEOPS_DATABASE_URL.
-func fileURL(path string) string {
-	return (&url.URL{Scheme: sqliteScheme, Path: path}).String()
-}
-
-// DatabaseFile returns the path of the SQLite database. If DatabaseURL is not the plain URL of a file, it returns "".
-// Load rejects such URLs.
-func (s State) DatabaseFile() string {
-	parsed, err := url.Parse(s.DatabaseURL)
-	if err != nil || !filepath.IsAbs(parsed.Path) || parsed.Path == "/" {
-		return ""
-	}
-	if *parsed != (url.URL{Scheme: sqliteScheme, Path: parsed.Path, RawPath: parsed.RawPath}) {
-		return "" // a host, a user or parameters would be ignored silently
-	}
-	return parsed.Path
-}
 
 // stateDir returns Claude Ops' directory below the user's state directory, or "" if there is none. A relative
 // XDG_STATE_HOME is ignored, as the XDG specification requires.

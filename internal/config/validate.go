@@ -19,7 +19,7 @@ func (c Config) validate(p *problems) {
 	c.Limits.validate(p)
 	c.validateOverrides(p)
 	c.Gate.validate(p)
-	c.validateDatabase(p)
+	c.State.validateDatabase(p)
 	validateTranscripts(c.State.Transcripts, p)
 	c.validateClaude(p)
 	c.validatePlaces(p)
@@ -49,17 +49,6 @@ const (
 	positive = "be longer than nothing, such as 30s"
 	noCap    = "be 0 (no cap) or more"
 )
-
-func (c Config) validateDatabase(p *problems) {
-	if !p.given("DATABASE_URL") {
-		return
-	}
-	if strings.HasPrefix(c.State.DatabaseURL, "postgres") {
-		p.must("DATABASE_URL", false, "be a sqlite:/// URL: PostgreSQL is planned, but this version cannot use it yet")
-	}
-	p.must("DATABASE_URL", c.State.DatabaseFile() != "",
-		"be the URL of a file with an absolute path, such as sqlite:///var/lib/claudeops/claudeops.db")
-}
 
 // longestGrace is the maximum of STOP_GRACE. It is well below the 30 seconds after which Temporal considers a silent
 // worker dead.

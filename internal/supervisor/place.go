@@ -93,6 +93,7 @@ func ownFiles(cfg config.Config, environ []string) []string {
 	if file := cfg.State.DatabaseFile(); file != "" {
 		own = append(own, file, file+"-wal", file+"-shm", file+"-journal")
 	}
+	own = append(own, cfg.State.DatabaseCredentials()...)
 	if cfg.Claude.Login { // the CLI keeps the account and keys in a file beside its directory
 		own = append(own, cfg.Claude.ConfigDir+".json")
 	}
@@ -141,11 +142,7 @@ func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 		return nil, fmt.Errorf("%w: the address of Temporal: %w", ErrConnectionSettings, err)
 	}
 	doors = append(doors, temporal)
-	for _, rawURL := range []string{cfg.Notify.UIURL, cfg.State.DatabaseURL} {
-		parsed, err := url.Parse(rawURL)
-		if err != nil || parsed.Host == "" {
-			continue // a database file, or not set
-		}
+	if parsed, err := url.Parse(cfg.Notify.UIURL); err == nil && parsed.Host != "" {
 		if door, err := doorAt(parsed.Host, usualPorts[parsed.Scheme]); err == nil {
 			doors = append(doors, door)
 		}
@@ -155,6 +152,9 @@ func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 			doors = append(doors, guard.Door{Host: "127.0.0.1", Port: door.Port})
 		}
 	}
+	for _, server := range cfg.State.DatabaseServers() {
+		doors = append(doors, guard.Door{Host: server.Host, Port: server.Port})
+	}
 	slices.SortFunc(doors, func(a, b guard.Door) int {
 		return strings.Compare(a.Host+" "+strconv.Itoa(a.Port), b.Host+" "+strconv.Itoa(b.Port))
 	})
@@ -162,7 +162,7 @@ func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 }
 
 // usualPorts maps schemes of URLs to their default ports.
-var usualPorts = map[string]string{"http": "80", "https": "443", "postgres": "5432", "postgresql": "5432"}
+var usualPorts = map[string]string{"http": "80", "https": "443"}
 
 // doorAt parses "host:port" or "host". An address without a port gets usualPort.
 func doorAt(address, usualPort string) (guard.Door, error) {

@@ -92,17 +92,18 @@ func TestGuardPlaceHasTheDoorsOfTelemetry(t *testing.T) {
 	require.Subset(t, place.Doors, []guard.Door{{Host: "127.0.0.1", Port: 9464}, {Host: "127.0.0.1", Port: 6060}})
 }
 
-// TestDoors parses addresses that no loaded configuration can contain, because this version supports no database
-// server.
+// TestDoors checks the addresses that agents must not connect to.
 func TestDoors(t *testing.T) {
 	t.Parallel()
 	cfg := config.Config{
-		State:  config.State{DatabaseURL: "postgres://u:hunter2@db.lan/records"},
+		State:  config.State{DatabaseURL: "postgres://u:hunter2@db.lan,standby.lan/records?port=5432,6432"},
 		Notify: config.Notify{UIURL: "http://[::1]:8080/"},
 	}
 	doors, err := doorsOf(cfg, []string{"TEMPORAL_ADDRESS=temporal.example.org"})
 	require.NoError(t, err)
-	require.Subset(t, doors, []guard.Door{{Host: "db.lan", Port: 5432}, {Host: "::1", Port: 8080}, {Host: "temporal.example.org", Port: 443}})
+	require.Subset(t, doors, []guard.Door{
+		{Host: "db.lan", Port: 5432}, {Host: "standby.lan", Port: 6432}, {Host: "::1", Port: 8080}, {Host: "temporal.example.org", Port: 443},
+	})
 
 	_, err = doorsOf(cfg, []string{"TEMPORAL_ADDRESS=temporal.lan:grpc"})
 	require.ErrorIs(t, err, ErrConnectionSettings)

@@ -214,7 +214,10 @@ func briefs(policy *guard.Policy) func(escalation.Tier) string {
 
 // OpenStore opens the configured database of records.
 func OpenStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
-	return store.Open(ctx, cfg.State.DatabaseFile())
+	if file := cfg.State.DatabaseFile(); file != "" {
+		return store.Open(ctx, file)
+	}
+	return store.OpenPostgres(ctx, cfg.State.DatabaseURL, cfg.State.DatabaseConnections)
 }
 
 // OpenArchive opens the configured archive of transcripts.

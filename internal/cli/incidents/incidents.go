@@ -76,7 +76,7 @@ func (a *app) records(ctx context.Context) (*store.Store, config.Config, error) 
 		return nil, cfg, err
 	}
 	file := cfg.State.DatabaseFile()
-	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(file); file != "" && errors.Is(err, os.ErrNotExist) {
 		return nil, cfg, fmt.Errorf("there are no records: %s does not exist; run this where the worker keeps them, "+
 			"with the same %sSTATE_DIR and %sDATABASE_URL", file, config.Prefix, config.Prefix)
 	}
