@@ -1,7 +1,7 @@
 # Usage: sh soak.sh REPORT [TEST FLAG...]
 #
 # Runs the soak tests, one after the other, then on every pinned CLI what make test runs on the newest only, then
-# whole chains under the race detector. Keeps all that they print in REPORT, prints their figures in one block at the
+# whole chains under the race detector, then all chains with records in PostgreSQL. Keeps all that they print in REPORT, prints their figures in one block at the
 # end, and fails if a test has failed.
 set -u
 report=$1
@@ -21,6 +21,7 @@ chains=$(sh "$(dirname "$0")/tests.sh" forRealCLIs internal/supervisor) || exit 
 run -tags soak -timeout 20m -run "$chains" -skip '^TestSoak' ./internal/supervisor
 run -tags soak -timeout 20m -run '^TestRealCLICorpus$' ./internal/hook
 run -race -timeout 20m -run '^TestChains$' ./internal/supervisor
+run -timeout 40m ./internal/supervisor -postgres
 
 echo "== Figures"
 sed -nE 's/^ *[a-z_]*_test\.go:[0-9]*: (soak|faults): //p' "$report"

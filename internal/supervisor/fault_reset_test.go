@@ -3,7 +3,6 @@
 package supervisor_test
 
 import (
-	"database/sql"
 	"os"
 	"testing"
 
@@ -124,9 +123,7 @@ func requireBothRuns(t *testing.T, s *site, first, second escalation.Chain, reco
 // replacedCosts returns the costs of a session's replaced reports, oldest first.
 func replacedCosts(t *testing.T, s *site, sessionID string) (costs []float64) {
 	t.Helper()
-	db, err := sql.Open("sqlite", s.cfg.State.DatabaseFile())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, db.Close()) }()
+	db := openSQL(t, s.cfg)
 	rows, err := db.QueryContext(t.Context(), "SELECT cost_usd FROM replaced_reports WHERE session_id = $1 ORDER BY id", sessionID)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, rows.Close()) }()

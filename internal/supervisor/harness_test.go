@@ -2,6 +2,8 @@ package supervisor_test
 
 import (
 	"context"
+	"database/sql"
+	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/postgrestest"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/internal/telemetry"
@@ -112,7 +115,7 @@ func connect(t *testing.T, address string, faults ...*faultAt) client.Client {
 func environment(t *testing.T, claude string, more ...string) []string {
 	t.Helper()
 	home := t.TempDir()
-	return append([]string{
+	environ := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home,
 		"CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_CLAUDE=" + claude,
 		"CLAUDEOPS_TASK_QUEUE=" + nameOf(t),
@@ -120,7 +123,35 @@ func environment(t *testing.T, claude string, more ...string) []string {
 		"CLAUDEOPS_HEARTBEAT_INTERVAL=1s", // tests wait for what heartbeats tell
 		"CLAUDEOPS_SANDBOX=off",           // the stand-in writes to temporary directories of the test
 		"CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
-	}, more...)
+	}
+	if *onPostgres {
+		environ = append(environ, "CLAUDEOPS_DATABASE_URL="+postgrestest.Database(t))
+	}
+	return append(environ, more...)
+}
+
+// onPostgres makes the records of all sites be in PostgreSQL.
+var onPostgres = flag.Bool("postgres", false, "keep the records of the chains in PostgreSQL")
+
+// openSQL opens the database of the records as another program would.
+func openSQL(t *testing.T, cfg config.Config) *sql.DB {
+	t.Helper()
+	kind, place := "sqlite", cfg.State.DatabaseFile()
+	if place == "" {
+		kind, place = "postgres", cfg.State.DatabaseURL
+	}
+	db, err := sql.Open(kind, place)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// needsFile skips a test of a database file if the records are in PostgreSQL.
+func needsFile(t *testing.T) {
+	t.Helper()
+	if *onPostgres {
+		t.Skip("is about a database file")
+	}
 }
 
 // startSite starts a worker. All its settings come from environ.

@@ -284,10 +284,14 @@ func visible(t *testing.T, c client.Client) string {
 // rowsOf returns every row of the database as text.
 func rowsOf(t *testing.T, cfg config.Config) string {
 	t.Helper()
-	db, err := sql.Open("sqlite", cfg.State.DatabaseFile())
-	require.NoError(t, err)
-	defer func() { require.NoError(t, db.Close()) }()
+	db := openSQL(t, cfg)
 	var all strings.Builder
+	if cfg.State.DatabaseFile() == "" {
+		for _, table := range column(t, db, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'") {
+			all.WriteString(strings.Join(column(t, db, fmt.Sprintf("SELECT row_to_json(%[1]s)::text FROM %[1]s", table)), "\n"))
+		}
+		return all.String()
+	}
 	for _, table := range column(t, db, "SELECT name FROM sqlite_master WHERE type = 'table'") {
 		for _, row := range column(t, db, fmt.Sprintf("SELECT json_array(%s) FROM %s", columnsOf(t, db, table), table)) {
 			all.WriteString(row + "\n")
