@@ -51,6 +51,8 @@ var plannedQueries = map[string]string{
 	"an incident that is left": leaveQuery,
 	"earlier repairs":          repairsQuery,
 	"calls":                    callsQuery,
+	"whether a chain is old":   isOldQuery,
+	"sessions of a chain":      sessionIDsQuery,
 }
 
 // TestQueriesUseIndexes checks SQLite's plans of the queries. No query may read a whole table or build a temporary index.

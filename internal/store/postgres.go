@@ -46,14 +46,13 @@ func OpenPostgres(ctx context.Context, rawURL string, maxConns int) (*Store, err
 	if err != nil {
 		return nil, err
 	}
-	place := fmt.Sprintf("postgres://%s:%d/%s", config.Host, config.Port, config.Database)
 	db := sql.OpenDB(connector{config, answerTimeout})
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
 	db.SetConnMaxIdleTime(maxIdleTime)
 	db.SetConnMaxLifetime(maxLifetime)
 	if err := preparePostgres(ctx, db, config); err != nil {
-		return nil, fmt.Errorf("open the database %s: %w", place, errors.Join(explainPostgres(err), db.Close()))
+		return nil, fmt.Errorf("open the database %s: %w", placeOf(config), errors.Join(explainPostgres(err), db.Close()))
 	}
 	return &Store{db: db, dialect: postgresDialect, writing: make(chan struct{}, 1)}, nil
 }

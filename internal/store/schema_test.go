@@ -43,6 +43,7 @@ SELECT (k.table_name || '.' || k.column_name || ' -> ' || u.table_name || '.' ||
 FROM information_schema.referential_constraints r
 JOIN information_schema.key_column_usage k ON k.constraint_name = r.constraint_name
 JOIN information_schema.constraint_column_usage u ON u.constraint_name = r.constraint_name ORDER BY line`
+	const sqliteTables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'claudeops_schema_version' ORDER BY 1"
 	file := single(t, filepath.Join(t.TempDir(), "ops.db"))
 	server := openPostgres(t, postgrestest.Database(t))
 	for _, queries := range [][2]string{
@@ -52,6 +53,7 @@ JOIN information_schema.constraint_column_usage u ON u.constraint_name = r.const
 		require.NotEmpty(t, want)
 		require.Equal(t, want, lines(t, server, queries[1]))
 	}
+	require.ElementsMatch(t, lines(t, file, sqliteTables), tables, "Copy copies all of them")
 	require.Empty(t, lines(t, server, `
 SELECT table_name || '.' || column_name FROM information_schema.columns
 WHERE table_schema = 'public' AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C'`), "texts that sort by a language")

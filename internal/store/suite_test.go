@@ -98,6 +98,9 @@ func testBackend(t *testing.T, database backend) {
 		"limits are over all namespaces":            testNamespacesShareLimits,
 		"notifications of two namespaces":           testNamespacesNotify,
 		"which namespaces have workers":             testNamespacesSeen,
+		"chains whose records are old":              testOldChains,
+		"incidents that are old":                    testOldIncidents,
+		"one holder of a duty":                      testDuties,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

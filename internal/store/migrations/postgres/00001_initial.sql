@@ -189,3 +189,10 @@ CREATE TABLE calls (
 );
 
 CREATE INDEX calls_chain_id ON calls (chain_id, id);
+
+-- Which worker does what only one worker may do at a time, and until when.
+CREATE TABLE duties (
+    name                  TEXT COLLATE "C" PRIMARY KEY NOT NULL,
+    holder                TEXT COLLATE "C" NOT NULL,
+    until                 BIGINT           NOT NULL              -- milliseconds since 1970, UTC, by the holder's clock
+);

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/lib/pq"
+)
+
+// Status describes a database.
+type Status struct {
+	// Database is the path of the file, or the address of the server with the name of the database.
+	Database string `json:"database"`
+	// Server is the kind and version of the database.
+	Server string `json:"server"`
+	// Schema is the version of the schema; 0 if there is none yet. Known is the latest one that this program knows.
+	Schema int64 `json:"schema"`
+	Known  int64 `json:"schema_known"`
+	// SizeBytes is the size of the database.
+	SizeBytes int64 `json:"size_bytes"`
+	// Tables is empty unless Schema is Known.
+	Tables []TableRows `json:"tables,omitempty"`
+}
+
+// Inspect describes the SQLite database in the file at path, and changes nothing.
+func Inspect(ctx context.Context, path string) (Status, error) {
+	if _, err := os.Stat(path); err != nil {
+		return Status{}, fmt.Errorf("there is no database: %w", err)
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return Status{}, err
+	}
+	db, err := sql.Open("sqlite", sqliteDSN(absolute))
+	if err != nil {
+		return Status{}, fmt.Errorf("open the database %s: %w", path, err)
+	}
+	status, err := inspect(ctx, db, sqliteDialect)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return Status{}, fmt.Errorf("open the database %s: %w", path, explainSQLite(err))
+	}
+	status.Database = absolute
+	return status, nil
+}
+
+// InspectPostgres describes the PostgreSQL database with that URL, and changes nothing.
+func InspectPostgres(ctx context.Context, rawURL string) (Status, error) {
+	config, err := postgresConfig(rawURL)
+	if err != nil {
+		return Status{}, err
+	}
+	db := sql.OpenDB(connector{config, answerTimeout})
+	status, err := inspect(ctx, db, postgresDialect)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return Status{}, fmt.Errorf("open the database %s: %w", placeOf(config), explainPostgres(err))
+	}
+	status.Database = placeOf(config)
+	return status, nil
+}
+
+// placeOf returns the address of a database without user and password.
+func placeOf(config pq.Config) string {
+	return fmt.Sprintf("postgres://%s:%d/%s", config.Host, config.Port, config.Database)
+}
+
+func inspect(ctx context.Context, db *sql.DB, d dialect) (status Status, err error) {
+	provider, err := migrator(db, d)
+	if err != nil {
+		return status, err
+	}
+	for _, source := range provider.ListSources() {
+		status.Known = max(status.Known, source.Version)
+	}
+	if err := db.QueryRowContext(ctx, d.server).Scan(&status.Server); err != nil {
+		return status, err
+	}
+	if err := db.QueryRowContext(ctx, d.size).Scan(&status.SizeBytes); err != nil {
+		return status, err
+	}
+	ours, err := refuseForeign(ctx, db, d)
+	if !ours || err != nil {
+		return status, err
+	}
+	if err := db.QueryRowContext(ctx, "SELECT MAX(version_id) FROM "+versionTable).Scan(&status.Schema); err != nil {
+		return status, err
+	}
+	if status.Schema != status.Known {
+		return status, nil
+	}
+	for _, table := range tables {
+		rows, err := countRows(ctx, db, table)
+		if err != nil {
+			return status, err
+		}
+		status.Tables = append(status.Tables, TableRows{table, rows})
+	}
+	return status, nil
+}
