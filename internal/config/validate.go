@@ -20,6 +20,7 @@ func (c Config) validate(p *problems) {
 	c.validateOverrides(p)
 	c.Gate.validate(p)
 	c.State.validateDatabase(p)
+	c.validateRetention(p)
 	validateTranscripts(c.State.Transcripts, p)
 	c.validateClaude(p)
 	c.validatePlaces(p)
@@ -49,6 +50,22 @@ const (
 	positive = "be longer than nothing, such as 30s"
 	noCap    = "be 0 (no cap) or more"
 )
+
+// shortestRetention is longer than the time for which resolved incidents are remembered.
+const shortestRetention = escalation.IncidentMemory + 24*time.Hour
+
+func (c Config) validateRetention(p *problems) {
+	if c.State.Retention == 0 {
+		return
+	}
+	p.must("RETENTION", c.State.Retention >= shortestRetention, "be 0s (off) or at least %s, because incidents are remembered for nearly that long",
+		escalation.ShortDuration(shortestRetention))
+	longest := c.Services.Catalog.Cooldowns(c.Limits.cooldowns()).Window()
+	p.must("RETENTION", c.State.Retention > longest, "be longer than %s, the longest cooldown", escalation.ShortDuration(longest))
+	escalations := time.Duration(c.Limits.Escalations.Window)
+	p.must("RETENTION", c.State.Retention > escalations, "be longer than %s, the time span of %sESCALATION_LIMIT",
+		escalation.ShortDuration(escalations), Prefix)
+}
 
 // longestGrace is the maximum of STOP_GRACE. It is well below the 30 seconds after which Temporal considers a silent
 // worker dead.

@@ -269,8 +269,8 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 		chains.Stop()
 		return fmt.Errorf("start the worker on task queue %q: %w", workflows.AgentsTaskQueue(queue), err)
 	}
-	stopSweeping := inBackground(ctx, sweeper.Run)
-	defer stopSweeping()
+	stopCleaning := s.clean(ctx, c, sweeper)
+	defer stopCleaning()
 	stopObserving := s.beginObserving(ctx, c, namespace)
 	defer stopObserving()
 	s.telemetry.SetProbe(s.ready(c))
@@ -339,6 +339,23 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 		Records: sweptRecords{records, s.telemetry.Metrics()}, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
 		Started: time.Now(), Interval: s.sweepInterval, Logger: s.logger,
 	}, nil
+}
+
+// clean settles what ended chains have left behind, and removes what is old, until stop is called.
+func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconcile.Sweeper) (stop func()) {
+	stopSweeping := inBackground(ctx, sweeper.Run)
+	if s.config.State.Retention == 0 {
+		return stopSweeping
+	}
+	retention := reconcile.Retention{
+		Records: s.store.In(store.Namespace{ID: sweeper.NamespaceID}), Archive: s.archive, Temporal: c, NamespaceID: sweeper.NamespaceID,
+		Holder: s.identity, Keep: s.config.State.Retention, Logger: s.logger,
+	}
+	stopRemoving := inBackground(ctx, retention.Run)
+	return func() {
+		stopSweeping()
+		stopRemoving()
+	}
 }
 
 // register registers the workflows, and the activities that agents must not delay.

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 
 	"github.com/google/uuid"
 	"gocloud.dev/blob"
+	"gocloud.dev/blob/fileblob"
+	"gocloud.dev/gcerrors"
 )
 
 // None is the location that disables the archive.
@@ -28,6 +32,8 @@ var (
 type Archive struct {
 	bucket *blob.Bucket
 	list   lister
+	// dir is the directory of the archive; empty if it is a bucket.
+	dir string
 }
 
 // Open opens the archive at location: None, or the URL of a directory (file) or of an S3 (s3), Google Cloud Storage
@@ -45,7 +51,11 @@ func Open(ctx context.Context, location string) (*Archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the transcript archive %s: %w", location, err)
 	}
-	return &Archive{bucket: bucket, list: list}, nil
+	archive := &Archive{bucket: bucket, list: list}
+	if parsed.Scheme == fileblob.Scheme {
+		archive.dir = parsed.Path
+	}
+	return archive, nil
 }
 
 // Close releases the archive's resources. Its Copies must not be used afterwards.
@@ -63,6 +73,32 @@ func (a *Archive) Check(ctx context.Context) error {
 	}
 	if _, err := a.list(ctx, uuid.Nil.String()+"/"); err != nil {
 		return fmt.Errorf("read the transcript archive: %w", err)
+	}
+	return nil
+}
+
+// Remove removes all copies of the conversation sessionID. If there is none, Remove does nothing.
+func (a *Archive) Remove(ctx context.Context, sessionID string) error {
+	if a == nil {
+		return nil
+	}
+	id, err := uuid.Parse(sessionID)
+	if err != nil {
+		return nil //nolint:nilerr // only UUIDs are archived
+	}
+	names, err := a.list(ctx, id.String()+"/")
+	for _, name := range names {
+		if err == nil && versionName.MatchString(name) {
+			if err = a.bucket.Delete(ctx, id.String()+"/"+name); gcerrors.Code(err) == gcerrors.NotFound {
+				err = nil
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("remove conversation %s from the transcript archive: %w", id, err)
+	}
+	if a.dir != "" {
+		_ = os.Remove(filepath.Join(a.dir, id.String())) // it may have been gone, or contain what is not ours
 	}
 	return nil
 }

@@ -67,11 +67,34 @@ func TestADirectoryHoldsOneUnpackableFileForItsOwnerOnly(t *testing.T) {
 	require.Equal(t, lines("first", 1000), string(unpacked))
 }
 
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "archive")
+	for name, archive := range map[string]*Archive{"memory": inMemory(t), "directory": inDirectory(t, dir)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.NoError(t, archive.Remove(t.Context(), session), "there is nothing to remove")
+			path := place(t)
+			put(t, path, lines("first", 10))
+			for range 2 { // two writers
+				save(t, copyAt(t, archive, path))
+				add(t, path, lines("more", 10))
+			}
+			require.NoError(t, archive.Remove(t.Context(), session))
+			require.NoError(t, archive.Remove(t.Context(), "../"+session))
+			_, err := copyAt(t, archive, place(t)).Restore(t.Context())
+			require.ErrorIs(t, err, ErrNotFound)
+			require.NoDirExists(t, filepath.Join(dir, session))
+		})
+	}
+}
+
 func TestNoArchive(t *testing.T) {
 	t.Parallel()
 	archive, err := Open(t.Context(), None)
 	require.NoError(t, err)
 	require.NoError(t, archive.Check(t.Context()))
+	require.NoError(t, archive.Remove(t.Context(), session))
 	path := place(t)
 	local := copyAt(t, archive, path)
 	_, err = local.Restore(t.Context())

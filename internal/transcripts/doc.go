@@ -40,8 +40,8 @@
 //
 // # Retention
 //
-// Nothing is ever deleted, neither by this package nor when the CLI deletes its own files, which it does after
-// 30 days. Use a life-cycle rule of the storage, or remove old directories, to limit how far back an archive
+// Only Remove deletes something. When the CLI deletes its own files, which it does after 30 days, the archive keeps its
+// copies. Use CLAUDEOPS_RETENTION, a life-cycle rule of the storage, or remove old directories, to limit how far back an archive
 // reaches.
 //
 // Transcripts contain everything that an agent has read, including secrets. Local files and directories are

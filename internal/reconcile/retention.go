@@ -1,0 +1,133 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// retentionInterval is the default time between two removals.
+const retentionInterval = time.Hour
+
+// OldRecords finds and removes records of chains that ended long ago.
+type OldRecords interface {
+	// ClaimDuty gives a duty to holder until a time. It returns false if another holder has it.
+	ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
+	// OldChains returns chains that recorded nothing since before and whose records nothing needs, after the ID after.
+	OldChains(ctx context.Context, before time.Time, after string) ([]store.OldChain, error)
+	// RemoveChain removes the records of a chain. It returns false if something needs them now.
+	RemoveChain(ctx context.Context, chainID string, before time.Time) (store.Removed, bool, error)
+	// RemoveIncidents removes incidents that were resolved before a time.
+	RemoveIncidents(ctx context.Context, before time.Time) (int64, error)
+}
+
+var _ OldRecords = (*store.Store)(nil)
+
+// Conversations removes archived conversations.
+type Conversations interface {
+	Remove(ctx context.Context, sessionID string) error
+}
+
+// Retention removes the records and the archived conversations of chains of one namespace that ended long ago. It keeps those of
+// chains that run or wait, and of chains that belong to an incident that is not resolved. Of all workers of the namespace, one does
+// this at a time.
+type Retention struct {
+	Records  OldRecords
+	Archive  Conversations
+	Temporal Describer
+	// NamespaceID is the ID of the namespace in which Temporal describes chains.
+	NamespaceID string
+	// Holder identifies this worker.
+	Holder string
+	// Keep is the time for which records are kept.
+	Keep time.Duration
+	// Interval is the time between two removals. 0 means one hour.
+	Interval time.Duration
+	Logger   *slog.Logger
+}
+
+// Run removes old records at once, and then at every interval, until ctx ends.
+func (r Retention) Run(ctx context.Context) {
+	ticker := time.NewTicker(r.interval())
+	defer ticker.Stop()
+	for {
+		if err := r.remove(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			r.Logger.Warn("cannot remove old records; trying again", "interval", r.interval(), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (r Retention) interval() time.Duration { return cmp.Or(r.Interval, retentionInterval) }
+
+// removed counts what a removal has removed.
+type removed struct {
+	chains    int
+	incidents int64
+	store.Removed
+}
+
+// remove removes what is old now, unless another worker does. It logs what it has removed, even after an error.
+func (r Retention) remove(ctx context.Context, now time.Time) error {
+	claimed, err := r.Records.ClaimDuty(ctx, "retention "+r.NamespaceID, r.Holder, now, now.Add(r.interval()))
+	if err != nil || !claimed {
+		return err
+	}
+	before := now.Add(-r.Keep)
+	var sum removed
+	sum.incidents, err = r.Records.RemoveIncidents(ctx, before)
+	if err == nil {
+		err = r.removeChains(ctx, before, &sum)
+	}
+	if sum != (removed{}) {
+		r.Logger.Info("removed old records and conversations", "before", before.UTC().Format(time.RFC3339),
+			"chains", sum.chains, "sessions", sum.Sessions, "events", sum.Events, "incidents", sum.incidents)
+	}
+	return err
+}
+
+// removeChains removes the old chains that have ended.
+func (r Retention) removeChains(ctx context.Context, before time.Time, sum *removed) error {
+	states := &chainStates{temporal: r.Temporal, namespaceID: r.NamespaceID, endings: map[string]ending{}}
+	for after := ""; ; {
+		old, err := r.Records.OldChains(ctx, before, after)
+		if err != nil || len(old) == 0 {
+			return errors.Join(err, errors.Join(states.problems...))
+		}
+		for _, chain := range old {
+			after = chain.ChainID
+			if states.ending(ctx, r.NamespaceID, chain.ChainID).reason == "" {
+				continue // it runs or waits, or Temporal does not tell
+			}
+			if err := r.removeChain(ctx, chain, before, sum); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// removeChain removes the conversations of a chain, and then its records. If it fails, the records remain, and the next removal
+// tries again.
+func (r Retention) removeChain(ctx context.Context, chain store.OldChain, before time.Time, sum *removed) error {
+	for _, id := range chain.SessionIDs {
+		if err := r.Archive.Remove(ctx, id); err != nil {
+			return fmt.Errorf("remove the conversations of chain %q: %w", chain.ChainID, err)
+		}
+	}
+	rows, did, err := r.Records.RemoveChain(ctx, chain.ChainID, before)
+	if did {
+		sum.chains++
+		sum.Sessions += rows.Sessions
+		sum.Events += rows.Events
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+package reconcile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+// fakeArchive keeps the conversations that were removed. The removal of the conversation stuck fails.
+type fakeArchive struct {
+	removed []string
+	stuck   string
+}
+
+func (a *fakeArchive) Remove(_ context.Context, sessionID string) error {
+	if sessionID == a.stuck {
+		return errors.New("the bucket is away")
+	}
+	a.removed = append(a.removed, sessionID)
+	return nil
+}
+
+// TestRetention removes the chains that ended long ago, and keeps those that run, wait or cannot be looked up.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, records.Close()) })
+	own := records.In(store.Namespace{ID: "own"})
+	now := time.Now()
+	long := now.Add(-1000 * time.Hour)
+	conversations := map[string]string{}
+	for _, chain := range []string{"completed", "forgotten", "waiting", "away", "stuck"} {
+		session := escalation.Session{
+			ChainID: chain, SessionID: uuid.NewString(), Tier: escalation.TierObserve, Trigger: escalation.TriggerManual, StartedAt: long,
+		}
+		_, err := own.OpenSession(t.Context(), session, escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)})
+		require.NoError(t, err)
+		require.NoError(t, own.CloseSession(t.Context(), session.SessionID, escalation.Report{Status: escalation.SessionCompleted}, long))
+		conversations[chain] = session.SessionID
+	}
+	archive := &fakeArchive{stuck: conversations["stuck"]}
+	var log bytes.Buffer
+	retention := Retention{
+		Records: own, Archive: archive, NamespaceID: "own", Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Temporal: fakeChains{
+			"completed": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED),
+			"stuck":     chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_FAILED),
+			"waiting":   chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
+		},
+	}
+	other := retention
+	other.Holder = "b"
+
+	require.ErrorContains(t, retention.remove(t.Context(), now), `remove the conversations of chain "stuck": the bucket is away`)
+	require.NoError(t, other.remove(t.Context(), now), "it is the other worker's duty")
+	require.Equal(t, []string{conversations["completed"], conversations["forgotten"]}, archive.removed)
+	require.Contains(t, log.String(), "chains=2 sessions=2 events=0 incidents=0")
+	archive.stuck = ""
+	require.ErrorContains(t, other.remove(t.Context(), now.Add(retentionInterval)), "look at chain away")
+	require.Equal(t, conversations["stuck"], archive.removed[2])
+	for chain, left := range map[string]int{"completed": 0, "forgotten": 0, "stuck": 0, "waiting": 1, "away": 1} {
+		sessions, err := own.Chain(t.Context(), chain)
+		require.NoError(t, err)
+		require.Len(t, sessions, left, chain)
+	}
+	require.Len(t, archive.removed, 3)
+}
