@@ -61,17 +61,38 @@ func Start(t testing.TB) *Cluster {
 	if err != nil {
 		missing(t, err)
 	}
-	t.Cleanup(func() {
-		require.NoError(t, cluster.commands.Close())
-		<-cluster.ended
-	})
+	t.Cleanup(func() { cluster.end(t) })
 	return cluster
 }
 
-// URL returns the URL of a database of the cluster.
-func (c *Cluster) URL(database string) string {
+func (c *Cluster) end(t testing.TB) {
+	t.Helper()
+	require.NoError(t, c.commands.Close())
+	<-c.ended
+}
+
+// StartStandby starts a standby of the cluster. It becomes a primary server by pg_promote.
+func (c *Cluster) StartStandby(t testing.TB) *Cluster {
+	t.Helper()
+	standby, err := startAs(func(bin, dir string) []string {
+		return []string{
+			filepath.Join(bin, "pg_basebackup"), "-D", filepath.Join(dir, "data"), "-h", c.dir, "-U", "postgres", "-R", "-c", "fast", "--no-sync",
+		}
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { standby.end(t) })
+	return standby
+}
+
+// URL returns the URL of a database of the cluster, or of other clusters if that one does not accept writes.
+func (c *Cluster) URL(database string, others ...*Cluster) string {
 	address := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database}
-	address.RawQuery = url.Values{"host": {c.dir}}.Encode()
+	values := url.Values{"host": {c.dir}}
+	for _, other := range others {
+		values.Set("host", values.Get("host")+","+other.dir)
+		values.Set("target_session_attrs", "read-write")
+	}
+	address.RawQuery = values.Encode()
 	return address.String()
 }
 
@@ -98,7 +119,18 @@ func (c *Cluster) command(t testing.TB, line string) {
 	require.NoError(t, err)
 }
 
+// start starts an empty cluster.
 func start() (*Cluster, error) {
+	return startAs(func(bin, dir string) []string {
+		return []string{
+			filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres",
+			"-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions",
+		}
+	})
+}
+
+// startAs starts a cluster whose data directory a command creates.
+func startAs(create func(bin, dir string) []string) (*Cluster, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -112,7 +144,7 @@ func start() (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{dir: dir, ended: make(chan struct{})}
-	if err := c.begin(bin, account); err != nil {
+	if err := c.begin(bin, create(bin, dir), account); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := c.wait(); err != nil {
@@ -122,9 +154,9 @@ func start() (*Cluster, error) {
 	return c, nil
 }
 
-// begin creates the data directory and starts the keeper. Both run as another user if this process is root's, because PostgreSQL
-// refuses to run as root.
-func (c *Cluster) begin(bin string, account *syscall.Credential) error {
+// begin creates the data directory by a command, and starts the keeper. Both run as another user if this process is root's,
+// because PostgreSQL refuses to run as root.
+func (c *Cluster) begin(bin string, create []string, account *syscall.Credential) error {
 	attributes := &syscall.SysProcAttr{Setpgid: true, Credential: account}
 	if account != nil {
 		if err := os.Chown(c.dir, int(account.Uid), int(account.Gid)); err != nil {
@@ -134,11 +166,10 @@ func (c *Cluster) begin(bin string, account *syscall.Credential) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "LC_ALL=C"}
-	initialize := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", filepath.Join(c.dir, "data"), "-U", "postgres",
-		"-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	initialize := exec.CommandContext(ctx, create[0], create[1:]...)
 	initialize.Dir, initialize.Env, initialize.SysProcAttr = c.dir, environ, attributes
 	if output, err := initialize.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, bytes.TrimSpace(output))
+		return fmt.Errorf("%s: %w: %s", create[0], err, bytes.TrimSpace(output))
 	}
 	keep := exec.CommandContext(context.Background(), "/bin/sh", append([]string{"-c", keeper, "sh", bin, c.dir}, settings...)...)
 	keep.Dir, keep.Env, keep.SysProcAttr = c.dir, environ, attributes

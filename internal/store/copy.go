@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -75,8 +76,8 @@ func refuseInUse(ctx context.Context, tx *sql.Tx, now time.Time) error {
 	seen, err := collect(ctx, tx, namespaceFields, namespacesQuery)
 	for _, namespace := range seen {
 		if now.Sub(namespace.SeenAt) < inUseWithin {
-			return fmt.Errorf("%w: a worker of namespace %s has used the source within the last two minutes: stop all workers, and wait that long",
-				ErrConflict, namespace.Name)
+			return fmt.Errorf("%w: a worker of namespace %s has used the source within the last two minutes: "+
+				"stop all workers, and wait that long", ErrConflict, namespace.Name)
 		}
 	}
 	return err
@@ -114,7 +115,8 @@ func copyTable(ctx context.Context, from, to *sql.Tx, table string) (int64, erro
 		for first := 1; first <= len(batch); first += len(columns) {
 			groups = append(groups, "("+placeholders(first, len(columns))+")")
 		}
-		query := fmt.Sprintf("INSERT INTO %s (%s) VALUES %s", table, strings.Join(columns, ", "), strings.Join(groups, ", ")) //nolint:gosec // our own names
+		names, rows := strings.Join(columns, ", "), strings.Join(groups, ", ")
+		query := fmt.Sprintf("INSERT INTO %s (%s) VALUES %s", table, names, rows) //nolint:gosec // our own names
 		_, err := to.ExecContext(ctx, query, batch...)
 		batch = batch[:0]
 		return err
@@ -132,7 +134,7 @@ func copyTable(ctx context.Context, from, to *sql.Tx, table string) (int64, erro
 		}
 		return nil
 	})
-	if err = errors.Join(err, flush()); err != nil {
+	if err := errors.Join(err, flush()); err != nil {
 		return 0, err
 	}
 	written := newRowDigest()
@@ -148,7 +150,7 @@ func copyTable(ctx context.Context, from, to *sql.Tx, table string) (int64, erro
 
 // eachRow calls fn with the columns and the values of each row, sorted by the first column.
 func eachRow(ctx context.Context, tx *sql.Tx, table string, fn func(columns []string, values []any) error) error {
-	rows, err := tx.QueryContext(ctx, "SELECT * FROM "+table+" ORDER BY 1")
+	rows, err := tx.QueryContext(ctx, "SELECT * FROM "+table+" ORDER BY 1") //nolint:gosec // one of our tables
 	if err != nil {
 		return err
 	}
@@ -197,7 +199,7 @@ func (d *rowDigest) add(values []any) {
 }
 
 func (d *rowDigest) equal(other *rowDigest) bool {
-	return d.rows == other.rows && string(d.hash.Sum(nil)) == string(other.hash.Sum(nil))
+	return d.rows == other.rows && bytes.Equal(d.hash.Sum(nil), other.hash.Sum(nil))
 }
 
 // copyEnd is one of the two databases of a copy.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +33,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	one.Dialer(sockets)
 	opened, err := one.Connect(ctx)
 	if err != nil {
-		return nil, err
+		return nil, oneLine{err}
 	}
 	conn := opened.(driverConn) //nolint:forcetypeassert // a type of the driver, which Connect always returns
 	return &connection{driverConn: conn, socket: *sockets.latest.Load(), limit: c.limit}, nil
@@ -40,6 +41,14 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 
 // Driver implements driver.Connector.
 func (c connector) Driver() driver.Driver { return &pq.Driver{} }
+
+// oneLine is an error whose text has no line breaks. The driver writes a line for each host.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return strings.NewReplacer(":\n", ": ", "\n", "; ").Replace(e.error.Error()) }
+
+// Unwrap returns the error.
+func (e oneLine) Unwrap() error { return e.error }
 
 // dialer connects, and keeps the latest socket. The driver also connects to cancel a call.
 type dialer struct{ latest atomic.Pointer[net.Conn] }
@@ -155,6 +164,16 @@ func (c *connection) QueryContext(ctx context.Context, query string, args []driv
 	defer stop()
 	rows, err := c.driverConn.QueryContext(ctx, query, args)
 	return rows, c.explainRead(ctx, err)
+}
+
+// Close implements driver.Conn. If the connection is lost already, there is nothing to close.
+func (c *connection) Close() error {
+	c.allow()
+	err := c.driverConn.Close()
+	if _, lost := errors.AsType[net.Error](err); lost {
+		return nil
+	}
+	return err
 }
 
 // ResetSession implements driver.SessionResetter.

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -11,6 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/postgrestest"
 	"github.com/claudeops/claudeops/internal/store"
 )
+
+// patience limits every wait of a test on a server.
+const patience = 2 * time.Minute
 
 // with returns the URL of a database with a parameter.
 func with(t testing.TB, database, name, value string) string {
@@ -80,6 +84,11 @@ func TestPostgresOpenRefuses(t *testing.T) {
 			line.Cut()
 			return line.URL()
 		}, "open the database postgres://127.0.0.1:", true},
+		"no server of two": {func(t *testing.T) string {
+			line := postgrestest.StartLine(t, postgrestest.Database(t))
+			line.Cut()
+			return with(t, line.URL(), "host", "127.0.0.1,127.0.0.1")
+		}, "could not connect to any of the hosts: ", true},
 		"a password that cannot be read": {func(*testing.T) string { return "postgres://u:hunter2%zz@db/x" }, "write special characters in the password as %XX", false},
 		"a wrong parameter":              {func(*testing.T) string { return "postgres://u:hunter2@db/x?sslmode=tls" }, `wrong value for "sslmode"`, false},
 	} {
@@ -112,6 +121,37 @@ func TestPostgresOpenAsUser(t *testing.T) {
 	postgrestest.Exec(t, database, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO "+user)
 	s := openURL(t, asUser)
 	mustOpen(t, s, opening("chain", "session", 0))
+}
+
+// TestPostgresFailover crashes the primary server, and promotes its standby. A Store that knows both goes on.
+func TestPostgresFailover(t *testing.T) {
+	t.Parallel()
+	primary := postgrestest.Start(t)
+	s := openURL(t, primary.URL("postgres"))
+	mustOpen(t, s, opening("chain", "first", 0))
+	standby := primary.StartStandby(t)
+	both := openURL(t, primary.URL("postgres", standby))
+	mustOpen(t, both, opening("chain", "second", 0))
+	replica := openURL(t, standby.URL("postgres"))
+	require.Eventually(t, func() bool {
+		_, err := replica.BySessionID(bounded(t), "second")
+		return err == nil
+	}, patience, 10*time.Millisecond)
+	_, err := openSession(bounded(t), replica, opening("chain", "third", 0))
+	require.ErrorContains(t, err, "read-write mode during recovery")
+	require.True(t, store.IsTransient(err))
+
+	primary.Crash(t)
+	_, err = openSession(bounded(t), both, opening("chain", "third", 0))
+	require.Error(t, err)
+	require.True(t, store.IsTransient(err), "%v", err)
+	postgrestest.Exec(t, standby.URL("postgres"), "SELECT pg_promote()")
+	for _, s := range []*store.Store{both, replica} {
+		mustOpen(t, s, opening("chain", "third", 0))
+		chain, err := s.Chain(bounded(t), "chain")
+		require.NoError(t, err)
+		require.Len(t, chain, 3)
+	}
 }
 
 // TestPostgresRestarts ends all connections of a Store, and then crashes the server.
