@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/chains"
 	"github.com/claudeops/claudeops/internal/cli/codec"
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/cli/database"
 	"github.com/claudeops/claudeops/internal/cli/gates"
 	"github.com/claudeops/claudeops/internal/cli/incidents"
 	"github.com/claudeops/claudeops/internal/cli/local"
@@ -67,6 +68,6 @@ func rootCommand(c *console.Console) *cobra.Command {
 	root.AddCommand(chains.Commands(c)...)
 	root.AddCommand(gates.Command(c), incidents.Command(c), schedules.Command(c))
 	root.AddCommand(setup.Commands(c)...)
-	root.AddCommand(policy.Command(c), codec.Command(c))
+	root.AddCommand(policy.Command(c), codec.Command(c), database.Command(c))
 	return root
 }

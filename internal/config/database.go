@@ -96,14 +96,34 @@ func (s State) postgres() (config pq.Config, err error) {
 	return config, nil
 }
 
-func (s State) validateDatabase(p *problems) {
-	const file = "sqlite:///var/lib/claudeops/claudeops.db"
+var errNoDatabase = errors.New("be the URL of a file with an absolute path, such as sqlite:///var/lib/claudeops/claudeops.db, or of a " +
+	"PostgreSQL database, such as postgres://user:password@host:5432/claudeops")
+
+// OwnDatabaseURL returns the URL of the database file in the state directory.
+func (s State) OwnDatabaseURL() string { return fileURL(filepath.Join(s.Dir, "claudeops.db")) }
+
+// WithDatabase returns s with another database. Its errors complete the phrase "it must", and contain no password.
+func (s State) WithDatabase(rawURL string) (State, error) {
+	s.DatabaseURL = rawURL
+	return s, s.checkDatabase()
+}
+
+// checkDatabase checks DatabaseURL. Its errors complete the phrase "it must", and contain no password.
+func (s State) checkDatabase() error {
 	if isPostgres(s.DatabaseURL) {
 		_, err := s.postgres()
+		return err
+	}
+	if s.DatabaseFile() == "" {
+		return errNoDatabase
+	}
+	return nil
+}
+
+func (s State) validateDatabase(p *problems) {
+	if p.given("DATABASE_URL") {
+		err := s.checkDatabase()
 		p.must("DATABASE_URL", err == nil, "%s", errorText(err))
-	} else if p.given("DATABASE_URL") {
-		p.must("DATABASE_URL", s.DatabaseFile() != "", "be the URL of a file with an absolute path, such as %s, or of a "+
-			"PostgreSQL database, such as postgres://user:password@host:5432/claudeops", file)
 	}
 	p.must("DATABASE_CONNECTIONS", s.DatabaseConnections >= 2 && s.DatabaseConnections <= 100, "be between 2 and 100")
 }

@@ -64,7 +64,7 @@ func resolve(c *Config, foreign foreignVariables, p *problems) {
 		p.must("STATE_DIR", c.State.Dir != "", "name a directory, because neither XDG_STATE_HOME nor HOME gives a place for one")
 	}
 	if c.State.DatabaseURL == "" {
-		c.State.DatabaseURL = fileURL(filepath.Join(c.State.Dir, "claudeops.db"))
+		c.State.DatabaseURL = c.State.OwnDatabaseURL()
 	}
 	if c.State.Transcripts == "" && c.State.Dir != "" {
 		// The archive lies beside the state directory, so that it survives the loss of the state directory.

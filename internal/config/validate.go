@@ -58,8 +58,8 @@ func (c Config) validateRetention(p *problems) {
 	if c.State.Retention == 0 {
 		return
 	}
-	p.must("RETENTION", c.State.Retention >= shortestRetention, "be 0s (off) or at least %s, because incidents are remembered for nearly that long",
-		escalation.ShortDuration(shortestRetention))
+	p.must("RETENTION", c.State.Retention >= shortestRetention,
+		"be 0s (off) or at least %s, because incidents are remembered for nearly that long", escalation.ShortDuration(shortestRetention))
 	longest := c.Services.Catalog.Cooldowns(c.Limits.cooldowns()).Window()
 	p.must("RETENTION", c.State.Retention > longest, "be longer than %s, the longest cooldown", escalation.ShortDuration(longest))
 	escalations := time.Duration(c.Limits.Escalations.Window)

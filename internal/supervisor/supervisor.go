@@ -214,10 +214,23 @@ func briefs(policy *guard.Policy) func(escalation.Tier) string {
 
 // OpenStore opens the configured database of records.
 func OpenStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
-	if file := cfg.State.DatabaseFile(); file != "" {
+	return OpenRecords(ctx, cfg.State)
+}
+
+// OpenRecords opens the database of records that state names.
+func OpenRecords(ctx context.Context, state config.State) (*store.Store, error) {
+	if file := state.DatabaseFile(); file != "" {
 		return store.Open(ctx, file)
 	}
-	return store.OpenPostgres(ctx, cfg.State.DatabaseURL, cfg.State.DatabaseConnections)
+	return store.OpenPostgres(ctx, state.DatabaseURL, state.DatabaseConnections)
+}
+
+// InspectStore describes the database of records that state names, and changes nothing.
+func InspectStore(ctx context.Context, state config.State) (store.Status, error) {
+	if file := state.DatabaseFile(); file != "" {
+		return store.Inspect(ctx, file)
+	}
+	return store.InspectPostgres(ctx, state.DatabaseURL)
 }
 
 // OpenArchive opens the configured archive of transcripts.
