@@ -9,6 +9,8 @@ SOAK         ?=
 # The CLI that `make contract` runs instead of the pinned ones. Variables of the environment with these names do not count.
 VERSION      :=
 CLAUDE       :=
+# The programs that `build` builds.
+COMMANDS     := ./worker ./starter
 # With the Temporal server linked in, a binary weighs far more than this.
 WORKER_MAX_MB ?= 60
 
@@ -47,8 +49,8 @@ help: ## List the targets
 		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
-build: ## Build bin/worker and bin/starter
-	$(GO) build $(BUILD) -o $(BIN)/ ./worker ./starter
+build: ## Build bin/worker and bin/starter, or one of them: COMMANDS=./worker
+	$(GO) build $(BUILD) -o $(BIN)/ $(COMMANDS)
 
 # A test that failed and then passed is printed last as FLAKY, and its first failure is kept in bin/report/flaky.txt.
 .PHONY: test
@@ -70,7 +72,7 @@ clean: ## Remove what make built; the pinned CLIs stay
 ##@ Checks
 
 .PHONY: check
-check: format vet portable lint workflowcheck tidy locks lean ## All checks that run no test
+check: format vet portable lint workflowcheck tidy locks deploy-check lean ## All checks that run no test
 
 .PHONY: format
 format: $(TOOLS_BUILT) ## Check that the Go files are formatted
@@ -104,6 +106,11 @@ tidy: ## Check that go.mod and tools/go.mod list what is used
 locks: ## Check that the CLIs' lock files pin contents and name no address
 	@! grep -nE '"resolved"|https?://' tools/claude/*/package-lock.json || { \
 		echo 'locks: write them with npm install --omit-lockfile-registry-resolved' >&2; exit 1; }
+
+.PHONY: deploy-check
+deploy-check: $(TOOLS_BUILT) ## Check the files of deploy/ with the parsers of the programs that read them
+	$(TOOLS)/deploycheck deploy
+	sh tools/systemd.sh deploy/systemd
 
 .PHONY: lean
 # Not as `build` does it: with -trimpath every package would be compiled once more.
@@ -201,7 +208,7 @@ download: ## Download the Go modules, trying again when the network fails
 	sh tools/retry.sh $(GO) mod download
 	sh tools/retry.sh $(GO) -C tools mod download
 
-$(TOOLS_BUILT): tools/go.mod tools/go.sum $(wildcard tools/flaky/*.go)
+$(TOOLS_BUILT): tools/go.mod tools/go.sum $(wildcard tools/flaky/*.go tools/deploycheck/*.go)
 	mkdir -p $(TOOLS)
 	rm -f $(TOOLS)/.built-*
 	$(GO) -C tools build -o ../$(TOOLS)/ tool

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// checkKubernetes builds the base and every overlay below directory as kustomize does. It returns what the schemas say of the objects, and
+// what breaks a rule of this project about the worker.
+func checkKubernetes(directory string) (found []string, err error) {
+	overlays, err := filepath.Glob(filepath.Join(directory, "overlays", "*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, overlay := range append(overlays, filepath.Join(directory, "base")) {
+		name := filepath.Base(overlay)
+		objects, err := build(overlay)
+		if err != nil {
+			return found, fmt.Errorf("%s: %w", name, err)
+		}
+		for _, object := range objects {
+			for _, finding := range checkObject(object) {
+				found = append(found, fmt.Sprintf("%s: %s %s: %s", name, object["kind"], text(object, "metadata", "name"), finding))
+			}
+		}
+		for _, finding := range checkWorker(objects) {
+			found = append(found, name+": "+finding)
+		}
+	}
+	return found, nil
+}
+
+// build returns the objects of a kustomization.
+func build(directory string) ([]map[string]any, error) {
+	if _, err := os.Stat(directory); err != nil {
+		return nil, err
+	}
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), directory)
+	if err != nil {
+		return nil, err
+	}
+	var objects []map[string]any
+	for _, resource := range resources.Resources() {
+		object, err := resource.Map()
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// drainMargin is what a worker needs beyond the drain timeout: 10 s at most for the grace of its agents (CLAUDEOPS_STOP_GRACE), 10 s for their
+// last reports, and some to spare.
+const drainMargin = 30 * time.Second
+
+// checkWorker returns what is wrong with the worker's Deployment, by itself and together with the other objects.
+func checkWorker(objects []map[string]any) []string {
+	deployment := find(objects, "Deployment")
+	if deployment == nil {
+		return []string{"there is no Deployment"}
+	}
+	pod, _ := at(deployment, "spec", "template").(map[string]any)
+	found := append(checkSecurity(pod), checkDrain(pod, find(objects, "ConfigMap"))...)
+	for _, object := range objects {
+		selector, _ := at(object, "spec", "podSelector", "matchLabels").(map[string]any)
+		if object["kind"] == "PodDisruptionBudget" {
+			selector, _ = at(object, "spec", "selector", "matchLabels").(map[string]any)
+		} else if object["kind"] != "NetworkPolicy" {
+			continue
+		}
+		labels, _ := at(pod, "metadata", "labels").(map[string]any)
+		for name, value := range selector {
+			if labels[name] != value {
+				found = append(found, fmt.Sprintf("%s %s does not select the worker: %s", object["kind"], text(object, "metadata", "name"), name))
+			}
+		}
+		if len(selector) == 0 {
+			found = append(found, fmt.Sprintf("%s %s selects every pod", object["kind"], text(object, "metadata", "name")))
+		}
+	}
+	return found
+}
+
+// checkSecurity checks a pod against the Pod Security Standard "restricted", and some more.
+func checkSecurity(pod map[string]any) (found []string) {
+	expect := func(where any, want any, path ...string) {
+		if got := at(where, path...); fmt.Sprint(got) != fmt.Sprint(want) {
+			found = append(found, fmt.Sprintf("the worker's %v is %v, not %v", path, got, want))
+		}
+	}
+	expect(pod, false, "spec", "automountServiceAccountToken")
+	expect(pod, true, "spec", "securityContext", "runAsNonRoot")
+	expect(pod, "RuntimeDefault", "spec", "securityContext", "seccompProfile", "type")
+	containers, _ := at(pod, "spec", "containers").([]any)
+	for _, container := range containers {
+		expect(container, false, "securityContext", "allowPrivilegeEscalation")
+		expect(container, true, "securityContext", "readOnlyRootFilesystem")
+		expect(container, "[ALL]", "securityContext", "capabilities", "drop")
+		expect(container, nil, "securityContext", "capabilities", "add")
+		if at(container, "resources", "limits", "memory") == nil {
+			found = append(found, "the worker has no limit on memory")
+		}
+		if err := pinned(fmt.Sprint(at(container, "image"))); err != nil {
+			found = append(found, err.Error())
+		}
+	}
+	return found
+}
+
+// checkDrain compares the time that Kubernetes gives a pod with the time that its worker takes.
+func checkDrain(pod, settings map[string]any) []string {
+	drain, err := time.ParseDuration(text(settings, "data", "CLAUDEOPS_DRAIN_TIMEOUT"))
+	if err != nil {
+		return []string{"CLAUDEOPS_DRAIN_TIMEOUT: " + err.Error()}
+	}
+	seconds, err := time.ParseDuration(fmt.Sprintf("%vs", at(pod, "spec", "terminationGracePeriodSeconds")))
+	if err != nil {
+		return []string{"terminationGracePeriodSeconds: " + err.Error()}
+	}
+	if seconds < drain+drainMargin {
+		return []string{fmt.Sprintf("terminationGracePeriodSeconds is %v, less than CLAUDEOPS_DRAIN_TIMEOUT (%v) and %v", seconds, drain, drainMargin)}
+	}
+	return nil
+}
+
+// find returns the first object of a kind, or nil.
+func find(objects []map[string]any, kind string) map[string]any {
+	for _, object := range objects {
+		if object["kind"] == kind {
+			return object
+		}
+	}
+	return nil
+}
+
+// at returns the value at a path of keys, or nil.
+func at(value any, path ...string) any {
+	for _, key := range path {
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil
+		}
+		value = object[key]
+	}
+	return value
+}
+
+// text returns the value at a path as text.
+func text(value any, path ...string) string { return fmt.Sprint(at(value, path...)) }

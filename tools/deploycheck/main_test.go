@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// deployment is the directory that make deploy-check checks.
+const deployment = "../../deploy"
+
+func TestDeploymentIsRight(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if code := run(deployment, &out); code != 0 {
+		t.Fatalf("code %d:\n%s", code, &out)
+	}
+}
+
+// TestMistakesAreFound breaks one file of a copy at a time.
+func TestMistakesAreFound(t *testing.T) {
+	t.Parallel()
+	for name, mistake := range map[string]struct{ file, old, new, finding string }{
+		"an unknown instruction":  {"Dockerfile", "WORKDIR /claude", "WORKDIRS /claude", "unknown instruction"},
+		"BuildKit's linter":       {"Dockerfile", "AS claude", "as claude", "FromAsCasing"},
+		"no version":              {"Dockerfile", "FROM debian:${DEBIAN_VERSION}-slim", "FROM debian", "has no version"},
+		"a stage that is missing": {"Dockerfile", "--from=claude", "--from=clod", "no stage above"},
+		"a source that is missing": {"Dockerfile", "deploy/docker/with-secrets.sh", "deploy/docker/secrets.sh",
+			"no such file"},
+		"root":                        {"Dockerfile", "USER 10001:10001", "USER root", `runs as "root"`},
+		"a shell as process 1":        {"Dockerfile", `CMD ["worker"]`, "CMD worker", "as JSON"},
+		"an unknown key":              {"compose.yaml", "  worker:\n", "  worker:\n    healtcheck: {}\n", "healtcheck"},
+		"an unknown network":          {"compose.yaml", "networks: [temporal-db]", "networks: [temporaldb]", "temporaldb"},
+		"an open port":                {"compose.yaml", "127.0.0.1:7233:7233", "7233:7233", "published on"},
+		"a password":                  {"compose.yaml", "POSTGRES_PASSWORD_FILE: /run/secrets/db_password", "POSTGRES_PASSWORD: x", "use a secret"},
+		"a file that is missing":      {"compose.yaml", "./compose/temporal-schema.sh", "./compose/schema.sh", "no such file"},
+		"no health check":             {"compose.yaml", "    healthcheck: *postgres-is-ready\n\n  worker", "\n  worker", "no health check"},
+		"a stop that is too short":    {"compose.yaml", "stop_grace_period: 2m30s", "stop_grace_period: 2m20s", "stop_grace_period is less"},
+		"an unknown field":            {"kubernetes/base/deployment.yaml", "readOnlyRootFilesystem", "readOnlyRootFileSystem", "is unknown"},
+		"a missing field":             {"kubernetes/base/deployment.yaml", "- name: worker\n", "- workingDir: /tmp\n", "lacks name"},
+		"a text for a number":         {"kubernetes/base/deployment.yaml", "replicas: 2", "replicas: two", "of type integer"},
+		"privileges":                  {"kubernetes/base/deployment.yaml", "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "allowPrivilegeEscalation"},
+		"a grace that is too short":   {"kubernetes/base/settings.env", "DRAIN_TIMEOUT=15m", "DRAIN_TIMEOUT=16m", "terminationGracePeriodSeconds is 16m0s"},
+		"a policy of something else":  {"kubernetes/overlays/production/network.yaml", "component: worker", "component: wrker", "does not select"},
+		"an unknown key of a trigger": {"kubernetes/components/autoscaling/scaledobject.yaml", "queueTypes", "queueType", "is unknown"},
+		"a missing resource":          {"kubernetes/base/kustomization.yaml", "metrics.yaml", "metric.yaml", "metric.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			if err := os.CopyFS(filepath.Join(root, "deploy"), os.DirFS(deployment)); err != nil {
+				t.Fatal(err)
+			}
+			for _, source := range []string{"go.mod", "go.sum", "tools"} { // what the Dockerfile copies
+				absolute, err := filepath.Abs(filepath.Join("../..", source))
+				if err == nil {
+					err = os.Symlink(absolute, filepath.Join(root, source))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := filepath.Join(root, "deploy", mistake.file)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			broken := strings.Replace(string(text), mistake.old, mistake.new, 1)
+			if broken == string(text) {
+				t.Fatalf("%s does not contain %q", mistake.file, mistake.old)
+			}
+			if err := os.WriteFile(path, []byte(broken), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			if code := run(filepath.Join(root, "deploy"), &out); code != 1 || !strings.Contains(out.String(), mistake.finding) {
+				t.Fatalf("code %d, no %q in:\n%s", code, mistake.finding, &out)
+			}
+		})
+	}
+}
