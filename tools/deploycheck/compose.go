@@ -14,14 +14,30 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// checkCompose returns what Compose's loader says, and what breaks a rule of this project: images with a version, a limit on memory,
-// a health check, ports on the loopback address only, mounted files that exist, and no password outside of a file.
-func checkCompose(ctx context.Context, path string) ([]string, error) {
-	project, err := loadCompose(ctx, path)
+// checkCompose checks a file alone, and with each file of its directory that overrides it (compose.NAME.yaml).
+func checkCompose(ctx context.Context, path string) (found []string, err error) {
+	overrides, err := filepath.Glob(filepath.Join(filepath.Dir(path), "compose.*.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	var found []string
+	found, err = checkProject(ctx, path)
+	for _, override := range overrides {
+		if err == nil {
+			var more []string
+			more, err = checkProject(ctx, path, override)
+			found = append(found, more...)
+		}
+	}
+	return found, err
+}
+
+// checkProject returns what Compose's loader says, and what breaks a rule of this project: images with a version, a limit on memory,
+// a health check, ports on the loopback address only, mounted files that exist, and no password outside of a file.
+func checkProject(ctx context.Context, paths ...string) (found []string, err error) {
+	project, err := loadCompose(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range slices.Sorted(maps.Keys(project.AllServices())) {
 		for _, finding := range checkService(project.AllServices()[name]) {
 			found = append(found, "service "+name+": "+finding)
@@ -35,21 +51,22 @@ func checkCompose(ctx context.Context, path string) ([]string, error) {
 	return found, nil
 }
 
-// loadCompose loads the file as `docker compose config` does, with the example of the settings.
-func loadCompose(ctx context.Context, path string) (*types.Project, error) {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
+// loadCompose loads the files as `docker compose config` does, each on top of those before it. No variable is set.
+func loadCompose(ctx context.Context, paths []string) (*types.Project, error) {
+	details := types.ConfigDetails{Environment: types.Mapping{}}
+	for _, path := range paths {
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		text, err := os.ReadFile(absolute)
+		if err != nil {
+			return nil, err
+		}
+		details.WorkingDir = filepath.Dir(absolute)
+		details.ConfigFiles = append(details.ConfigFiles, types.ConfigFile{Filename: absolute, Content: text})
 	}
-	text, err := os.ReadFile(absolute)
-	if err != nil {
-		return nil, err
-	}
-	return loader.LoadWithContext(ctx, types.ConfigDetails{
-		WorkingDir:  filepath.Dir(absolute),
-		ConfigFiles: []types.ConfigFile{{Filename: absolute, Content: text}},
-		Environment: types.Mapping{},
-	})
+	return loader.LoadWithContext(ctx, details)
 }
 
 func checkService(service types.ServiceConfig) (found []string) {
@@ -83,6 +100,9 @@ func checkService(service types.ServiceConfig) (found []string) {
 		if secretName(name) && value != nil && !strings.HasPrefix(*value, "/run/secrets/") {
 			report("%s is in the environment; use a secret", name)
 		}
+	}
+	if asUser := service.Environment["CLAUDEOPS_AGENT_USER"]; (asUser != nil) != (service.User == "0:0") {
+		report("CLAUDEOPS_AGENT_USER and a worker that is root need each other")
 	}
 	return append(append(found, checkBuild(service.Build)...), checkStopGrace(service)...)
 }

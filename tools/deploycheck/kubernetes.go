@@ -66,7 +66,8 @@ func checkWorker(objects []map[string]any) []string {
 		return []string{"there is no Deployment"}
 	}
 	pod, _ := at(deployment, "spec", "template").(map[string]any)
-	found := append(checkSecurity(pod), checkDrain(pod, find(objects, "ConfigMap"))...)
+	settings := find(objects, "ConfigMap")
+	found := append(checkSecurity(pod, at(settings, "data", "CLAUDEOPS_AGENT_USER") != nil), checkDrain(pod, settings)...)
 	for _, object := range objects {
 		selector, _ := at(object, "spec", "podSelector", "matchLabels").(map[string]any)
 		if object["kind"] == "PodDisruptionBudget" {
@@ -87,22 +88,27 @@ func checkWorker(objects []map[string]any) []string {
 	return found
 }
 
-// checkSecurity checks a pod against the Pod Security Standard "restricted", and some more.
-func checkSecurity(pod map[string]any) (found []string) {
+// checkSecurity checks a pod against the Pod Security Standard "restricted", and some more. If agents have a user of their own, the worker has
+// to be root, with the capabilities for that.
+func checkSecurity(pod map[string]any, agentUser bool) (found []string) {
+	var nonRoot, capabilities any = true, nil
+	if agentUser {
+		nonRoot, capabilities = nil, "[CHOWN DAC_OVERRIDE KILL SETGID SETUID]"
+	}
 	expect := func(where any, want any, path ...string) {
 		if got := at(where, path...); fmt.Sprint(got) != fmt.Sprint(want) {
 			found = append(found, fmt.Sprintf("the worker's %v is %v, not %v", path, got, want))
 		}
 	}
 	expect(pod, false, "spec", "automountServiceAccountToken")
-	expect(pod, true, "spec", "securityContext", "runAsNonRoot")
+	expect(pod, nonRoot, "spec", "securityContext", "runAsNonRoot")
 	expect(pod, "RuntimeDefault", "spec", "securityContext", "seccompProfile", "type")
 	containers, _ := at(pod, "spec", "containers").([]any)
 	for _, container := range containers {
 		expect(container, false, "securityContext", "allowPrivilegeEscalation")
 		expect(container, true, "securityContext", "readOnlyRootFilesystem")
 		expect(container, "[ALL]", "securityContext", "capabilities", "drop")
-		expect(container, nil, "securityContext", "capabilities", "add")
+		expect(container, capabilities, "securityContext", "capabilities", "add")
 		if at(container, "resources", "limits", "memory") == nil {
 			found = append(found, "the worker has no limit on memory")
 		}

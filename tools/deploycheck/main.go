@@ -10,8 +10,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 func main() {
@@ -19,23 +21,22 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: deploycheck DIRECTORY")
 		os.Exit(2)
 	}
-	os.Exit(run(os.Args[1], os.Stdout))
+	os.Exit(run(os.Args[1], slices.Sorted(maps.Keys(checks)), os.Stdout))
 }
 
-// run checks the files below directory and returns the exit code.
-func run(directory string, out io.Writer) int {
-	checks := []struct {
-		file  string
-		check func(path string) ([]string, error)
-	}{
-		{"Dockerfile", checkDockerfile},
-		{"compose.yaml", func(path string) ([]string, error) { return checkCompose(context.Background(), path) }},
-		{"kubernetes", checkKubernetes},
-	}
+// checks lists what is checked below the directory.
+var checks = map[string]func(path string) ([]string, error){
+	"Dockerfile":   checkDockerfile,
+	"compose.yaml": func(path string) ([]string, error) { return checkCompose(context.Background(), path) },
+	"kubernetes":   checkKubernetes,
+}
+
+// run checks the files below directory with the named checks and returns the exit code.
+func run(directory string, names []string, out io.Writer) int {
 	code := 0
-	for _, one := range checks {
-		path := filepath.Join(directory, one.file)
-		found, err := one.check(path)
+	for _, name := range names {
+		path := filepath.Join(directory, name)
+		found, err := checks[name](path)
 		if err != nil {
 			found = append(found, err.Error())
 		}
