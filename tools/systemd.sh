@@ -1,7 +1,8 @@
 # Usage: sh systemd.sh DIRECTORY
 #
-# Fails if systemd finds a mistake in a unit of DIRECTORY, or rates its exposure above 2.5 of 10. The units are looked at in a root
-# directory of their own, with empty programs in place of those that they start: what is installed here does not count.
+# Fails if systemd finds a mistake in a unit of DIRECTORY, alone or with one of its drop-ins, or rates the exposure of the unit alone
+# above 2.5 of 10. The units are looked at in a root directory of their own, with empty programs in place of those that they
+# start: what is installed here does not count.
 #
 # Without systemd-analyze it fails if CI is "true" in the environment; elsewhere it says so.
 set -eu
@@ -26,17 +27,23 @@ sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$units"/*.service | while read -r progra
 done
 
 failed=0
+# verify UNIT fails if systemd says anything about it. A mistake can be a warning only, such as an unknown setting.
+verify() {
+	said=$(systemd-analyze verify --root="$root" "$1" 2>&1) && [ -z "$said" ] && return
+	printf '%s\n' "$said" >&2
+	failed=1
+}
 for unit in "$units"/*.service; do
-	name=${unit##*/}
-	# A mistake can be a warning only, such as an unknown setting.
-	said=$(systemd-analyze verify --root="$root" "$name" 2>&1) || failed=1
-	if [ -n "$said" ]; then
-		printf '%s\n' "$said" >&2
-		failed=1
-	fi
+	verify "${unit##*/}"
 	if ! said=$(systemd-analyze security --offline=true --threshold=25 --no-pager "$unit" 2>&1); then
 		printf '%s\n' "$said" | grep -v '✓' >&2
 		failed=1
 	fi
+	for change in "$1"/drop-ins/*.conf; do
+		mkdir "$unit.d"
+		cp "$change" "$unit.d"
+		verify "${unit##*/}"
+		rm -r "$unit.d"
+	done
 done
 exit "$failed"
