@@ -24,6 +24,7 @@ BIN     := bin
 TOOLS   := $(BIN)/tools
 CLIENTS := $(BIN)/clients
 PROMETHEUS := $(BIN)/prometheus
+SERVERS := $(CLIENTS)/temporal-server $(CLIENTS)/temporal-sql-tool
 REPORT  := $(BIN)/report
 SERVER  := go.temporal.io/server
 
@@ -160,7 +161,7 @@ alerts: $(PROMETHEUS)/promtool ## Check the alert rules with the real promtool, 
 	$(PROMETHEUS)/promtool test rules deploy/prometheus/rules.test.yaml
 
 .PHONY: soak
-soak: clis alerts $(PROMETHEUS)/prometheus | $(REPORT) ## Kill at random, park and repeat by the hundred, cut networks, measure times, and print the figures
+soak: clis alerts $(PROMETHEUS)/prometheus $(SERVERS) $(CLIENTS)/temporal | $(REPORT) ## Kill at random, park and repeat by the hundred, cut networks, measure times, and print the figures
 	sh tools/soak.sh $(REPORT)/soak.txt $(SOAK)
 
 .PHONY: clients
@@ -221,6 +222,16 @@ $(CLIENTS)/%: tools/%/go.mod tools/%/go.sum
 # Without its service discoveries, which are most of it, and of which one has a dependency that is not published.
 $(PROMETHEUS)/%: tools/prometheus/go.mod tools/prometheus/go.sum
 	$(GO) -C tools/prometheus build -trimpath -tags remove_all_sd -o ../../$@ github.com/prometheus/prometheus/cmd/$*
+
+# Temporal's server and its schema tool, with the versions of go.mod: most of them is compiled already. The copy of go.sum gets the
+# sums of what only these programs use.
+$(CLIENTS)/temporal-server: PACKAGE := $(SERVER)/cmd/server
+$(CLIENTS)/temporal-sql-tool: PACKAGE := $(SERVER)/cmd/tools/sql
+$(SERVERS): go.mod go.sum
+	mkdir -p $(CLIENTS)
+	cp go.mod $@.mod
+	cp go.sum $@.sum
+	$(GO) build -modfile=$@.mod -mod=mod -o $@ $(PACKAGE)
 
 $(REPORT):
 	mkdir -p $@
