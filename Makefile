@@ -112,6 +112,7 @@ locks: ## Check that the CLIs' lock files pin contents and name no address
 deploy-check: $(TOOLS_BUILT) ## Check the files of deploy/ with the parsers of the programs that read them
 	$(TOOLS)/deploycheck deploy
 	sh tools/systemd.sh deploy/systemd
+	for script in deploy/*/*.sh; do sh -n "$$script" || exit 1; done
 
 .PHONY: lean
 # Not as `build` does it: with -trimpath every package would be compiled once more.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -100,7 +99,9 @@ type processHost struct {
 	home    string
 	effects string
 	// ports maps the ports of the page to addresses that are free here.
-	ports  map[string]string
+	ports map[string]string
+	// port is the last port that was tried.
+	port   int
 	input  io.Writer
 	output *bufio.Scanner
 	kill   func()
@@ -113,23 +114,27 @@ func newProcessHost(t *testing.T) *processHost {
 	home, err := os.MkdirTemp("", "claudeops-processes-") //nolint:usetesting // below t.TempDir another user sees nothing
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(home)) })
-	h := &processHost{t: t, home: home, effects: filepath.Join(home, "effects"), ports: map[string]string{}}
+	h := &processHost{
+		t: t, home: home, effects: filepath.Join(home, "effects"), ports: map[string]string{}, port: 12_000 + os.Getpid()%10_000,
+	}
 	require.NoError(t, os.Mkdir(h.effects, 0o700))
 	for _, port := range []string{"5432", "7233", "9464", "9465"} {
-		h.ports[port] = freeAddress(t)
+		h.ports[port] = h.freeAddress()
 	}
 	h.installPrograms()
 	h.start()
 	return h
 }
 
-// freeAddress returns a loopback address whose port is free. Temporal's PostgreSQL schema stores ports as numbers below 32768.
-func freeAddress(t *testing.T) string {
-	t.Helper()
+// freeAddress returns a loopback address whose port is free, another one each time. Temporal's PostgreSQL schema stores ports as numbers
+// below 32768.
+func (h *processHost) freeAddress() string {
+	h.t.Helper()
 	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
+		h.port++
+		address := fmt.Sprintf("127.0.0.1:%d", h.port)
 		if listener, err := net.Listen("tcp", address); err == nil {
-			require.NoError(t, listener.Close())
+			require.NoError(h.t, listener.Close())
 			return address
 		}
 	}
@@ -154,7 +159,7 @@ func (h *processHost) installPrograms() {
 	for name, path := range copied {
 		program, err := os.ReadFile(path)
 		require.NoError(h.t, err, "make soak builds it")
-		require.NoError(h.t, os.WriteFile(filepath.Join(programs, name), program, 0o700)) //nolint:gosec // it is executed
+		require.NoError(h.t, os.WriteFile(filepath.Join(programs, name), program, 0o700))
 	}
 	said, err := exec.CommandContext(h.t.Context(), "go", "build", "-o", programs+"/", "../worker", "../starter").CombinedOutput()
 	require.NoError(h.t, err, "%s", said)
@@ -199,7 +204,7 @@ func (h *processHost) environ() []string {
 		"FRONTEND_HTTP_PORT", "FRONTEND_MEMBERSHIP_PORT", "MATCHING_GRPC_PORT", "MATCHING_MEMBERSHIP_PORT", "HISTORY_GRPC_PORT",
 		"HISTORY_MEMBERSHIP_PORT", "WORKER_GRPC_PORT", "WORKER_MEMBERSHIP_PORT",
 	} {
-		environ = append(environ, name+"="+portOf(freeAddress(h.t)))
+		environ = append(environ, name+"="+portOf(h.freeAddress()))
 	}
 	return environ
 }
@@ -213,12 +218,7 @@ func (h *processHost) start() {
 	if os.Geteuid() == 0 {
 		const nobody = 65534
 		shell.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
-		require.NoError(h.t, filepath.WalkDir(h.home, func(path string, _ os.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			return os.Lchown(path, nobody, nobody)
-		}))
+		require.NoError(h.t, exec.CommandContext(h.t.Context(), "chown", "-R", fmt.Sprintf("%d:%d", nobody, nobody), h.home).Run())
 	}
 	input, err := shell.StdinPipe()
 	require.NoError(h.t, err)

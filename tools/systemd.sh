@@ -1,6 +1,6 @@
 # Usage: sh systemd.sh DIRECTORY
 #
-# Fails if systemd finds a mistake in a unit of DIRECTORY, alone or with one of its drop-ins, or rates the exposure of the unit alone
+# Fails if systemd finds a mistake in sysusers.conf or in a unit of DIRECTORY, alone or with one of its drop-ins, or rates the exposure of the unit alone
 # above 2.5 of 10. The units are looked at in a root directory of their own, with empty programs in place of those that they
 # start: what is installed here does not count.
 #
@@ -46,4 +46,8 @@ for unit in "$units"/*.service; do
 		rm -r "$unit.d"
 	done
 done
+if ! said=$(systemd-sysusers --dry-run --root="$root" - <"$1/sysusers.conf" 2>&1); then
+	printf '%s\n' "$said" >&2
+	failed=1
+fi
 exit "$failed"
