@@ -5,14 +5,15 @@ package deploy_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,14 +30,15 @@ import (
 )
 
 const (
-	// processChains is the number of chains during which a host is lost.
-	processChains = 12
+	// processChains is the number of chains during which a host is lost, processLosses says how often.
+	processChains = 40
+	processLosses = 2
 	// processLimit limits every wait.
 	processLimit = 10 * time.Minute
 )
 
 // TestSoakComposeAsProcesses follows docs/compose.md without containers: PostgreSQL, Temporal on it, and two workers with state directories of
-// their own. The page's chain must be resolved. Then it loses a host with its state under many chains, and starts another one.
+// their own. The page's chain must be resolved. Then it loses a host with its state under many chains, and starts it anew, several times.
 func TestSoakComposeAsProcesses(t *testing.T) {
 	steps := processSteps(t)
 	host := newProcessHost(t)
@@ -57,9 +59,13 @@ func TestSoakComposeAsProcesses(t *testing.T) {
 		require.NoError(t, err)
 		runs = append(runs, run)
 	}
-	host.awaitPlaces("/host-1/", "/host-2/")
-	host.run(`kill -KILL %2; wait %2 || true; until rm -rf "$DATA/host-1" 2>/dev/null; do sleep 0.1; done`)
-	host.run(`CLAUDEOPS_STATE_DIR="$DATA/host-3" CLAUDEOPS_METRICS_ADDRESS=127.0.0.1:9464 worker >"$DATA/worker-3.log" 2>&1 &`)
+	job := 2 // the shell's number of the worker on host 1
+	for loss := range processLosses {
+		host.awaitAgents(loss + 1)
+		host.run(fmt.Sprintf(`kill -KILL %%%d; wait %%%d || true; until rm -rf "$DATA/host-1" 2>/dev/null; do sleep 0.1; done; : >"$EFFECTS/host-1"`, job, job))
+		job = loss + 4
+		host.run(`CLAUDEOPS_STATE_DIR="$DATA/host-1" CLAUDEOPS_METRICS_ADDRESS=127.0.0.1:9464 worker >>"$DATA/worker-1.log" 2>&1 &`)
+	}
 	again := 0
 	ctx, cancel := context.WithTimeout(t.Context(), processLimit)
 	defer cancel()
@@ -76,9 +82,9 @@ func TestSoakComposeAsProcesses(t *testing.T) {
 	}
 	require.Positive(t, again, "the lost host must have had sessions")
 	host.requireNoOpenRecords()
-	host.run(strings.ReplaceAll(steps[len(steps)-1], "%2", "%4")) // %2 was the lost worker
-	t.Logf("soak: compose as processes: chains=%d chains_lost=0 acted_twice=0 hosts_lost=1 repeated_attempts=%d took=%s",
-		processChains, again, time.Since(began).Round(time.Second))
+	host.run(strings.ReplaceAll(steps[len(steps)-1], "%2", fmt.Sprintf("%%%d", job)))
+	t.Logf("soak: compose as processes: chains=%d chains_lost=0 acted_twice=0 hosts_lost=%d repeated_attempts=%d took=%s",
+		processChains, processLosses, again, time.Since(began).Round(time.Second))
 }
 
 // processSteps returns the shell blocks of the page's section.
@@ -168,10 +174,10 @@ func (h *processHost) installPrograms() {
 }
 
 // repairingServices returns the script of agents: Tier 1 asks for Tier 2, which acts once, in a file of the chain. After an interruption it checks
-// first whether it has acted. It also notes the directory in which it runs, which names its host.
+// first whether it has acted. It also notes on which host it runs, which its directory tells.
 func repairingServices() []claudesim.Turn {
 	file := `"$EFFECTS/$CLAUDEOPS_CHAIN_ID"`
-	act := `echo "$CLAUDEOPS_CHAIN_DIR" >> "$EFFECTS/places"; sleep 2; echo "$CLAUDEOPS_SESSION_ID" >> ` + file + `; sleep 2`
+	act := `case "$CLAUDEOPS_CHAIN_DIR" in */host-1/*) echo >> "$EFFECTS/host-1";; *) echo >> "$EFFECTS/host-2";; esac; sleep 2; echo "$CLAUDEOPS_SESSION_ID" >> ` + file + `; sleep 2`
 	done := claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictResolved, Summary: "restarted it"})
 	turns := []claudesim.Turn{
 		claudesim.On(claudesim.Match{Model: "sonnet", Prompt: "ended before its work was done"},
@@ -196,7 +202,7 @@ func (h *processHost) environ() []string {
 		"PATH=" + strings.Join(append([]string{filepath.Join(h.home, "programs")}, append(postgres, os.Getenv("PATH"))...), ":"),
 		"HOME=" + h.home, "LC_ALL=C", "EFFECTS=" + h.effects, "ANTHROPIC_API_KEY=not-a-key",
 		"CLAUDEOPS_SANDBOX=off", "CLAUDEOPS_POLICY_FILE=" + filepath.Join(h.home, "policy.yaml"), "CLAUDEOPS_PASS_ENV=EFFECTS",
-		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_GATE_TIMEOUT=0s",
+		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=4",
 		"CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_RETURNS=none",
 		"FRONTEND_GRPC_PORT=" + portOf(h.ports["7233"]), "LOG_LEVEL=warn",
 	}
@@ -278,13 +284,23 @@ func (h *processHost) explain() {
 	}
 }
 
-// awaitPlaces waits until agents have begun to act in all these places.
-func (h *processHost) awaitPlaces(places ...string) {
+// awaitAgents waits until so many agents have begun to act on host 1, since its last loss, and one on host 2.
+func (h *processHost) awaitAgents(count int) {
 	h.t.Helper()
 	require.Eventually(h.t, func() bool {
-		seen, err := os.ReadFile(filepath.Join(h.effects, "places"))
-		return err == nil && !slices.ContainsFunc(places, func(place string) bool { return !strings.Contains(string(seen), place) })
+		first, second := h.agentsOf("host-1"), h.agentsOf("host-2")
+		return first >= count && second > 0
 	}, processLimit, 50*time.Millisecond)
+}
+
+// agentsOf returns how many agents have begun to act on a host.
+func (h *processHost) agentsOf(host string) int {
+	seen, err := os.ReadFile(filepath.Join(h.effects, host))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	require.NoError(h.t, err)
+	return strings.Count(string(seen), "\n")
 }
 
 // requireNoOpenRecords checks that every session in the records has ended.
