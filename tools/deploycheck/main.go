@@ -1,5 +1,5 @@
 // Command deploycheck checks the files of a deployment with the parsers of the programs that read them: the Dockerfile with BuildKit's,
-// compose.yaml with Compose's, the overlays of Kubernetes with kustomize and the types of its API.
+// compose.yaml with Compose's, the overlays of Kubernetes with kustomize and the schemas of its API.
 //
 //	deploycheck DIRECTORY
 //
@@ -29,6 +29,9 @@ var checks = map[string]func(path string) ([]string, error){
 	"Dockerfile":   checkDockerfile,
 	"compose.yaml": func(path string) ([]string, error) { return checkCompose(context.Background(), path) },
 	"kubernetes":   checkKubernetes,
+
+	"prometheus/compose.yaml": checkPrometheus,
+	"grafana/provisioning":    checkGrafana,
 }
 
 // run checks the files below directory with the named checks and returns the exit code.

@@ -40,6 +40,9 @@ func TestMistakesAreFound(t *testing.T) {
 		"a file that is missing":      {"compose.yaml", "./compose/temporal-schema.sh", "./compose/schema.sh", "no such file"},
 		"no health check":             {"compose.yaml", "    healthcheck: *postgres-is-ready\n\n  worker", "\n  worker", "no health check"},
 		"a stop that is too short":    {"compose.yaml", "stop_grace_period: 2m30s", "stop_grace_period: 2m20s", "stop_grace_period is less"},
+		"a setting of Prometheus":     {"prometheus/compose.yaml", "refresh_interval", "refresh", "unknown field"},
+		"a job":                       {"prometheus/compose.yaml", "job_name: claudeops", "job_name: workers", "not named claudeops"},
+		"a setting of Grafana":        {"grafana/provisioning/datasources/prometheus.yaml", "isDefault", "default", "unknown field"},
 		"an override":                 {"compose.agent-user.yaml", `user: "0:0"`, `usr: "0:0"`, "usr"},
 		"agents as another user":      {"compose.agent-user.yaml", `user: "0:0"`, `user: "1:1"`, "need each other"},
 		"an unknown field":            {"kubernetes/base/deployment.yaml", "readOnlyRootFilesystem", "readOnlyRootFileSystem", "is unknown"},
@@ -79,9 +82,14 @@ func TestMistakesAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			check, _, below := strings.Cut(mistake.file, "/")
-			if !below && strings.HasPrefix(check, "compose.") {
+			check := mistake.file
+			switch {
+			case strings.HasPrefix(check, "compose."):
 				check = "compose.yaml"
+			case strings.HasPrefix(check, "kubernetes/"):
+				check = "kubernetes"
+			case strings.HasPrefix(check, "grafana/"):
+				check = "grafana/provisioning"
 			}
 			if code := run(filepath.Join(root, "deploy"), []string{check}, &out); code != 1 || !strings.Contains(out.String(), mistake.finding) {
 				t.Fatalf("code %d, no %q in:\n%s", code, mistake.finding, &out)
