@@ -28,7 +28,11 @@ func checkKubernetes(directory string) (found []string, err error) {
 				found = append(found, fmt.Sprintf("%s: %s %s: %s", name, object["kind"], text(object, "metadata", "name"), finding))
 			}
 		}
-		for _, finding := range checkWorker(objects) {
+		findings := checkWorker(objects)
+		if name != "base" {
+			findings = append(findings, checkSettings(find(objects, "ConfigMap"))...)
+		}
+		for _, finding := range findings {
 			found = append(found, name+": "+finding)
 		}
 	}
@@ -83,6 +87,16 @@ func checkWorker(objects []map[string]any) []string {
 		}
 		if len(selector) == 0 {
 			found = append(found, fmt.Sprintf("%s %s selects every pod", object["kind"], text(object, "metadata", "name")))
+		}
+	}
+	return found
+}
+
+// checkSettings reports what an overlay has to set. The default archive of conversations would be lost with the pod.
+func checkSettings(settings map[string]any) (found []string) {
+	for _, name := range []string{"TEMPORAL_ADDRESS", "CLAUDEOPS_TRANSCRIPTS"} {
+		if at(settings, "data", name) == nil {
+			found = append(found, name+" is not set")
 		}
 	}
 	return found

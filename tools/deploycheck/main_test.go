@@ -51,6 +51,7 @@ func TestMistakesAreFound(t *testing.T) {
 		"privileges":                  {"kubernetes/base/deployment.yaml", "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "allowPrivilegeEscalation"},
 		"a grace that is too short":   {"kubernetes/base/settings.env", "DRAIN_TIMEOUT=15m", "DRAIN_TIMEOUT=16m", "terminationGracePeriodSeconds is 16m0s"},
 		"a policy of something else":  {"kubernetes/overlays/production/network.yaml", "component: worker", "component: wrker", "does not select"},
+		"no archive":                  {"kubernetes/overlays/production/settings.env", "CLAUDEOPS_TRANSCRIPTS", "#", "CLAUDEOPS_TRANSCRIPTS is not set"},
 		"an unknown key of a trigger": {"kubernetes/components/autoscaling/scaledobject.yaml", "queueTypes", "queueType", "is unknown"},
 		"a missing resource":          {"kubernetes/base/kustomization.yaml", "metrics.yaml", "metric.yaml", "metric.yaml"},
 	} {
