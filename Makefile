@@ -155,12 +155,12 @@ e2e: clis ## Repair a real broken service with the real CLI on a real Temporal s
 	packages=$$(sh tools/packages.sh TestEndToEnd) && \
 	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestEndToEnd' $$packages
 
-# SOAK=-soak.seed=N repeats the random moments of a run.
 .PHONY: alerts
 alerts: $(PROMETHEUS)/promtool ## Check the alert rules with the real promtool, and run their tests; building it takes minutes
 	$(PROMETHEUS)/promtool check config deploy/prometheus/prometheus.yaml
 	$(PROMETHEUS)/promtool test rules deploy/prometheus/rules.test.yaml
 
+# SOAK=-soak.seed=N repeats the random moments of a run.
 .PHONY: soak
 soak: clis alerts $(PROMETHEUS)/prometheus $(SERVERS) $(CLIENTS)/temporal | $(REPORT) ## Kill at random, park and repeat by the hundred, cut networks, measure times, and print the figures
 	sh tools/soak.sh $(REPORT)/soak.txt $(SOAK)

@@ -44,7 +44,7 @@ func variables(t *testing.T, path string) (environ []string) {
 func awaited(t *testing.T, name string) bool {
 	t.Helper()
 	// The text of docs/configuration.md that says that it has.
-	sign := map[string]string{"CLAUDEOPS_METRICS_ADDRESS": "| `CLAUDEOPS_METRICS_ADDRESS` |", "CLAUDEOPS_DATABASE_URL": "or postgres://"}
+	sign := map[string]string{"CLAUDEOPS_DATABASE_URL": "or postgres://"}
 	return sign[name] != "" && !strings.Contains(read(t, "../docs/configuration.md"), sign[name])
 }
 
