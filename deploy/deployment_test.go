@@ -40,14 +40,6 @@ func variables(t *testing.T, path string) (environ []string) {
 	return environ
 }
 
-// awaited reports whether this version does not have a setting of deployments, or its use, yet.
-func awaited(t *testing.T, name string) bool {
-	t.Helper()
-	// The text of docs/configuration.md that says that it has.
-	sign := map[string]string{"CLAUDEOPS_DATABASE_URL": "or postgres://"}
-	return sign[name] != "" && !strings.Contains(read(t, "../docs/configuration.md"), sign[name])
-}
-
 // TestSettingsOfDeploymentsAreValid loads the configuration of each kind of deployment.
 func TestSettingsOfDeploymentsAreValid(t *testing.T) {
 	t.Parallel()
@@ -65,10 +57,6 @@ func TestSettingsOfDeploymentsAreValid(t *testing.T) {
 			for _, file := range files {
 				environ = append(environ, variables(t, file)...)
 			}
-			environ = slices.DeleteFunc(environ, func(variable string) bool {
-				name, _, _ := strings.Cut(variable, "=")
-				return awaited(t, name)
-			})
 			_, err := config.Load(environ)
 			require.NoError(t, err)
 		})
@@ -87,7 +75,7 @@ func TestDeploymentsNameSettingsThatExist(t *testing.T) {
 		}
 		looked++
 		for _, name := range mentioned.FindAllString(read(t, path), -1) {
-			require.True(t, awaited(t, name) || strings.Contains(documented, "\n| `"+name+"` |"), "%s names %s", path, name)
+			require.True(t, strings.Contains(documented, "\n| `"+name+"` |"), "%s names %s", path, name)
 		}
 		return nil
 	}))
