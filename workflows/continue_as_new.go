@@ -97,23 +97,26 @@ func (s CarriedStep) step() step {
 // errGivenUp is the error for a notification that was still being sent when the chain continued as new.
 var errGivenUp = errors.New("the chain went on in a new run before everybody could be told")
 
-// mayContinueAsNew reports whether the history is long enough for a new run, and this run would lose nothing. It
-// returns false while a signal is unread, an update is being handled or a notification is being sent. From
-// longestHistory events on it ignores notifications, so that the history does not grow without limit.
+// mayContinueAsNew reports whether there is a reason for a new run, and this run would lose nothing. The reasons are a long
+// history, and a change of the version in which new chains begin. mayContinueAsNew returns false while a signal is unread, an
+// update is being handled or a notification is being sent. From longestHistory events on it ignores notifications, so that
+// the history does not grow without limit.
 func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	if info.CronSchedule != "" {
 		return false // isContinued cannot distinguish the new run from a run that cron starts
 	}
 	length := info.GetCurrentHistoryLength()
-	long := info.GetContinueAsNewSuggested() || length >= maxHistory
+	due := info.GetContinueAsNewSuggested() || length >= maxHistory || info.GetTargetWorkerDeploymentVersionChanged()
 	unread := g.requests.arrived(ctx) || g.incidents.arrived(ctx)
-	return long && !unread && (g.people.allSent() || length >= longestHistory) && workflow.AllHandlersFinished(ctx)
+	return due && !unread && (g.people.allSent() || length >= longestHistory) && workflow.AllHandlersFinished(ctx)
 }
 
 // continueAsNew returns the error that makes Temporal start a new run of the chain at the same gate. It loses no
 // signal, because the caller has received all signals, and continueAsNew does not block. If another signal arrives at
 // this moment, Temporal repeats the workflow task with that signal.
+//
+// The new run begins in the version of the workers that is current then. Without versions the behavior has no effect.
 func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	input := c.input
 	input.Carried = &Carried{
@@ -121,8 +124,12 @@ func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 		State: trimmed(c.log.chain), Step: at.carry(), InFlight: c.sessions.inFlight,
 		Reminded: c.gates.reminded, Detached: c.parent.detached, Request: c.requests.pending, Told: c.people.before,
 	}
-	workflow.GetLogger(ctx).Info("the history is long: the chain continues as new", "gate", c.gates.latest().ID)
-	return workflow.NewContinueAsNewError(ctx, ChainWorkflow, input)
+	info := workflow.GetInfo(ctx)
+	workflow.GetLogger(ctx).Info("the chain continues as new", "gate", c.gates.latest().ID,
+		"events", info.GetCurrentHistoryLength(), "new_version", info.GetTargetWorkerDeploymentVersionChanged())
+	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{
+		InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade,
+	}, ChainWorkflow, input)
 }
 
 // chainRun returns the chain in the state in which its previous run ended.

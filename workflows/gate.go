@@ -113,27 +113,27 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 func (g *gates) latest() *escalation.Gate { return &g.log.chain.Gates[len(g.log.chain.Gates)-1] }
 
 // wait waits until the latest gate is closed. Four events close it: an answer, its expiry, cancellation of the
-// workflow, and a request for a tier above the parameter last. If the history is too long, wait returns false. The
-// caller must then continue as new at this gate. Signals that have arrived are kept.
+// workflow, and a request for a tier above the parameter last. If the workflow should continue as new (see
+// mayContinueAsNew), wait returns false. The caller must then do so at this gate. Signals that have arrived are kept.
 func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, err error) {
 	gate := g.latest()
 	due := g.startTimer(ctx, gate)
 	defer func() { due.stop() }()
 	for {
 		g.receive(ctx, gate, last)
-		// If the history is long, also continue as new with an answered gate, unless the answer ends the workflow.
-		// Otherwise the history would grow without limit if every answer arrived before the wait began.
-		long := ctx.Err() == nil && !gate.Ends() && g.mayContinueAsNew(ctx)
-		if long {
+		// Also continue as new with an answered gate, unless the answer ends the workflow. Otherwise the history would grow
+		// without limit if every answer arrived before the wait began.
+		anew := ctx.Err() == nil && !gate.Ends() && g.mayContinueAsNew(ctx)
+		if anew {
 			g.people.settle(ctx, errGivenUp)
 		}
-		if len(g.log.unrecorded) > 0 && (long || gate.Answer == nil) {
+		if len(g.log.unrecorded) > 0 && (anew || gate.Answer == nil) {
 			if err := g.log.store(ctx, "record what came to "+gate.ID, false); err != nil {
 				return false, err
 			}
 			continue // a signal may have arrived meanwhile
 		}
-		if long {
+		if anew {
 			return false, nil
 		}
 		if gate.Answer != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/policy"
 	"github.com/claudeops/claudeops/internal/cli/schedules"
 	"github.com/claudeops/claudeops/internal/cli/setup"
+	"github.com/claudeops/claudeops/internal/cli/workers"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -67,6 +68,7 @@ func rootCommand(c *console.Console) *cobra.Command {
 	root.AddCommand(local.Commands(c)...)
 	root.AddCommand(chains.Commands(c)...)
 	root.AddCommand(gates.Command(c), incidents.Command(c), schedules.Command(c))
+	root.AddCommand(workers.Commands(c)...)
 	root.AddCommand(setup.Commands(c)...)
 	root.AddCommand(policy.Command(c), codec.Command(c), database.Command(c))
 	return root

@@ -231,6 +231,14 @@ type Worker struct {
 	MaxConcurrentAgents int           `env:"MAX_CONCURRENT_AGENTS" desc:"Number of agents that one worker runs at the same time."`
 	HeartbeatInterval   time.Duration `env:"HEARTBEAT_INTERVAL" default:"10s; 1s on the server of starter up" desc:"Time between two heartbeats of a running agent, 1s to 10s. Temporal Cloud bills each heartbeat. A longer interval delays what Temporal shows of a running agent, and the end of a cancelled one. A lost worker is noticed after 30s, or after six intervals if that is longer. A running chain keeps the value with which it began."`
 	DrainTimeout        time.Duration `env:"DRAIN_TIMEOUT" desc:"Time for running agents to finish after the worker was asked to stop. Agents that do not finish are stopped, and continue at another worker or after the restart."`
+	Deployment          string        `env:"DEPLOYMENT" desc:"Name of the Temporal Worker Deployment that the workers belong to, such as claudeops. If set, a chain stays with the version of the worker that began it, so that releases with different workflows can run side by side: see docs/releasing.md. New chains wait until starter workers promote has made a version current. Unset: no versions; any worker continues any chain. starter up ignores it."`
+	BuildID             string        `env:"BUILD_ID" default:"the version of the program" desc:"Build ID of this worker in its deployment. Two programs with the same build ID must have the same workflows. Set it for a program that was not built from a release."`
+}
+
+// WithoutVersion returns w without a deployment: its workers continue the chains of any version.
+func (w Worker) WithoutVersion() Worker {
+	w.Deployment, w.BuildID = "", ""
+	return w
 }
 
 // Log holds the settings of the log on stderr.

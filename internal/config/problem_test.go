@@ -106,10 +106,13 @@ func TestProblems(t *testing.T) {
 		"inside state":   {[]string{"CLAUDEOPS_REPOSITORIES=" + dir, "CLAUDEOPS_STATE_DIR=" + filepath.Dir(dir)}, `it must list nothing in the state directory`},
 		"state inside":   {[]string{"CLAUDEOPS_REPOSITORIES=" + dir, "CLAUDEOPS_STATE_DIR=" + dir + "/state"}, `it must not contain the state directory ` + dir + `/state, which agents must not touch.`},
 
-		"queue":  {[]string{"CLAUDEOPS_TASK_QUEUE=my queue"}, `CLAUDEOPS_TASK_QUEUE is "my queue"; it must be a name without spaces, of at most 200 bytes.`},
-		"agents": {[]string{"CLAUDEOPS_MAX_CONCURRENT_AGENTS=0"}, `CLAUDEOPS_MAX_CONCURRENT_AGENTS is "0"; it must be at least 1.`},
-		"level":  {[]string{"CLAUDEOPS_LOG_LEVEL=verbose"}, `CLAUDEOPS_LOG_LEVEL is "verbose"; it must be debug, info, warn or error.`},
-		"format": {[]string{"CLAUDEOPS_LOG_FORMAT=logfmt"}, `CLAUDEOPS_LOG_FORMAT is "logfmt"; it must be text or json.`},
+		"queue":                    {[]string{"CLAUDEOPS_TASK_QUEUE=my queue"}, `CLAUDEOPS_TASK_QUEUE is "my queue"; it must be a name without spaces, of at most 200 bytes.`},
+		"agents":                   {[]string{"CLAUDEOPS_MAX_CONCURRENT_AGENTS=0"}, `CLAUDEOPS_MAX_CONCURRENT_AGENTS is "0"; it must be at least 1.`},
+		"a dot in a deployment":    {[]string{"CLAUDEOPS_DEPLOYMENT=claude.ops"}, `CLAUDEOPS_DEPLOYMENT is "claude.ops"; it must be a name without spaces, dots and colons`},
+		"a reserved build":         {[]string{"CLAUDEOPS_DEPLOYMENT=ops", "CLAUDEOPS_BUILD_ID=__v1"}, `CLAUDEOPS_BUILD_ID is "__v1"; it must be a name without spaces`},
+		"a build of no deployment": {[]string{"CLAUDEOPS_BUILD_ID=v1"}, `CLAUDEOPS_BUILD_ID is "v1"; it must be unset, because CLAUDEOPS_DEPLOYMENT is`},
+		"level":                    {[]string{"CLAUDEOPS_LOG_LEVEL=verbose"}, `CLAUDEOPS_LOG_LEVEL is "verbose"; it must be debug, info, warn or error.`},
+		"format":                   {[]string{"CLAUDEOPS_LOG_FORMAT=logfmt"}, `CLAUDEOPS_LOG_FORMAT is "logfmt"; it must be text or json.`},
 
 		"a password in clear": {[]string{"CLAUDEOPS_DATABASE_URL=postgres://u:hun%zzter2@db/x"}, `CLAUDEOPS_DATABASE_URL (value not shown): it must be spelled postgres://user:password@host:5432/database, with special characters in the password as %XX.`},
 		"a password with @/":  {[]string{"CLAUDEOPS_DATABASE_URL=postgres://u:hun@t/er2@db/x"}, `CLAUDEOPS_DATABASE_URL (value not shown): it must be spelled postgres://`},

@@ -36,6 +36,7 @@ func (c Config) validate(p *problems) {
 	p.must("DRAIN_TIMEOUT", c.Worker.DrainTimeout > 0, positive)
 	p.must(heartbeatInterval, c.Worker.HeartbeatInterval >= leastHeartbeat && c.Worker.HeartbeatInterval <= longestHeartbeat,
 		"be between %s and %s", escalation.ShortDuration(leastHeartbeat), escalation.ShortDuration(longestHeartbeat))
+	c.Worker.validateVersion(p)
 }
 
 const (
@@ -50,6 +51,26 @@ const (
 	positive = "be longer than nothing, such as 30s"
 	noCap    = "be 0 (no cap) or more"
 )
+
+// maxVersionName is the maximum length of the name of a deployment, and of a build ID, in bytes. Temporal puts both into
+// one workflow ID.
+const maxVersionName = 200
+
+// validateVersion checks the names of the worker's deployment and build. Temporal reserves some characters for its own
+// names.
+func (w Worker) validateVersion(p *problems) {
+	valid := func(name string) bool {
+		return isWord(name) && len(name) <= maxVersionName && !strings.HasPrefix(name, "__")
+	}
+	if w.Deployment != "" {
+		p.must("DEPLOYMENT", valid(w.Deployment) && !strings.ContainsAny(w.Deployment, ".:"),
+			"be a name without spaces, dots and colons, of at most %d bytes, that does not begin with __", maxVersionName)
+	}
+	if w.BuildID != "" {
+		p.must("BUILD_ID", valid(w.BuildID), "be a name without spaces, of at most %d bytes, that does not begin with __", maxVersionName)
+		p.must("BUILD_ID", w.Deployment != "", "be unset, because %sDEPLOYMENT is: without a deployment there are no versions", Prefix)
+	}
+}
 
 // shortestRetention is longer than the time for which resolved incidents are remembered.
 const shortestRetention = escalation.IncidentMemory + 24*time.Hour

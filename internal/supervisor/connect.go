@@ -26,6 +26,9 @@ import (
 // connectTimeout limits the time for which Connect waits for the Temporal frontend.
 const connectTimeout = 10 * time.Second
 
+// reportInterval is the interval at which the workers of a client report to Temporal. `starter workers` lists the reports.
+const reportInterval = 30 * time.Second
+
 // ErrConnectionSettings is the error if the connection settings of Temporal itself are invalid. ConnectionOptions lists
 // these settings.
 var ErrConnectionSettings = errors.New("the connection settings of Temporal")
@@ -88,6 +91,7 @@ func Connect(ctx context.Context, options client.Options) (client.Client, error)
 	if options.DataConverter == nil { // the SDK's own would end a chain that it cannot decrypt
 		options.DataConverter = encryption.NewConverter(nil)
 	}
+	options.WorkerHeartbeatInterval = cmp.Or(options.WorkerHeartbeatInterval, reportInterval)
 	connected, err := client.DialContext(ctx, options)
 	if err != nil && isUnknownHost(ctx, options.HostPort) {
 		return nil, fmt.Errorf("connect to Temporal at %s: there is no such host; set TEMPORAL_ADDRESS to where it runs", options.HostPort)

@@ -13,7 +13,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/agent"
@@ -47,6 +46,8 @@ type Supervisor struct {
 	// identity identifies this process's workers for Temporal. It has the form of the SDK's identity, followed by the
 	// version.
 	identity string
+	// version is the worker's version in its deployment; zero if there is none.
+	version worker.WorkerDeploymentVersion
 	// sweepInterval is Environment.SweepInterval.
 	sweepInterval time.Duration
 	settings      activities.Settings
@@ -102,6 +103,10 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, err
 	}
+	version, err := WorkerVersion(cfg.Worker, env.Version)
+	if err != nil {
+		return nil, err
+	}
 	if err := agent.CheckUser(ctx, cfg, env.Environ); err != nil {
 		return nil, err
 	}
@@ -123,6 +128,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		logger:    env.Logger,
 		telemetry: env.Telemetry,
 		identity:  fmt.Sprintf("%d@%s claudeops %s", os.Getpid(), env.Host, env.Version),
+		version:   version,
 
 		resources: opened,
 
@@ -267,6 +273,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 	}
 	sweeper.Sweep(ctx)
 	s.leases.FailOrphaned(ctx, c)
+	s.logVersion(ctx, c)
 	failed := make(chan error, 2) // one for each worker, so that neither blocks
 	onFatal := func(err error) { failed <- err }
 	refused := newAudit(s.records.Store.AppendEvents, s.logger)
@@ -305,6 +312,7 @@ func (s *Supervisor) chainsWorker(c client.Client, refused *audit, onFatal func(
 		StickyScheduleToStartTimeout: stickyTimeout,
 		OnFatalError:                 onFatal,
 		Interceptors:                 s.interceptors(&auditing{audit: refused}),
+		DeploymentOptions:            s.deploymentOptions(),
 	})
 	s.register(chains, c)
 	return chains
@@ -319,6 +327,7 @@ func (s *Supervisor) agentsWorker(c client.Client, onFatal func(error)) worker.W
 		WorkerStopTimeout:                  s.config.Worker.DrainTimeout + s.config.Claude.StopGrace + agent.ReportTime,
 		OnFatalError:                       onFatal,
 		Interceptors:                       s.interceptors(),
+		DeploymentOptions:                  s.deploymentOptions(),
 	})
 	s.tiers.Heartbeats = c
 	agents.RegisterActivity(&s.tiers)
@@ -373,8 +382,7 @@ func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconci
 
 // register registers the workflows, and the activities that agents must not delay.
 func (s *Supervisor) register(chains worker.Registry, c client.Client) {
-	chains.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
-	chains.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
+	registerWorkflows(chains)
 	chains.RegisterActivity(&s.settings)
 	chains.RegisterActivity(&s.records)
 	chains.RegisterActivity(&s.notifications)

@@ -35,6 +35,15 @@ func Quote(value string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }
 
+// RunningQuery returns a list filter for the chains and cycles that run and match filter; "" matches all.
+func RunningQuery(filter string) string {
+	query := fmt.Sprintf("WorkflowType IN (%s, %s) AND ExecutionStatus = 'Running'", Quote(workflows.ChainWorkflow), Quote(workflows.CycleWorkflow))
+	if filter != "" {
+		query += " AND (" + filter + ")"
+	}
+	return query
+}
+
 // List returns at most limit chains that match query, a list filter of Temporal.
 func List(ctx context.Context, c console.Connection, query string, limit int) ([]Row, error) {
 	rows := []Row{} // an empty list is [] in JSON

@@ -33,7 +33,7 @@ func (a *app) listCommand() *cobra.Command {
 	var f listFilter
 	cmd := &cobra.Command{
 		Use:   "chains",
-		Short: "List chains",
+		Short: "List chains, or move them to another version",
 		Long: "Chains lists those that run, the one that started last first, and then those that have ended, the one that ended\n" +
 			"last first. One that waits for a person is marked; `starter gate` says why it does.",
 		Args: console.NoArguments,
@@ -47,6 +47,7 @@ func (a *app) listCommand() *cobra.Command {
 	flags.Var(console.TierFlag{Tier: &f.tier, Allowed: escalation.Tiers()}, "tier", "only chains that are, or ended, at this tier")
 	flags.DurationVar(&f.since, "since", 0, "only chains started in this time, such as 24h")
 	flags.IntVar(&f.limit, "limit", 20, "at most this many")
+	cmd.AddCommand(a.moveCommand())
 	return cmd
 }
 

@@ -46,6 +46,8 @@ type Connection struct {
 	Converter converter.DataConverter
 	// Local reports that the server runs on this host. Queries cost nothing there.
 	Local bool
+	// Decoding is like Converter, but masks no secrets. A replay must see what the workers see.
+	Decoding converter.DataConverter
 }
 
 // Connect reads the configuration and connects to Temporal.
@@ -62,9 +64,13 @@ func (c *Console) Connect(ctx context.Context) (Connection, config.Config, error
 		return Connection{}, cfg, err
 	}
 	c.telemetry.Instrument(&options)
+	decoding := options.DataConverter
 	options = supervisor.WithConverters(options, redact.New(c.Environ), cfg.Encryption.Keys, c.masking())
 	connected, err := supervisor.Connect(ctx, options)
-	return Connection{connected, options.Namespace, options.DataConverter, supervisor.IsOnThisHost(options.HostPort)}, cfg, err
+	return Connection{
+		Client: connected, Namespace: options.Namespace, Converter: options.DataConverter, Decoding: decoding,
+		Local: supervisor.IsOnThisHost(options.HostPort),
+	}, cfg, err
 }
 
 // startTelemetry starts to trace the calls of Temporal, if the environment asks for it.

@@ -63,6 +63,7 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	cfg.Worker = cfg.Worker.WithoutVersion() // its one worker runs all chains, whatever their version
 	logger := supervisor.NewLogger(a.Stderr, cfg.Log, redact.New(a.Environ))
 	host, err := os.Hostname()
 	if err != nil {

@@ -1,0 +1,64 @@
+package chainclient
+
+import (
+	"context"
+	"errors"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// ErrNoHistory is returned by Replay for a run whose history Temporal has deleted.
+var ErrNoHistory = errors.New("Temporal has its history no more")
+
+// ReadError is returned by Replay if the history could not be read, so that nothing is known about it.
+type ReadError struct{ Err error }
+
+// Error returns what Temporal said.
+func (e *ReadError) Error() string { return "its history cannot be read: " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ReadError) Unwrap() error { return e.Err }
+
+// unreplayable is the number of events below which a history has no decision to replay: no worker has had the workflow
+// yet.
+const unreplayable = 3
+
+// Replay replays the history of one run with the workflows of this program. It returns an error if a worker of this
+// program could not continue the run. Nothing is executed.
+func Replay(ctx context.Context, c console.Connection, id, runID string) error {
+	history, err := readHistory(ctx, c, id, runID)
+	if err != nil || len(history.GetEvents()) < unreplayable {
+		return err
+	}
+	replayer, err := supervisor.NewReplayer(c.Decoding)
+	if err != nil {
+		return err
+	}
+	// Replay under the original ID, because a workflow derives other IDs from it.
+	return replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
+		OriginalExecution: workflow.Execution{ID: id, RunID: runID},
+	})
+}
+
+func readHistory(ctx context.Context, c console.Connection, id, runID string) (*historypb.History, error) {
+	history := &historypb.History{}
+	events := c.GetWorkflowHistory(ctx, id, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
+			return nil, ErrNoHistory
+		}
+		if err != nil {
+			return nil, &ReadError{err}
+		}
+		history.Events = append(history.Events, event)
+	}
+	return history, nil
+}

@@ -1,0 +1,178 @@
+package chains
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// moving holds the flags of `chains move`.
+type moving struct {
+	from  string
+	to    string
+	limit int
+}
+
+// moved is the result for one chain.
+type moved struct {
+	ChainID string `json:"chain_id"`
+	RunID   string `json:"run_id,omitempty"`
+	// BuildID is the version to which the chain was moved; empty if it was not.
+	BuildID string `json:"build_id,omitempty"`
+	// Problem is why the chain was not moved.
+	Problem string `json:"problem,omitempty"`
+}
+
+func (a *app) moveCommand() *cobra.Command {
+	var m moving
+	cmd := &cobra.Command{
+		Use:   "move [CHAIN...]",
+		Short: "Move running chains to the version of this program",
+		Long: "Move has running chains continued by the workers of another version (CLAUDEOPS_DEPLOYMENT). Name the chains, or\n" +
+			"move all chains of a version with --from.\n\n" +
+			"A chain is moved only if its history can be replayed by this program, so run the starter of the version to which\n" +
+			"you move. Others stay where they are, and the exit code is 1: they move at their next gate, or end in their version.\n" +
+			"The next step of a moved chain runs in the new version; an agent at work is not disturbed.\n\n" +
+			"With --to another version than this program's can be chosen. Then nothing is replayed: a chain that the version\n" +
+			"cannot continue stops until it is moved back.\n\n" +
+			"In JSON: a list with chain_id, run_id, and build_id (the new version) or problem.",
+		Example: "  starter chains move chain-42\n  starter chains move --from v0.1.0",
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.move(cmd.Context(), args, m) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&m.from, "from", "", "move the running chains of the version with this build ID")
+	flags.StringVar(&m.to, "to", "", "build ID of the version to move to (default: that of this program)")
+	flags.IntVar(&m.limit, "limit", 1000, "with --from, at most this many")
+	return cmd
+}
+
+func (m moving) check(chains []string) error {
+	switch {
+	case (m.from == "") == (len(chains) == 0):
+		return errors.New("name the chains to move, or a version with --from, and not both")
+	case m.limit < 1:
+		return fmt.Errorf("--limit %d is less than one chain", m.limit)
+	}
+	return nil
+}
+
+func (a *app) move(ctx context.Context, ids []string, m moving) error {
+	if err := m.check(ids); err != nil {
+		return program.Misuse(err)
+	}
+	c, cfg, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	target, replays, err := m.target(cfg.Worker)
+	if err != nil {
+		return program.Misuse(err)
+	}
+	if m.from != "" {
+		if ids, err = chainsOf(ctx, c, worker.WorkerDeploymentVersion{DeploymentName: target.DeploymentName, BuildID: m.from}, m.limit); err != nil {
+			return err
+		}
+	}
+	results, stayed := []moved{}, 0 // an empty list is [] in JSON
+	for _, id := range ids {
+		result := moved{ChainID: id, BuildID: target.BuildID}
+		if result.RunID, err = moveChain(ctx, c, id, target, replays); err != nil {
+			result.BuildID, result.Problem = "", a.Masked(err.Error())
+			stayed++
+		}
+		results = append(results, result)
+	}
+	if err := a.Print(results, func(w io.Writer) { writeMoved(w, results) }); err != nil {
+		return err
+	}
+	if stayed > 0 {
+		return fmt.Errorf("%d of %d chains were not moved", stayed, len(results))
+	}
+	return nil
+}
+
+// target returns the version to move to. It reports whether that is the version of this program, which can then replay the
+// chains.
+func (m moving) target(settings config.Worker) (target worker.WorkerDeploymentVersion, replays bool, err error) {
+	if settings.Deployment == "" {
+		return target, false, fmt.Errorf("without %sDEPLOYMENT workers have no versions; set it as the workers do", config.Prefix)
+	}
+	own, err := supervisor.WorkerVersion(settings, program.Version())
+	if m.to == "" || (err == nil && m.to == own.BuildID) {
+		return own, true, err
+	}
+	return worker.WorkerDeploymentVersion{DeploymentName: settings.Deployment, BuildID: m.to}, false, nil
+}
+
+// chainsOf returns the IDs of at most limit running chains of a version.
+func chainsOf(ctx context.Context, c console.Connection, version worker.WorkerDeploymentVersion, limit int) ([]string, error) {
+	rows, err := chainclient.List(ctx, c, chainclient.RunningQuery(
+		"TemporalWorkerDeploymentVersion = "+chainclient.Quote(version.DeploymentName+":"+version.BuildID)), limit)
+	var ids []string
+	for _, row := range rows {
+		ids = append(ids, row.ID)
+	}
+	return ids, err
+}
+
+// moveChain moves one chain and returns the ID of its run. If replays is set, it first replays the history of the chain.
+func moveChain(
+	ctx context.Context, c console.Connection, id string, target worker.WorkerDeploymentVersion, replays bool,
+) (runID string, err error) {
+	described, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
+		return "", chainclient.ErrNoSuchChain
+	}
+	if err != nil {
+		return "", err
+	}
+	chain := described.GetWorkflowExecutionInfo()
+	runID = chain.GetExecution().GetRunId()
+	if chain.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return runID, errors.New("it has ended")
+	}
+	if chain.GetVersioningInfo().GetBehavior() == enumspb.VERSIONING_BEHAVIOR_UNSPECIFIED {
+		return runID, errors.New("it belongs to no version: workers without versions began it, and they or the current version continue it")
+	}
+	if replays {
+		if err := chainclient.Replay(ctx, c, id, runID); err != nil {
+			return runID, fmt.Errorf("version %s cannot continue it, so it stays in its version: %w", target.BuildID, err)
+		}
+	}
+	_, err = c.UpdateWorkflowExecutionOptions(ctx, client.UpdateWorkflowExecutionOptionsRequest{
+		WorkflowId: id, RunId: runID,
+		WorkflowExecutionOptionsChanges: client.WorkflowExecutionOptionsChanges{VersioningOverride: &client.VersioningOverrideChange{
+			// Only until a worker of that version has continued the chain. Any other override would keep it from later versions.
+			Value: &client.OneTimeVersioningOverride{TargetVersion: target},
+		}},
+	})
+	return runID, err
+}
+
+func writeMoved(w io.Writer, results []moved) {
+	if len(results) == 0 {
+		_, _ = fmt.Fprintln(w, "No chains to move.")
+	}
+	for _, result := range results {
+		id := console.PrintableID(result.ChainID)
+		if result.Problem != "" {
+			_, _ = fmt.Fprintf(w, "Chain %s was not moved: %s\n", id, console.Printable(result.Problem, 500))
+			continue
+		}
+		_, _ = fmt.Fprintf(w, "Chain %s continues in version %s with its next step.\n", id, console.Printable(result.BuildID, 200))
+	}
+}

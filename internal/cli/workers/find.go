@@ -1,0 +1,190 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	workerpb "go.temporal.io/api/worker/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+)
+
+// Worker is one process that polls the task queues.
+type Worker struct {
+	Host    string `json:"host"`
+	PID     int    `json:"pid,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Deployment and BuildID are the worker's version; empty without CLAUDEOPS_DEPLOYMENT.
+	Deployment string `json:"deployment,omitempty"`
+	BuildID    string `json:"build_id,omitempty"`
+	State      State  `json:"state"`
+	// Agents and MaxAgents are the agents at work and their maximum; nil if Temporal does not know.
+	Agents    *int      `json:"agents,omitempty"`
+	MaxAgents *int      `json:"max_agents,omitempty"`
+	Queues    []string  `json:"queues"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	LastSeen  time.Time `json:"last_seen"`
+
+	// key distinguishes workers. Two containers may have the same host name and process ID.
+	key string
+}
+
+// State is the state of a worker.
+type State string
+
+// The states.
+const (
+	Running  State = "running"
+	Draining State = "draining"
+	Silent   State = "silent"
+)
+
+// silentAfter is the time without a report after which a worker counts as silent: three reports are missing then.
+const silentAfter = 100 * time.Second
+
+// pollersSilentAfter replaces silentAfter if only polls are known. An idle worker polls about once a minute.
+const pollersSilentAfter = 3 * time.Minute
+
+// identity is the form of the identities of this project's workers, such as "4711@host-1 claudeops v0.1.0".
+var identity = regexp.MustCompile(`^(\d+)@(.+) claudeops (\S+)$`)
+
+// find returns the workers of the task queues, by host. It asks for the reports that workers send to Temporal. If there are
+// none, because the server does not keep them, it returns who polls the queues.
+func find(ctx context.Context, c console.Connection, queues []string, now time.Time) ([]Worker, error) {
+	found, err := reported(ctx, c, queues, now)
+	var unsupported *serviceerror.Unimplemented
+	if errors.As(err, &unsupported) || (err == nil && len(found) == 0) {
+		found, err = polling(ctx, c, queues, now)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list workers: %w", err)
+	}
+	slices.SortFunc(found, func(a, b Worker) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.PID, b.PID), cmp.Compare(a.key, b.key))
+	})
+	return found, nil
+}
+
+// reported returns the workers that report to Temporal.
+func reported(ctx context.Context, c console.Connection, queues []string, now time.Time) ([]Worker, error) {
+	var found []Worker
+	var page []byte
+	for {
+		listed, err := c.WorkflowService().ListWorkers(ctx, &workflowservice.ListWorkersRequest{
+			Namespace: c.Namespace, PageSize: 100, NextPageToken: page,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, listed := range listed.GetWorkers() {
+			if !slices.Contains(queues, listed.GetTaskQueue()) {
+				continue
+			}
+			// A worker has a queue's slots only in its full report.
+			described, err := c.WorkflowService().DescribeWorker(ctx, &workflowservice.DescribeWorkerRequest{
+				Namespace: c.Namespace, WorkerInstanceKey: listed.GetWorkerInstanceKey(),
+			})
+			if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			found = addReport(found, described.GetWorkerInfo().GetWorkerHeartbeat(), queues, now)
+		}
+		if page = listed.GetNextPageToken(); len(page) == 0 {
+			return found, nil
+		}
+	}
+}
+
+// addReport adds the report of one queue's part of a worker. The last of queues is that of the agents.
+func addReport(found []Worker, report *workerpb.WorkerHeartbeat, queues []string, now time.Time) []Worker {
+	if report.GetStatus() == enumspb.WORKER_STATUS_SHUTDOWN {
+		return found
+	}
+	one := identified(report.GetWorkerIdentity(), report.GetHostInfo().GetHostName())
+	one.key = report.GetWorkerIdentity() + "/" + report.GetHostInfo().GetWorkerGroupingKey()
+	one.Deployment, one.BuildID = report.GetDeploymentVersion().GetDeploymentName(), report.GetDeploymentVersion().GetBuildId()
+	one.StartedAt, one.LastSeen = report.GetStartTime().AsTime(), report.GetHeartbeatTime().AsTime()
+	one.Queues, one.State = []string{report.GetTaskQueue()}, Running
+	switch {
+	case now.Sub(one.LastSeen) > silentAfter:
+		one.State = Silent
+	case report.GetStatus() == enumspb.WORKER_STATUS_SHUTTING_DOWN:
+		one.State = Draining
+	}
+	if slots := report.GetActivityTaskSlotsInfo(); report.GetTaskQueue() == queues[len(queues)-1] && slots != nil {
+		agents := int(slots.GetCurrentUsedSlots())
+		most := agents + int(slots.GetCurrentAvailableSlots())
+		one.Agents, one.MaxAgents = &agents, &most
+	}
+	return add(found, one)
+}
+
+// polling returns who has polled the queues in the last minutes.
+func polling(ctx context.Context, c console.Connection, queues []string, now time.Time) ([]Worker, error) {
+	var found []Worker
+	for _, queue := range queues {
+		for _, kind := range []enumspb.TaskQueueType{enumspb.TASK_QUEUE_TYPE_WORKFLOW, enumspb.TASK_QUEUE_TYPE_ACTIVITY} {
+			described, err := c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+				Namespace: c.Namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: queue}, TaskQueueType: kind,
+			})
+			if err != nil {
+				return nil, err
+			}
+			for _, poller := range described.GetPollers() {
+				one := identified(poller.GetIdentity(), "")
+				one.key = poller.GetIdentity()
+				one.Deployment = poller.GetDeploymentOptions().GetDeploymentName()
+				one.BuildID = poller.GetDeploymentOptions().GetBuildId()
+				one.Queues, one.LastSeen, one.State = []string{queue}, poller.GetLastAccessTime().AsTime(), Running
+				if now.Sub(one.LastSeen) > pollersSilentAfter {
+					one.State = Silent
+				}
+				found = add(found, one)
+			}
+		}
+	}
+	return found, nil
+}
+
+// identified returns a worker with what its identity says.
+func identified(text, host string) Worker {
+	parts := identity.FindStringSubmatch(text)
+	if parts == nil {
+		return Worker{Host: cmp.Or(host, text)} // a worker of another program
+	}
+	pid, _ := strconv.Atoi(parts[1])
+	return Worker{Host: parts[2], PID: pid, Version: parts[3]}
+}
+
+// add adds what is known of a worker on one queue.
+func add(found []Worker, one Worker) []Worker {
+	at := slices.IndexFunc(found, func(known Worker) bool { return known.key == one.key })
+	if at < 0 {
+		return append(found, one)
+	}
+	known := &found[at]
+	if !slices.Contains(known.Queues, one.Queues[0]) {
+		known.Queues = append(known.Queues, one.Queues...)
+		slices.Sort(known.Queues)
+	}
+	if one.Agents != nil {
+		known.Agents, known.MaxAgents = one.Agents, one.MaxAgents
+	}
+	if one.LastSeen.After(known.LastSeen) {
+		known.LastSeen, known.State = one.LastSeen, one.State
+	}
+	return found
+}

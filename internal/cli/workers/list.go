@@ -1,0 +1,65 @@
+package workers
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// Fleet is the result of `workers`.
+type Fleet struct {
+	Workers []Worker `json:"workers"`
+	// Versions has the versions of the workers' deployments. It is empty without CLAUDEOPS_DEPLOYMENT.
+	Versions []Version `json:"versions"`
+}
+
+func (a *app) listCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "workers",
+		Short: "List workers, or make their version current",
+		Long: "Workers lists the processes that run chains and agents: their host, version, agents, task queues, and when Temporal\n" +
+			"heard of them last. The states are:\n\n" +
+			"  running   it takes work\n" +
+			"  draining  it was asked to stop, and lets its agents finish\n" +
+			"  silent    Temporal has heard nothing for a while: it was killed, or its host or network is down\n\n" +
+			"A worker that has stopped is not listed. The number of agents is that of the last report, which comes every 30\n" +
+			"seconds. A - stands for what an older Temporal server does not tell.\n\n" +
+			"With CLAUDEOPS_DEPLOYMENT it lists the versions, too: new chains begin in the current one. A version that drains still\n" +
+			"has chains; of one that is drained, the workers can be stopped. Temporal finds that out some minutes later.\n\n" +
+			"In JSON: workers, each with host, pid, version, deployment, build_id, state, agents, max_agents, queues, started_at\n" +
+			"and last_seen; and versions, each with deployment, build_id, state (current, ramping, draining, drained or inactive)\n" +
+			"and percent (of the new chains, while it ramps).",
+		Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context()) },
+	}
+	cmd.AddCommand(a.promoteCommand())
+	return cmd
+}
+
+func (a *app) list(ctx context.Context) error {
+	c, cfg, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	queue := cfg.Worker.TaskQueue
+	fleet := Fleet{Workers: []Worker{}, Versions: []Version{}} // empty lists are [] in JSON
+	found, err := find(ctx, c, []string{queue, workflows.AgentsTaskQueue(queue)}, time.Now())
+	if err != nil {
+		return err
+	}
+	fleet.Workers = append(fleet.Workers, found...)
+	for _, deployment := range deployments(cfg.Worker.Deployment, found) {
+		versions, err := versionsOf(ctx, c, deployment)
+		if err != nil {
+			return err
+		}
+		fleet.Versions = append(fleet.Versions, versions...)
+	}
+	return a.Print(fleet, func(w io.Writer) { writeFleet(w, a.Clock, queue, fleet) })
+}

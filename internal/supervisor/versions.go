@@ -1,0 +1,90 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// WorkerVersion returns the version with which a worker of this program joins the configured deployment: its build ID is
+// the configured one, or the version of the program. It returns the zero value if no deployment is configured. A program
+// that was not built from a commit has no version that distinguishes it, and must get a build ID.
+func WorkerVersion(cfg config.Worker, program string) (worker.WorkerDeploymentVersion, error) {
+	if cfg.Deployment == "" {
+		return worker.WorkerDeploymentVersion{}, nil
+	}
+	if cfg.BuildID == "" && (program == "" || program == "devel" || strings.HasSuffix(program, "+dirty")) {
+		return worker.WorkerDeploymentVersion{}, fmt.Errorf("this program has no version of its own (%q), and %sDEPLOYMENT needs one; "+
+			"set %sBUILD_ID, or use a released program", program, config.Prefix, config.Prefix)
+	}
+	return worker.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildID: cmp.Or(cfg.BuildID, program)}, nil
+}
+
+// deploymentOptions returns the options of the workers on both task queues. The queue of the agents has the same version
+// as that of the workflows: Temporal gives an activity of a pinned chain only to a worker of the chain's version.
+func (s *Supervisor) deploymentOptions() worker.DeploymentOptions {
+	if s.version.DeploymentName == "" {
+		return worker.DeploymentOptions{}
+	}
+	return worker.DeploymentOptions{
+		UseVersioning: true, Version: s.version,
+		// Pinned, because a release may change the order of a chain's activities, which breaks the replay of older
+		// histories. A chain continues as new for a newer version: see workflows.
+		DefaultVersioningBehavior: workflow.VersioningBehaviorPinned,
+	}
+}
+
+// logVersion logs which chains this worker gets. A failed lookup is only logged.
+func (s *Supervisor) logVersion(ctx context.Context, c client.Client) {
+	own := s.version
+	if own.DeploymentName == "" {
+		return
+	}
+	logger := s.logger.With("deployment", own.DeploymentName, "build_id", own.BuildID)
+	described, err := c.WorkerDeploymentClient().GetHandle(own.DeploymentName).Describe(ctx, client.WorkerDeploymentDescribeOptions{})
+	var unknown *serviceerror.NotFound // the first worker of the deployment creates it
+	if err != nil && !errors.As(err, &unknown) {
+		logger.Warn("the versions of the deployment cannot be looked up", "error", err)
+		return
+	}
+	current := described.Info.RoutingConfig.CurrentVersion
+	switch {
+	case current == nil:
+		logger.Warn("no version of the deployment is current: workers with versions get no new chains; run `starter workers promote " +
+			own.BuildID + "`")
+	case *current != own:
+		logger.Info("another version of the deployment is current: this worker gets the chains of its own version only",
+			"current_build_id", current.BuildID)
+	}
+}
+
+// registerWorkflows registers the workflows of this program under the names that clients use.
+func registerWorkflows(registry worker.WorkflowRegistry) {
+	registry.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	registry.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
+}
+
+// NewReplayer returns a replayer for histories of this project's workflows. converter decodes their payloads; nil means
+// the default one. The replayer cannot be used by several goroutines at once.
+func NewReplayer(decoding converter.DataConverter) (worker.WorkflowReplayer, error) {
+	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
+		DataConverter:            decoding,
+		DisableDeadlockDetection: true, // a busy machine would look like a workflow that blocks
+	})
+	if err != nil {
+		return nil, err
+	}
+	registerWorkflows(replayer)
+	return replayer, nil
+}
