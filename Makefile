@@ -6,7 +6,8 @@ TEST_TIMEOUT ?= 20m
 FUZZ_TIME    ?= 20s
 BENCH        ?= .
 SOAK         ?=
-# The CLI that `make contract` runs instead of the pinned ones. Variables of the environment with these names do not count.
+# The CLI that `make contract` runs instead of the pinned ones, or the release that `make freeze` and `make release` are about.
+# Variables of the environment with these names do not count.
 VERSION      :=
 CLAUDE       :=
 # The programs that `build` builds.
@@ -177,6 +178,10 @@ histories: ## Record the history of every branch of a chain anew for the replay 
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -tags soak -run "$$tests" ./internal/supervisor -update
 	$(GO) test -count=1 -run '^TestCostOfTemporal$$' ./workflows -update
 
+.PHONY: freeze
+freeze: ## Keep the recorded histories for VERSION, a release: they must replay from then on
+	sh tools/freeze.sh '$(VERSION)'
+
 .PHONY: streams
 streams: clis ## Record the streams of the real CLIs for the driver's replay tests
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestRecord$$' ./internal/claude -record
@@ -195,6 +200,12 @@ bench: ## Run the benchmarks that match BENCH
 cover: | $(REPORT) ## Measure what the short tests cover
 	$(GO) test -short -timeout $(TEST_TIMEOUT) -coverprofile $(REPORT)/cover.out ./...
 	$(GO) tool cover -func $(REPORT)/cover.out | tail -n 1
+
+##@ Releases
+
+.PHONY: release
+release: ## Build both programs of VERSION, which must be tagged, for each platform into dist, with checksums
+	sh tools/release.sh '$(VERSION)' $(BUILD)
 
 ##@ Tools
 

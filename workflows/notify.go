@@ -205,7 +205,7 @@ func describeTry(session escalation.Session) string {
 	if session.Verdict != nil {
 		line += fmt.Sprintf(", verdict %s: “%s”", session.Verdict.Status, plain(session.Verdict.Summary))
 	}
-	if left := session.Worktree.Describe(); left != "" {
+	if left := session.Worktree.Describe(session.Host); left != "" {
 		line += "; " + plain(left)
 	}
 	return line

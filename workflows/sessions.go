@@ -264,7 +264,7 @@ func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 	s.log.add(ctx, escalation.Event{
 		Kind: escalation.EventSessionEnded, SessionID: session.SessionID, Message: describeEnd(session),
 	})
-	if left := session.Worktree.Describe(); left != "" {
+	if left := session.Worktree.Describe(session.Host); left != "" {
 		s.log.add(ctx, escalation.Event{Kind: escalation.EventWorktreeKept, SessionID: session.SessionID, Message: left})
 	}
 }

@@ -42,7 +42,8 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 		claudesim.Always(claudesim.Bash("touch "+marker+"; sleep 300"))))
 	require.NoError(t, err)
 	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
-		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s")
+		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s",
+		"CLAUDEOPS_DEPLOYMENT=ops", "CLAUDEOPS_BUILD_ID=v1") // up ignores these; with them, no chain would begin
 
 	first := startUp(t, environ)
 	twice := starter(t, environ, "up", "--port", "0", "--ui-port", "0")

@@ -80,7 +80,7 @@ func (g Gate) policy() escalation.GatePolicy {
 
 // State holds the locations of Claude Ops' own files.
 type State struct {
-	Dir                 string        `env:"STATE_DIR" default:"$XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops" desc:"Absolute path of the directory for records, conversations and the agents' working directory. Created if missing; readable by its owner only. All workers of a task queue must share it, and so must the starters that read their records."`
+	Dir                 string        `env:"STATE_DIR" default:"$XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops" desc:"Absolute path of the directory for records, conversations and the agents' working directory. Created if missing; readable by its owner only. All workers of one host must share it, and so must the starters that read the records in it. Workers on other hosts have their own: see docs/many-hosts.md."`
 	DatabaseURL         string        `env:"DATABASE_URL" secret:"true" default:"sqlite://STATE_DIR/claudeops.db" desc:"Database for session records and events: sqlite:///absolute/path.db for one host, or postgres://user:password@host:5432/database?sslmode=verify-full for several. docs/postgresql.md describes the parameters of PostgreSQL."`
 	DatabaseConnections int           `env:"DATABASE_CONNECTIONS" desc:"Number of connections to PostgreSQL that one process has at most; 2 to 100. One is for the only writer, the others are for readers."`
 	Retention           time.Duration `env:"RETENTION" desc:"Time after which the records, events and archived conversations of an ended chain are removed, such as 8760h; at least 744h. What runs or waits, or belongs to an unresolved incident, is kept. 0s: nothing is removed."`

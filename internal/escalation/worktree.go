@@ -27,8 +27,9 @@ type Worktree struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Describe names the place of a session's work in a sentence. If the session has left nothing, it returns "".
-func (w *Worktree) Describe() string {
+// Describe says in a sentence where the work of a session is, and on which host. An empty host is left out. It returns "" if
+// the session has left nothing.
+func (w *Worktree) Describe(host string) string {
 	if w == nil || !w.Kept {
 		return ""
 	}
@@ -45,6 +46,10 @@ func (w *Worktree) Describe() string {
 	if w.Problem != "" {
 		holds = append(holds, "work that could not be looked at ("+w.Problem+")")
 	}
+	place := w.Path
+	if host != "" {
+		place += " on " + host
+	}
 	return fmt.Sprintf("the worktree %s is kept, with %s; nothing of it is in %s until a person merges it",
-		w.Path, strings.Join(holds, " and "), w.Origin)
+		place, strings.Join(holds, " and "), w.Origin)
 }

@@ -8,7 +8,7 @@ import (
 
 func TestWorktreeDescribesWhatIsLeft(t *testing.T) {
 	t.Parallel()
-	const kept = "the worktree /worktrees/1 is kept, with "
+	const kept = "the worktree /worktrees/1 on nas is kept, with "
 	const end = "; nothing of it is in /srv/infra until a person merges it"
 	for want, tree := range map[string]*Worktree{
 		"": {Commits: 1},
@@ -17,9 +17,10 @@ func TestWorktreeDescribesWhatIsLeft(t *testing.T) {
 		kept + "work that could not be looked at (git status: no)" + end:                      {Kept: true, Problem: "git status: no"},
 	} {
 		tree.Path, tree.Branch, tree.Origin = "/worktrees/1", "claudeops/1", "/srv/infra"
-		require.Equal(t, want, tree.Describe())
+		require.Equal(t, want, tree.Describe("nas"))
 	}
-	require.Empty(t, (*Worktree)(nil).Describe())
+	require.Empty(t, (*Worktree)(nil).Describe("nas"))
+	require.Contains(t, (&Worktree{Path: "/worktrees/1", Kept: true}).Describe(""), "the worktree /worktrees/1 is kept, with ")
 }
 
 func TestReportKeepsTheLastWorktree(t *testing.T) {

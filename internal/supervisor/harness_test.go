@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
@@ -97,13 +98,12 @@ func startTemporalAt(t *testing.T) (c client.Client, address string) {
 	return c, server.Address()
 }
 
-// connect connects to the Temporal server at address until the end of the test. Workers with this connection inject
-// the faults.
-func connect(t *testing.T, address string, faults ...*faultAt) client.Client {
+// connect connects to the Temporal server at address until the end of the test. Workers with this connection have the
+// interceptors, such as those that inject faults.
+func connect(t *testing.T, address string, interceptors ...interceptor.ClientInterceptor) client.Client {
 	t.Helper()
-	options := client.Options{HostPort: address, Identity: "test", Logger: log.NewStructuredLogger(quiet())}
-	for _, fault := range faults {
-		options.Interceptors = append(options.Interceptors, fault)
+	options := client.Options{
+		HostPort: address, Identity: "test", Logger: log.NewStructuredLogger(quiet()), Interceptors: interceptors,
 	}
 	c, err := supervisor.Connect(t.Context(), options)
 	require.NoError(t, err)

@@ -9,7 +9,6 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -73,18 +72,4 @@ func (s *Supervisor) logVersion(ctx context.Context, c client.Client) {
 func registerWorkflows(registry worker.WorkflowRegistry) {
 	registry.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
 	registry.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
-}
-
-// NewReplayer returns a replayer for histories of this project's workflows. converter decodes their payloads; nil means
-// the default one. The replayer cannot be used by several goroutines at once.
-func NewReplayer(decoding converter.DataConverter) (worker.WorkflowReplayer, error) {
-	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-		DataConverter:            decoding,
-		DisableDeadlockDetection: true, // a busy machine would look like a workflow that blocks
-	})
-	if err != nil {
-		return nil, err
-	}
-	registerWorkflows(replayer)
-	return replayer, nil
 }

@@ -108,7 +108,7 @@ func TestTwoChainsRepairOneRepository(t *testing.T) {
 		require.True(t, strings.HasPrefix(tree.Path, s.cfg.WorktreesDir()+"/"), tree.Path)
 		require.Equal(t, escalation.Worktree{Path: tree.Path, Branch: tree.Branch, Origin: live, New: true, Kept: true, Commits: 1}, *tree)
 		require.Equal(t, run.GetID(), gitIn(t, live, "show", tree.Branch+":limit"))
-		require.Equal(t, []string{tree.Describe()}, keptEvents(chain))
+		require.Equal(t, []string{tree.Describe("host-1")}, keptEvents(chain))
 		requireRecorded(t, s, chain)
 	}
 	requireUntouched(t, live)

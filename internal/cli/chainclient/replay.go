@@ -7,7 +7,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
@@ -26,25 +25,14 @@ func (e *ReadError) Error() string { return "its history cannot be read: " + e.E
 // Unwrap returns Err.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// unreplayable is the number of events below which a history has no decision to replay: no worker has had the workflow
-// yet.
-const unreplayable = 3
-
 // Replay replays the history of one run with the workflows of this program. It returns an error if a worker of this
 // program could not continue the run. Nothing is executed.
 func Replay(ctx context.Context, c console.Connection, id, runID string) error {
 	history, err := readHistory(ctx, c, id, runID)
-	if err != nil || len(history.GetEvents()) < unreplayable {
-		return err
-	}
-	replayer, err := supervisor.NewReplayer(c.Decoding)
 	if err != nil {
 		return err
 	}
-	// Replay under the original ID, because a workflow derives other IDs from it.
-	return replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
-		OriginalExecution: workflow.Execution{ID: id, RunID: runID},
-	})
+	return supervisor.Replay(history, workflow.Execution{ID: id, RunID: runID}, c.Decoding)
 }
 
 func readHistory(ctx context.Context, c console.Connection, id, runID string) (*historypb.History, error) {

@@ -56,7 +56,7 @@ const silentAfter = 100 * time.Second
 const pollersSilentAfter = 3 * time.Minute
 
 // identity is the form of the identities of this project's workers, such as "4711@host-1 claudeops v0.1.0".
-var identity = regexp.MustCompile(`^(\d+)@(.+) claudeops (\S+)$`)
+var identity = regexp.MustCompile(`^(\d+)@(.+) claudeops (\S*)$`)
 
 // find returns the workers of the task queues, by host. It asks for the reports that workers send to Temporal. If there are
 // none, because the server does not keep them, it returns who polls the queues.
@@ -124,9 +124,10 @@ func addReport(found []Worker, report *workerpb.WorkerHeartbeat, queues []string
 	case report.GetStatus() == enumspb.WORKER_STATUS_SHUTTING_DOWN:
 		one.State = Draining
 	}
-	if slots := report.GetActivityTaskSlotsInfo(); report.GetTaskQueue() == queues[len(queues)-1] && slots != nil {
-		agents := int(slots.GetCurrentUsedSlots())
-		most := agents + int(slots.GetCurrentAvailableSlots())
+	slots := report.GetActivityTaskSlotsInfo()
+	agents := int(slots.GetCurrentUsedSlots())
+	most := agents + int(slots.GetCurrentAvailableSlots())
+	if report.GetTaskQueue() == queues[len(queues)-1] && most > 0 { // the first report of a worker comes before it has slots
 		one.Agents, one.MaxAgents = &agents, &most
 	}
 	return add(found, one)

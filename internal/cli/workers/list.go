@@ -28,7 +28,7 @@ func (a *app) listCommand() *cobra.Command {
 			"  draining  it was asked to stop, and lets its agents finish\n" +
 			"  silent    Temporal has heard nothing for a while: it was killed, or its host or network is down\n\n" +
 			"A worker that has stopped is not listed. The number of agents is that of the last report, which comes every 30\n" +
-			"seconds. A - stands for what an older Temporal server does not tell.\n\n" +
+			"seconds. A - stands for what Temporal does not know: the first report, and an older server, do not tell it.\n\n" +
 			"With CLAUDEOPS_DEPLOYMENT it lists the versions, too: new chains begin in the current one. A version that drains still\n" +
 			"has chains; of one that is drained, the workers can be stopped. Temporal finds that out some minutes later.\n\n" +
 			"In JSON: workers, each with host, pid, version, deployment, build_id, state, agents, max_agents, queues, started_at\n" +

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/workflows"
 )
 
 // Promoted is the result of `workers promote`.
@@ -122,6 +123,6 @@ func writePromoted(w io.Writer, to Promoted) {
 	_, _ = fmt.Fprintf(w, "Version %s of deployment %s is current: new chains begin in it.\n", version, printable(to.Deployment))
 	if to.Previous != "" && to.Previous != to.BuildID {
 		_, _ = fmt.Fprintf(w, "Keep the workers of version %s until `starter workers` shows it as drained. Roll back with: starter workers promote %s\n",
-			previous, console.ShellQuote(previous))
+			previous, workflows.Operand(previous))
 	}
 }

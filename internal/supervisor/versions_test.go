@@ -1,0 +1,216 @@
+package supervisor_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// changedShape is an interceptor that gives all workflows of a worker another shape: they begin with a timer. Histories of
+// workers without it cannot be replayed by workers with it, nor the other way round.
+type changedShape struct{ interceptor.InterceptorBase }
+
+// InterceptWorkflow implements interceptor.Interceptor.
+func (*changedShape) InterceptWorkflow(
+	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
+	return &changedWorkflow{interceptor.WorkflowInboundInterceptorBase{Next: next}}
+}
+
+type changedWorkflow struct {
+	interceptor.WorkflowInboundInterceptorBase
+}
+
+// ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor.
+func (w *changedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+	if err := workflow.Sleep(ctx, time.Millisecond); err != nil {
+		return nil, err
+	}
+	return w.Next.ExecuteWorkflow(ctx, in)
+}
+
+// TestDeployUnderChains deploys workflows of another shape under a chain of each kind.
+func TestDeployUnderChains(t *testing.T) {
+	t.Parallel()
+	deployUnder(t, kinds)
+}
+
+// kinds is the number of kinds of chains that a deployment meets.
+const kinds = 4
+
+// deployed is a deployment of two versions, each on a host of its own. The hosts share the records and the archive.
+type deployed struct {
+	t      *testing.T
+	dir    string
+	chains int
+	// old and fresh are the hosts of the two versions.
+	old, fresh *site
+	deployment string
+}
+
+// The kinds of chains. The number of a chain determines its kind and its service. A chain that waits does so for the service
+// of the chain before it.
+const (
+	atWork = iota
+	waiting
+	answeredToGoOn
+	answeredToEnd
+)
+
+func (d *deployed) id(i int) string { return fmt.Sprintf("%s-%02d", nameOf(d.t), i) }
+
+func (d *deployed) service(i int) string {
+	if i%kinds == waiting {
+		i--
+	}
+	return fmt.Sprintf("service-%02d", i)
+}
+
+// file returns the path of a file by which agents and the test tell each other where they are.
+func (d *deployed) file(name string) string { return filepath.Join(d.dir, name) }
+
+// deployUnder begins chains of every kind in one version, makes another version of another shape current, and lets the
+// chains end. Chains at gates that go on must do so in the new version, and all others in the old one.
+func deployUnder(t *testing.T, chains int) {
+	t.Helper()
+	c := startTemporal(t)
+	d := &deployed{t: t, dir: t.TempDir(), chains: chains, deployment: nameOf(t)}
+	claude := simtest.Install(t, claudesim.Play(d.turns()...))
+	here := newHost(t, claude, "file://"+t.TempDir())
+	settings := []string{
+		"CLAUDEOPS_DEPLOYMENT=" + d.deployment, "CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_TIER2_TOOLS=Bash",
+		"CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_GATE_ON_HEALED=keep", fmt.Sprint("CLAUDEOPS_MAX_CONCURRENT_AGENTS=", chains),
+	}
+	d.old = startSite(t, c, here.environ(t, slices.Concat(settings, []string{"CLAUDEOPS_BUILD_ID=old"})...))
+	d.promote("old")
+	d.begin()
+	d.fresh = startSite(t, connect(t, sharedTemporal.server.Address(), &changedShape{}),
+		here.another(t).environ(t, slices.Concat(settings, []string{"CLAUDEOPS_BUILD_ID=fresh"})...))
+	d.promote("fresh")
+	d.end()
+
+	require.NoError(t, d.old.stop())
+	open, err := d.fresh.records().Running(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, open)
+	after := d.fresh.startAs(d.id(chains)+"-after", map[string]any{"prompt": "is all well?"})
+	d.requireEnded(after.GetID(), escalation.OutcomeHealthy, "fresh")
+}
+
+// turns returns what the agents do.
+func (d *deployed) turns() []claudesim.Turn {
+	turns := []claudesim.Turn{
+		claudesim.On(claudesim.Match{Prompt: "Continue this session"}, claudesim.Conclude(resolved())).Named("continued"),
+		claudesim.On(claudesim.Match{Prompt: "The chain has waited"}, claudesim.Conclude(allWell())).Named("looked again"),
+		claudesim.On(claudesim.Match{First: "is all well?"}, claudesim.Conclude(allWell())),
+	}
+	for i := range d.chains {
+		asks, mends, person := asksFor(2), resolved(), needsPerson()
+		for _, verdict := range []*escalation.Verdict{&asks, &mends, &person} {
+			verdict.Services = []string{d.service(i)}
+		}
+		prompt := "look at " + d.id(i)
+		switch i % kinds {
+		case atWork:
+			turns = append(turns, claudesim.On(claudesim.Match{First: prompt, Model: "sonnet"},
+				claudesim.Bash(fmt.Sprintf("touch %s; until [ -e %s ]; do sleep 0.1; done", d.file(d.id(i)), d.file("release"))),
+				claudesim.Conclude(mends)))
+			turns = append(turns, claudesim.On(claudesim.Match{First: prompt}, claudesim.Conclude(asks)))
+		case waiting:
+			turns = append(turns, claudesim.On(claudesim.Match{First: prompt, Model: "sonnet"}, claudesim.Conclude(mends)))
+			turns = append(turns, claudesim.On(claudesim.Match{First: prompt}, claudesim.Conclude(asks)))
+		default:
+			turns = append(turns, claudesim.On(claudesim.Match{First: prompt}, claudesim.Conclude(person)))
+		}
+	}
+	return turns
+}
+
+// promote makes a version current as soon as Temporal knows its worker.
+func (d *deployed) promote(buildID string) {
+	d.t.Helper()
+	handle := d.old.client.WorkerDeploymentClient().GetHandle(d.deployment)
+	var err error
+	require.Eventually(d.t, func() bool {
+		_, err = handle.SetCurrentVersion(d.t.Context(), client.WorkerDeploymentSetCurrentVersionOptions{BuildID: buildID})
+		return err == nil
+	}, testTimeout, 100*time.Millisecond, "%v", err)
+}
+
+// begin starts the chains and waits until each is at its place.
+func (d *deployed) begin() {
+	d.t.Helper()
+	for _, kind := range []int{atWork, waiting, answeredToGoOn, answeredToEnd} {
+		for i := kind; i < d.chains; i += kinds {
+			d.old.startAs(d.id(i), map[string]any{"prompt": "look at " + d.id(i), "force": true})
+		}
+		for i := kind; i < d.chains; i += kinds {
+			switch kind {
+			case atWork:
+				require.Eventually(d.t, exists(d.file(d.id(i))), testTimeout, 20*time.Millisecond)
+			case waiting:
+				require.Equal(d.t, escalation.RuleServiceBusy, d.old.awaitWait(d.id(i)).Wait.Rule)
+			default:
+				d.old.awaitGate(d.id(i), "gate-1")
+			}
+		}
+	}
+}
+
+// end lets all chains end, and checks the outcome and the version of each.
+func (d *deployed) end() {
+	d.t.Helper()
+	require.NoError(d.t, os.WriteFile(d.file("release"), nil, 0o600))
+	for i := range d.chains {
+		switch i % kinds {
+		case atWork:
+			d.requireEnded(d.id(i), escalation.OutcomeResolved, "old")
+		case waiting: // the service is free now; without the signal the chain would ask once a minute
+			signal := workflows.EscalateSignal{ToTier: escalation.TierSafeRepair}
+			require.NoError(d.t, d.old.client.SignalWorkflow(d.t.Context(), d.id(i), "", workflows.EscalateSignalName, signal))
+			d.requireEnded(d.id(i), escalation.OutcomeResolved, "old")
+		case answeredToGoOn:
+			d.answer(i, escalation.GateContinue)
+			d.requireEnded(d.id(i), escalation.OutcomeResolved, "fresh")
+		case answeredToEnd:
+			d.answer(i, escalation.GateOverride)
+			d.requireEnded(d.id(i), escalation.OutcomeOverridden, "old")
+		}
+	}
+}
+
+func (d *deployed) answer(i int, action escalation.GateAction) {
+	d.t.Helper()
+	_, err := d.old.resolve(d.id(i), escalation.GateAnswer{GateID: "gate-1", Action: action, Actor: "anna"})
+	require.NoError(d.t, err)
+}
+
+// requireEnded waits for the end of a chain, and checks that the given version has run its last step.
+func (d *deployed) requireEnded(id string, outcome escalation.Outcome, buildID string) {
+	d.t.Helper()
+	chain, err := d.old.finish(d.old.client.GetWorkflow(d.t.Context(), id, ""))
+	require.NoError(d.t, err, id)
+	require.Equal(d.t, outcome, chain.Outcome, "%s: %s %+v", id, chain.Reason, chain.Last())
+	requireRecorded(d.t, d.old, chain)
+	described, err := d.old.client.DescribeWorkflowExecution(d.t.Context(), id, "")
+	require.NoError(d.t, err)
+	version := described.GetWorkflowExecutionInfo().GetVersioningInfo()
+	require.Equal(d.t, enumspb.VERSIONING_BEHAVIOR_PINNED, version.GetBehavior())
+	require.Equal(d.t, buildID, version.GetDeploymentVersion().GetBuildId(), id)
+}
+
+var _ interceptor.Interceptor = (*changedShape)(nil)

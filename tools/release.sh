@@ -1,0 +1,40 @@
+# Usage: sh release.sh VERSION BUILD_FLAG...
+#
+# Builds both programs of a tagged commit for each platform into dist, with checksums. The same commit and the same Go
+# version give the same bytes on every machine. PLATFORMS limits the platforms.
+set -eu
+version=$1
+shift
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+platforms=${PLATFORMS:-linux/amd64 linux/arm64 darwin/arm64}
+
+fail() {
+	echo "release: $1" >&2
+	exit 1
+}
+
+printf '%s\n' "$version" | grep -Eq '^v[0-9]+\.[0-9]+\.[0-9]+$' || fail "$version is no version; write VERSION=v1.2.3"
+[ -z "$(git status --porcelain)" ] || fail "there are changes that are not committed"
+git tag --points-at HEAD | grep -qxF "$version" || fail "this commit has no tag $version; see docs/releasing.md"
+grep -qF "## [${version#v}] - " CHANGELOG.md || fail "CHANGELOG.md has no section [${version#v}] with a date"
+[ -e "workflows/testdata/releases/$version.tar.gz" ] || fail "the histories of $version are not kept; run make freeze before the tag"
+
+# Settings of this machine that would change the bytes.
+unset GOFLAGS GOAMD64 GOARM64 GOEXPERIMENT
+export CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off
+
+rm -rf dist
+mkdir dist
+for platform in $platforms; do
+	for program in worker starter; do
+		GOOS=${platform%/*} GOARCH=${platform#*/} "$go" build -buildvcs=true "$@" \
+			-o "dist/claudeops-$program-$version-${platform%/*}-${platform#*/}" "./$program"
+	done
+done
+built=$("$go" version -m "dist/claudeops-worker-$version-$(echo "$platforms" | cut -d ' ' -f 1 | tr / -)" | awk '$1 == "mod" { print $3 }')
+[ "$built" = "$version" ] || fail "the programs say that they are $built"
+cd dist
+if command -v sha256sum >/dev/null; then sha256sum claudeops-* >SHA256SUMS; else shasum -a 256 claudeops-* >SHA256SUMS; fi
+echo "release: built by $("$go" version | cut -d ' ' -f 3)"
+cat SHA256SUMS
