@@ -27,8 +27,8 @@ type Worktree struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Describe says in a sentence where the work of a session is, and on which host. An empty host is left out. It returns "" if
-// the session has left nothing.
+// Describe names the place of a session's work in a sentence. An empty host is left out. If the session has left nothing,
+// it returns "".
 func (w *Worktree) Describe(host string) string {
 	if w == nil || !w.Kept {
 		return ""
