@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ func TestWorkersAndVersions(t *testing.T) {
 		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: "may the lock be removed?"}))))
 	require.NoError(t, err)
 	first := startInstalled(t, claude, "CLAUDEOPS_GATE_TIMEOUT=1h", "CLAUDEOPS_DEPLOYMENT=ops", "CLAUDEOPS_BUILD_ID=v1")
-	second := append(first, "CLAUDEOPS_BUILD_ID=v2")
+	second := slices.Concat(first, []string{"CLAUDEOPS_BUILD_ID=v2"})
 
 	require.Eventually(t, func() bool {
 		found := fleet(t, first)

@@ -49,7 +49,7 @@ func Replay(history *historypb.History, run workflow.Execution, decoding convert
 
 // isEnd reports whether a run has ended with the event.
 func isEnd(event *historypb.HistoryEvent) bool {
-	switch event.GetEventType() { //nolint:exhaustive // all others do not end a run
+	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
 		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
 		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:

@@ -128,11 +128,10 @@ func (d *deployed) turns() []claudesim.Turn {
 		case atWork:
 			turns = append(turns, claudesim.On(claudesim.Match{First: prompt, Model: "sonnet"},
 				claudesim.Bash(fmt.Sprintf("touch %s; until [ -e %s ]; do sleep 0.1; done", d.file(d.id(i)), d.file("release"))),
-				claudesim.Conclude(mends)))
-			turns = append(turns, claudesim.On(claudesim.Match{First: prompt}, claudesim.Conclude(asks)))
+				claudesim.Conclude(mends)), claudesim.On(claudesim.Match{First: prompt}, claudesim.Conclude(asks)))
 		case waiting:
-			turns = append(turns, claudesim.On(claudesim.Match{First: prompt, Model: "sonnet"}, claudesim.Conclude(mends)))
-			turns = append(turns, claudesim.On(claudesim.Match{First: prompt}, claudesim.Conclude(asks)))
+			turns = append(turns, claudesim.On(claudesim.Match{First: prompt, Model: "sonnet"}, claudesim.Conclude(mends)),
+				claudesim.On(claudesim.Match{First: prompt}, claudesim.Conclude(asks)))
 		default:
 			turns = append(turns, claudesim.On(claudesim.Match{First: prompt}, claudesim.Conclude(person)))
 		}

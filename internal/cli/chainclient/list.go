@@ -37,7 +37,8 @@ func Quote(value string) string {
 
 // RunningQuery returns a list filter for the chains and cycles that run and match filter; "" matches all.
 func RunningQuery(filter string) string {
-	query := fmt.Sprintf("WorkflowType IN (%s, %s) AND ExecutionStatus = 'Running'", Quote(workflows.ChainWorkflow), Quote(workflows.CycleWorkflow))
+	query := fmt.Sprintf("WorkflowType IN (%s, %s) AND ExecutionStatus = 'Running'",
+		Quote(workflows.ChainWorkflow), Quote(workflows.CycleWorkflow))
 	if filter != "" {
 		query += " AND (" + filter + ")"
 	}

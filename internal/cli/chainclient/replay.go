@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNoHistory is returned by Replay for a run whose history Temporal has deleted.
-var ErrNoHistory = errors.New("Temporal has its history no more")
+var ErrNoHistory = errors.New("its history is deleted")
 
 // ReadError is returned by Replay if the history could not be read, so that nothing is known about it.
 type ReadError struct{ Err error }

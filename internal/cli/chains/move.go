@@ -83,7 +83,8 @@ func (a *app) move(ctx context.Context, ids []string, m moving) error {
 		return program.Misuse(err)
 	}
 	if m.from != "" {
-		if ids, err = chainsOf(ctx, c, worker.WorkerDeploymentVersion{DeploymentName: target.DeploymentName, BuildID: m.from}, m.limit); err != nil {
+		from := worker.WorkerDeploymentVersion{DeploymentName: target.DeploymentName, BuildID: m.from}
+		if ids, err = chainsOf(ctx, c, from, m.limit); err != nil {
 			return err
 		}
 	}

@@ -122,7 +122,7 @@ func writePromoted(w io.Writer, to Promoted) {
 	}
 	_, _ = fmt.Fprintf(w, "Version %s of deployment %s is current: new chains begin in it.\n", version, printable(to.Deployment))
 	if to.Previous != "" && to.Previous != to.BuildID {
-		_, _ = fmt.Fprintf(w, "Keep the workers of version %s until `starter workers` shows it as drained. Roll back with: starter workers promote %s\n",
-			previous, workflows.Operand(previous))
+		_, _ = fmt.Fprintf(w, "Keep the workers of version %s until `starter workers` shows it as drained. "+
+			"Roll back with: starter workers promote %s\n", previous, workflows.Operand(previous))
 	}
 }

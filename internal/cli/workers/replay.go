@@ -139,7 +139,7 @@ func writeReplayed(w io.Writer, result Replayed) {
 	version := console.Printable(result.Version, 100)
 	switch {
 	case len(result.Failed) > 0:
-		_, _ = fmt.Fprintf(w, "%d of %d histories cannot be continued by this program (%s).\n", len(result.Failed), result.Replayed, version)
+		_, _ = fmt.Fprintf(w, "This program (%s) cannot continue %d of %d.\n", version, len(result.Failed), result.Replayed)
 		_, _ = fmt.Fprintln(w, "Start its workers only with CLAUDEOPS_DEPLOYMENT, beside those that run: see docs/releasing.md.")
 	case result.Replayed == 0:
 		_, _ = fmt.Fprintln(w, "No chains run.")
