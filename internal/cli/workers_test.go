@@ -80,12 +80,16 @@ func TestWorkersAndVersions(t *testing.T) {
 	require.Equal(t, []workers.Version{{Deployment: "ops", BuildID: "v1", State: workers.Inactive}}, found.Versions)
 	require.Contains(t, starter(t, first, "workers").stdout, "\nNo version is current, so only workers without versions begin chains: see `starter workers promote`.\n")
 
+	doctor := starter(t, first, "doctor").stdout
+	require.Contains(t, doctor, "✗ version            no version of deployment ops is current, so its workers begin no chains: start a worker, then run: starter workers promote v1\n")
 	unknown := starter(t, first, "workers", "promote", "v9")
 	require.Equal(t, program.ExitFailure, unknown.code)
 	require.Contains(t, unknown.stderr, "start a worker of that version, see it in `starter workers`, and try again")
 	promoted := starter(t, first, "workers", "promote")
 	require.Equal(t, program.ExitOK, promoted.code, promoted.stderr)
 	require.Equal(t, "Version v1 of deployment ops is current: new chains begin in it.\n", promoted.stdout)
+
+	require.Contains(t, starter(t, second, "doctor").stdout, "✓ version            v2 of deployment ops; new chains begin in v1\n")
 
 	require.Equal(t, program.ExitOK, starter(t, first, "run", "--id", "parked").code)
 	require.Eventually(t, func() bool {
@@ -114,7 +118,7 @@ func TestWorkersAndVersions(t *testing.T) {
 	require.Equal(t, program.ExitOK, promoted.code, promoted.stderr)
 	require.Contains(t, promoted.stdout, "Roll back with: starter workers promote v1\n")
 	listed := starter(t, first, "workers").stdout
-	require.Regexp(t, `host-2 +\d+ +v0\.2\.0 \(v2\) +running +0 of 2 +\d+s ago +claudeops, claudeops-agents\n`, listed)
+	require.Regexp(t, `host-2 +\d+ +v0\.2\.0 \(v2\) +running +[01] of 2 +\d+s ago +claudeops, claudeops-agents\n`, listed)
 	require.Regexp(t, `ops +v2 +current\n`, listed)
 	require.Regexp(t, `ops +v1 +draining\n`, listed)
 }

@@ -44,6 +44,22 @@ func (s *Supervisor) deploymentOptions() worker.DeploymentOptions {
 	}
 }
 
+// CurrentVersion returns the build ID of the version of a deployment in which new chains begin. It returns "" if there is
+// none, or if no worker of the deployment has run yet.
+func CurrentVersion(ctx context.Context, c client.Client, deployment string) (string, error) {
+	described, err := c.WorkerDeploymentClient().GetHandle(deployment).Describe(ctx, client.WorkerDeploymentDescribeOptions{})
+	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
+		return "", nil // its first worker creates it
+	}
+	if err != nil {
+		return "", fmt.Errorf("look up the versions of deployment %s: %w", deployment, err)
+	}
+	if current := described.Info.RoutingConfig.CurrentVersion; current != nil {
+		return current.BuildID, nil
+	}
+	return "", nil
+}
+
 // logVersion logs which chains this worker gets. A failed lookup is only logged.
 func (s *Supervisor) logVersion(ctx context.Context, c client.Client) {
 	own := s.version
@@ -51,20 +67,16 @@ func (s *Supervisor) logVersion(ctx context.Context, c client.Client) {
 		return
 	}
 	logger := s.logger.With("deployment", own.DeploymentName, "build_id", own.BuildID)
-	described, err := c.WorkerDeploymentClient().GetHandle(own.DeploymentName).Describe(ctx, client.WorkerDeploymentDescribeOptions{})
-	var unknown *serviceerror.NotFound // the first worker of the deployment creates it
-	if err != nil && !errors.As(err, &unknown) {
-		logger.Warn("the versions of the deployment cannot be looked up", "error", err)
-		return
-	}
-	current := described.Info.RoutingConfig.CurrentVersion
+	current, err := CurrentVersion(ctx, c, own.DeploymentName)
 	switch {
-	case current == nil:
+	case err != nil:
+		logger.Warn("this worker does not know which version is current", "error", err)
+	case current == "":
 		logger.Warn("no version of the deployment is current: workers with versions get no new chains; run `starter workers promote " +
 			own.BuildID + "`")
-	case *current != own:
+	case current != own.BuildID:
 		logger.Info("another version of the deployment is current: this worker gets the chains of its own version only",
-			"current_build_id", current.BuildID)
+			"current_build_id", current)
 	}
 }
 

@@ -212,7 +212,7 @@ func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) Finding {
 	return passed(check, "agents run as "+cfg.Claude.AgentUser)
 }
 
-// checkTemporal checks the server, the namespace, the search attributes and the clock.
+// checkTemporal checks the server, the namespace, the search attributes, the clock and, with a deployment, the version.
 func (a *app) checkTemporal(ctx context.Context, cfg config.Config) []Finding {
 	options, err := supervisor.ConnectionOptions(a.Environ, cfg, a.QuietLogger())
 	if err != nil {
@@ -230,7 +230,11 @@ func (a *app) checkTemporal(ctx context.Context, cfg config.Config) []Finding {
 			"%w; create it with: temporal operator namespace create --namespace %s", err, options.Namespace)))
 	}
 	own := console.Connection{Client: c, Namespace: options.Namespace}
-	return append(findings, passed("namespace", options.Namespace+" exists"), checkAttributes(ctx, own), checkClock(ctx, own))
+	findings = append(findings, passed("namespace", options.Namespace+" exists"), checkAttributes(ctx, own), checkClock(ctx, own))
+	if cfg.Worker.Deployment != "" {
+		findings = append(findings, checkVersion(ctx, own, cfg.Worker))
+	}
+	return findings
 }
 
 func checkAttributes(ctx context.Context, c console.Connection) Finding {

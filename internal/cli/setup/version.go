@@ -1,0 +1,30 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/internal/supervisor"
+)
+
+// checkVersion reports the version with which a worker of this program joins its deployment. It fails if new chains begin
+// in no version.
+func checkVersion(ctx context.Context, c console.Connection, settings config.Worker) Finding {
+	const check = "version"
+	own, err := supervisor.WorkerVersion(settings, program.Version())
+	if err != nil {
+		return failed(check, err)
+	}
+	current, err := supervisor.CurrentVersion(ctx, c, own.DeploymentName)
+	if err != nil {
+		return failed(check, err)
+	}
+	if current == "" {
+		return failed(check, fmt.Errorf("no version of deployment %s is current, so its workers begin no chains: "+
+			"start a worker, then run: starter workers promote %s", own.DeploymentName, own.BuildID))
+	}
+	return passed(check, fmt.Sprintf("%s of deployment %s; new chains begin in %s", own.BuildID, own.DeploymentName, current))
+}
