@@ -58,12 +58,16 @@ const pollersSilentAfter = 3 * time.Minute
 // identity is the form of the identities of this project's workers, such as "4711@host-1 claudeops v0.1.0".
 var identity = regexp.MustCompile(`^(\d+)@(.+) claudeops (\S*)$`)
 
-// find returns the workers of the task queues, by host. It asks for the reports that workers send to Temporal. If there are
-// none, because the server does not keep them, it returns who polls the queues.
+// find returns the workers of the task queues, sorted by host. It reads the reports that workers send to Temporal. From a
+// server that keeps no reports, it returns the workers that poll the queues.
 func find(ctx context.Context, c console.Connection, queues []string, now time.Time) ([]Worker, error) {
-	found, err := reported(ctx, c, queues, now)
-	var unsupported *serviceerror.Unimplemented
-	if errors.As(err, &unsupported) || (err == nil && len(found) == 0) {
+	namespace, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: c.Namespace})
+	var found []Worker
+	switch {
+	case err != nil:
+	case namespace.GetNamespaceInfo().GetCapabilities().GetWorkerHeartbeats():
+		found, err = reported(ctx, c, queues, now)
+	default:
 		found, err = polling(ctx, c, queues, now)
 	}
 	if err != nil {
@@ -108,7 +112,7 @@ func reported(ctx context.Context, c console.Connection, queues []string, now ti
 	}
 }
 
-// addReport adds the report of one queue's part of a worker. The last of queues is that of the agents.
+// addReport adds a worker's report about one queue. The agents' queue must be the last element of queues.
 func addReport(found []Worker, report *workerpb.WorkerHeartbeat, queues []string, now time.Time) []Worker {
 	if report.GetStatus() == enumspb.WORKER_STATUS_SHUTDOWN {
 		return found
@@ -133,7 +137,8 @@ func addReport(found []Worker, report *workerpb.WorkerHeartbeat, queues []string
 	return add(found, one)
 }
 
-// polling returns who has polled the queues in the last minutes.
+// polling returns the workers that polled the queues in the last minutes. A worker that has stopped remains in the list for
+// some of them.
 func polling(ctx context.Context, c console.Connection, queues []string, now time.Time) ([]Worker, error) {
 	var found []Worker
 	for _, queue := range queues {
@@ -160,7 +165,8 @@ func polling(ctx context.Context, c console.Connection, queues []string, now tim
 	return found, nil
 }
 
-// identified returns a worker with what its identity says.
+// identified returns a worker with the host, the process and the version from its identity. The parameter host is used if
+// the identity has another form.
 func identified(text, host string) Worker {
 	parts := identity.FindStringSubmatch(text)
 	if parts == nil {
@@ -170,7 +176,7 @@ func identified(text, host string) Worker {
 	return Worker{Host: parts[2], PID: pid, Version: parts[3]}
 }
 
-// add adds what is known of a worker on one queue.
+// add adds a worker on one queue to found, or completes the entry that found has of it.
 func add(found []Worker, one Worker) []Worker {
 	at := slices.IndexFunc(found, func(known Worker) bool { return known.key == one.key })
 	if at < 0 {
