@@ -34,7 +34,7 @@ func startAnother(t *testing.T, environ []string) {
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	logger := (&console.Console{Process: program.Process{Stderr: t.Output()}}).QuietLogger()
-	options, err := supervisor.ConnectionOptions(environ, cfg.State.Dir, logger)
+	options, err := supervisor.ConnectionOptions(environ, cfg, logger)
 	require.NoError(t, err)
 	options.WorkerHeartbeatInterval = time.Second // the first report has no slots
 	c, err := supervisor.Connect(t.Context(), options)

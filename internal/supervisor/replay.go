@@ -19,16 +19,23 @@ const unreplayable = 3
 // errEndsHere is returned for a workflow that still runs, and that this program would have ended.
 var errEndsHere = errors.New("it goes on, and this program would have ended it")
 
+// Decoding holds the converters of a worker, which decode what Temporal has stored. A nil converter is the SDK's own.
+type Decoding struct {
+	Data    converter.DataConverter
+	Failure converter.FailureConverter
+}
+
 // Replay replays the history of a run with the workflows of this program. It returns an error if a worker of this program
-// could not continue the run. Nothing is executed. decoding decodes the payloads; nil means the default converter.
-func Replay(history *historypb.History, run workflow.Execution, decoding converter.DataConverter) error {
+// could not continue the run. Nothing is executed.
+func Replay(history *historypb.History, run workflow.Execution, decoding Decoding) error {
 	events := history.GetEvents()
 	if len(events) < unreplayable {
 		return nil
 	}
 	seen := &endings{}
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-		DataConverter:            decoding,
+		DataConverter:            decoding.Data,
+		FailureConverter:         decoding.Failure,
 		Interceptors:             []interceptor.WorkerInterceptor{seen},
 		DisableDeadlockDetection: true, // a busy machine would look like a workflow that blocks
 	})

@@ -46,8 +46,8 @@ type Connection struct {
 	Converter converter.DataConverter
 	// Local reports that the server runs on this host. Queries cost nothing there.
 	Local bool
-	// Decoding is like Converter, but masks no secrets. A replay must see what the workers see.
-	Decoding converter.DataConverter
+	// Decoding masks no secrets in payloads. A replay must see what the workers see.
+	Decoding supervisor.Decoding
 }
 
 // Connect reads the configuration and connects to Temporal.
@@ -64,7 +64,7 @@ func (c *Console) Connect(ctx context.Context) (Connection, config.Config, error
 		return Connection{}, cfg, err
 	}
 	c.telemetry.Instrument(&options)
-	decoding := options.DataConverter
+	decoding := supervisor.Decoding{Data: options.DataConverter, Failure: options.FailureConverter}
 	options = supervisor.WithConverters(options, redact.New(c.Environ), cfg.Encryption.Keys, c.masking())
 	connected, err := supervisor.Connect(ctx, options)
 	return Connection{
