@@ -111,6 +111,10 @@ func TestEncryptedInstallation(t *testing.T) {
 		got := starter(t, environ, "chain", "slow")
 		return got.code == program.ExitOK && strings.Contains(got.stdout, "running") && regexp.MustCompile(`\$0\.[1-9]|\$[1-9]`).MatchString(got.stdout)
 	}, screenTimeout, screenLook)
+	replayed := starter(t, environ, "replay")
+	require.Equal(t, program.ExitOK, replayed.code, replayed.stdout+replayed.stderr)
+	without := slices.DeleteFunc(slices.Clone(environ), func(variable string) bool { return variable == setting })
+	require.Equal(t, program.ExitFailure, starter(t, without, "replay").code, "it cannot be decoded")
 	require.Equal(t, program.ExitOK, starter(t, environ, "cancel", "slow").code)
 
 	listed := starter(t, environ, "chains", "--service", "harbour")
@@ -120,7 +124,6 @@ func TestEncryptedInstallation(t *testing.T) {
 	require.Contains(t, all.stdout, `"one"`)
 	require.NotContains(t, all.stdout, "harbour")
 
-	without := slices.DeleteFunc(slices.Clone(environ), func(variable string) bool { return variable == setting })
 	refused := starter(t, without, "chain", "one")
 	require.Equal(t, program.ExitFailure, refused.code)
 	require.Contains(t, refused.stderr, `it is encrypted with key "2026-11"; set CLAUDEOPS_ENCRYPTION_KEYS_FILE to a file with that key`)
