@@ -11,16 +11,16 @@ import (
 // AsUser calls fn with the file access rights of user instead of this process's own rights. If user is nil, AsUser only
 // calls fn. Files that fn creates belong to user. fn must not start goroutines that use files.
 //
-// Use it in directories that an agent can write to. A symbolic link made by the agent then cannot lead fn to a file
-// that the agent itself could not open.
+// Use AsUser in directories that an agent can write to. An agent's symbolic link then leads fn only to files that the
+// agent could open, too.
 func AsUser(user *User, fn func() error) error {
 	if user == nil {
 		return fn()
 	}
 	done := make(chan error)
 	go func() {
-		// The rights belong to the thread. The thread is never unlocked. So it ends with this goroutine, and no other
-		// goroutine runs on it.
+		// The rights belong to the thread. Nothing unlocks the thread. So the thread ends with this goroutine, and no
+		// other goroutine runs on it.
 		runtime.LockOSThread()
 		err := user.takeFileRights()
 		if err == nil {
@@ -33,12 +33,13 @@ func AsUser(user *User, fn func() error) error {
 
 // takeFileRights gives the calling thread the user's file access rights.
 func (u *User) takeFileRights() error {
-	// The functions of package unix change only the calling thread. Those of package syscall change all threads.
+	// The functions of package unix change only the calling thread. The functions of package syscall would change all
+	// threads.
 	if err := unix.Setgroups(u.Groups); err != nil {
 		return fmt.Errorf("take the groups of user %d: %w", u.UID, err)
 	}
-	// These calls report no error, but return the previous value. So the last two calls read the results of the first
-	// two.
+	// The Setfs calls report no error, but return the previous value. So the last two calls read the values that the
+	// first two calls have set.
 	_, _ = unix.SetfsgidRetGid(u.GID)
 	_, _ = unix.SetfsuidRetUid(u.UID)
 	gid, _ := unix.SetfsgidRetGid(-1)

@@ -16,9 +16,9 @@ import (
 	"github.com/claudeops/claudeops/internal/process/treeinit"
 )
 
-// killPatience is the time that an init has to kill its tree. Afterwards this process kills the tree itself.
-// killPatience is longer than proctable.RefusedPatience. So an init can first report the processes that it may not
-// kill.
+// killPatience is the time in which an init has to kill its tree. If the init takes longer, this process kills the
+// tree. killPatience is longer than proctable.RefusedPatience, so that the init can first report the processes that it
+// may not kill.
 const killPatience = proctable.RefusedPatience + 2*time.Second
 
 // contained is a tree whose program runs under an init.
@@ -31,7 +31,7 @@ type contained struct {
 	force   *time.Timer
 
 	heard chan struct{} // closed when the init has reported for the last time
-	// last and sandbox may be read only after heard is closed.
+	// contained.last and contained.sandbox may be read only after heard is closed.
 	last    treeinit.Answer
 	sandbox Sandboxed
 
@@ -44,7 +44,7 @@ type contained struct {
 
 var _ tree = (*contained)(nil)
 
-// containedWays lists those candidates with an init that choice allows.
+// containedWays lists the candidates with an init, as far as choice allows them.
 func containedWays(choice Mode) []candidate {
 	namespace := way(Containment{
 		Mode: ModeNamespace, Reason: "the program cannot send signals to processes of this host",
@@ -139,8 +139,9 @@ func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 	}
 }
 
-// deathSignal returns the signal that the kernel sends to an init when the thread that started the init ends. It must
-// be set before the init runs. It belongs to the init's first thread, and the init's code may run on another thread.
+// deathSignal returns the signal that the kernel sends to an init when the thread that started the init ends. The
+// signal must be set before the init runs, because it belongs to the init's first thread. The init's code may run on
+// another thread, which could not set it.
 func deathSignal(mode Mode) syscall.Signal {
 	if mode == ModeNamespace {
 		return syscall.SIGKILL // ends the whole namespace
@@ -149,7 +150,7 @@ func deathSignal(mode Mode) syscall.Signal {
 }
 
 // asUnavailable converts err to an *unavailableError if the kernel will always refuse this containment. If the start
-// failed for another reason, it returns err unchanged.
+// failed for another reason, asUnavailable returns err unchanged.
 func asUnavailable(err error, flags uintptr) error {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
@@ -169,8 +170,7 @@ func asUnavailable(err error, flags uintptr) error {
 	}
 }
 
-// refusals returns the errors that mean that this user may not create a namespace. The kernel, or a sandbox around this
-// process, may deny it.
+// refusals returns the errors with which the kernel, or a sandbox around this process, denies a namespace to this user.
 func refusals() []syscall.Errno {
 	return []syscall.Errno{unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSPC, unix.EUSERS, unix.ENOSYS}
 }
@@ -246,7 +246,7 @@ func (t *contained) collect() (Exit, error) {
 	return exit, err
 }
 
-// exit returns the program's exit from the init's last answer. If the init was killed, it returns the init's own exit.
+// exit returns the program's exit from the init's last answer. If the init was killed, exit returns the init's exit.
 func (t *contained) exit() (Exit, error) {
 	switch t.last.Kind {
 	case treeinit.AnswerEnded:
@@ -264,7 +264,7 @@ func (t *contained) exit() (Exit, error) {
 		return Exit{}, fmt.Errorf("start %s: %w", t.path, t.last.Errno)
 	case treeinit.AnswerNone, treeinit.AnswerLaunched:
 	}
-	// The init was killed, and the program with it.
+	// A signal has killed the init, and the program died with the init.
 	if status, ok := t.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		exit := exitOf(status)
 		exit.Survivors = t.survivors

@@ -36,13 +36,13 @@ func (c Containment) String() string {
 	return fmt.Sprintf("%s (%s)", c.Mode, c.Reason)
 }
 
-// Probe tries the modes that choice allows and returns the containment that a tree would get. If none is available, the
-// error says why. With ModeAuto a mode is always available.
+// Probe tries the modes that choice allows and returns the containment that a tree would get. If no mode is available,
+// the error says why. With ModeAuto a mode is always available.
 func Probe(choice Mode) (Containment, error) {
 	return choose(choice, func(way candidate) error { return way.try() })
 }
 
-// tree is a program that was started, and all its descendants.
+// tree is a started program with all its descendants.
 type tree interface {
 	// pid returns the process number of the root.
 	pid() int
@@ -50,7 +50,7 @@ type tree interface {
 	interrupt()
 	// kill ends the whole tree.
 	kill()
-	// over returns a channel that is closed when the tree has ended and collect can be called.
+	// over returns a channel that is closed when the tree has ended. Then collect can be called.
 	over() <-chan struct{}
 	// collect reads the output to its end, releases all resources, and returns the program's exit.
 	collect() (Exit, error)
@@ -61,8 +61,8 @@ type candidate struct {
 	Containment
 	// start starts a tree. It fails with an *unavailableError if this containment is not available here.
 	start func(Spec) (tree, error)
-	// try tests whether this containment is available. It starts an init that runs no program. It fails with the same errors
-	// as start.
+	// try tests whether this containment is available, by starting an init that runs no program. The errors of try are
+	// those of start.
 	try func() error
 }
 

@@ -15,7 +15,7 @@ import (
 // deviceDir is hidden, because it also contains disks and memory. An init grants only the usual devices in it.
 const deviceDir = "/dev"
 
-// maxEntries limits the directory entries that are granted one by one, because each takes some microseconds. If a
+// maxEntries limits the directory entries that are granted one by one, because each grant takes some microseconds. If a
 // directory would exceed the limit, none of its entries are granted.
 const maxEntries = 4096
 
@@ -30,7 +30,7 @@ type grants struct {
 }
 
 // forInit returns s in the form for an init. Some directories have to be granted entry by entry. forInit lists their
-// current entries. If an entry is later replaced by a symbolic link, it is not granted any more.
+// current entries. If a symbolic link later replaces an entry, the link is not granted.
 func (s *Sandbox) forInit() *treeinit.Sandbox {
 	granted := s.grantsOf()
 	return &treeinit.Sandbox{
@@ -82,7 +82,7 @@ func (g *grants) holdsHidden(path string) bool {
 	return slices.ContainsFunc(g.hidden, func(hidden string) bool { return hidden != path && below(path, hidden) })
 }
 
-// remark names the directories with too many entries to be granted; "" if there are none.
+// remark names the directories in g.skipped and says why they are not granted; "" if there are none.
 func (g *grants) remark() string {
 	if len(g.skipped) == 0 {
 		return ""
@@ -95,7 +95,8 @@ func below(dir, path string) bool {
 	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
 }
 
-// hiddenPlaces returns paths with symbolic links resolved, and all other paths where the same files are mounted.
+// hiddenPlaces resolves the symbolic links in paths. It returns the results, and all other paths at which the same
+// files are mounted.
 func hiddenPlaces(paths []string) []string {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

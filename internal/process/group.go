@@ -27,12 +27,12 @@ func inGroup() candidate {
 	}
 }
 
-// errNoInit is the reason why ModeGroup supports neither a sandbox nor another user. Only a child of an init can set
-// them up.
+// errNoInit is the reason why ModeGroup supports neither a sandbox nor another user. Both are set up in a child of an
+// init.
 const errNoInit = "it takes a containment other than group"
 
-// sandboxOf returns the state of spec's sandbox in ModeGroup, which never has a sandbox. If spec requires a sandbox or
-// another user, it returns an error.
+// sandboxOf returns the state of spec's sandbox in ModeGroup. ModeGroup never has a sandbox. If spec requires a sandbox
+// or another user, sandboxOf returns an error.
 func sandboxOf(spec Spec) (Sandboxed, error) {
 	switch {
 	case spec.User != nil:
@@ -74,7 +74,7 @@ func startGroup(spec Spec) (tree, error) {
 
 func (g *group) pid() int { return g.cmd.Process.Pid }
 
-// interrupt sends SIGINT to the group, and SIGCONT for processes that are stopped.
+// interrupt sends SIGINT to the group. Then it sends SIGCONT, so that stopped processes receive the SIGINT, too.
 func (g *group) interrupt() {
 	g.signal(syscall.SIGINT)
 	g.signal(syscall.SIGCONT)
@@ -84,14 +84,14 @@ func (g *group) kill() { g.signal(syscall.SIGKILL) }
 
 func (g *group) over() <-chan struct{} { return g.exited }
 
-// collect kills the rest of the group. On Linux the leader is reaped only afterwards, so no other group can have its
-// number.
+// collect kills the rest of the group. On Linux the group's leader is reaped only afterwards. Until then no other group
+// can get the number of this group.
 func (g *group) collect() (Exit, error) {
 	if g.err != nil {
 		return Exit{}, fmt.Errorf("wait for %s: %w", g.cmd.Path, g.err)
 	}
 	g.signal(syscall.SIGKILL)
-	if g.cmd.ProcessState == nil { // awaitExit has not reaped it
+	if g.cmd.ProcessState == nil { // awaitExit has not reaped the leader
 		if err := ignoreOutcome(g.cmd.Wait(), g.cmd); err != nil {
 			return Exit{}, fmt.Errorf("reap %s: %w", g.cmd.Path, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/process/treeinit"
 )
 
-// jobOf returns the job of an init that runs spec.
+// jobOf returns spec as a job for an init.
 func jobOf(spec Spec) treeinit.Job {
 	j := treeinit.Job{Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...), Env: spec.Env, Dir: spec.Dir}
 	if spec.Sandbox != nil {
@@ -21,7 +21,7 @@ func jobOf(spec Spec) treeinit.Job {
 	return j
 }
 
-// writeJob returns a file without a name that contains the job of an init that runs spec.
+// writeJob writes spec as a job for an init, and returns the file. The file is in memory and has no name.
 func writeJob(spec Spec) (*os.File, error) {
 	descriptor, err := unix.MemfdCreate("job", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 const cleanScans = 3
 
 // EndMarked kills every process whose environment has the entry mark ("NAME=value"), and the descendants of these
-// processes. It returns the number of killed processes. Use it for processes that an earlier process of this program
-// left behind. Without superuser rights it finds only this user's processes. The error says that the search failed, or
-// that some processes could not be killed.
+// processes. It returns the number of killed processes. Use EndMarked for processes that an earlier process of this
+// program left behind. Without superuser rights EndMarked finds only this user's processes. An error means that the
+// search failed, or that some processes could not be killed.
 func EndMarked(mark string) (ended int, err error) {
 	if name, value, _ := strings.Cut(mark, "="); name == "" || value == "" {
 		return 0, fmt.Errorf("the mark %q is not NAME=value", mark)
@@ -49,9 +49,9 @@ func EndMarked(mark string) (ended int, err error) {
 
 var errUnkillable = errors.New("they could not be killed")
 
-// marked returns the living processes that have the mark, and their descendants. It omits this process.
+// marked returns the living processes with the mark, and their descendants. It omits this process.
 func marked(mark string) []proctable.Entry {
-	if !anyMarked(mark) { // the common case, at half the price
+	if !anyMarked(mark) { // usually no process has the mark, and a full scan costs twice as much
 		return nil
 	}
 	all := proctable.All()

@@ -16,10 +16,10 @@ import (
 // errPeerGone means that no process has the other end of a connection open any more.
 var errPeerGone = errors.New("the program that opened the connection is gone")
 
-// PeerIsOurs reports whether a process of one of our trees has the remote end of a TCP connection open. Both ends are
-// on this host. Three kinds of processes are ours: descendants of this process, processes with the variable in their
-// environment, and the descendants of such processes. Only the superuser can inspect processes of other users. Without
-// superuser rights PeerIsOurs returns false for them.
+// PeerIsOurs reports whether one of our processes holds the remote end of a TCP connection. Both ends are on this host.
+// Three kinds of processes are ours: descendants of this process, processes with the variable in their environment, and
+// the descendants of such processes. Without superuser rights PeerIsOurs returns false for processes of other users,
+// because it cannot inspect them.
 //
 // An error means that the answer is unknown, for example because the program has already ended.
 func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
@@ -94,7 +94,7 @@ func peerSocket(local, remote Endpoint) (string, error) {
 	return "", errPeerGone
 }
 
-// findSocket returns the kernel's name of the socket between the addresses, or "" if no process has it open.
+// findSocket returns the kernel's name of the socket between the addresses, or "" if no process has the socket open.
 func findSocket(rows, local, remote string) string {
 	const localColumn, remoteColumn, inodeColumn = 1, 2, 9
 	for row := range strings.Lines(rows) {
@@ -110,7 +110,7 @@ func findSocket(rows, local, remote string) string {
 }
 
 // kernelIPv4 returns an endpoint in the form of the kernel's IPv4 table. On a little-endian machine 127.0.0.1:8080 is
-// "0100007F:1F90". For an IPv6 address it returns "".
+// "0100007F:1F90". For an IPv6 address kernelIPv4 returns "".
 func kernelIPv4(end Endpoint) string {
 	ip, is := bytes.CutPrefix(end.IP[:], []byte{10: 0xff, 11: 0xff})
 	if !is {

@@ -87,8 +87,8 @@ func (e Exit) String() string {
 
 // Run starts the program and returns when its whole tree has ended and its output is read. When ctx ends, Run sends
 // SIGINT to the program and its group. After Spec.Grace it sends SIGKILL to the whole tree. The returned Exit describes
-// the end of the program, also after such a stop. An error means that the program was not started, or that its end is
-// unknown.
+// the end of the program, even if Run has stopped the program. An error means that the program was not started, or that
+// its end is unknown.
 func Run(ctx context.Context, spec Spec) (Exit, error) {
 	if ctx.Err() != nil {
 		return Exit{}, fmt.Errorf("not starting %s: %w", spec.Path, context.Cause(ctx))
@@ -97,7 +97,8 @@ func Run(ctx context.Context, spec Spec) (Exit, error) {
 	if err := checkDir(spec.Dir); err != nil {
 		return Exit{}, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	// The kernel signals an init when the thread that started it ends. So keep this thread until the tree has ended.
+	// The kernel signals an init when the thread that started the init ends. So keep this thread until the tree has
+	// ended.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	started, containment, err := start(spec)
@@ -127,8 +128,8 @@ func checkDir(dir string) error {
 	return err
 }
 
-// supervise waits for the end of t. If ctx ends first, it stops t. It returns the cause of the stop, or nil if t ended
-// on its own.
+// supervise waits for the end of t. If ctx ends first, supervise stops t and returns the cause. If t ended on its own,
+// supervise returns nil.
 func supervise(ctx context.Context, t tree, grace time.Duration) (stoppedBy error) {
 	select {
 	case <-t.over():
@@ -150,8 +151,9 @@ func supervise(ctx context.Context, t tree, grace time.Duration) (stoppedBy erro
 	return context.Cause(ctx)
 }
 
-// ignoreOutcome returns err if the wait itself failed. If err only describes how the program ended, it returns nil. It
-// also ignores exec.ErrWaitDelay, because Run must return even if a process still has the output open.
+// ignoreOutcome returns err if the wait itself failed. If err only describes how the program ended, ignoreOutcome
+// returns nil. It also returns nil for exec.ErrWaitDelay, because Run must return even if a process still has the
+// output open.
 func ignoreOutcome(err error, cmd *exec.Cmd) error {
 	if err == nil || cmd.ProcessState == nil {
 		return err

@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 )
 
-// resolver resolves symbolic links like filepath.EvalSymlinks. It resolves each directory only once, because most hidden
-// paths are in a few directories. Use a new resolver for each sandbox, because links and files may change meanwhile.
+// resolver resolves symbolic links like filepath.EvalSymlinks. It resolves each directory only once, because most
+// hidden paths are in a few directories. Use a new resolver for each sandbox, because symbolic links may change between
+// two sandboxes.
 type resolver map[string]resolvedDir
 
 // resolvedDir is the result of filepath.EvalSymlinks for a directory.

@@ -5,31 +5,33 @@ import (
 	"fmt"
 )
 
-// Sandbox describes restrictions that the kernel enforces for all programs of a tree. It needs Linux with Landlock, and
-// a containment with an init. It covers only files, signals and abstract sockets. The tree can still connect to a
-// socket with a path, such as Docker's, if the socket's mode allows it.
+// Sandbox describes restrictions that the kernel enforces for all programs of a tree. A sandbox needs Linux with
+// Landlock, and a containment with an init. It covers files, signals and abstract sockets, but nothing else. The tree
+// can still connect to a socket with a path, such as Docker's, if the socket's mode allows the connection.
 //
 // The tree may read and execute all files that are not hidden, and may list every directory. It may write only to the
-// Writable paths and to devices such as /dev/null. It cannot inspect processes outside of it, mount anything, or regain
-// capabilities that were dropped.
+// Writable paths and to devices such as /dev/null. The tree cannot inspect processes outside of the tree, mount
+// anything, or regain capabilities that were dropped.
 //
-// Landlock can only grant access. So if a path below a directory is hidden, the other entries of that directory are
-// granted one by one when the tree starts. This has three consequences:
+// Landlock can grant access, but cannot deny it below a grant. So if a path below a directory is hidden, the other
+// entries of that directory are granted one by one when the tree starts. This has three consequences:
 //
 //   - An entry that is created directly in such a directory later is not readable. The same holds for an entry that
 //     replaces another by a rename.
 //   - A file system that is mounted below a granted entry later is readable.
 //   - A symbolic link is not granted. Its target may be granted, by the target's own path.
 type Sandbox struct {
-	// Required makes Run fail if the sandbox is not available. If it is false, the tree can run without a sandbox.
+	// Required makes Run fail if the sandbox is not available. If Required is false, the tree then runs without a
+	// sandbox.
 	Required bool
 	// Hidden holds absolute paths of files and directories that the tree must not read. If the same files are also
-	// mounted at other paths, they are hidden there, too.
+	// mounted at other paths, they are hidden at those paths, too.
 	Hidden []string
-	// Readable and Writable hold absolute paths without symbolic links. The tree may read and execute all of them, and
-	// write to the Writable ones. This also applies to hidden paths and to paths below them. A path with a hidden path
-	// below it is granted entry by entry, so that the tree cannot create anything directly in it. A path that does not
-	// exist grants nothing.
+	// Readable and Writable hold absolute paths without symbolic links. The tree may read and execute the files at all
+	// of these paths, and may write at the Writable paths. Both lists override Hidden: a listed path is granted even if
+	// the path, or a directory above it, is hidden. If a hidden path lies below a listed directory, the entries of the
+	// directory are granted one by one. The tree can then create nothing directly in this directory. A path that does
+	// not exist grants nothing.
 	Readable, Writable []string
 	// Signals allows the tree to send signals to processes outside of it, such as its init.
 	Signals bool

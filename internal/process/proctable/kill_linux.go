@@ -31,10 +31,11 @@ func (r Remains) Hopeless(waited, patience time.Duration) bool {
 	return waited > DeathPatience || waited > patience && r.Refused > 0 && r.Refused == r.Living
 }
 
-// Kill kills entries, and counts those that were alive.
+// Kill kills the processes of entries. It counts the processes that were still alive.
 func Kill(entries []Entry) (left Remains) {
 	for _, entry := range entries {
-		// Kill zombies, too, because perhaps only the first thread has ended.
+		// Kill zombies, too. A process is shown as a zombie as soon as its first thread has ended, but its other
+		// threads may still run.
 		refused := entry.kill()
 		if entry.Zombie {
 			continue
@@ -79,7 +80,7 @@ func (e Entry) kill() (refused bool) {
 	return errors.Is(err, os.ErrPermission)
 }
 
-// The numbers of system calls that package syscall lacks. They are the same on amd64 and arm64.
+// System call numbers that are missing in package syscall. They are the same on amd64 and arm64.
 const (
 	sysPidfdSendSignal = 424
 	sysPidfdOpen       = 434

@@ -123,7 +123,7 @@ func Descendants(all []Entry, roots ...int) []Entry {
 }
 
 // HasMark reports whether the process's environment had the entry mark when its program started. For another user's
-// process it is false, because that environment cannot be read.
+// process HasMark returns false if this process may not read that user's environments.
 func (e Entry) HasMark(mark string) bool { return e.EnvironHas(mark + "\x00") }
 
 // EnvironHas reports whether the process's environment has an entry that begins with beginning. The conditions of

@@ -1,5 +1,5 @@
-// Package treeinit contains two roles of this executable: the init of a process tree, and the launcher that the init
-// starts for a program that runs in a sandbox or as another user. It works on Linux only.
+// Package treeinit contains two roles of this executable: the init of a process tree, and the launcher. The init starts
+// a launcher for a program in a sandbox, or of another user. The package works on Linux only.
 //
 //	package process -> init (adopts and kills) -> launcher (gives up rights) -> executes the program
 //
@@ -7,7 +7,7 @@
 // program starts. Go initializes packages in the order of their paths, each as soon as its imports are initialized. In
 // a worker, almost all packages wait for reflect, strings or path/filepath, and initializing them takes longer than the
 // role's own work. Therefore this package imports nothing that waits for these packages. The linter's configuration
-// lists what it may import, and TestRolesStartEarly in package process checks the order of a real start.
+// lists the permitted imports, and TestRolesStartEarly in package process checks the order of a real start.
 //
 // So there is no golang.org/x/sys/unix here, but constants and system calls in kernel_linux.go. There is no
 // encoding/gob or encoding/json, but a format in wire_linux.go. Errors are made without fmt.

@@ -95,9 +95,10 @@ func (in *initProcess) setAttributes() error {
 }
 
 // spreadNumbers sets the first process number of the namespace to a different number for each tree. Programs name files
-// after their process number, and in shared directories such files must not collide. The number is also far from this
-// process's number on the host. /proc shows the host's numbers. If an agent passes one of these to kill, it should not
-// hit a process of the agent. Without the right to set the number, the numbers start at 1.
+// after their process number, and in shared directories such files must not collide. The first number is also far from
+// this process's number on the host. An agent sees the host's numbers in /proc. If the agent passes one of them to
+// kill, the signal should not reach a process of the agent. Without the right to set the number, the numbers start at
+// 1.
 func spreadNumbers() {
 	own, err := os.Readlink("/proc/self") // the host's number of this process
 	limit, unknown := os.ReadFile("/proc/sys/kernel/pid_max")
@@ -133,7 +134,8 @@ func sealDescriptors() error {
 }
 
 // takeStdio moves the program's standard input, output and error to other descriptors, and puts /dev/null in their
-// place. Afterwards this process cannot print to them. It can close them as soon as the program has them.
+// place. Afterwards this process cannot print into the program's output. It can close the moved descriptors as soon as
+// the program has inherited them.
 func (in *initProcess) takeStdio() error {
 	nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -171,7 +173,7 @@ func (in *initProcess) start(j Job) bool {
 	return true
 }
 
-// fork starts the program, or the launcher that executes it.
+// fork starts the program, or the launcher that will execute the program.
 func (in *initProcess) fork(j Job) (err error) {
 	attributes := &syscall.SysProcAttr{
 		Setpgid:   true,
@@ -236,7 +238,8 @@ func (in *initProcess) run() Answer {
 	return Answer{Kind: AnswerEnded, Status: in.status, Survivors: survivors}
 }
 
-// interrupt sends SIGINT to the program and its group, and SIGCONT for processes that are stopped.
+// interrupt sends SIGINT to the program and its group. Then it sends SIGCONT, so that stopped processes receive the
+// SIGINT, too.
 func (in *initProcess) interrupt() {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGCONT} {
 		if syscall.Kill(-in.program, sig) != nil { // the program has moved to another group
@@ -261,8 +264,8 @@ func (in *initProcess) reap() {
 	}
 }
 
-// endAll kills the whole tree, and returns the number of processes still alive. For processes that it may not kill, it
-// waits at most the time patience.
+// endAll kills the whole tree, and returns the number of processes still alive. It waits at most patience for processes
+// that this init may not kill.
 func (in *initProcess) endAll(patience time.Duration) (survivors int) {
 	if in.mode == Namespace {
 		return in.endProgram()
@@ -296,8 +299,8 @@ func (in *initProcess) reapFor(d time.Duration) {
 	}
 }
 
-// endProgram kills only the program. When this process ends, the kernel kills the rest of the namespace. The kernel
-// reports the end of this process only after that.
+// endProgram kills the program, but not its descendants. When this process ends, the kernel first kills the rest of the
+// namespace, and then reports the end of this process.
 func (in *initProcess) endProgram() (survivors int) {
 	for !in.ended {
 		_ = syscall.Kill(in.program, syscall.SIGKILL)
@@ -307,5 +310,5 @@ func (in *initProcess) endProgram() (survivors int) {
 	return 0
 }
 
-// report sends a to the process that started this one, if it still runs.
+// report sends a to the process that started this one, if that process still runs.
 func (in *initProcess) report(a Answer) { _ = a.send(in.control) }

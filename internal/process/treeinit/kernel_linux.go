@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// The numbers of system calls that package syscall lacks. They are the same on amd64 and arm64.
+// System call numbers that are missing in package syscall. They are the same on amd64 and arm64.
 const (
 	sysCloseRange            = 436
 	sysOpenat2               = 437

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// minABI is the first version of Landlock's interface with a right to move files between directories. Git needs that
-// right in its own directory.
+// minABI is the first version of Landlock's interface that can grant moves of files between directories. Git makes such
+// moves in its own directory.
 const minABI = 2
 
 // The rights of Landlock, grouped by use.
@@ -106,8 +106,8 @@ func (s *Sandbox) remark(abi int) string {
 	return unenforced + s.Remark
 }
 
-// fill adds the rules. They permit listing every directory, because df, du and ls need the names. Names alone are not
-// secret. Besides, no rule could prevent a program from testing whether a name exists.
+// fill adds the rules. They permit listing every directory, because df, du and ls need the names. The names of files
+// are not secret. Besides, no rule could prevent a program from testing whether a name exists.
 func (r ruleset) fill(granted []Grant) error {
 	err := r.allow("/", accessReadDir)
 	for _, path := range devices() {
@@ -123,8 +123,8 @@ func (r ruleset) fill(granted []Grant) error {
 	return err
 }
 
-// allow adds a rule for path. If path cannot be opened, for example because it does not exist, it adds no rule. The
-// same applies if a part of path is a symbolic link, so that an agent cannot redirect a rule by a link.
+// allow adds a rule for path. It adds no rule if path cannot be opened, for example because path does not exist. It
+// also adds none if a part of path is a symbolic link. So an agent cannot redirect a rule by a link.
 func (r ruleset) allow(path string, rights uint64) error {
 	descriptor, err := openWithoutLinks(path)
 	if err != nil {
@@ -149,7 +149,7 @@ func (r ruleset) allow(path string, rights uint64) error {
 	return nil
 }
 
-// enforce applies the ruleset to the calling thread, and to the program that it executes.
+// enforce applies the ruleset to the calling thread, and to the program that the thread executes.
 func (r ruleset) enforce() error {
 	if err := restrictSelf(r.descriptor); err != nil {
 		return failed("enforce a Landlock ruleset", err)
@@ -157,8 +157,8 @@ func (r ruleset) enforce() error {
 	return nil
 }
 
-// confine puts the calling thread, and the program that it executes, into the sandbox. The argument target is the
-// number of the user who will run the program.
+// confine puts the calling thread, and the program that the thread executes, into the sandbox. The argument target is
+// the number of the user who will run the program.
 func (s *Sandbox) confine(target int) Sandboxed {
 	abi, err := landlockABI()
 	if err != nil {
@@ -168,7 +168,8 @@ func (s *Sandbox) confine(target int) Sandboxed {
 	if err != nil {
 		return Sandboxed{Remark: err.Error()}
 	}
-	// Without CAP_SYS_ADMIN the kernel requires no_new_privs. Under no_new_privs no program can gain rights.
+	// Without CAP_SYS_ADMIN the kernel enforces a ruleset only under no_new_privs. Under no_new_privs no program can
+	// gain rights.
 	privileged := held.has(capSysAdmin)
 	if s.Setuid && !privileged && target != superuser {
 		return Sandboxed{Remark: "it would keep sudo from working, which the tier's rules grant, unless this worker has CAP_SYS_ADMIN"}

@@ -25,8 +25,8 @@ func runLaunch() {
 	_ = Answer{Kind: AnswerRefused, Sandbox: answer.Sandbox, Errno: j.exec()}.send(reports)
 }
 
-// giveUpRights enters the job's sandbox and changes to the job's user. If the program may then run, it returns
-// AnswerLaunched.
+// giveUpRights enters the job's sandbox and changes to the job's user. If the program may then run, giveUpRights
+// returns AnswerLaunched.
 func (j *Job) giveUpRights() Answer {
 	target := os.Geteuid()
 	if j.User != nil {
@@ -45,7 +45,7 @@ func (j *Job) giveUpRights() Answer {
 	return Answer{Kind: AnswerLaunched, Sandbox: state}
 }
 
-// becomeUser changes the user of this process to the user of the job. If the job has no user, it does nothing.
+// becomeUser changes the user of this process to the user of the job. If the job has no user, becomeUser does nothing.
 func (j *Job) becomeUser() error {
 	if j.User != nil {
 		if err := j.User.become(); err != nil {
@@ -100,7 +100,7 @@ type launch struct {
 }
 
 // startLauncher starts a launcher, which reads the same job as this init. It returns the launcher's process number. The
-// program has the same number, because the launcher executes it.
+// program will have the same number, because the launcher's process executes the program.
 func startLauncher(stdio [3]uintptr, attributes *syscall.SysProcAttr) (pid int, l *launch, err error) {
 	ours, theirs, err := os.Pipe()
 	if err != nil {
@@ -134,8 +134,8 @@ func (l *launch) follow(begun func(Sandboxed)) {
 	}
 }
 
-// refusal returns the answer for a program that the launcher did not execute. If there is no launcher, or if it
-// executed the program, refusal returns false.
+// refusal returns the answer for a program that the launcher did not execute. If there is no launcher, or if the
+// launcher executed the program, refusal returns false.
 func (l *launch) refusal(status syscall.WaitStatus) (Answer, bool) {
 	if l == nil {
 		return Answer{}, false

@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// Image is the path of this executable. It works even if the executable's file was replaced after the start.
+	// Image is the path of this executable. Image works even if the executable's file was replaced after the start.
 	Image = "/proc/self/exe"
 
-	// initName is the argument zero that makes this executable an init. Its only argument is the mode. Everything else
-	// comes through descriptors.
+	// initName is the argument zero that makes this executable an init. The mode is the init's only argument.
+	// Everything else comes through descriptors.
 	initName = "claudeops-init"
 	// launchName is the argument zero that makes this executable a launcher. An init starts the launcher, which gives
 	// up rights and then executes the program. The launcher is a separate process, because Go cannot run code between
@@ -21,10 +21,11 @@ const (
 
 // The descriptors of an init and of a launcher, in addition to the program's standard input, output and error.
 const (
-	// controlDescriptor is a socket. It carries commands to the init and answers from the init. It closes when the
-	// process that started the init ends. In a launcher, it is a pipe for answers to the init.
+	// controlDescriptor is a socket in an init. The socket carries commands to the init and answers from the init. It
+	// closes when the process that started the init ends. In a launcher, controlDescriptor is a pipe for answers to the
+	// init.
 	controlDescriptor = 3
-	// jobDescriptor is a file without a name that contains the job.
+	// jobDescriptor is an unnamed file with the job.
 	jobDescriptor = 4
 )
 
@@ -39,8 +40,7 @@ const (
 )
 
 // Arguments returns the arguments that make this executable an init, beginning with argument zero. Start Image with
-// them, with an empty environment, and with two additional descriptors: a socket, and a file that contains an encoded
-// Job.
+// these arguments, an empty environment, and two additional descriptors: a socket, and a file with an encoded Job.
 func Arguments(mode Mode) []string { return []string{initName, string(mode)} }
 
 // init runs this process as an init or a launcher if it was started as one. In these roles it does not return. Like

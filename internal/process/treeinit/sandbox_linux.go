@@ -1,6 +1,6 @@
 package treeinit
 
-// Sandbox describes the Landlock domain that a launcher enters, and the rights that it gives up for that.
+// Sandbox describes the Landlock domain that a launcher enters, and the rights that the launcher gives up before.
 type Sandbox struct {
 	// Required makes the launcher refuse the program if the sandbox is not available.
 	Required bool

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// Job describes the program that an init runs. The init's arguments and environment do not contain it, because other
-// processes could read them as long as the init lives. If Path is empty, the init only prepares everything, and ends.
+// Job describes the program that an init runs. The job is not in the init's arguments or environment, because other
+// processes could read these while the init lives. If Job.Path is empty, the init prepares everything, runs no program,
+// and ends.
 type Job struct {
 	Path string
 	Args []string // with the program's name
@@ -187,8 +188,8 @@ func decodeAnswer(body string) (Answer, error) {
 	return answer, d.err
 }
 
-// encoder writes values. Each value is a text: its length in decimal, a colon, and its content. Packages such as
-// encoding/gob are initialized too late.
+// encoder writes values. Each value becomes a text: the content's length in decimal, a colon, and the content. Packages
+// such as encoding/gob are initialized too late.
 type encoder struct{ written []byte }
 
 func (e *encoder) text(text string) {
