@@ -20,8 +20,8 @@ type Access struct {
 	Header http.Header
 }
 
-// FindAccess returns the address and the credentials with which the CLI calls the API. With a login or a cloud
-// provider, only the CLI itself can use the credentials. FindAccess then returns false.
+// FindAccess returns the address and the credentials with which the CLI calls the API. It returns false for a login or
+// a cloud provider, because no program but the CLI can use their credentials.
 func FindAccess(options Options) (Access, bool) {
 	for _, p := range providers() {
 		if p.enabledBy != "" && isOn(lookupVariable(options.Environ, p.enabledBy)) {
@@ -50,7 +50,7 @@ func baseURL(environ []string) string {
 }
 
 // credentialsInForce returns the names of the variables whose credentials the CLI sends. The CLI sends a key and a
-// token together. If there is neither, it sends the token of an account.
+// token together. If there is neither a key nor a token, the CLI sends the token of an account.
 func credentialsInForce(environ []string) []string {
 	var names []string
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"} {
@@ -85,13 +85,13 @@ func customHeaders(environ []string) http.Header {
 }
 
 // withheld lists the variables that are for the worker's own connection to the API. An invocation with an Endpoint gets
-// neither these nor the credentials.
+// neither these variables nor the credentials.
 var withheld = []string{
 	"ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_CLIENT_CERT", "CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
 }
 
-// redirect changes the environment variables of the CLI so that it calls the endpoint, with the endpoint's key. It removes
-// all other credentials.
+// redirect changes the environment variables so that the CLI calls the endpoint with the endpoint's key. It removes all
+// other credentials.
 func (c *CLI) redirect(variables map[string]string, api Endpoint) {
 	environ := c.options.Environ
 	withoutSecrets(variables, environ)
@@ -133,7 +133,7 @@ func isFirstParty(address string) bool {
 	return err == nil && parsed.Scheme == "https" && parsed.Host == "api.anthropic.com"
 }
 
-// bypassProxy excludes this host from the operator's proxy, if there is one.
+// bypassProxy excludes this host from the operator's proxy. Without a proxy it changes nothing.
 func bypassProxy(variables map[string]string) {
 	proxied := false
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"} {

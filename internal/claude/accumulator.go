@@ -27,8 +27,8 @@ type accumulator struct {
 type meter struct {
 	calls []*apiCall
 	byID  map[string]*apiCall
-	// open holds the call whose answer is being streamed, for each envelope.Parent. A parent is the tool call that
-	// started a subagent, or "" for the main thread.
+	// open holds the call whose answer is being streamed, by envelope.Parent. A parent is the tool call that started a
+	// subagent, or "" for the main thread.
 	open map[string]*apiCall
 	// lastMain is the last call of the main thread. Its token count is the size of the context.
 	lastMain *apiCall
@@ -91,8 +91,8 @@ func (a *accumulator) system(subtype systemSubtype, line []byte) {
 	}
 }
 
-// assistant adds one block of a message. The number of output tokens in its usage is only a placeholder. The stream
-// events have the true number, but the CLI does not print these events for subagents.
+// assistant adds one block of a message. The number of output tokens in the message's usage is only a placeholder. The
+// stream events have the true number, but the CLI does not print these events for subagents.
 func (a *accumulator) assistant(parent string, line []byte) {
 	var event messageLine
 	if !decode(line, &event) {

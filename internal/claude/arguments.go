@@ -9,8 +9,8 @@ import (
 )
 
 // arguments returns the command line for i, without the prompt. The prompt is passed on standard input for two reasons.
-// First, several flags take any number of values, and would take the prompt as one of them. Second, a prompt may be
-// longer than the system's limit for one argument.
+// First, several flags take any number of values, and would take the prompt as one of these values. Second, a prompt
+// may be longer than the system's limit for one argument.
 func (c *CLI) arguments(i Invocation) ([]string, error) {
 	settings, err := c.settings(i.Guard)
 	if err != nil {
@@ -27,8 +27,8 @@ func (c *CLI) arguments(i Invocation) ([]string, error) {
 	return args, nil
 }
 
-// denyByDefault returns the flags that disable all settings of the working directory and of the user, and that grant
-// only i's own tools and rules.
+// denyByDefault returns the flags that disable all settings of the working directory and of the user. Its other flags
+// grant i's own tools and rules.
 func (c *CLI) denyByDefault(i Invocation) []string {
 	args := []string{"--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands"}
 	args = append(args, c.profile.flags...)

@@ -12,13 +12,14 @@ type price struct {
 	input     float64
 	output    float64
 	cacheRead float64
-	// longOver is a length of the prompt in tokens, including the cache. A longer prompt multiplies the price of the
-	// call by longFactor. 0 means that the price does not depend on the length.
+	// longOver is a prompt length in tokens, cached tokens included. If a call's prompt is longer, longFactor
+	// multiplies the price of the call. If longOver is 0, the price does not depend on the length.
 	longOver   count
 	longFactor float64
 }
 
-// The cost of writing to the cache is a multiple of the input price. It depends on how long the cache is kept.
+// The cost of writing to the cache is a multiple of the input price. The multiple depends on the time for which the
+// cache is kept.
 const (
 	cacheFiveMinutes = 1.25
 	cacheOneHour     = 2
@@ -105,8 +106,8 @@ func (l priceList) sum(calls []*apiCall) float64 {
 	return total
 }
 
-// cost returns the cost of the invocation itself, in US dollars, without earlier invocations of its conversation. Calls
-// after the last result are estimated. If no result reports a cost, all calls are estimated. The result estimated
+// cost returns the cost of the invocation in US dollars. Earlier invocations of the same conversation are not included.
+// Calls after the last result are estimated. If no result reports a cost, all calls are estimated. The result estimated
 // reports whether any part is an estimate.
 func (a *accumulator) cost(p versionProfile) (usd float64, estimated bool) {
 	reported, known := p.ownCost(a.results)
@@ -117,8 +118,8 @@ func (a *accumulator) cost(p versionProfile) (usd float64, estimated bool) {
 	return reported + p.prices.sum(unreported), len(unreported) > 0
 }
 
-// ownCost returns the cost of an invocation itself, in US dollars, from its result lines. If the lines do not report a
-// cost, it returns false.
+// ownCost returns the cost that result lines report for their invocation, in US dollars. Earlier invocations of the
+// same conversation are not included. If the lines do not report this cost, ownCost returns false.
 func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
 	if len(results) == 0 {
 		return 0, false

@@ -10,8 +10,8 @@ import (
 
 // provider is a service that offers models, and the variables that the CLI needs to use it.
 type provider struct {
-	// enabledBy is the variable that enables the provider. If it is empty, the provider is always enabled. The agent
-	// gets the credentials of a cloud only if the CLI itself needs them.
+	// enabledBy is the variable that enables the provider. If it is empty, the provider is always enabled. So the agent
+	// gets the credentials of a cloud only if the CLI needs them.
 	enabledBy string
 	names     []string
 }
@@ -51,7 +51,7 @@ func providers() []provider {
 // fixed returns the variables that override all others in every invocation.
 func (c *CLI) fixed(limits Limits) map[string]string {
 	variables := map[string]string{
-		// A prompt quotes the output of services. An "@path" in it must not make the CLI read that file.
+		// A prompt quotes the output of services. An "@path" in the prompt must not make the CLI read that file.
 		"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
 		// Without this variable the CLI calls Git at its start. Git would run programs named in the configuration of
 		// the working directory.

@@ -56,7 +56,7 @@ func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.Err }
 
 // Retryable reports whether the same invocation may succeed without any change. If the failed run has already created
-// the conversation, the retry must continue it in place (Resume = SessionID).
+// the conversation, the retry must continue the conversation in place (Resume = SessionID).
 func (e *Error) Retryable() bool {
 	switch e.Kind {
 	case KindNotStarted, KindUnavailable, KindStalled, KindMalformed, KindFailed:

@@ -40,7 +40,7 @@ type envelope struct {
 	Parent string `json:"parent_tool_use_id"`
 }
 
-// systemLine has the fields of system events that are used.
+// systemLine has the used fields of system events.
 type systemLine struct {
 	Model       string `json:"model"`
 	CLIVersion  string `json:"claude_code_version"`
@@ -117,7 +117,7 @@ type resultLine struct {
 	Turns          count           `json:"num_turns"`
 	APIStatus      count           `json:"api_error_status"`
 	TerminalReason terminalReason  `json:"terminal_reason"`
-	// Usage and Turns count since the previous result. TotalCostUSD is a running total.
+	// resultLine.Usage and resultLine.Turns count since the previous result. TotalCostUSD is a running total.
 	Usage        usage                 `json:"usage"`
 	TotalCostUSD dollars               `json:"total_cost_usd"`
 	ModelUsage   map[string]modelUsage `json:"modelUsage"`
@@ -168,7 +168,7 @@ type usage struct {
 	Output        count `json:"output_tokens"`
 	CacheRead     count `json:"cache_read_input_tokens"`
 	CacheCreation count `json:"cache_creation_input_tokens"`
-	// Creation holds the parts of CacheCreation, divided by the time for which the cache is kept.
+	// Creation splits CacheCreation by the time for which the cache is kept.
 	Creation struct {
 		OneHour count `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
@@ -228,7 +228,7 @@ func (d *dollars) UnmarshalJSON(text []byte) error {
 
 func (d dollars) usd() float64 { return float64(d) }
 
-// boundedNumber returns the JSON number in text, or 0 if it is not a number between 0 and limit.
+// boundedNumber returns the JSON number in text, or 0 if text is not a number between 0 and limit.
 func boundedNumber(text []byte, limit float64) float64 {
 	number, err := strconv.ParseFloat(string(bytes.TrimSpace(text)), 64)
 	if err != nil || math.IsNaN(number) || number < 0 || number > limit {

@@ -9,11 +9,12 @@ import (
 // homeName is the agent's HOME below Options.ConfigDir.
 const homeName = "home"
 
-// ownHome returns the agent's HOME. An existing login needs the operator's HOME, so ownHome then returns "".
+// ownHome returns the agent's HOME. If the CLI uses an existing login, ownHome returns "", because the login needs the
+// operator's HOME.
 //
-// Otherwise the agent does not get the operator's HOME, for two reasons. The CLI's shell would read the start-up files
-// there, which can set variables that are not on the allow list. And an agent that can write there could make the
-// operator's shells run commands.
+// Without such a login the agent does not get the operator's HOME, for two reasons. The CLI's shell would read the
+// start-up files in the operator's HOME, and these can set variables outside of the allow list. And an agent could
+// write commands into these files, which the operator's shells would run.
 func (c *CLI) ownHome() string {
 	if c.options.ConfigDir == "" {
 		return ""
@@ -29,9 +30,9 @@ func startupFiles() []string {
 	}
 }
 
-// makeDirs creates the CLI's own directory and the agent's HOME in it. Only their owner may access them, because
-// transcripts contain everything that the agent has read. makeDirs removes shell start-up files from HOME, because only
-// an earlier agent can have written them.
+// makeDirs creates the CLI's own directory and the agent's HOME in it. Only the owner of these directories may access
+// them, because transcripts contain everything that the agent has read. makeDirs removes shell start-up files from
+// HOME, because only an earlier agent can have written them.
 func (c *CLI) makeDirs() error {
 	if c.options.ConfigDir == "" {
 		return nil

@@ -8,8 +8,8 @@ type Invocation struct {
 	// SessionID is the id of the conversation that this invocation writes. The caller chooses it; it must be a UUID.
 	SessionID string
 	// Resume is the id of the conversation to continue. If it is empty, the run starts a new conversation. If it equals
-	// SessionID, the run continues that conversation in place. Otherwise the run continues a copy with the id
-	// SessionID, and the original stays unchanged.
+	// SessionID, the run continues that conversation in place. If Resume is another id, the run continues a copy with
+	// the id SessionID, and the original stays unchanged.
 	Resume string
 	// Prompt is the user's message: not blank, at most MaxPromptBytes.
 	Prompt string
@@ -37,11 +37,11 @@ type Invocation struct {
 
 	// Dir is the working directory. It is required and must exist.
 	Dir string
-	// Env adds variables to the environment of the CLI and of every command it runs. They override variables of
+	// Env adds variables to the environment of the CLI and of every command it runs. These variables override those of
 	// Options.Environ, but not the variables that this package sets itself.
 	Env map[string]string
-	// GitSettings holds names and values of git's configuration for the agent's commands. They override the
-	// configuration of any repository. This package adds settings of its own.
+	// GitSettings holds names and values of git's configuration for the agent's commands. These settings override the
+	// configuration of any repository. This package adds further settings.
 	GitSettings [][2]string
 	// Sandbox restricts the CLI and all processes that it starts; nil means no restriction. This package adds the files
 	// and directories that the CLI itself must read and write.
@@ -54,7 +54,7 @@ type Invocation struct {
 
 // Guard configures the hooks through which the CLI asks for permission before tool calls.
 type Guard struct {
-	// Settings holds additional settings of the CLI, with its hooks.
+	// Settings holds additional settings of the CLI, including the hooks.
 	Settings map[string]any
 	// Env holds environment variables that override all others.
 	Env map[string]string
@@ -74,8 +74,8 @@ type Limits struct {
 	// FirstByte limits the time from the start to the first output.
 	FirstByte time.Duration
 	// Idle limits the time between two outputs. The CLI prints nothing while a tool runs, so Idle must be longer than
-	// the longest command of the agent. The CLI itself ends a command or an API call one minute before Idle. If Idle is
-	// under two minutes, the CLI ends them after half of it.
+	// the longest command of the agent. The CLI's own limit for a command or an API call is Idle minus one minute or,
+	// if Idle is under two minutes, half of Idle.
 	Idle time.Duration
 	// Grace is the time between SIGINT and SIGKILL. Zero means process.DefaultGrace.
 	Grace time.Duration

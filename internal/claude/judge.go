@@ -28,7 +28,8 @@ type finding struct {
 // good result has no error, the subtype success and at least one turn. If a structured output was requested, the result
 // must contain it. startErr is the error that prevented the CLI from running.
 //
-// A full disk has precedence. Otherwise the lost output would look like a retryable error.
+// A full disk has precedence over all other findings, because the output that it lost would look like a retryable
+// error.
 //
 // If a limit or a cancellation ended the CLI, that is an error even after a good result, because the CLI was still
 // working in the background. The Result that is returned with this error is complete.
@@ -168,7 +169,7 @@ func (r *run) judgeFailure(last *resultLine) finding {
 }
 
 // apiFailure returns the kind of a failed API call. It uses the HTTP status or, without a status, the CLI's own
-// classification. If neither reports a failure of the API, it returns "".
+// classification. If neither reports a failure of the API, apiFailure returns "".
 func apiFailure(status int, class apiErrorClass) ErrorKind {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:

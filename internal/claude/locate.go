@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// askTimeout limits `claude --version` and `claude --help`. Each took a fraction of a second when measured. On a slow
-// disk they take longer, because more than 200 MB may have to be read.
+// askTimeout limits `claude --version` and `claude --help`. Each command took a fraction of a second when measured. On
+// a slow disk both take longer, because more than 200 MB may have to be read.
 const askTimeout = 60 * time.Second
 
 // CLI is an installed `claude` of a known version. It is immutable, so several goroutines may use it at once.
@@ -56,7 +56,7 @@ func (c *CLI) Version() string { return c.version.String() }
 func (c *CLI) Warning() string { return c.profile.warning(c.version) }
 
 // chooseProfile returns the profile of the version. For an untested version it reads the flags from `claude --help`. If
-// that fails, it assumes that the version has none of the profiles' flags.
+// `claude --help` fails, chooseProfile assumes that the version has none of the profiles' flags.
 func (c *CLI) chooseProfile(ctx context.Context) versionProfile {
 	if covering, ok := coveringProfile(c.version); ok {
 		return covering

@@ -21,10 +21,11 @@ var aliases = map[string][]string{
 	"default":  {"opus", "sonnet"},
 }
 
-// Permits reports whether an invocation may send a request for the model asked. The parameter model is the model of the
-// invocation. Permits accepts any full name of this model, and the model for small tasks.
+// Permits reports whether an invocation may send a request for the model asked. The parameter model is the invocation's
+// model. Permits accepts all full names of the invocation's model, and the model for small tasks.
 //
-// It compares only families, because versions of the CLI map aliases and old model names to different full names.
+// Permits compares families instead of names, because versions of the CLI map aliases and old model names to different
+// full names.
 func (c *CLI) Permits(model, asked string) bool {
 	model = withoutWindow(model)
 	if asked == model || c.isNamed(asked, "ANTHROPIC_SMALL_FAST_MODEL") {
@@ -41,7 +42,8 @@ func (c *CLI) Permits(model, asked string) bool {
 	return false
 }
 
-// isNamed reports whether the operator's environment has the model name asked as the value of variable.
+// isNamed reports whether variable has the value asked in the operator's environment. The parameter asked is a model
+// name.
 func (c *CLI) isNamed(asked, variable string) bool {
 	return asked != "" && asked == withoutWindow(lookupVariable(c.options.Environ, variable))
 }

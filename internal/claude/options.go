@@ -34,24 +34,24 @@ type Options struct {
 	Environ []string
 	// PassEnv lists further variables to pass to the CLI. A name that ends in "*" is a prefix.
 	PassEnv []string
-	// ConfigDir is the CLI's own directory (CLAUDE_CONFIG_DIR), with its transcripts. It must be absolute, and is
-	// created if missing. The agent's HOME is "home" below it. If the agent's commands need files from HOME, such as
-	// .kube/config, the operator puts them there.
+	// ConfigDir is the CLI's own directory (CLAUDE_CONFIG_DIR), with its transcripts. ConfigDir must be absolute, and
+	// is created if missing. The agent's HOME is "home" below ConfigDir. If the agent's commands need files from HOME,
+	// such as .kube/config, the operator puts them there.
 	//
-	// If ConfigDir is empty, the CLI uses an existing login. It then uses the directory to which Environ leads, and the
-	// HOME of Environ with all its files.
+	// If ConfigDir is empty, the CLI uses an existing login, the directory to which Environ leads, and the HOME of
+	// Environ with all its files.
 	ConfigDir string
 	// MaxRetries limits the CLI's own retries of one API call. Zero means DefaultMaxRetries. A negative number disables
 	// the retries.
 	MaxRetries int
-	// RetentionDays is the age in days at which the CLI deletes transcripts. It also limits the time after which a
-	// waiting chain can still resume its conversation. Zero means DefaultRetentionDays.
+	// RetentionDays is the age in days at which the CLI deletes transcripts. So a chain that waits for longer cannot
+	// resume its conversation. Zero means DefaultRetentionDays.
 	RetentionDays int
 	// Containment applies to the CLI and all processes that it starts. An empty Containment means ContainmentAuto.
 	Containment Containment
 	// User is the system user that runs the CLI; nil means the user of this process. For another user, ConfigDir must
-	// exist and belong to that user. This package then accesses ConfigDir with that user's rights. With its own rights,
-	// it could follow a symbolic link made by an agent to a file of this process's own user.
+	// exist and belong to that user. This package then accesses ConfigDir with that user's rights. With the rights of
+	// this process's user, it could follow an agent's symbolic link to a file of this process's user.
 	User *User
 	// SpoolDir is the directory for the temporary file with the CLI's output. If it is empty, ConfigDir is used. If
 	// both are empty, the system's directory for temporary files is used.

@@ -18,7 +18,7 @@ type Progress struct {
 	// Recent holds the latest tool calls, oldest first, at most RecentCalls. Each report gets its own copy.
 	Recent []ToolActivity
 	// InFlight holds all running tool calls, including background calls, in the order of their start. The receiver must
-	// not change their inputs.
+	// not change the inputs of the calls.
 	InFlight []ToolCall
 	// At is the time of the output that caused this report.
 	At time.Time

@@ -19,7 +19,7 @@ type reporter struct {
 	last time.Time
 }
 
-// started reports the process number. It sends no report if the CLI has already printed something.
+// started reports the process number. If the CLI has already printed something, started sends no report.
 func (o *reporter) started(pid int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -29,7 +29,7 @@ func (o *reporter) started(pid int) {
 	}
 }
 
-// see reports the state after an event of type kind. While only text arrives, it reports at most once in textInterval.
+// see reports the state after an event of type kind. While only text arrives, see reports at most once in textInterval.
 func (o *reporter) see(kind eventType, a *accumulator) {
 	if o.report == nil || kind == "" {
 		return

@@ -24,17 +24,18 @@ type Result struct {
 	// Structured is the output that satisfies Invocation.Schema; nil if there is none.
 	Structured json.RawMessage
 
-	// Turns counts the agent's turns of this invocation.
+	// Turns counts the agent's turns in this invocation.
 	Turns int
 	// Tokens is the sum of the tokens of this invocation's API calls, without subagents.
 	Tokens Tokens
-	// CostUSD is the cost of this invocation itself, in US dollars, without earlier invocations of its conversation.
+	// CostUSD is the cost of this invocation in US dollars. Earlier invocations of the same conversation are not
+	// included.
 	CostUSD float64
 	// CostEstimated reports that the CLI did not report the whole cost. CostUSD is then computed from tokens and a
 	// price list.
 	CostEstimated bool
 	// ReportedTotalUSD is the total cost as the CLI printed it, in US dollars; 0 if the CLI printed none. Newer
-	// versions include the cost of the resumed conversation.
+	// versions of the CLI add the cost of the resumed conversation to this total.
 	ReportedTotalUSD float64
 
 	// ContextTokens is the number of tokens in the context window after the last message of the main thread.
@@ -147,7 +148,7 @@ func (r *run) result(exit process.Exit) Result {
 	return result
 }
 
-// addReported copies the values that only result lines have to result.
+// addReported sets the fields of result that only result lines report.
 func (a *accumulator) addReported(result *Result, last *resultLine) {
 	if !last.IsError && last.Text != "" {
 		result.Text = last.Text

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// Run runs one invocation to its end. It returns a Result with or without an error. The error is an *Error. When ctx
-// ends, Run stops the CLI and returns KindStopped.
+// Run runs one invocation to its end. It always returns a Result. A returned error is an *Error. When ctx ends, Run
+// stops the CLI and returns KindStopped.
 //
 // progress may be nil. Run calls it when the CLI has started, and then from the goroutine that reads the stream. That
 // goroutine waits until progress returns. Run never calls progress concurrently, and never after Run has returned.
@@ -84,7 +84,8 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 }
 
 // masking returns the redactor for the output of an invocation. It masks the secrets of the invocation's environment.
-// It also masks the secrets of the operator's environment, because an agent may have found them in another way.
+// It also masks the secrets of the operator's environment, because an agent may have found those secrets in another
+// way.
 func (c *CLI) masking(environ []string) *redact.Redactor {
 	return redact.New(slices.Concat(c.options.Environ, environ))
 }
@@ -156,7 +157,8 @@ func defaultBounds() bounds { return bounds{output: 1 << 30, line: 256 << 20} }
 // exceeded reports whether the size of the output, in bytes, is above the limit.
 func (b bounds) exceeded(output int64) bool { return b.output > 0 && output > b.output }
 
-// after returns a context that ends when ctx ends, with the same cause. Just before that, it calls act.
+// after returns a context that ends when ctx ends, with the same cause. Just before the returned context ends, after
+// calls act.
 func after(ctx context.Context, act func()) context.Context {
 	late, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {

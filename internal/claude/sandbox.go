@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// ProbeSandbox starts a process tree without a program, with the settings of o, and returns a description of its
-// sandbox. It fails if a required sandbox is not available, or if the CLI cannot run as o's user.
+// ProbeSandbox starts a process tree without a program, with the settings of o. It returns a description of the tree's
+// sandbox. ProbeSandbox fails if a required sandbox is not available, or if the CLI cannot run as o's user.
 func ProbeSandbox(ctx context.Context, o Options, sandbox *Sandbox) (string, error) {
 	found, err := process.ProbeSandbox(ctx, o.Containment, sandbox, o.User)
 	return found.String(), err
@@ -23,8 +23,9 @@ func AsUser(user *User, fn func() error) error { return process.AsUser(user, fn)
 // MayRun returns an error if user may not run the program at path, as process.MayRun does.
 func MayRun(user *User, path string) error { return process.MayRun(user, path) }
 
-// AsUser calls fn with the file access rights of the CLI's user. Use it for files that agents can change. Otherwise a
-// symbolic link made by an agent could lead fn to a file of another user. fn must not start goroutines that use files.
+// AsUser calls fn with the file access rights of the CLI's user. Use AsUser for files that agents can change. With this
+// process's rights, an agent's symbolic link could lead fn to a file of another user. fn must not start goroutines that
+// use files.
 func (c *CLI) AsUser(fn func() error) error { return c.asUser(fn) }
 
 // asUser calls fn with the file access rights of the CLI's user.
@@ -55,7 +56,7 @@ func (c *CLI) ownPlaces() []string {
 	return places
 }
 
-// programs returns the paths of the CLI and of the programs on PATH, because these may be below a hidden home
+// programs returns the paths of the CLI and of the programs on PATH, because these paths may be below a hidden home
 // directory. A directory on PATH that is itself hidden, such as a whole home, is left out.
 func (c *CLI) programs(hidden, environ []string) []string {
 	path := c.path
@@ -77,7 +78,7 @@ func (c *CLI) programs(hidden, environ []string) []string {
 }
 
 // packageDir returns the node_modules directory that contains path, because npm installs a program as several packages.
-// If there is none, it returns path.
+// If no such directory contains path, packageDir returns path.
 func packageDir(path string) string {
 	const modules = "/node_modules/"
 	if at := strings.Index(path, modules); at >= 0 {

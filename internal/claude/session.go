@@ -12,9 +12,10 @@ import (
 // value is the invocation's SessionID.
 const SessionVariable = "CLAUDEOPS_SESSION_ID"
 
-// EndSession kills every process on this host that an invocation with this id has left behind. It returns the number of
-// killed processes. Run ends an invocation's processes itself. EndSession is for two other cases: the invocation's
-// worker and init were both killed, or the containment has no init. On systems other than Linux it finds no processes.
+// EndSession kills every process on this host that an invocation with the id sessionID has left behind. It returns the
+// number of killed processes. Run ends an invocation's processes itself. EndSession is for two other cases: the
+// invocation's worker and init were both killed, or the containment has no init. On systems other than Linux it finds
+// no processes.
 func EndSession(sessionID string) (ended int, err error) {
 	ended, err = process.EndMarked(sessionMark(sessionID))
 	if err != nil {

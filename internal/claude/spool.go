@@ -19,11 +19,11 @@ const (
 	spoolChunk = 64 << 10
 )
 
-// spool is the file that the CLI prints its stream to. A pipe would lose output. One of the measured versions drops the
-// output that the pipe's reader has not read when it exits. With a long line, or on a busy host, the result would be
-// lost.
+// spool is the file that the CLI prints its stream to. A pipe would lose output. One of the measured versions of the
+// CLI drops, when it exits, all output that the pipe's reader has not read. With a long line, or on a busy host, the
+// result would be lost.
 //
-// The file has no name. So the system removes it when this process ends, for whatever reason.
+// The file has no name. So the system removes the file when this process ends, for whatever reason.
 type spool struct {
 	file   *os.File
 	dir    string
@@ -37,7 +37,7 @@ const notStopped = -1
 // errDiskFull says that the disk has no space for the CLI's output.
 var errDiskFull = errors.New("the disk is full")
 
-// newSpool creates a spool in dir. If dir is empty, it uses the system's directory for temporary files. With an
+// newSpool creates a spool in dir. If dir is empty, newSpool uses the system's directory for temporary files. With an
 // existing login dir is empty, because this program writes nothing to the login's directory.
 func newSpool(dir string) (*spool, error) {
 	if dir == "" {
@@ -73,7 +73,7 @@ func (s *spool) size() int64 {
 	return info.Size()
 }
 
-// pastStop reports whether the output that follow copied last was printed after the stop.
+// pastStop reports whether the CLI printed follow's latest output after the stop.
 func (s *spool) pastStop() bool {
 	stopAt := s.stopAt.Load()
 	return stopAt != notStopped && s.offset > stopAt
@@ -127,8 +127,8 @@ func (s *spool) upToStop(buffer []byte) []byte {
 }
 
 // probe writes to the file to check whether the disk is full. A CLI that cannot print reports no error, so this check
-// is needed. probe returns an errDiskFull if the disk is full, and nil otherwise or if the check failed. Do not read
-// the spool afterwards.
+// is needed. probe returns an errDiskFull if the disk is full. If the disk is not full, or if the check fails, it
+// returns nil. Do not read the spool afterwards.
 func (s *spool) probe() error {
 	end, err := s.file.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *spool) probe() error {
 // isFull reports whether err says that a disk, or this user's quota, is full.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// explainFull returns an errDiskFull if err says that the disk of dir is full, and err otherwise.
+// explainFull returns an errDiskFull if err says that the disk of dir is full. Any other err is returned unchanged.
 func explainFull(dir string, err error) error {
 	if isFull(err) {
 		return fmt.Errorf("the disk of %s is full; make room there: %w: %w", dir, errDiskFull, err)

@@ -16,7 +16,7 @@ const structuredOutputTool = "StructuredOutput"
 const (
 	// previewRunes limits the preview of a tool call's input, in characters.
 	previewRunes = 120
-	// maxInputBytes limits the part of a tool call's input that is kept.
+	// maxInputBytes limits the kept part of a tool call's input.
 	maxInputBytes = 2048
 )
 
@@ -37,8 +37,8 @@ type toolCall struct {
 	ToolCall
 	preview string
 	status  ToolStatus
-	// task is the id of the task that runs the call's command, possibly in the background. It is empty if no such task
-	// runs any more.
+	// task is the id of the task that runs the call's command, possibly in the background. The field is empty if no
+	// such task runs any more.
 	task string
 }
 
@@ -80,8 +80,8 @@ func (t *toolCalls) masked(tool string, input json.RawMessage) (name string, kep
 	return name, encodeJSON(map[string]string{key: beginning(text)}), oneLine(text, previewRunes)
 }
 
-// encodeJSON returns value as JSON. value must be a string or a map of strings, so that encoding cannot fail. It does
-// not escape "<", ">" and "&".
+// encodeJSON returns value as JSON. value must be a string or a map of strings, so that encoding cannot fail.
+// encodeJSON does not escape "<", ">" and "&".
 func encodeJSON(value any) json.RawMessage {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

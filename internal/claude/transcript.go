@@ -13,8 +13,8 @@ import (
 	"unicode/utf16"
 )
 
-// TranscriptPath returns the path of the transcript of the conversation sessionID in the working directory dir. The file
-// need not exist.
+// TranscriptPath returns the path of the transcript for the conversation sessionID in the working directory dir. The
+// file need not exist.
 func (c *CLI) TranscriptPath(dir, sessionID string) (string, error) {
 	home, err := c.transcriptHome()
 	if err != nil {
@@ -110,7 +110,7 @@ func isMessage(line []byte) bool {
 	return json.Unmarshal(line, &head) == nil && (head.Type == eventUser || head.Type == eventAssistant)
 }
 
-// transcriptPath returns the path of the transcript of the conversation sessionID in the working directory dir. The
+// transcriptPath returns the path of the transcript for the conversation sessionID in the working directory dir. The
 // CLI's own directory is configDir. The CLI uses the real path of dir, so transcriptPath resolves symbolic links in an
 // existing dir.
 func transcriptPath(configDir, dir, sessionID string) (string, error) {

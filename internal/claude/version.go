@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// versionProfile holds those differences between the measured versions of the CLI that matter to this package. A run
-// depends only on its profile, not on its version.
+// versionProfile holds the differences between the measured versions of the CLI, as far as they matter to this package.
+// A run depends only on its profile, not on its version.
 type versionProfile struct {
 	// measured lists the measured versions with this profile, oldest first. It has at least one element.
 	measured []version
@@ -48,9 +48,10 @@ func coveringProfile(v version) (versionProfile, bool) {
 	return versionProfile{}, false
 }
 
-// nearestProfile returns a profile for a version v that no profile covers. help is the output of v's --help. Normally
-// this is the newest profile that begins before v, because flags are rarely removed. If help lists all flags of a newer
-// profile, this is the newer profile. For a version older than all profiles it is the oldest profile.
+// nearestProfile returns a profile for a version v that no profile covers. The parameter help is the output of v's
+// --help. If help lists all flags of a profile newer than v, nearestProfile returns that profile. If v is older than
+// all profiles, nearestProfile returns the oldest. In all other cases it returns the newest profile that begins before
+// v, because flags are rarely removed.
 func nearestProfile(v version, help string) versionProfile {
 	known := versionProfiles()
 	chosen := known[0]
@@ -83,7 +84,8 @@ func (p versionProfile) listedIn(help string) bool {
 	return len(p.flags) > 0
 }
 
-// warning returns a warning if p does not cover v, or "". The text names the measured version that is nearest to v.
+// warning returns a warning if p does not cover v, and "" if p covers v. The text names the measured version that is
+// nearest to v.
 func (p versionProfile) warning(v version) string {
 	if p.covers(v) {
 		return ""
