@@ -23,7 +23,7 @@ type API struct {
 	server   *http.Server
 	listener net.Listener
 	served   chan struct{}
-	// closing is closed at the beginning of Close. It cancels delayed answers.
+	// closing is closed at the beginning of Close. Delayed answers are then cancelled.
 	closing chan struct{}
 
 	mu       sync.Mutex

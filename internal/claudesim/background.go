@@ -36,8 +36,8 @@ func (s *session) startBackground(call Block, input bashInput) (text string, isE
 	return fmt.Sprintf("Command running in background with ID: %s.", task.id), false
 }
 
-// awaitBackground waits for the next background task and reports its end to the model. If there is no task, or if a
-// signal arrives first, it returns false.
+// awaitBackground waits for the next background task and reports the task's end to the model. If there is no task, or
+// if a signal arrives first, awaitBackground returns false.
 func (s *session) awaitBackground(ctx context.Context) bool {
 	if len(s.background) == 0 {
 		return false

@@ -5,7 +5,7 @@ import "time"
 // Play returns a scenario that tries the turns in order.
 func Play(turns ...Turn) Scenario { return Scenario{Turns: turns} }
 
-// As returns s with the release that the stand-in simulates.
+// As returns s for a stand-in that simulates the release v.
 func (s Scenario) As(v Version) Scenario {
 	s.Version = v
 	return s

@@ -8,7 +8,8 @@
 //
 // The contract tests of this package compare the stand-in with the real CLI. If they differ in something that the
 // driver relies on, the stand-in is wrong. The stand-in leaves out one thing. If the API says that a resumed
-// conversation is too long, the real CLI first asks the model to summarize it, and gives up only if that fails, too.
+// conversation is too long, the real CLI first asks the model to summarize the conversation, and gives up only if the
+// summary fails, too.
 //
 // # Hooks
 //

@@ -3,7 +3,7 @@ package claudesim
 // Fault makes the stand-in misbehave while it plays a turn. All fields can be combined.
 type Fault struct {
 	// Times is the number of processes that the fault affects; 0 means all processes. The count is kept beside the
-	// scenario file. So a test can fail once and then succeed.
+	// scenario file. So a test's first process can fail and its second process can succeed.
 	Times int `json:"times,omitempty"`
 
 	// Crash ends the process early.
@@ -13,7 +13,7 @@ type Fault struct {
 	// IgnoreInterrupt makes the process ignore SIGINT and SIGTERM.
 	IgnoreInterrupt bool `json:"ignore_interrupt,omitempty"`
 
-	// Garbage lists lines for stdout. One of them is printed unchanged after each regular line, in turn.
+	// Garbage lists lines for stdout. After each regular line the stand-in prints the next line of the list, unchanged.
 	Garbage []string `json:"garbage,omitempty"`
 	// PadLines is the number of bytes that are added to the text of every assistant line.
 	PadLines int `json:"pad_lines,omitempty"`
@@ -30,7 +30,8 @@ type Fault struct {
 	OmitStructured bool `json:"omit_structured,omitempty"`
 	// OmitWindow omits the context window from the model usage.
 	OmitWindow bool `json:"omit_window,omitempty"`
-	// RepeatResult is the number of additional result lines. Each of them reports no usage since the previous one.
+	// RepeatResult is the number of additional result lines. Each additional line reports no usage since the previous
+	// result line.
 	RepeatResult int `json:"repeat_result,omitempty"`
 	// ExitCode replaces the exit code after an otherwise normal end.
 	ExitCode int `json:"exit_code,omitempty"`

@@ -15,7 +15,7 @@ const (
 	flagList // all arguments up to the next option
 )
 
-// commonFlags returns the options that this project uses and that both releases have.
+// commonFlags returns the options that this project uses, as far as both releases have them.
 func commonFlags() map[string]flagKind {
 	return map[string]flagKind{
 		"-p": flagSwitch, "--print": flagSwitch, "--verbose": flagSwitch, "-v": flagSwitch, "--version": flagSwitch,
@@ -49,7 +49,7 @@ func (a *arguments) value(name string) string {
 	return ""
 }
 
-// list returns the option's values. Each may hold several, separated by commas.
+// list returns the elements of the option's values. A value may contain several elements, separated by commas.
 func (a *arguments) list(name string) []string {
 	var items []string
 	for _, value := range a.values[name] {

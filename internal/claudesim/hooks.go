@@ -21,7 +21,7 @@ type hook struct {
 	timeout time.Duration
 }
 
-// defaultHookTimeout is the CLI's time limit for a hook whose settings contain none.
+// defaultHookTimeout is the CLI's time limit for a hook without a limit in its settings.
 const defaultHookTimeout = time.Minute
 
 // readHooks returns the PreToolUse hooks of --settings, which is JSON or the name of a file. If the settings cannot be
@@ -76,7 +76,7 @@ type verdict int
 const (
 	// undecided leaves the call to the rules. A failing hook counts as undecided.
 	undecided verdict = iota
-	// granted allows the call. Rules that deny it take precedence.
+	// granted allows the call. Rules that deny the call take precedence.
 	granted
 	// asked demands a decision by a person. In a run without a person the call is denied.
 	asked
@@ -152,8 +152,8 @@ func (s *session) hookInput(call Block) (input json.RawMessage, rewritten bool) 
 // denialPrefix returns the beginning of the message that tells the model about a denial by a hook.
 func denialPrefix(call Block) string { return fmt.Sprintf("PreToolUse:%s hook error: ", call.Name) }
 
-// warnOfHook prints a warning if a hook could not be run or was killed, but only once per session. Only some releases
-// print it. A hook that runs and fails causes no warning.
+// warnOfHook prints a warning, once per session, if a hook could not be run or was killed. Only some releases print
+// this warning. A hook that runs and fails causes no warning.
 func (s *session) warnOfHook(exit int) {
 	if !s.release.warnsOfHooks || s.warned || exit >= 0 && exit <= 125 {
 		return
@@ -165,7 +165,7 @@ func (s *session) warnOfHook(exit int) {
 	})
 }
 
-// runUntil runs a command that leads a process session. When ctx ends, it kills the whole process session.
+// runUntil runs a command that leads a process session. When ctx ends, runUntil kills the whole process session.
 func runUntil(ctx context.Context, command *exec.Cmd) error {
 	if err := command.Start(); err != nil {
 		return err

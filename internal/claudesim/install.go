@@ -20,8 +20,8 @@ const (
 	countsDir    = "claude.counts"
 )
 
-// Install installs an executable named claude that plays s into dir, and returns its path. It creates dir if needed.
-// The executable is a link to the running program.
+// Install creates an executable named claude in dir, and returns the executable's path. The executable plays s. It is a
+// link to the running program. Install creates dir if needed.
 //
 // Installing again replaces the scenario and removes all records and counts.
 func Install(dir string, s Scenario) (path string, err error) {
@@ -79,8 +79,8 @@ func run() {
 		os.Exit(1)
 	}
 	code := p.main(os.Args[1:])
-	// Do not use os.Exit. In a program built with the race detector it takes a second. There is nothing left to run or
-	// flush.
+	// Do not use os.Exit, which takes a second in a program built with the race detector. There is nothing left to run
+	// or flush.
 	syscall.Exit(code)
 }
 

@@ -86,7 +86,7 @@ func (l *ledger) own() float64 {
 	return sum
 }
 
-// takeSince returns the usage since the last result, and resets it.
+// takeSince returns the usage since the last result, and resets this usage.
 func (l *ledger) takeSince() (byModel map[string]modelUsage, all Usage) {
 	byModel, all = l.report(l.since, nil), l.turn
 	l.since, l.turn = map[string]spent{}, Usage{}

@@ -32,7 +32,7 @@ const (
 	subtypeSchema    resultSubtype = "error_max_structured_output_retries"
 )
 
-// maxMismatches limits the attempts in which the model gives structured output that violates the schema.
+// maxMismatches limits how often the model may give structured output that violates the schema.
 const maxMismatches = 5
 
 // enforceNotice is the message to a model that answered without structured output.
@@ -105,7 +105,7 @@ func (s *session) react(ctx context.Context, message Message) *outcome {
 }
 
 // answered handles a message without tool calls. If structured output is missing and the model was not reminded yet,
-// answered reminds the model. Otherwise the message ends the run.
+// answered reminds the model. In all other cases the message ends the run.
 func (s *session) answered(text string) *outcome {
 	if s.schema != nil && !s.nudged {
 		s.nudged = true

@@ -12,8 +12,8 @@ import (
 // doubles it after each attempt. Tests do not need that wait.
 const retryPause = 5 * time.Millisecond
 
-// callModel makes one model call with its retries. It prints the model's message and adds it to the conversation. An
-// outcome means that the API failed permanently. An error means that a signal arrived first.
+// callModel makes one model call with its retries. It prints the model's message and adds the message to the
+// conversation. An outcome means that the API failed permanently. An error means that a signal arrived first.
 func (s *session) callModel(ctx context.Context) (Message, *outcome, error) {
 	request := s.request()
 	for attempt := 1; ; attempt++ {
@@ -88,8 +88,8 @@ func withContent(message wireMessage, block map[string]any) map[string]any {
 	}
 }
 
-// emitMessage prints an assistant's message, one line for each block. In these lines the number of output tokens is
-// the API's placeholder. If requested, it also prints the events of the stream.
+// emitMessage prints an assistant's message, one line for each block. In these lines the number of output tokens is the
+// API's placeholder. If the options ask for stream events, emitMessage prints these, too.
 func (s *session) emitMessage(message wireMessage) {
 	s.emitStream(message.opening())
 	for i, block := range message.Content {
@@ -112,7 +112,7 @@ func (s *session) emitStream(events ...streamEvent) {
 	}
 }
 
-// retry announces another attempt after the error e. If no attempt is left, it returns false.
+// retry announces another attempt after the error e. If no attempt is left, retry returns false.
 func (s *session) retry(e APIError, attempt int) bool {
 	limit := s.maxRetries()
 	switch {

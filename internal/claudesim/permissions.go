@@ -140,8 +140,8 @@ func (r rule) coversCommand(command string) bool {
 // harmless matches redirections that write no file.
 var harmless = regexp.MustCompile(`\d?>&\d|&?\d?>{1,2}\s*/dev/null`)
 
-// splitCommands splits a shell command at its operators outside of quotes. If the command uses syntax that rules cannot
-// check, plain is false. Such syntax is substitutions, redirections, assignments and groups.
+// splitCommands splits a shell command at its operators outside of quotes. Rules cannot check substitutions,
+// redirections, assignments and groups. If the command has any of these, plain is false.
 func splitCommands(line string) (commands []string, plain bool) {
 	line = harmless.ReplaceAllString(line, "")
 	plain = true
@@ -176,8 +176,8 @@ func splitCommands(line string) (commands []string, plain bool) {
 
 var assignment = regexp.MustCompile(`^\w+=`)
 
-// readsOnly reports whether the CLI runs a command without a rule. The CLI does so for a few programs that only read,
-// within the working directory.
+// readsOnly reports whether the CLI runs a command without a rule. The CLI needs no rule for a few programs that read
+// files of the working directory and write nothing.
 func readsOnly(command string) bool {
 	words := strings.Fields(command)
 	programs := []string{"cat", "head", "tail", "wc", "grep", "ls", "pwd", "ps", "uname", "true", "echo"}
@@ -189,8 +189,8 @@ func readsOnly(command string) bool {
 	})
 }
 
-// covers returns a function that reports whether a rule applies to a call of a tool with a path. Rules for Edit apply
-// to all tools that write. A rule for Write applies to no file.
+// covers returns a function that reports whether a rule applies to call. The call's tool takes a path. Rules for Edit
+// apply to all tools that write. A rule for Write applies to no file.
 func (p permissions) covers(call Block) func(rule) bool {
 	path := filePath(call) // without a path, only rules without a pattern cover the call
 	return func(r rule) bool {
@@ -213,7 +213,7 @@ func (p permissions) readsBelow(call Block) bool {
 	return call.Name == "Read" && path != "" && p.matches("./**", path)
 }
 
-// ruledBy returns the tool whose rules apply to the files of a tool.
+// ruledBy returns the tool whose rules apply to the files that the parameter tool uses.
 func ruledBy(tool string) string {
 	if tool == "Write" {
 		return "Edit"
@@ -221,8 +221,9 @@ func ruledBy(tool string) string {
 	return tool
 }
 
-// matches reports whether a pattern matches a path. It supports only a file, or a directory with /** at its end. A
-// pattern that begins with // is an absolute path. Other patterns are relative to the working directory.
+// matches reports whether a pattern matches a path. A pattern names a file, or a directory followed by /**. Other forms
+// are not supported. A pattern that begins with // is an absolute path. Other patterns are relative to the working
+// directory.
 func (p permissions) matches(pattern, path string) bool {
 	absolute := func(name string) string {
 		if filepath.IsAbs(name) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// turnFor returns the turn that answers r, with its index. If there is none, it returns false.
+// turnFor returns the turn that answers r, with its index. If no turn answers r, turnFor returns false.
 func (s Scenario) turnFor(r Request) (Turn, int, bool) {
 	for i, turn := range s.Turns {
 		if turn.Match.holds(r) {

@@ -100,7 +100,7 @@ func (p *program) refuse(o options, err error) int {
 	return exitFailure
 }
 
-// These errors stand for the signals that stop the program, as causes of a cancelled context.
+// A context that a signal has cancelled has one of these errors as its cause.
 var (
 	errInterrupted = errors.New("SIGINT")
 	errTerminated  = errors.New("SIGTERM")

@@ -51,7 +51,7 @@ func readLines[T any](path string) ([]T, error) {
 	return items, nil
 }
 
-// records is the directory of files that the processes of one installation share.
+// records is the directory with the files that all processes of one installation share.
 type records struct{ dir string }
 
 // add appends v to one of the files. It ignores errors, because the records serve tests and must not change the

@@ -10,8 +10,8 @@ import (
 // release holds the measured differences between the versions of the CLI.
 type release struct {
 	version Version
-	// cumulative means that the total cost starts from the conversation's cost-state line, and that results report
-	// the usage since the previous result.
+	// cumulative means that the total cost starts from the conversation's cost-state line. The results of such a
+	// release also report the usage since the previous result.
 	cumulative bool
 	// findsAnywhere means that conversations are found from every working directory.
 	findsAnywhere bool
@@ -96,10 +96,10 @@ func newRelease() release {
 	}
 }
 
-// Nearest returns the release that behaves most like a CLI of another version. number is the version of that CLI, and
-// help its output of --help. Nearest returns the newest release that is not newer than number. If help lists all
-// options that only a newer release has, Nearest returns that newer release. For a version older than all releases, it
-// returns the oldest. It fails if number is not a version number.
+// Nearest returns the release that behaves most like a CLI of another version. The parameter number is that CLI's
+// version, and help is that CLI's output of --help. Nearest returns the newest release that is not newer than number.
+// If help lists all options that only a newer release has, Nearest returns that newer release. For a version older than
+// all releases, Nearest returns the oldest release. Nearest fails if number is not a version number.
 func Nearest(number, help string) (Version, error) {
 	asked, err := parseNumber(number)
 	if err != nil {

@@ -10,8 +10,8 @@ const (
 		"Check whether it took effect before relying on it or running it again.]"
 )
 
-// repair prepares a loaded conversation for the next prompt, in the way of the release. If a tool call has no result,
-// it is dropped or gets a result. If the last message is the user's, an answer is added.
+// repair prepares a loaded conversation for the next prompt, as the release r does. If a tool call has no result, the
+// call is dropped or gets a result. If the last message is the user's, an answer is added.
 func (c *conversation) repair(r release) {
 	if len(c.messages) == 0 {
 		return

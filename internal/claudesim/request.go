@@ -65,7 +65,8 @@ const (
 	BlockToolResult BlockType = "tool_result"
 )
 
-// Prompt returns the last text of a user message that the CLI did not add itself. If there is none, it returns "".
+// Prompt returns the conversation's last prompt: a text in a user message that the CLI did not add. If there is no
+// prompt, Prompt returns "".
 func (r Request) Prompt() string {
 	prompt, _ := r.position()
 	return prompt
@@ -103,7 +104,7 @@ func (r Request) position() (prompt string, step int) {
 	return "", step
 }
 
-// addedByCLI reports whether the CLI wrote text in a user message. If not, a person wrote it.
+// addedByCLI reports whether the CLI, and not a person, wrote text in a user message.
 func addedByCLI(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, prefix := range []string{
@@ -150,8 +151,8 @@ func (r Request) ToolResults() []string {
 	return results
 }
 
-// Text returns the text of all messages, including tool calls and results, one block per line. Tests search it for
-// phrases.
+// Text returns the text of all messages, including tool calls and results, one block per line. Tests search the result
+// for phrases.
 func (r Request) Text() string {
 	var b strings.Builder
 	for _, message := range r.Messages {

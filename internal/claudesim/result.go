@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// conclude prints the result of a run. The fault may change or omit it.
+// conclude prints the result of a run. The fault may change or omit the result.
 func (s *session) conclude(end outcome) {
 	s.conversation.write(map[string]any{"type": "last-prompt", "lastPrompt": s.prompt, "sessionId": s.id})
 	if s.fault.OmitResult {
@@ -47,7 +47,7 @@ func (s *session) emitResult(end outcome) {
 	s.turns = 1
 }
 
-// describe adds the fields that only some outcomes have to a result line.
+// describe adds fields to a result line: the fields that only some outcomes have.
 func (end outcome) describe(line event) {
 	if end.stopReason != "" {
 		line["stop_reason"] = end.stopReason

@@ -13,13 +13,13 @@ const (
 
 // Scenario is a script with the model's replies and with failures. The zero value answers nothing.
 type Scenario struct {
-	// Version is the release that the stand-in simulates; empty means VersionNew. NewAPI ignores it, because the real
-	// CLI has a version of its own.
+	// Version is the release that the stand-in simulates; empty means VersionNew. NewAPI ignores Version, because the
+	// real CLI has a version of its own.
 	Version Version `json:"version,omitempty"`
 	// ClaimedVersion replaces Version in --version and in the init event. It simulates an untested release.
 	ClaimedVersion string `json:"claimed_version,omitempty"`
-	// HookTimeout replaces the time limit of every hook; 0 means the limits of --settings. Set it if a hook is meant to
-	// hang.
+	// HookTimeout replaces the time limit of every hook; 0 means the limits of --settings. Set HookTimeout if a hook is
+	// meant to hang.
 	HookTimeout Duration `json:"hook_timeout,omitempty"`
 	// Turns are tried in order. The first turn that matches a request answers it.
 	Turns []Turn `json:"turns"`
@@ -44,9 +44,9 @@ type Match struct {
 	First string `json:"first,omitempty"`
 	// System is a part of the system prompt. The stand-in's system prompt holds only the appended text.
 	System string `json:"system,omitempty"`
-	// Tools lists tools that the request must all offer to the model.
+	// Tools lists tools. The request must offer all of them to the model.
 	Tools []string `json:"tools,omitempty"`
-	// NoTools lists tools of which the request must offer none to the model.
+	// NoTools lists tools. The request must offer none of them to the model.
 	NoTools []string `json:"no_tools,omitempty"`
 }
 
@@ -55,13 +55,14 @@ type Reply struct {
 	Text  string     `json:"text,omitempty"`
 	Calls []ToolCall `json:"calls,omitempty"`
 	// Structured is the input of a call of the StructuredOutput tool. It must encode to a JSON object. If the request
-	// does not offer the tool, there is no such call. A reply without other content then returns Structured as text.
+	// does not offer this tool, the reply does not call it. A reply without other content then contains Structured as
+	// text.
 	Structured any `json:"structured,omitempty"`
 	// Usage is the token usage of this call; nil means DefaultUsage.
 	Usage *Usage `json:"usage,omitempty"`
 	// Delay is the pause before the answer.
 	Delay Duration `json:"delay,omitempty"`
-	// Error replaces the answer. Error.Times is the number of attempts that get it.
+	// Error replaces the answer. Error.Times is the number of attempts that get the error.
 	Error *APIError `json:"error,omitempty"`
 }
 

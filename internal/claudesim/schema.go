@@ -15,14 +15,14 @@ type schema struct {
 	Properties map[string]*schema `json:"properties"`
 	Items      *schema            `json:"items"`
 	Enum       []any              `json:"enum"`
-	// Additional is false if the schema forbids properties that it does not list.
+	// Additional is false if the schema forbids unlisted properties.
 	Additional *additional `json:"additionalProperties"`
 }
 
 // schemaType is one type name, or several.
 type schemaType []string
 
-// UnmarshalJSON implements json.Unmarshaler. It accepts both forms and validates the names.
+// UnmarshalJSON implements json.Unmarshaler. It accepts one name or a list of names, and validates the names.
 func (t *schemaType) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
@@ -56,8 +56,8 @@ func parseSchema(data []byte) (*schema, error) {
 	return &s, nil
 }
 
-// check returns the first violation of the schema in the JSON document data, in the CLI's words. If there is none, it
-// returns "".
+// check returns the first violation of the schema in the JSON document data, in the CLI's words. If there is no
+// violation, check returns "".
 func (s *schema) check(data []byte) string {
 	var value any
 	if err := json.Unmarshal(data, &value); err != nil {

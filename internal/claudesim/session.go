@@ -47,8 +47,8 @@ func newSession(p *program, o options, c *conversation) *session {
 	return s
 }
 
-// faultFor returns the fault of the turn that answers r. If the fault has already occurred Times times, it returns no
-// fault.
+// faultFor returns the fault of the turn that answers r. If the fault has already occurred Times times, faultFor
+// returns no fault.
 func (p *program) faultFor(r Request) Fault {
 	turn, _, ok := p.scenario.turnFor(r)
 	if !ok || turn.Fault == nil {
@@ -151,8 +151,8 @@ func (s *session) toolNames() []string {
 	return tools
 }
 
-// say appends a user message to the conversation. If extra is not nil, it also prints the message with these additional
-// fields. For prompts extra must be nil, because the CLI does not print prompts.
+// say appends a user message to the conversation. If extra is not nil, say also prints the message, with the additional
+// fields in extra. For prompts extra must be nil, because the CLI does not print prompts.
 func (s *session) say(m Message, extra event) {
 	s.conversation.messages = append(s.conversation.messages, m)
 	s.conversation.writeMessage(m.Role, m.wire(), s.stamp())
@@ -207,7 +207,7 @@ func (s *session) saveCost() {
 	})
 }
 
-// promptKey returns a key for the prompt of r. It does not depend on the messages after the prompt.
+// promptKey returns a key for the prompt of r. The key does not depend on the messages after the prompt.
 func (r Request) promptKey() string {
 	data, _ := json.Marshal([]string{r.Model, r.Prompt()}) // strings always encode
 	return Request{Model: string(data)}.fingerprint()

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// prefixVariable is an environment variable. It names a program that the CLI runs instead of each shell, with the
-// script as its only argument.
+// prefixVariable is an environment variable that names a program. The CLI runs this program instead of each shell, with
+// the script as the program's only argument.
 const prefixVariable = "CLAUDE_CODE_SHELL_PREFIX"
 
 // shellCommand is a command of the Bash tool.
@@ -63,7 +63,8 @@ func (s *session) child(shell, line string) *exec.Cmd {
 	return command
 }
 
-// prefixed returns a shell command that runs the script through the prefix program, if there is one.
+// prefixed returns a shell command for the script. If there is a prefix program, the command runs the script through
+// this program.
 func (s *session) prefixed(script string) string {
 	prefix := s.env[prefixVariable]
 	if prefix == "" {
@@ -98,8 +99,8 @@ func quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'"
 }
 
-// changeDir makes the last directory of c the directory of the next command. If that directory is not allowed, it
-// resets the directory and returns a message for the model.
+// changeDir makes the last directory of c the directory of the next command. If that directory is not allowed,
+// changeDir resets the directory of the next command and returns a message for the model.
 func (s *session) changeDir(c *shellCommand) string {
 	if c.cwdFile == "" {
 		return ""

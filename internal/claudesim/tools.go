@@ -66,7 +66,7 @@ func (s *session) announceDenial(call Block, text string) {
 	}
 }
 
-// reject sends the reason of a denial to the model. It also adds the call to the denials in the next result.
+// reject sends the reason of a denial to the model. Besides, reject adds the call to the denials in the next result.
 func (s *session) reject(call Block, text string) {
 	s.denials = append(s.denials, map[string]any{"tool_name": call.Name, "tool_use_id": call.ID, "tool_input": call.Input})
 	s.say(toolResult(call, text, true), event{"tool_use_result": "Error: " + text})
@@ -111,8 +111,8 @@ type bashInput struct {
 	Background  bool   `json:"run_in_background"`
 }
 
-// bash runs a command in its own session, as the CLI does, so that the command survives the CLI. A signal to the
-// stand-in kills the command.
+// bash runs a command in a process session of its own, as the CLI does. So the command survives the CLI's death. If the
+// stand-in receives a signal, bash kills the command in the cases of killsTools.
 func (s *session) bash(ctx context.Context, call Block) (text string, isError bool) {
 	var input bashInput
 	if err := json.Unmarshal(call.Input, &input); err != nil {

@@ -114,7 +114,7 @@ type conversation struct {
 	repairs  []Message // messages that the repair added; written when the conversation continues
 }
 
-// transcriptLine holds the fields of a line that are needed to load a conversation.
+// transcriptLine is a line of a transcript, with the fields that loadConversation needs.
 type transcriptLine struct {
 	Type    string `json:"type"`
 	UUID    string `json:"uuid"`
@@ -153,7 +153,7 @@ func loadConversation(path string, r release) (*conversation, error) {
 	return c, nil
 }
 
-// load adds the message of a line. Several consecutive lines may belong to one message of the assistant.
+// load adds the message of a line. A message of the assistant may consist of several consecutive lines.
 func (c *conversation) load(line transcriptLine, lastMessage string) {
 	c.last = line.UUID
 	blocks := line.Message.Content.blocks()

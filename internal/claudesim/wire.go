@@ -36,7 +36,7 @@ type wireBlock struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It accepts both forms.
+// UnmarshalJSON implements json.Unmarshaler. It accepts a string or a list of blocks.
 func (c *wireContent) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '"' {
 		var text string

@@ -48,7 +48,8 @@ func (d Difference) Encode() string {
 // nothing is the text for a missing value.
 const nothing = "nothing"
 
-// Compare returns the differences between the exported fields of expected and got, in the order of their declaration.
+// Compare returns the differences between the exported fields of expected and got, in the order in which the fields are
+// declared.
 func Compare[T any](launch int, expected, got T) []Difference {
 	var c comparison
 	c.values("", reflect.ValueOf(expected), reflect.ValueOf(got))

@@ -3,6 +3,6 @@
 //
 //	TestContract…  --Compare--> Difference --attribute--> go test -json --Read--> Summary --Print--> the list
 //
-// A test reports each Difference as an attribute (see Attribute), so that it need not be extracted from the test's
-// output. Other failures are listed with the message of testify or of the test.
+// A test reports each Difference as an attribute (see Attribute), so that no program has to find the Difference in the
+// test's output. Other failures are listed with the message of testify or of the test.
 package contract

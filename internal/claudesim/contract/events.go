@@ -32,8 +32,8 @@ const (
 // backends holds the suffixes of the subtests of a case, for the stand-in and for the real CLI.
 var backends = []string{"/stand-in", "/real"}
 
-// Read reads the output of `go test -json` for contract tests to its end. It writes the output of the tests to log,
-// and one line to progress for each case that ends.
+// Read reads the output of `go test -json`, run on contract tests, to the end of the output. It writes the tests' own
+// output to log. For each case that ends, it writes one line to progress.
 func Read(events io.Reader, progress, log io.Writer) (*Summary, error) {
 	s := newSummary()
 	lines := bufio.NewReader(events) // a bufio.Scanner would fail on a long line
@@ -65,7 +65,8 @@ func decode(line []byte) event {
 	return e
 }
 
-// add processes an event. If the event ends a case, it returns a line about that case, otherwise "".
+// add processes an event. If the event ends a case, add returns a line about the case. For any other event it returns
+// "".
 func (s *Summary) add(e event) string {
 	switch {
 	case e.ImportPath != "":
@@ -122,7 +123,7 @@ func (s *Summary) addAttribute(test *testRun, e event) {
 	}
 }
 
-// test returns the test of an event, and its case.
+// test returns the test of an event, and the test's case.
 func (s *Summary) test(e event) (*contractCase, *testRun) {
 	name := e.Test
 	for _, backend := range backends {

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// firstLine matches the first line of a message of a test, with the file and line of the check.
+// firstLine matches the first line of a test's message. The line names the file and line of the check.
 var firstLine = regexp.MustCompile(`^ {4}([\w.-]+\.go:\d+): (.*)$`)
 
 // report matches a line of a testify report. Such a line begins with a label; a continuation line has none.
 var report = regexp.MustCompile(`^ {8}\t([A-Z][A-Za-z ]+:)? *\t(.*)$`)
 
-// failures converts the output of a test to differences. In each, Field names the check with its file and line. If
-// there are messages of testify, failures ignores all other messages, because they may be logs.
+// failures converts the output of a test to differences. In each difference, Field names the file and line of the
+// check. If the output contains messages of testify, failures ignores all other messages, because the others may be
+// logs.
 func failures(output string) []Difference {
 	var asserted, other []Difference
 	for _, s := range statements(output) {
@@ -52,7 +53,7 @@ func statements(output string) []statement {
 	return all
 }
 
-// asserted converts a testify report to a Difference. If s is no such report, it returns false.
+// asserted converts a testify report to a Difference. If s is no such report, asserted returns false.
 func (s statement) asserted() (Difference, bool) {
 	sections := s.sections()
 	problem := sections["Error"]

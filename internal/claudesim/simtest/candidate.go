@@ -46,7 +46,8 @@ func theCandidate(t testing.TB) *candidate {
 	return &asked.candidate
 }
 
-// versions returns the releases to test. If c is nil, these are all releases, otherwise the nearest to c.
+// versions returns the releases to test. If c is nil, it returns all releases. If c is set, it returns the release
+// nearest to c.
 func (c *candidate) versions() []claudesim.Version {
 	if c == nil {
 		return []claudesim.Version{claudesim.VersionOld, claudesim.VersionNew}

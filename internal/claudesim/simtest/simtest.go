@@ -30,8 +30,8 @@ func Number(t testing.TB, version claudesim.Version) string {
 }
 
 // RealCLI returns the path of the real CLI of a release. With -claude it returns the path of that CLI. If the CLI is
-// not installed, the test is skipped. If CI is "true" in the environment, the test fails instead. With -short the test
-// is always skipped.
+// not installed, the test is skipped. If CI is "true" in the environment, a missing CLI makes the test fail instead.
+// With -short the test is skipped in any case.
 func RealCLI(t testing.TB, version claudesim.Version) string {
 	t.Helper()
 	if testing.Short() {
@@ -109,8 +109,8 @@ func StartAPI(t testing.TB, s claudesim.Scenario) *claudesim.API {
 	return api
 }
 
-// Install installs a stand-in that plays s into a temporary directory, and returns the path of the program. The
-// program is a link to the test binary.
+// Install installs a stand-in in a temporary directory, and returns the program's path. The stand-in plays s. It is a
+// link to the test binary.
 func Install(t testing.TB, s claudesim.Scenario) string {
 	t.Helper()
 	path, err := claudesim.Install(t.TempDir(), s)
@@ -118,14 +118,15 @@ func Install(t testing.TB, s claudesim.Scenario) string {
 	return path
 }
 
-// InstallAs installs a stand-in that plays s as the given release and reports the version that Number returns.
+// InstallAs installs a stand-in that plays s as the given release. The stand-in reports the version that Number
+// returns.
 func InstallAs(t testing.TB, s claudesim.Scenario, version claudesim.Version) string {
 	t.Helper()
 	return Install(t, theCandidate(t).playing(s, version))
 }
 
-// OpenPolicy writes a guard policy that permits everything to every tier, and returns its path. Use it in tests that
-// do not test permissions.
+// OpenPolicy writes a guard policy that permits everything to every tier, and returns the policy's path. Use the policy
+// in tests that do not test permissions.
 func OpenPolicy(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policy.yaml")

@@ -1,5 +1,5 @@
-// Command summary reads the output of `go test -json` for contract tests, and lists the differences between the
-// tested CLI and the contract. It exits with 1 if there are any.
+// Command summary reads the output of `go test -json` for contract tests, and lists the differences between the tested
+// CLI and the contract. It exits with 1 if there are differences.
 //
 //	go test -json -run '^TestContract' ./... | summary -log FILE
 package main
