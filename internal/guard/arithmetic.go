@@ -90,7 +90,7 @@ func (s *shell) assignNumber(target, value syntax.ArithmExpr) error {
 	return nil
 }
 
-// number checks that a word of an arithmetic expression is a number, or a variable that holds one.
+// number checks that a word of an arithmetic expression is a number, or a variable that holds a number.
 func (s *shell) number(word *syntax.Word) error {
 	text, err := s.text(word)
 	if err != nil {

@@ -49,8 +49,8 @@ func readEcho(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// plainNames returns the arguments of a builtin after its options. Each argument must be a known variable name, and the
-// script must be allowed to set the variable.
+// plainNames returns the arguments that follow a builtin's options. Each argument must be a known variable name, and
+// the script must be allowed to set the variable.
 func (s *shell) plainNames(words []Word, options string) ([]string, error) {
 	var names []string
 	for _, word := range words[1:] {
@@ -143,7 +143,7 @@ func readRead(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readUlimit accepts a ulimit that only shows limits.
+// readUlimit accepts ulimit if the call shows limits and sets none.
 func readUlimit(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	for _, word := range words[1:] {
 		if option, known := word.Known(); !known || !strings.HasPrefix(option, "-") {

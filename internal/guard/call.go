@@ -235,8 +235,8 @@ func (s *shell) declare(c *syntax.DeclClause) error {
 	return nil
 }
 
-// test reads [[ … ]]. Both sides of a numeric comparison must be numbers, because bash evaluates them as arithmetic.
-// -v and -R are refused, because bash evaluates a subscript in their operand.
+// test reads [[ … ]]. Both sides of a numeric comparison must be numbers, because bash evaluates both sides as
+// arithmetic. -v and -R are refused, because bash evaluates a subscript in their operand.
 func (s *shell) test(expression syntax.TestExpr) error {
 	switch e := expression.(type) {
 	case *syntax.BinaryTest:

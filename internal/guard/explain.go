@@ -125,8 +125,8 @@ func (e Explanation) neverByReason() []string {
 	return texts
 }
 
-// relevant returns the rules of the never list that restrict a grant of the tier. All other programs are refused in any
-// case.
+// relevant returns, of the never list, the rules that restrict a grant of the tier. The other rules concern programs
+// that the tier may not run in any case.
 func (e Explanation) relevant() []Never {
 	if e.Anything {
 		return e.Never
@@ -178,8 +178,8 @@ func (e Explanation) all(want func(Grant) bool) string {
 	return ticked(slices.Concat(programs, subcommands, e.needy(want)))
 }
 
-// programs lists programs by their grants. It includes a grant if want returns true for it and it needs neither a
-// subcommand nor an option.
+// programs lists the programs of the grants. It skips a grant that needs a subcommand or an option, and a grant for
+// which want returns false.
 func (e Explanation) programs(want func(Grant) bool) []string {
 	free := e.free(want)
 	var names []string
@@ -192,8 +192,8 @@ func (e Explanation) programs(want func(Grant) bool) []string {
 	return slices.Compact(names)
 }
 
-// free returns the names of grants. It includes a grant if want returns true for it and it needs no option. It also
-// includes a grant that runs another command, even if it needs an option.
+// free returns the names of the grants. It skips a grant for which want returns false. It also skips a grant that needs
+// an option, unless the grant runs another command.
 func (e Explanation) free(want func(Grant) bool) map[string]bool {
 	free := map[string]bool{}
 	for _, grant := range e.Grants {
@@ -204,8 +204,8 @@ func (e Explanation) free(want func(Grant) bool) map[string]bool {
 	return free
 }
 
-// names lists programs with their subcommands, as in "docker ps|logs". It includes a grant if want returns true for it
-// and it needs no option.
+// names lists programs with their subcommands, as in "docker ps|logs". It skips a grant that needs an option, and a
+// grant for which want returns false.
 func (e Explanation) names(want func(Grant) bool) []string {
 	var items []string
 	verbs := map[string][]string{}
@@ -232,7 +232,7 @@ func (e Explanation) names(want func(Grant) bool) []string {
 	return items
 }
 
-// needy lists grants that need an option, as in "top -b". It includes a grant if want returns true for it.
+// needy lists the grants that need an option, as in "top -b". It skips a grant for which want returns false.
 func (e Explanation) needy(want func(Grant) bool) []string {
 	free := e.free(want)
 	var items []string

@@ -15,8 +15,8 @@ type Files interface {
 	// Resolve returns an absolute path without symbolic links and "..". Parts of the path that do not exist are kept
 	// unchanged.
 	Resolve(path string) (string, error)
-	// Match returns the resolved paths of the files that a pattern matches. The parameter most limits their number. If
-	// there are more files, complete is false.
+	// Match returns the resolved paths of the files that a pattern matches. The parameter most limits the number of
+	// paths. If there are more files, complete is false.
 	Match(pattern string, most int) (paths []string, complete bool)
 	// Below returns a file below root for which report returns true, or "". The parameter most limits the number of
 	// examined files. If there are more files, complete is false.

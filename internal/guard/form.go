@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// form is the compiled Use of a program. Command lines are checked against it.
+// form is the compiled Use of a program. Command lines are checked against the form.
 type form struct {
 	flags map[string]flag
 	// number permits options such as -50.
@@ -127,7 +127,7 @@ type typed struct {
 	kind string
 	word Word
 	// flag is the name of the option, if the word is the value of an option. For arguments, and for values attached to
-	// a short option, it is empty.
+	// a short option, flag is empty.
 	flag string
 	// leaveOut reports whether the program skips a file below a directory.
 	leaveOut func(path string) bool
@@ -181,7 +181,7 @@ func (f *form) isOption(word Word) bool {
 	return len(start) > 1 && start[0] == '-' || start == "-" && word != "-"
 }
 
-// isArgument reports whether a word is an argument although it looks like an option. Only a lone dash is.
+// isArgument reports whether a word is an argument although it looks like an option. A lone dash is the only such word.
 func (f *form) isArgument(word Word) bool { return word == "-" }
 
 // option parses the option at the start of words. It returns the number of further words that belong to the option.
@@ -334,7 +334,8 @@ func (f *form) assign(args []Word) ([]typed, error) {
 	return all, nil
 }
 
-// wrapped returns the command at the end of the arguments, and its type. If there is none, it returns nil.
+// wrapped returns the command at the end of the arguments, and its type. If there is no such command, wrapped returns
+// nil.
 func (f *form) wrapped(args []Word) (kind string, command []Word) {
 	if len(f.args) == 0 || !wrapping(f.args[len(f.args)-1].kind) {
 		return "", nil
@@ -346,7 +347,7 @@ func (f *form) wrapped(args []Word) (kind string, command []Word) {
 	return f.args[before].kind, args[before:]
 }
 
-// checkNeeds checks that the required options are given and that no forbidden option is given.
+// checkNeeds returns an error if a required option is missing, or if a forbidden option is given.
 func (f *form) checkNeeds(g given) error {
 	for _, name := range f.without {
 		if g.flags[name] {

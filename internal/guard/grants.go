@@ -108,8 +108,8 @@ func (u Uses) grants(listed []Grant, tier int, of Grant) []Grant {
 	return listed
 }
 
-// Merged returns the grants. If several programs have equal grants, it merges them under one name, such as
-// "docker|podman".
+// Merged returns the grants. If several programs have equal grants, Merged merges these programs under one name, such
+// as "docker|podman".
 func (e Explanation) Merged() []Grant {
 	byProgram := map[string][]Grant{}
 	names := map[string][]string{}

@@ -1,9 +1,10 @@
-// Package guard decides whether an agent may make a call. It determines the effects of the call: the programs that
-// a shell script runs, the files that it opens and the addresses that it contacts. It compares these with a policy.
+// Package guard decides whether an agent may make a call. It determines the effects of the call: the programs that a
+// shell script runs, the files that it opens and the addresses that it contacts. It compares these effects with a
+// policy.
 //
-// The policy lists the permitted uses for Tiers 1 and 2. A call is denied if it is not listed, or if its effect cannot
-// be determined before it runs. A tier with anything: true in the policy may do everything that is not forbidden to it
-// explicitly. For such a tier the guard denies only calls whose text shows a forbidden effect.
+// The policy lists the permitted uses for Tiers 1 and 2. A call is denied if its use is not listed, or if the call's
+// effect cannot be determined before the call runs. A tier with anything: true in the policy may do everything that the
+// policy does not forbid explicitly. For such a tier the guard denies only calls whose text shows a forbidden effect.
 //
 // The package starts nothing and changes nothing. It reads the file system to resolve paths.
 package guard
@@ -181,8 +182,8 @@ func (j *judge) bash(script string) error {
 	return err
 }
 
-// checkRoughly checks each command of a script if the script's effect cannot be fully determined. Use it for tiers with
-// anything: true. It ignores unclear parts, and denies only commands that are forbidden to such a tier.
+// checkRoughly checks the commands of a script whose effect cannot be fully determined. Use checkRoughly for tiers with
+// anything: true. It ignores unclear parts, and denies a command only if the command is forbidden to such a tier.
 func (j *judge) checkRoughly(script string) error {
 	if strings.ContainsAny(script, holes) {
 		return denied("the script has control characters in it")
@@ -246,7 +247,7 @@ func containsNumber(text string, number int) bool {
 	}
 }
 
-// isFraction reports whether text ends with a digit and a decimal point. Digits after it are then a fraction.
+// isFraction reports whether text ends with a digit and a decimal point. Digits that follow text are then a fraction.
 func isFraction(text string) bool {
 	before, point := strings.CutSuffix(text, ".")
 	return point && before != "" && isDigit(before[len(before)-1])

@@ -26,7 +26,8 @@ type judge struct {
 	tier   int
 	place  Place
 	files  Files
-	// remote is true if the commands run on another host or in a container. Their paths do not exist on this host.
+	// remote is true if the commands run on another host or in a container. The paths of the commands do not exist on
+	// this host.
 	remote bool
 	// depth is the nesting depth of commands.
 	depth int
@@ -161,8 +162,8 @@ func (j *judge) uses(name string, command Command) error {
 	return j.anyOf(uses, name, command, command.Words[1:], nil)
 }
 
-// anyOf returns nil if one of the uses grants the words. Otherwise it returns the most specific error. This is the
-// first error that is not weak. If all errors are weak, it is the first one.
+// anyOf returns nil if one of the uses grants the words. If no use grants them, it returns the most specific error: the
+// first error that is not weak or, if all errors are weak, the first error.
 func (j *judge) anyOf(uses Uses, name string, command Command, words []Word, before *given) error {
 	var reason error
 	lowest := 0
@@ -212,8 +213,8 @@ func (e *needsError) Error() string {
 	return "it is granted only with " + strings.Join(e.options, " or ")
 }
 
-// isWeak reports whether an error only asks for a higher tier or for an option. The error of another use of the program
-// may then be more helpful.
+// isWeak reports whether an error asks for a higher tier or for an option, and says nothing else. The error of another
+// use of the program may then be more helpful.
 func isWeak(err error) bool {
 	var tier *tierError
 	var needs *needsError
@@ -237,8 +238,8 @@ func withRule(err error, rule string) error {
 	}
 }
 
-// use returns nil if the words after the program's name are granted. Either the parameter use or one of its subcommands
-// must grant them.
+// use returns nil if the words after the program's name are granted. The grant must come from the parameter use, or
+// from a subcommand of it.
 func (j *judge) use(use *Use, name string, command Command, words []Word, before *given) error {
 	got, read, err := use.form.read(words, use.AnyOption, func(word Word) bool {
 		if len(use.Commands) == 0 {
@@ -272,7 +273,7 @@ func (j *judge) use(use *Use, name string, command Command, words []Word, before
 	return j.grants(use, name, command, got)
 }
 
-// bare reports whether a program with subcommands may be called without one.
+// bare reports whether a program with subcommands may be called without a subcommand.
 func (u *Use) bare() bool { return u.form.args != nil }
 
 // grants checks the options and arguments of a command against the use.
@@ -315,7 +316,7 @@ func (j *judge) grants(use *Use, name string, command Command, got given) error 
 }
 
 // changed returns the directory in which the program works. This is dir, unless an option such as git -C names another
-// one.
+// directory.
 func (j *judge) changed(got given, dir Word) (Word, error) {
 	for _, value := range got.values {
 		if value.kind != kindDir {
@@ -349,7 +350,7 @@ func (j *judge) checkAll(words []typed, got given, command Command) error {
 	return nil
 }
 
-// in checks that dir is the kind of working directory that use requires.
+// in checks that dir is a working directory of the kind use.In.
 func (j *judge) in(use *Use, dir Word) error {
 	switch use.In {
 	case "":
@@ -362,8 +363,8 @@ func (j *judge) in(use *Use, dir Word) error {
 	return denied("the place %q is not known", use.In)
 }
 
-// composed returns the services of the compose file in a directory. If no compose file can be read there, it returns
-// nil.
+// composed returns the services of the compose file in a directory. If the directory has no readable compose file,
+// composed returns nil.
 func (j *judge) composed(dir Word) []string {
 	for _, name := range []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"} {
 		content, err := j.files.ReadFile(filepath.Join(string(dir), name))

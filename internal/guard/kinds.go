@@ -287,7 +287,7 @@ func (j *judge) apprise(word Word, _ Command) error {
 	return nil
 }
 
-// compose accepts a compose file in the working directory. For a session in a worktree, it accepts a compose file in
+// compose accepts a compose file in the working directory. If the session has a worktree, the file must instead be in
 // the directory from which the worktree was made. The built-in policy forbids Tiers 1 and 2 to write such files.
 func (j *judge) compose(word Word, command Command) error {
 	path, err := j.at(word, command.Dir)
@@ -348,8 +348,8 @@ func (j *judge) service(word Word, _ Command) error {
 // containerID matches container ids, in full or in docker's abbreviated form.
 var containerID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
 
-// serviceOf returns the service that a word names, in the ledger's spelling. If the word's type is not a service, it
-// returns false.
+// serviceOf returns the service that a word names, in the ledger's spelling. If the word's type is not a service,
+// serviceOf returns false.
 func serviceOf(word typed) (string, bool) {
 	text := string(word.word)
 	switch word.kind {

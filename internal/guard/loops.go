@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// loop reads the body of a loop once, for all of its rounds. Variables that the body sets are unknown. If the body changes
-// the directory, loop reads it again with an unknown directory.
+// loop reads the body of a loop once, for all of its rounds. Variables that the body sets are unknown. If the body
+// changes the directory, loop reads the body again with an unknown directory.
 func (s *shell) loop(body []*syntax.Stmt) error {
 	s.forget(body)
 	round := s.fork()
@@ -96,7 +96,7 @@ func (s *shell) positional() []Word {
 	return s.args
 }
 
-// setters lists builtins that may set the variables or parameters that their arguments name.
+// setters lists builtins that may set variables or parameters. Their arguments name what they set.
 var setters = []string{"read", "unset", "set", "command", "builtin"}
 
 // changes collects the variables that statements may set.
@@ -112,8 +112,7 @@ type changes struct {
 	functions map[string]bool
 }
 
-// forget marks as unknown all variables that the statements may set, directly or through the functions that they
-// call.
+// forget marks as unknown all variables that the statements may set, directly or in functions.
 func (s *shell) forget(body []*syntax.Stmt) {
 	c := &changes{shell: s, numbers: map[string]bool{}, texts: map[string]bool{}, functions: map[string]bool{}}
 	for _, stmt := range body {

@@ -94,7 +94,7 @@ func within(err error, steps ...any) error {
 	return &mistake{steps, err}
 }
 
-// located converts an error of check to a PolicyError with its line.
+// located converts an error of check to a PolicyError with the line of the mistake.
 func located(text []byte, err error) error {
 	found := &PolicyError{Problem: err.Error()}
 	at, is := errors.AsType[*mistake](err)

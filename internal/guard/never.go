@@ -11,7 +11,8 @@ import (
 )
 
 // never refuses commands that match a rule of the policy's never list. A rule does not describe the whole command line
-// of a program, so it matches loosely. For example, an option counts in any position, alone or combined with others.
+// of a program, so the rule matches loosely. For example, an option counts in any position, alone or combined with
+// others.
 func (j *judge) never(name string, command Command) error {
 	for _, rule := range j.policy.Never {
 		programs := strings.Split(rule.Program, "|")
@@ -42,8 +43,7 @@ func (n Never) matches(j *judge, command Command) bool {
 }
 
 // hasCommand reports whether the words of the subcommand occur among the arguments in the same order. The hole anyWords
-// counts as the missing words. If an argument that does not belong to the subcommand precedes the hole, the hole does
-// not count.
+// counts as the missing words. If an argument outside of the subcommand precedes the hole, the hole does not count.
 func (n Never) hasCommand(words []Word) bool {
 	wanted := strings.Fields(strings.ToLower(n.Command))
 	others := false
@@ -106,8 +106,8 @@ func hasArgument(j *judge, patterns []string, word, dir Word) bool {
 	})
 }
 
-// mayBecome reports whether a text matches a pattern. If the text has holes, it reports whether the text can match with
-// other text in their place.
+// mayBecome reports whether a text matches a pattern. If the text has holes, mayBecome reports whether the text matches
+// for some content of the holes.
 func mayBecome(pattern, text string) bool {
 	known := Word(text).Start()
 	if known == text && strings.HasPrefix(pattern, "/") {
@@ -184,8 +184,8 @@ func (j *judge) within(command Command) error {
 	return nil
 }
 
-// possibleScript refuses a text if, as a script, it would run a command of the never list. It accepts all other texts,
-// including a text that does not parse.
+// possibleScript refuses a text that, run as a script, would run a command of the never list. It accepts all other
+// texts, including a text that does not parse.
 func (j *judge) possibleScript(text string, dir Word) error {
 	if j.depth >= maxDepth {
 		return nil
@@ -220,7 +220,8 @@ func (j *judge) touches(word, dir Word) error {
 	return nil
 }
 
-// doors refuses words that name a port of the supervisor. For ports 80 and 443 it refuses words that name the host.
+// doors refuses words that name a port of the supervisor. For a port 80 or 443 it instead refuses words that name the
+// port's host.
 func (j *judge) doors(word Word) error {
 	text := string(word)
 	for _, door := range j.place.Doors {
@@ -237,7 +238,8 @@ func (j *judge) doors(word Word) error {
 	return nil
 }
 
-// wrappedCommand judges the command that a program runs, if the policy knows that the program runs one.
+// wrappedCommand judges the command inside of a command, such as COMMAND in "timeout 5 COMMAND". If the policy's uses
+// of the outer program describe no inner command, wrappedCommand returns nil.
 func (j *judge) wrappedCommand(name string, command Command) error {
 	uses := j.policy.Programs[name]
 	for i := range uses {

@@ -13,7 +13,7 @@ import (
 type Place struct {
 	// Work lists the directories that the agent works in.
 	Work []string
-	// Worktree describes the git worktree that contains Work; nil if the supervisor has made no worktree for it.
+	// Worktree describes the git worktree that contains Work; nil if the supervisor has made no worktree for Work.
 	Worktree *Worktree
 	// Dir is the directory in which commands start. If it is empty, commands start in the first directory of Work.
 	Dir string
@@ -25,13 +25,13 @@ type Place struct {
 	// Variables is the environment of the commands.
 	Variables map[string]string
 	// Own lists the supervisor's files and directories, which agents may not use. Each is listed twice: by its
-	// configured name, and with symbolic links resolved. Agents may use Work, Home and Temp even if they lie within
-	// these directories.
+	// configured name, and with symbolic links resolved. Agents may use Work, Home and Temp even if Work, Home and Temp
+	// lie within the supervisor's directories.
 	Own []string
 	// Doors lists the supervisor's ports, to which agents may not connect.
 	Doors []Door
 	// Asked lists files that the agent is asked to write. Each is listed twice: by its name, and with symbolic links
-	// resolved. The agent may write them at every tier.
+	// resolved. The agent may write these files at every tier.
 	Asked []string
 }
 
@@ -57,8 +57,8 @@ func (j *judge) matches(pattern string) bool {
 	return j.remote || !complete || len(paths) > 0
 }
 
-// at returns the absolute path that a word names for a command in dir. The path is not cleaned. It has holes for the
-// parts that a pattern matches.
+// at returns the absolute path that a word names for a command in dir. The path is not cleaned. The path has holes for
+// the parts that a pattern matches.
 func (j *judge) at(word, dir Word) (string, error) {
 	if word == "" {
 		return "", denied("the name of a file is empty")
@@ -150,8 +150,8 @@ func (j *judge) asked(path string) bool {
 	return err == nil && !slices.ContainsFunc(paths, func(one string) bool { return !slices.Contains(j.place.Asked, one) })
 }
 
-// source accepts a file to copy. The tier must be allowed to read it. The file must not be protected, because the copy
-// has the same name.
+// source accepts a file to copy. The tier must be allowed to read the file. The file must not be protected, because the
+// copy has the same name.
 func (j *judge) source(path string) error {
 	if err := j.read(path); err != nil {
 		return err
@@ -159,7 +159,8 @@ func (j *judge) source(path string) error {
 	return j.protected(filepath.Clean(path))
 }
 
-// plain accepts a file to read. It refuses a directory, because some programs look for a file of the same name in it.
+// plain accepts a file to read. It refuses a directory, because some programs then open a file in the directory
+// instead.
 func (j *judge) plain(path string) error {
 	if paths, _ := j.files.Match(strings.TrimSuffix(path, "/")+"/*", 1); len(paths) > 0 && !strings.ContainsAny(path, holes) {
 		return denied("%s is a directory: name the file", path)
@@ -185,7 +186,7 @@ func (j *judge) into(path string) error {
 	return nil
 }
 
-// writePlain accepts a file to write. If the path is a directory with files in it, writePlain refuses it.
+// writePlain accepts a file to write. It refuses a directory that contains files.
 func (j *judge) writePlain(path string) error {
 	if paths, _ := j.files.Match(strings.TrimSuffix(path, "/")+"/*", 1); len(paths) > 0 && !strings.ContainsAny(path, holes) {
 		return denied("%s is a directory with files in it", path)
@@ -221,7 +222,8 @@ func (j *judge) reach(path string, roots []string, refuse func(path string) erro
 }
 
 // resolve returns several paths for one path. The first is the path as written. The second is the path with symbolic
-// links resolved. If the path has a pattern, the files that match it follow. On another host the first two are equal.
+// links resolved. If the path has a pattern, the paths of the matching files follow. For a command on another host the
+// first two paths are equal.
 func (j *judge) resolve(path string) ([]string, error) {
 	for _, device := range []string{"/dev/tcp", "/dev/udp"} {
 		if strings.HasPrefix(path, device) {
@@ -263,7 +265,7 @@ var (
 	shellPattern = strings.NewReplacer("\x02", "*", "\x03", "*", "\x04", "**")
 )
 
-// below reports whether a path is one of the roots, or below one.
+// below reports whether a path is one of the roots, or lies below one of the roots.
 func (j *judge) below(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		return path == root || root == "/" || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
@@ -343,15 +345,15 @@ func (j *judge) protected(path string) error {
 }
 
 // matchesAny reports whether one of the patterns matches a path. A hole counts as an ordinary character, because
-// resolve has looked up the files that it matches. On another host resolve refuses holes.
+// resolve has looked up the files that the hole matches. On another host resolve refuses holes.
 func matchesAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) })
 }
 
-// inWork accepts commands that run in one of the agent's working directories, or below one.
+// inWork accepts commands whose working directory is one of the agent's directories, or lies below one of these.
 func (j *judge) inWork(dir Word) error { return j.inOneOf([]string{"."}, dir) }
 
-// inOneOf accepts commands that run in one of the named directories, or below one.
+// inOneOf accepts commands whose working directory is one of the named directories, or lies below one of these.
 func (j *judge) inOneOf(names []string, dir Word) error {
 	text, known := dir.Known()
 	if !known {

@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Policy states what the agents of each tier may do. deploy/policy.schema.json describes its file.
+// Policy states what the agents of each tier may do. deploy/policy.schema.json describes the policy's file.
 type Policy struct {
 	// Version is the version of the file's format: 1.
 	Version int `yaml:"version"`
@@ -51,7 +51,7 @@ type Limits struct {
 	Methods []string `yaml:"methods"`
 	// Hosts lists patterns of host names to which the tier may connect, over HTTP or otherwise.
 	Hosts []string `yaml:"hosts"`
-	// Signals permits the tier's programs to send signals to processes of the host. If it is false, the sandbox
+	// Signals permits the tier's programs to send signals to processes of the host. If Signals is false, the sandbox
 	// prevents such signals.
 	Signals bool `yaml:"signals"`
 }
@@ -92,8 +92,8 @@ type Use struct {
 	// In limits the working directory. "work" requires one of the agent's working directories. "repository" also
 	// requires that the directory's git configuration runs no program.
 	In string `yaml:"in"`
-	// AnyOption permits every option. Use it for programs without harmful options. Words that may be options are then
-	// accepted, too.
+	// AnyOption permits every option. Use AnyOption for programs without harmful options. Words that may be options are
+	// then accepted, too.
 	AnyOption bool `yaml:"any_option"`
 
 	form *form
@@ -107,7 +107,7 @@ type Never struct {
 	Command string `yaml:"command" json:"command,omitempty"`
 	// Flags lists options. If the list is not empty, the rule applies only to commands with one of these options.
 	Flags string `yaml:"flags" json:"flags,omitempty"`
-	// Args lists patterns. If the list is not empty, the rule applies only if an argument matches one of them.
+	// Args lists patterns. If the list is not empty, the rule applies only if an argument matches one of the patterns.
 	Args []string `yaml:"args" json:"args,omitempty"`
 	// With lists further patterns. If the list is not empty, an argument must also match one of these patterns.
 	With []string `yaml:"with" json:"with,omitempty"`
@@ -241,7 +241,7 @@ func (u *Use) inherit(above *Use) {
 }
 
 // nameEach replaces each key that lists several names, such as "a, b", with one key for each name. If a name occurs
-// twice, it fails.
+// twice, nameEach fails.
 func nameEach(all map[string]Uses) error {
 	for _, names := range slices.Sorted(maps.Keys(all)) {
 		if !strings.Contains(names, ",") {

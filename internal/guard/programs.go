@@ -128,8 +128,8 @@ func (s *sedScript) command() error {
 }
 
 // line reads a command whose argument extends to the end of the line or of the script. In some versions of sed, a label
-// also ends at a blank, a semicolon or a closing brace. So line ends a label there, too. The text after it is then
-// checked as commands.
+// also ends at a blank, a semicolon or a closing brace. So line ends a label at these characters, too. The text after
+// the label is then checked as commands.
 func (s *sedScript) line(c byte) error {
 	switch c {
 	case '#':

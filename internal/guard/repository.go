@@ -24,7 +24,7 @@ var harmlessGit = []string{
 	"commit.gpgsign", "tag.gpgsign", "log.date", "diff.renames", "status.showuntrackedfiles",
 }
 
-// lfs holds the settings of `git lfs install`. They run programs of Git LFS only.
+// lfs holds the settings of `git lfs install`. These settings run programs of Git LFS, and no other programs.
 var lfs = map[string]string{
 	"filter.lfs.clean": "git-lfs clean -- %f", "filter.lfs.smudge": "git-lfs smudge -- %f",
 	"filter.lfs.process": "git-lfs filter-process", "filter.lfs.required": "true",
@@ -33,7 +33,8 @@ var lfs = map[string]string{
 var (
 	gitSection = regexp.MustCompile(`^\[([A-Za-z0-9.-]+)(?:\s+"([^"\\]*)")?\]$`)
 	gitKey     = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$`)
-	// gitTransport matches URLs that run a program of their choice, such as ext::COMMAND or an option for ssh.
+	// gitTransport matches URLs that name a program or an option for git to use, such as ext::COMMAND or an option for
+	// ssh.
 	gitTransport = regexp.MustCompile(`(?i)^[a-z0-9+.-]+::|^-|^[a-z+]*://-|:-`)
 )
 
@@ -68,8 +69,9 @@ func (j *judge) configured(dir Word) error {
 }
 
 // gitConfigurations returns the paths of the configuration files that git may read in a directory and in all
-// directories above it. The files may not exist. It fails in three cases: .git leads out of the working directory, .git
-// is a file but not that of the session's own worktree, or a directory looks like a bare repository.
+// directories above it. The files may not exist. gitConfigurations fails in three cases: .git leads out of the working
+// directory, .git is a file that does not belong to the session's own worktree, or a directory looks like a bare
+// repository.
 func (j *judge) gitConfigurations(at string) (files []string, err error) {
 	for ; ; at = filepath.Dir(at) {
 		repository := filepath.Join(at, ".git")
@@ -95,7 +97,8 @@ func (j *judge) gitConfigurations(at string) (files []string, err error) {
 	}
 }
 
-// HarmfulGit returns a setting in a git configuration that may run a program or cannot be read; "" if there is none.
+// HarmfulGit returns a harmful setting of a git configuration; "" if there is none. A setting is harmful if it may run
+// a program, or if it cannot be read.
 func HarmfulGit(content string) string {
 	section := ""
 	for line := range strings.Lines(content) {

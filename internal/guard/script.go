@@ -26,11 +26,11 @@ type Command struct {
 	Repeated bool
 }
 
-// Access describes a file that the shell itself opens for a redirection, or a directory that it enters.
+// Access describes a file that the shell itself opens for a redirection, or a directory that the shell enters.
 type Access struct {
 	Path  Word
 	Write bool
-	// Enter means that the shell only changes into the directory Path.
+	// Enter means that the shell changes into the directory Path, and opens no file.
 	Enter bool
 	// Dir is the working directory, from which a relative Path starts.
 	Dir Word
@@ -52,14 +52,15 @@ const (
 	Nothing Output = "nothing"
 )
 
-// Visitor receives the commands and file accesses of a script. If a method returns an error, Walk stops and returns it.
+// Visitor receives the commands and file accesses of a script. If a method returns an error, Walk stops and returns the
+// error.
 type Visitor interface {
 	// Run returns a description of what the command prints.
 	Run(command Command) (Output, error)
 	Open(access Access) error
 }
 
-// UnclearError reports a part of a script whose effect cannot be determined before it runs.
+// UnclearError reports a part of a script. The effect of this part cannot be determined before the script runs.
 type UnclearError struct {
 	// What names the part of the script.
 	What string
@@ -90,10 +91,10 @@ const (
 type Environment struct {
 	// Dir is the working directory.
 	Dir string
-	// Variables maps variables of the environment to their known values. The environment may have others.
+	// Variables maps variables of the environment to their known values. The environment may have further variables.
 	Variables map[string]string
 	// Exported reports whether a variable is in the environment of the agent. If a script sets such a variable, the
-	// programs that it starts get the new value.
+	// programs that the script starts get the new value.
 	Exported func(name string) bool
 	// Program reports whether name is the name of a program. A function must not have such a name.
 	Program func(name string) bool
@@ -105,9 +106,10 @@ type Environment struct {
 	Secret func(name string) bool
 }
 
-// Walk reads a bash script. It passes every command that the script may run and every file that its shell may open to
-// visitor. It follows lists, pipes, loops, branches, functions, substitutions and here-documents. It reads both sides
-// of a branch. It returns an *UnclearError for a part whose effect cannot be determined, or the visitor's error.
+// Walk reads a bash script. It passes to visitor every command that the script may run, and every file that the
+// script's shell may open. It follows lists, pipes, loops, branches, functions, substitutions and here-documents. It
+// reads both sides of a branch. It returns an *UnclearError for a part whose effect cannot be determined, or the
+// visitor's error.
 func Walk(script string, env Environment, visitor Visitor) error {
 	w := &walk{visitor: visitor, env: env}
 	s := &shell{
@@ -305,8 +307,8 @@ func (s *shell) pipe(c *syntax.BinaryCmd) error {
 	return nil
 }
 
-// readsAll reports whether the right side of a pipe itself reads all of its input. This is true for a command without
-// input redirections, and for a loop around read.
+// readsAll reports whether the right side of a pipe reads all of the pipe's text, and leaves none to a later command.
+// This is true for a command without input redirections, and for a loop around read.
 func readsAll(stmt *syntax.Stmt) bool {
 	for _, redirect := range stmt.Redirs {
 		if redirect.Op != syntax.RdrOut && redirect.Op != syntax.AppOut && redirect.Op != syntax.DplOut {

@@ -26,10 +26,10 @@ type shell struct {
 	// args holds the positional parameters; nil if they are unknown.
 	args []Word
 	dir  Word
-	// locals holds the local variables of the current function. It maps each to the value that it has outside of the
-	// function. Outside of functions locals is nil.
+	// locals holds the local variables of the current function. Each name maps to the variable's value outside of the
+	// function. Outside of functions, locals is nil.
 	locals map[string]Word
-	// top is true for statements of the script itself, and false within a loop, a branch or a pipe.
+	// top is true for the top-level statements of a script, and false within a loop, a branch or a pipe.
 	top bool
 	// strict is true after set -e: a failing command ends the script.
 	strict bool
@@ -41,7 +41,7 @@ type shell struct {
 	repeated bool
 }
 
-// nested calls the function read with the nesting depth increased by one. If the depth exceeds maxDepth, it fails.
+// nested calls the function read with the nesting depth increased by one. If the depth exceeds maxDepth, nested fails.
 func (s *shell) nested(read func() error) error {
 	s.depth++
 	if s.depth > maxDepth {
@@ -91,8 +91,8 @@ func (s *shell) joinVariables(branch *shell) {
 	}
 }
 
-// union returns the hole for a value that is either a or b. If both are numbers, this is the hole for a number,
-// otherwise the hole for any text.
+// union returns the hole for a value that is either a or b. If a and b are both numbers, this is the hole for a number.
+// In all other cases it is the hole for any text.
 func union(a, b Word) Word {
 	if a.isNumber() && b.isNumber() {
 		return Word(anyNumber)

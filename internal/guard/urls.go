@@ -13,8 +13,8 @@ import (
 )
 
 // Door is a host and port of the supervisor: Temporal, its Web UI, the database or a worker. Not every name of the
-// supervisor's host is known. So agents may not connect to the port on any host. For ports 80 and 443 only Host is
-// refused.
+// supervisor's host is known. So agents may not connect to the port on any host. If the port is 80 or 443, agents may
+// connect to this port on all hosts but Host.
 type Door struct {
 	Host string
 	Port int
@@ -31,7 +31,7 @@ func (j *judge) url(word Word, _ Command) error {
 	if schemeless.MatchString(text) {
 		text = "http://" + text // as curl does
 	}
-	// curl itself expands braces and brackets to several addresses.
+	// curl expands braces and brackets to several addresses.
 	if strings.ContainsAny(beforePath.FindString(literalAddress.ReplaceAllString(text, "http://x")), "{}[]") {
 		return unclear("which addresses "+word.String()+" stands for", "write each address out")
 	}
@@ -121,8 +121,8 @@ func sameHost(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// linkLocal reports whether host is the metadata service of a cloud. It recognizes every notation of an address that curl
-// accepts.
+// linkLocal reports whether host is a link-local address, or names the metadata service of a cloud. It recognizes
+// addresses in every notation that curl accepts.
 func linkLocal(host string) bool {
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
 	if name == "metadata" || strings.HasPrefix(name, "metadata.") || name == "instance-data" {

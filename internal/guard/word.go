@@ -4,7 +4,8 @@ import "strings"
 
 // Word is a word of a command. It holds what is known before the command runs, with holes. A hole is a control
 // character that marks an unknown part: the output of a command, a variable of unknown value, or the files that a
-// pattern matches. Scripts that contain these characters are refused, so the characters never occur otherwise.
+// pattern matches. Scripts that contain these characters are refused, so these characters never have another meaning in
+// a Word.
 type Word string
 
 // The holes.

@@ -54,7 +54,7 @@ func (s *shell) fields(word *syntax.Word) ([]Word, error) {
 	return []Word{text}, nil
 }
 
-// isLiteral reports whether bash leaves a word with brackets unchanged, such as containers[0]. Bash does so if no file
+// isLiteral reports whether bash leaves a word with brackets, such as containers[0], unchanged. Bash does so if no file
 // matches the word. The word must have no other special characters.
 func (s *shell) isLiteral(raw string) bool {
 	dir, known := s.dir.Known()

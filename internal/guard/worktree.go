@@ -11,8 +11,8 @@ import (
 type Worktree struct {
 	// Top is the worktree's top directory.
 	Top string
-	// Origin is the directory that the worktree replaces. The agent may read it. The agent may also run commands there
-	// that act on services by the files of a directory. It may not change Origin.
+	// Origin is the directory that the worktree replaces. The agent may read Origin, but may not change it. In Origin
+	// the agent may also run commands that act on services by the files of a directory.
 	Origin string
 	// GitDir is the directory with git's files for this worktree. Common is the directory with the configuration and
 	// the objects of the whole repository.
@@ -31,7 +31,7 @@ func (j *judge) origin() []string {
 // inWorkOf accepts the working directory of a use with "in: work".
 //
 // A use that changes something uses the files of a directory to act on services, as docker compose does. Compose
-// derives the name of a project from the directory. So in a worktree it would start a second copy of the services.
+// derives the name of a project from the directory. So in a worktree Compose would start a second copy of the services.
 // Therefore such a use is granted only in the directory from which the worktree was made.
 func (j *judge) inWorkOf(use *Use, dir Word) error {
 	switch {
@@ -48,7 +48,7 @@ func (j *judge) inWorkOf(use *Use, dir Word) error {
 }
 
 // inRepositoryOf accepts the working directory of a use with "in: repository". In the directory from which the worktree
-// was made, it refuses uses that change something.
+// was made, inRepositoryOf refuses uses that change something.
 func (j *judge) inRepositoryOf(use *Use, dir Word) error {
 	if j.place.Worktree != nil && use.Tier <= 1 && j.inOneOf(j.origin(), dir) == nil {
 		return j.configured(dir)
@@ -56,9 +56,9 @@ func (j *judge) inRepositoryOf(use *Use, dir Word) error {
 	return j.inRepository(dir)
 }
 
-// ownWorktree returns the paths of the configuration files that git reads in the session's worktree. If an agent has
-// changed the files with which git finds them, it fails. repository is the path of a .git. If this is not the .git of
-// the session's worktree, ownWorktree returns false.
+// ownWorktree returns the paths of git's configuration files for the session's worktree. The parameter repository is
+// the path of a .git. If this is not the .git of the session's worktree, ownWorktree returns false. If an agent has
+// changed the files that lead git to its configuration, ownWorktree fails.
 func (j *judge) ownWorktree(repository string) (files []string, is bool, err error) {
 	tree := j.place.Worktree
 	if tree == nil || repository != filepath.Join(tree.Top, ".git") {
