@@ -1,9 +1,9 @@
 // Package hook answers the CLI's questions about an agent's calls. The CLI asks in two ways: through its PreToolUse
 // hook, and through the program that it runs in place of its shell (package agentshell). Each session has its own
-// socket, which is open while its CLI runs.
+// socket, which is open while the session's CLI runs.
 //
-// The guard decides on each call once, when the PreToolUse hook asks. A shell script runs only if its call was allowed
-// before. If the CLI starts a script without asking the hook, the script does not run.
+// The guard decides on each call once, when the PreToolUse hook asks. A shell script runs only if the guard has allowed
+// the script's call before. If the CLI starts a script without asking the hook, the script does not run.
 package hook
 
 import (
@@ -46,14 +46,14 @@ type Entry struct {
 	Decision guard.Decision  `json:"decision"`
 }
 
-// RuleUnasked is the rule in entries about scripts that the CLI tried to run without asking its hook. All of them
-// were denied.
+// RuleUnasked is the rule in entries about scripts without a question: the CLI tried to run them without asking its
+// hook. All such scripts were denied.
 const RuleUnasked = "unasked"
 
 // Ledger limits the actions of calls on services.
 type Ledger interface {
-	// Charge books the actions of a call before the call runs. If it refuses the call, it returns the reason; otherwise
-	// "".
+	// Charge books the actions of a call before the call runs. If Charge refuses the call, it returns the reason. If
+	// Charge books the actions, refusal is "".
 	Charge(ctx context.Context, call string, actions []guard.Action) (refusal string, err error)
 	// Return cancels the booking of a call that did not run.
 	Return(ctx context.Context, call string) error
@@ -68,7 +68,7 @@ type Post struct {
 
 	listener net.Listener
 	socket   string
-	// answering is cancelled when Close is called. end cancels it.
+	// answering is cancelled when Close is called. The function end cancels answering.
 	answering context.Context
 	end       context.CancelFunc
 	served    sync.WaitGroup
@@ -93,7 +93,8 @@ func Open(dir string, g *guard.Guard, session Session, ledger Ledger, record fun
 	if err != nil {
 		return nil, fmt.Errorf("open the guard's socket: %w", err)
 	}
-	// Let every user connect, because the agent may run as another user. Only its CLI knows the name of the socket.
+	// Let every user connect, because the agent may run as another user. Only the agent's CLI knows the name of the
+	// socket.
 	if err := os.Chmod(socket, 0o666); err != nil { //nolint:gosec // see above
 		return nil, errors.Join(fmt.Errorf("open the guard's socket: %w", err), listener.Close())
 	}
@@ -193,7 +194,7 @@ func (p *Post) answer(question agentshell.Question) agentshell.Answer {
 	return agentshell.Answer{Output: p.output(decision)}
 }
 
-// isNew reports whether the call was not decided before, and marks it as decided.
+// isNew reports whether the call was not decided before, and marks the call as decided.
 func (p *Post) isNew(id string) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -318,7 +319,8 @@ func commandOf(script string) (string, error) {
 	return plain(evals[0].Args[1])
 }
 
-// plain returns the text of a word that consists of quoted and literal parts. It fails if the shell would expand a part.
+// plain returns the text of a word that consists of quoted and literal parts. plain fails if the shell would expand a
+// part.
 func plain(word *syntax.Word) (string, error) {
 	var text strings.Builder
 	for _, part := range word.Parts {
@@ -348,7 +350,7 @@ func plain(word *syntax.Word) (string, error) {
 // errExpands means that the shell would expand a part of the agent's command.
 var errExpands = errors.New("the CLI's script must have the command of the agent in plain quotes")
 
-// Settings returns the part of the CLI's settings that makes it call its hook before every call.
+// Settings returns the CLI's settings for the hook. With them the CLI runs the hook before every call.
 func Settings() map[string]any {
 	command := map[string]any{"type": "command", "command": agentshell.HookScript, "timeout": 60}
 	return map[string]any{"hooks": map[string]any{
