@@ -1,7 +1,7 @@
-// Package apiproxy forwards the agents' calls of the model's API, so that agents do not get its credentials. It serves
-// the Messages API on loopback. Each session gets its own key. The key is valid while the session runs, for the models
-// of its tier and up to its budget. The proxy forwards a call with the worker's credentials, streams the answer, and
-// counts the usage.
+// Package apiproxy forwards the agents' calls of the model's API, so that agents do not get the API's credentials. It
+// serves the Messages API on loopback. Each session gets its own key. The key is valid while the session runs, for the
+// models of the session's tier and up to the session's budget. The proxy forwards a call with the worker's credentials,
+// streams the answer, and counts the usage.
 //
 //	agent -> session key -> route, model, budget -> upstream with the worker's credentials -> usage -> agent
 //

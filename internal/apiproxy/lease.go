@@ -29,7 +29,7 @@ type Session struct {
 type Count struct {
 	// Calls counts the calls that the API answered, fully or in part.
 	Calls int
-	// CostUSD is the cost of these calls in US dollars.
+	// CostUSD is the cost of all answered calls in US dollars.
 	CostUSD float64
 	// Partial counts the calls that ended before the API had reported all usage. CostUSD includes the reported part.
 	Partial int
@@ -39,7 +39,7 @@ type Count struct {
 	Unreachable string
 }
 
-// Lease is a session's key with the count of its usage. It is safe for concurrent use.
+// Lease is a session's key, with the count of the session's usage. A Lease is safe for concurrent use.
 type Lease struct {
 	proxy   *Proxy
 	session Session
@@ -50,7 +50,7 @@ type Lease struct {
 
 	mu     sync.Mutex
 	closed bool
-	// pending waits for the requests in flight; open counts them.
+	// pending waits for the requests in flight; open counts these requests.
 	pending sync.WaitGroup
 	open    int
 	// logged counts the log lines that the session has caused.
@@ -87,15 +87,15 @@ func (l *Lease) Close() Count {
 	return l.Count()
 }
 
-// matchesKey reports whether header carries the key. The CLI sends it as X-Api-Key or as a bearer token.
+// matchesKey reports whether header carries the key. The CLI sends the key as X-Api-Key or as a bearer token.
 func (l *Lease) matchesKey(header http.Header) bool {
 	bearer, _ := strings.CutPrefix(header.Get("Authorization"), "Bearer ")
 	matches := subtle.ConstantTimeCompare([]byte(header.Get("X-Api-Key")), l.key) | subtle.ConstantTimeCompare([]byte(bearer), l.key)
 	return matches == 1
 }
 
-// maxOpen limits the concurrent requests of one session. The CLI and its subagents make fewer. The limit bounds the memory for
-// requests, and the amount by which a session can exceed its budget.
+// maxOpen limits the concurrent requests of one session. The CLI and its subagents make fewer requests at once. The
+// limit bounds the memory for requests, and the amount by which a session can exceed its budget.
 const maxOpen = 16
 
 // enter registers a request. The caller must call leave when the request ends. If the request is not allowed, the error
@@ -159,7 +159,8 @@ func (c *call) answer() {
 	c.lease.count.Calls++
 }
 
-// used updates the cost of the call from its usage so far. If the argument model is empty, used takes the requested model.
+// used updates the cost of the call from the call's usage so far. If the argument model is empty, used takes the
+// requested model.
 func (c *call) used(model string, usage Usage) {
 	if model == "" {
 		model = c.asked

@@ -18,7 +18,7 @@ const headerTimeout = 10 * time.Second
 
 // Options describes the API and how a Proxy calls it.
 type Options struct {
-	// Upstream is the address of the API. Its path is a prefix of the path of every call.
+	// Upstream is the address of the API. The address's path is the beginning of every call's path.
 	Upstream *url.URL
 	// Header is set on every call to Upstream. It holds the credentials and the headers that the operator adds. A header of the
 	// caller with the same name is replaced.
@@ -104,8 +104,8 @@ func (p *Proxy) forget(closed *Lease) {
 	}
 }
 
-// find returns the lease whose key the request's header carries, or nil. Its running time depends only on the number of leases,
-// so it reveals nothing about the keys.
+// find returns the lease whose key the request's header carries, or nil. The running time of find depends on the number
+// of leases and on nothing else, so it reveals nothing about the keys.
 func (p *Proxy) find(header http.Header) *Lease {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 // and in a fallback that the API may use instead.
 const modelMember = "model"
 
-// unsearched reports whether the search for models skips a member. The skipped members are the conversation and the input
-// schemas of tools. They name no model and make up most of a request.
+// unsearched reports whether the search for models skips a member. The skipped members are the conversation and the
+// input schemas of tools. These members name no model and make up most of a request.
 func unsearched(member string) bool {
 	return member == "messages" || member == "system" || member == "input_schema"
 }
@@ -49,8 +49,8 @@ type modelReader struct {
 	found []string
 }
 
-// object reads the rest of an object whose opening brace was already read. The result own is the model that the object itself
-// names.
+// object reads the rest of an object whose opening brace was already read. The result own is the model in the object's
+// own member, without the models in objects within it.
 func (r *modelReader) object() (own string, err error) {
 	named := false
 	for r.decoder.More() {

@@ -35,7 +35,7 @@ func (u Usage) max(other Usage) Usage {
 	return merged
 }
 
-// message holds the fields with the usage in an answer, or in one event of its stream.
+// message holds the usage fields of an answer, or of one event in the answer's stream.
 type message struct {
 	Type    string `json:"type"`
 	Message struct {
@@ -127,7 +127,7 @@ func (m *streamMeter) count(usage Usage) {
 
 func (m *streamMeter) finish() bool { return m.stopped }
 
-// maxAnswerBytes limits the size of an answer that is read for usage without streaming. Models write far shorter
+// maxAnswerBytes limits the size of an answer without a stream, from which the usage is read. Models write far shorter
 // answers.
 const maxAnswerBytes = 64 << 20
 
@@ -154,7 +154,7 @@ func (m *wholeMeter) finish() bool {
 	return true
 }
 
-// meteredBody is the body of an answer. Everything that is read from it is also written to a meter.
+// meteredBody is the body of an answer. Everything that is read from the body is also written to a meter.
 type meteredBody struct {
 	io.ReadCloser
 
