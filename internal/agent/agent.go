@@ -32,7 +32,8 @@ type Runner struct {
 	guards        *guards
 	mask          *redact.Redactor
 	logger        *slog.Logger
-	// draining is cancelled by interrupt. Its end cancels every running agent and every agent started afterwards.
+	// draining is cancelled by interrupt. The end of draining cancels every running agent, and every agent started
+	// afterwards.
 	draining  context.Context
 	interrupt context.CancelFunc
 }
@@ -254,8 +255,8 @@ func (r *Runner) openConversation(ctx context.Context, run activities.AgentRun) 
 	}, nil
 }
 
-// openWorkspace sets up the workspace of a session. It returns nil if that fails, for example in a read-only working directory.
-// The agent can look and repair without a workspace.
+// openWorkspace sets up the workspace of a session. If that fails, for example in a read-only working directory,
+// openWorkspace returns nil. The agent can look and repair without a workspace.
 func (r *Runner) openWorkspace(ctx context.Context, run activities.AgentRun) *workspace {
 	var opened *workspace
 	err := r.cli.AsUser(func() (err error) {
@@ -288,8 +289,8 @@ func (r *Runner) closeWorkspace(ctx context.Context, opened *workspace, run acti
 	return left
 }
 
-// confine adds a sandbox to the invocation. If the session gets none, the result without gives the reason. confine also creates
-// a directory for temporary files. The caller removes this directory with free.
+// confine adds a sandbox to the invocation. If the session gets no sandbox, the result without gives the reason.
+// confine also creates a directory for temporary files. The caller removes this directory with free.
 func (r *Runner) confine(
 	ctx context.Context, invocation *claude.Invocation, run activities.AgentRun, opened *workspace,
 ) (without string, free func()) {
@@ -319,8 +320,8 @@ func (r *Runner) confine(
 
 // invocation converts a run to the input of the claude driver.
 func (r *Runner) invocation(run activities.AgentRun, opened *workspace) claude.Invocation {
-	// These variables tell the agent's programs to which chain and tier they belong. The driver adds one with the
-	// session's id.
+	// These variables tell the agent's programs to which chain and tier they belong. The driver adds a variable with
+	// the session's id.
 	env := map[string]string{
 		"CLAUDEOPS_CHAIN_ID": run.ChainID,
 		"CLAUDEOPS_TIER":     fmt.Sprint(int(run.Tier)),

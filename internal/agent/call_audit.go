@@ -63,7 +63,8 @@ func (a *callAudit) flush(ctx context.Context) {
 	a.write(ctx)
 }
 
-// write writes the pending decisions to the records. If that fails, they stay pending. The caller must hold the mutex.
+// write writes the pending decisions to the records. If the write fails, the decisions stay pending. The caller must
+// hold the mutex.
 func (a *callAudit) write(ctx context.Context) {
 	if len(a.pending) == 0 {
 		return
@@ -76,9 +77,9 @@ func (a *callAudit) write(ctx context.Context) {
 	a.pending = nil
 }
 
-// check compares the calls that the CLI reports with the calls that the guard has decided. It returns errUnguarded in two
-// cases. Either the CLI has made a call without asking the guard. Or the CLI has ended by itself, and reports calls that it
-// refused, but never asked the guard.
+// check compares the calls that the CLI made with the calls that the guard decided. It returns errUnguarded if a call
+// succeeded that the guard did not decide. It also returns errUnguarded if the guard decided no call, the CLI reports
+// failed or refused calls, and the CLI ended without being stopped (byItself).
 func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -100,5 +101,6 @@ func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 	return nil
 }
 
-// unasked lists the tools for which the CLI need not ask the guard. They have no effect outside of the conversation.
+// unasked lists the tools for which the CLI need not ask the guard. These tools have no effect outside of the
+// conversation.
 var unasked = []string{"StructuredOutput", "TodoWrite"}

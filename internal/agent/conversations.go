@@ -40,7 +40,7 @@ func newConversations(options Options) conversations {
 	return conversations{options.CLI, options.Archive, failed, options.Logger}
 }
 
-// copyOf returns this host's copy of the transcript of a conversation in directory.
+// copyOf returns this host's copy of the transcript for the conversation sessionID in directory.
 func (c conversations) copyOf(directory, sessionID string) (*transcripts.Copy, error) {
 	path, err := c.cli.TranscriptPath(directory, sessionID)
 	if err != nil {

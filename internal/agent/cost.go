@@ -10,18 +10,18 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 )
 
-// The worker warns if the difference between the CLI's cost and the proxy's count exceeds both tolerances. costTolerance is a
-// share of the higher figure. It allows for calls that were broken off and repeated. costToleranceUSD avoids warnings about
-// cheap sessions.
+// The worker warns if the difference between the CLI's cost and the proxy's count exceeds both tolerances.
+// costTolerance is a share of the higher figure, and allows for calls that were broken off and repeated.
+// costToleranceUSD avoids warnings about cheap sessions.
 const (
 	costTolerance    = 0.05
 	costToleranceUSD = 0.01
 )
 
-// settleCost sets the cost of a report from the CLI's cost and the proxy's count. If the CLI's cost is only an estimate, the
-// proxy's count replaces it. Otherwise the higher figure counts, because the CLI omits calls made by its commands, and some
-// versions omit a last call. If the prices of the CLI's version were not measured, the CLI's cost counts, because the proxy
-// uses these prices.
+// settleCost sets the cost of a report from the CLI's cost and the proxy's count. If the CLI's cost is an estimate, the
+// proxy's count replaces it. If the CLI reports its cost, and the prices of the CLI's version were measured, the higher
+// figure counts, because the CLI omits calls made by its commands, and some versions omit a last call. If the prices
+// were not measured, the CLI's cost counts, because the proxy computes with these prices.
 func (r *Runner) settleCost(ctx context.Context, report *activities.AgentReport, run activities.AgentRun, count apiproxy.Count) {
 	if count.Calls == 0 && count.Partial == 0 {
 		return
@@ -41,7 +41,7 @@ func (r *Runner) settleCost(ctx context.Context, report *activities.AgentReport,
 	}
 }
 
-// explained adds a fact that only the proxy knows to the failure of a run: the budget is used up, or the API cannot be
+// explained completes the error of a run with a fact from the proxy: the budget is used up, or the API cannot be
 // reached.
 func explained(err error, count apiproxy.Count) error {
 	failure, ok := errors.AsType[*claude.Error](err)

@@ -2,8 +2,8 @@
 // Each session has several helpers:
 //
 //	Runner         starts, watches and reports a session         agent.go, report.go
-//	workplaces     give a session that repairs a worktree, or     workplace.go
-//	               lock its directory
+//	workplaces     give each repairing session a worktree, or    workplace.go
+//	               lock the session's directory
 //	workspace      exchanges files with the agent                workspace.go
 //	conversations  restores and archives the transcript          conversations.go
 //	keys           issues a key for the model's API, and counts  keys.go, upstream.go, cost.go

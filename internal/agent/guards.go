@@ -34,7 +34,7 @@ type guards struct {
 
 // Records stores the decisions on calls, and counts repairs in the ledger.
 type Records interface {
-	// AppendDecisions records decisions on calls, with their secrets masked.
+	// AppendDecisions records decisions on calls, with secrets masked.
 	AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error
 	// Charge adds the actions of a call to the ledger. If the call is refused, Charge returns the refusal.
 	Charge(ctx context.Context, charge escalation.Charge) (*escalation.ChargeRefusal, error)
@@ -86,8 +86,9 @@ type watch struct {
 	logger *slog.Logger
 }
 
-// open starts to answer questions about the calls of a session, and changes invocation so that the CLI asks them. asked lists
-// the files that the agent is asked to write. worktree is the agent's worktree; nil if there is none.
+// open starts to answer questions about the calls of a session, and changes invocation so that the CLI asks these
+// questions. The parameter asked lists the files that the agent is asked to write. The parameter worktree is the
+// agent's worktree; nil if there is none.
 func (g *guards) open(
 	ctx context.Context, run activities.AgentRun, invocation *claude.Invocation, asked []string, worktree *guard.Worktree,
 ) (*watch, error) {
@@ -123,8 +124,9 @@ func tierOf(run activities.AgentRun) escalation.Tier {
 // settleLimit limits the time for the method close after a session's end.
 const settleLimit = 10 * time.Second
 
-// close stops answering, returns the charges of calls that were not made, and writes the pending decisions. made lists the
-// calls that the CLI reports. byItself reports that the CLI was not stopped. The error is that of callAudit.check.
+// close stops answering, returns the charges of calls that were not made, and writes the pending decisions. The
+// parameter made lists the calls that the CLI reports. The parameter byItself reports that the CLI was not stopped. The
+// error comes from callAudit.check.
 func (w *watch) close(ctx context.Context, made []claude.MadeCall, byItself bool) error {
 	if w == nil {
 		return nil

@@ -35,7 +35,7 @@ type sessionKey struct {
 	url string
 }
 
-// open returns a key for a run. If agents hold the credentials themselves, it returns the zero value.
+// open returns a key for a run. If agents hold the credentials themselves, open returns the zero value.
 func (k keys) open(run activities.AgentRun) sessionKey {
 	if k.proxy == nil {
 		return sessionKey{}

@@ -14,7 +14,7 @@ import (
 // Options configure a Runner.
 type Options struct {
 	Config config.Config
-	// Environ is an environment ("NAME=value"). Agents get those of its variables that they are allowed to have.
+	// Environ is an environment ("NAME=value"). Agents get the variables on the driver's allow list.
 	Environ []string
 	// CLI starts claude.
 	CLI *claude.CLI

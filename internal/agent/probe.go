@@ -12,8 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// ProbeSandbox starts a process in the sandbox of each tier with a sandbox. It describes the restrictions that the
-// kernel can enforce on this host. If the configuration requires more than these, it fails.
+// ProbeSandbox starts a process in the sandbox of each tier that has a sandbox. It returns a description of the
+// restrictions that the kernel can enforce on this host. If the configuration requires more restrictions, ProbeSandbox
+// fails.
 func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (string, error) {
 	policy, err := cfg.Guard.LoadPolicy()
 	if err != nil {
@@ -36,7 +37,7 @@ func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (str
 	return strings.Join(said, "; "), nil
 }
 
-// CheckUser returns an error if agents cannot run as the configured user, or if that user cannot read their
+// CheckUser returns an error if agents cannot run as the configured user, or if that user cannot read the agents'
 // directories.
 func CheckUser(ctx context.Context, cfg config.Config, environ []string) error {
 	account := cfg.Claude.Account

@@ -28,8 +28,8 @@ func (r *Runner) report(ctx context.Context, run activities.AgentRun, result cla
 	return report
 }
 
-// describeSandbox describes the agent's sandbox for the records. If there was none, it returns the parameter without,
-// which holds the reason.
+// describeSandbox describes the agent's sandbox for the records. If there was no sandbox, describeSandbox returns the
+// parameter without, which holds the reason.
 func (r *Runner) describeSandbox(result claude.Result, without string) string {
 	text := cmp.Or(result.Sandbox, without)
 	if text != "" && r.settings.AgentUser != "" {
@@ -38,8 +38,8 @@ func (r *Runner) describeSandbox(result claude.Result, without string) string {
 	return text
 }
 
-// endedByItself reports whether the CLI ended without being stopped. Either its agent had finished, or it had used up
-// its limits.
+// endedByItself reports whether the CLI ended without being stopped. In that case the agent had finished, or had used
+// up the limits of its session.
 func endedByItself(err error) bool {
 	failure, ok := errors.AsType[*claude.Error](err)
 	if !ok {
@@ -54,7 +54,7 @@ func endedByItself(err error) bool {
 func statusOf(kind claude.ErrorKind, resumed bool) escalation.SessionStatus {
 	switch kind {
 	case claude.KindNoStructuredOutput, claude.KindSchemaNotMet:
-		// The agent has finished without a verdict. The activity handles that.
+		// The agent has finished without a verdict. The activity handles the missing verdict.
 		return escalation.SessionCompleted
 	case claude.KindNoConversation, claude.KindPromptTooLong:
 		if resumed {
@@ -109,8 +109,8 @@ func inFlightOf(calls []claude.ToolCall) []activities.ToolCall {
 	return all
 }
 
-// progressOf converts the driver's progress. If there is a count of the proxy, it takes the cost from there, because
-// the count includes calls that the CLI does not report.
+// progressOf converts the driver's progress. If there is a count of the proxy, progressOf takes the cost from the
+// count, because the count includes calls that the CLI does not report.
 func progressOf(p claude.Progress, count apiproxy.Count) activities.AgentProgress {
 	progress := activities.AgentProgress{
 		PID:      p.PID,

@@ -58,12 +58,12 @@ func newSandboxes(cfg config.Config, policy *guard.Policy, environ []string, hid
 	return sandboxes{choice: cfg.Claude.Sandbox, hidden: slices.Compact(all), policy: policy}
 }
 
-// of returns the sandbox of a session. If there is none, it returns nil and the reason.
+// of returns the sandbox of a session. If the session gets no sandbox, of returns nil and the reason.
 //
-// Tier 3 has no sandbox, because its repairs may need to mount, install, inspect processes and write anywhere. A sandbox that
-// hides only the worker's files is not possible. Landlock can only grant paths. A sandbox that grants everything except the
-// worker's files would also deny mounts, and new files beside the hidden ones. To protect the worker's files from Tier 3, set
-// CLAUDEOPS_AGENT_USER.
+// Tier 3 has no sandbox, because its repairs may need to mount, install, inspect processes and write anywhere. A
+// sandbox that hides the worker's files, and restricts nothing else, is not possible, because Landlock grants paths and
+// cannot deny them. A sandbox that grants everything except the worker's files would also deny mounts, and new files
+// beside the worker's files. To protect the worker's files from Tier 3, set CLAUDEOPS_AGENT_USER.
 func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sandbox, why string) {
 	if s.choice == config.SandboxOff {
 		return nil, "off"
@@ -116,8 +116,8 @@ func hiddenPaths(cfg config.Config, environ []string) []string {
 	return hidden
 }
 
-// sharedTempDir returns the directory in which the CLI keeps the output of commands. All sessions of a user without a sandbox
-// share this directory.
+// sharedTempDir returns the directory in which the CLI keeps the output of commands. All of a user's sessions without a
+// sandbox share this directory.
 func sharedTempDir(uid int) string { return filepath.Join("/tmp", "claude-"+strconv.Itoa(uid)) }
 
 // holds returns a function that reports whether path is dir or lies below it.
@@ -128,7 +128,7 @@ func holds(path string) func(dir string) bool {
 	}
 }
 
-// secretNames lists the files and directories of a home directory that hold keys.
+// secretNames lists the files and directories that hold keys in a home directory.
 func secretNames() []string {
 	return []string{
 		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".local", ".netrc", ".git-credentials", ".pgpass",
@@ -136,8 +136,8 @@ func secretNames() []string {
 	}
 }
 
-// credentialFiles lists the absolute paths in the environment variables of Temporal, of the clouds, and of systemd's
-// credentials.
+// credentialFiles returns the values of environ that are absolute paths, from the variables of Temporal, AWS, Google
+// and Azure, and from systemd's CREDENTIALS_DIRECTORY.
 func credentialFiles(environ []string) []string {
 	var files []string
 	for _, variable := range environ {
@@ -189,9 +189,9 @@ func resolved(dir string) []string {
 	return []string{place}
 }
 
-// newTempDir creates an agent's own directory for temporary files, below the system's temporary directory. Its path must be
-// short, because the CLI passes it to commands only if the path of a socket in it fits the system's limit. If the worker is
-// killed, the system's clean-up of temporary files removes the directory.
+// newTempDir creates an agent's own directory for temporary files, below the system's temporary directory. The
+// directory's path must be short. The CLI passes the path to commands only if a socket in the directory can have a path
+// within the system's limit. If the worker is killed, the system's clean-up of temporary files removes the directory.
 func newTempDir(owner *config.Account) (dir string, err error) {
 	parent, err := filepath.EvalSymlinks(os.TempDir())
 	if err != nil {

@@ -65,8 +65,8 @@ func pathIn(environ []string) (path string) {
 	return path
 }
 
-// workplace is the directory in which a session works. If Place is nil, the session works in a directory without a lock: it
-// does not repair, or it uses the scratch directory.
+// workplace is the directory in which a session works. If Place is nil, the session works in a directory without a
+// lock. This holds for a session that does not repair, and for a session in the scratch directory.
 type workplace struct {
 	*checkout.Place
 	// shared is the directory that the run names.
@@ -165,8 +165,8 @@ func (p workplace) adjust(invocation *claude.Invocation) {
 		return
 	}
 	invocation.Env["EMAIL"] = committer
-	// Inside its sandbox the agent cannot write the repository's configuration. With this setting git does not try to record
-	// the upstream of a new branch there.
+	// Inside its sandbox the agent cannot write the repository's configuration. With this setting git does not try to
+	// record the upstream of a new branch in this configuration.
 	invocation.GitSettings = [][2]string{{"branch.autoSetupMerge", "false"}}
 	if p.otherUser { // git refuses a repository of another user, but the operator chose this one for agents
 		invocation.GitSettings = append(invocation.GitSettings, [2]string{"safe.directory", tree.Guarded.Top})
@@ -194,7 +194,7 @@ func (p workplace) leave(ctx context.Context, limit time.Duration) (left *escala
 	}
 	if p.Worktree != nil {
 		described := p.describe(p.Tidy(ctx, limit))
-		described.Problem = p.mask.Text(described.Problem) // it may quote what an agent has written
+		described.Problem = p.mask.Text(described.Problem) // the problem may quote what an agent has written
 		left = &described
 		p.report(ctx, described)
 	}
@@ -204,8 +204,8 @@ func (p workplace) leave(ctx context.Context, limit time.Duration) (left *escala
 	return left
 }
 
-// report logs problems of a worktree that appear in no other record. If the worktree is gone, report removes the link to its
-// conversations.
+// report logs problems of a worktree that appear in no other record. If the worktree is gone, report removes the link
+// to the worktree's conversations.
 func (p workplace) report(ctx context.Context, left escalation.Worktree) {
 	if left.Problem != "" {
 		p.logger.WarnContext(ctx, "a worktree could not be looked at, and is kept", "directory", left.Path, "error", left.Problem)

@@ -15,8 +15,9 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// workspace is a directory for files that a session's agent reads or leaves. Each chain has one, below the agents'
-// working directory. It exists while the session's process runs. A chain never runs two processes at a time.
+// workspace is a directory for files that a session's agent reads or leaves. Each chain has one workspace, below the
+// agents' working directory. The workspace exists while the session's process runs. A chain never runs two processes at
+// a time.
 //
 // Agents may write in a workspace, so its content is not trusted. When a file is opened or removed, no link is
 // followed.
@@ -143,7 +144,7 @@ func replaceFile(root *os.Root, name string, content []byte) error {
 // take reads and removes a file that the agent may have left. It reads at most longest+1 bytes, so that the caller
 // notices a file that is too long.
 func (w *workspace) take(name string, longest int64) activities.LeftFile {
-	// Rename the file first, so that the file that is removed is the file that was read.
+	// Rename the file first, so that take removes the same file that it has read.
 	taken := name + "." + rand.Text()
 	if err := w.own.Rename(name, taken); errors.Is(err, fs.ErrNotExist) {
 		return activities.LeftFile{}
