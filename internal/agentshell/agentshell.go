@@ -1,13 +1,13 @@
-// Package agentshell makes this executable the shell that the CLI starts. It asks the worker for permission before it runs a
-// script. The script that the CLI passes selects one of two roles. For HookScript, the command of the PreToolUse hook, the
-// executable forwards the CLI's question to the worker and prints the answer. For any other script it asks the worker, and runs
-// the script with bash if the guard has allowed it.
+// Package agentshell makes this executable the shell that the CLI starts. The executable asks the worker for permission
+// before it runs a script. The script that the CLI passes selects one of two roles. For HookScript, the command of the
+// PreToolUse hook, the executable forwards the CLI's question to the worker and prints the answer. For any other script
+// the executable asks the worker, and runs the script with bash if the guard has allowed the script.
 //
 // Every error in this package denies the call.
 //
-// The package imports only the standard library, without package net. Go initializes packages in the order of their paths, each
-// as soon as its imports are initialized. Package net is initialized after most others. A package without that import is
-// initialized before the Temporal SDK and the database. This halves the time of a call.
+// The package imports only the standard library, without package net. Go initializes packages in the order of their
+// paths, each as soon as its imports are initialized. Package net is initialized after most others. Without it, this
+// package is initialized before the Temporal SDK and the database, which halves the time of a call.
 package agentshell
 
 import (
@@ -26,13 +26,13 @@ const (
 	// SocketVariable is the environment variable with the path of the worker's socket. The environment of the CLI
 	// contains it. The environment of the agent's commands does not.
 	SocketVariable = "CLAUDEOPS_GUARD"
-	// HookScript is the command of the PreToolUse hook. If the CLI uses a real shell instead of this package, the command does
-	// not exist there, and "exit 2" denies the call.
+	// HookScript is the command of the PreToolUse hook. If the CLI uses a real shell instead of this package, that
+	// shell does not find the command, and "exit 2" denies the call.
 	HookScript = "claudeops-guard-hook || exit 2"
 	// Shell is the shell that runs allowed scripts.
 	Shell = "/bin/bash"
 
-	// patience limits the wait for an answer of the worker. It is shorter than the CLI's time limit for a hook.
+	// patience limits the wait for an answer of the worker. patience is shorter than the CLI's time limit for a hook.
 	patience = 50 * time.Second
 	// maxQuestion limits a question of the CLI and an answer of the worker, in bytes. A question may contain a whole
 	// file that the agent writes.
