@@ -54,7 +54,7 @@ type Session struct {
 	// Name is the name of the worktree, and of its branch below "claudeops/". It must be a plain file name. Sessions with
 	// the same name get the same worktree, one after the other.
 	Name string
-	// Directory is the shared directory. Without a worktree the session works there.
+	// Directory is the shared directory. Without a worktree the session works in the shared directory.
 	Directory string
 }
 
@@ -62,7 +62,7 @@ type Session struct {
 type Place struct {
 	// Directory is the directory in which the session works. It is Session.Directory, or a directory in the worktree.
 	Directory string
-	// Worktree is the session's worktree; nil if it works in Session.Directory.
+	// Worktree is the session's worktree; nil if the session works in Session.Directory.
 	Worktree *Worktree
 	// Shared is the reason why there is no worktree.
 	Shared string
@@ -100,10 +100,11 @@ func unavailable(format string, args ...any) error {
 	return &unavailableError{fmt.Errorf(format, args...).Error()}
 }
 
-// Enter returns the place of a session. If another session uses it, Enter calls waiting with a description of that session, and
-// waits. The caller must release the place.
+// Enter returns the place of a session. If another session uses the place, Enter calls waiting with a description of
+// that session, and waits. The caller must release the place.
 //
-// If the place is still in use after Options.Patience, the error is a *BusyError. When ctx ends, Enter returns its cause.
+// If the place is still in use after Options.Patience, the error is a *BusyError. When ctx ends, Enter returns the
+// cause of the end.
 func (k *Keeper) Enter(ctx context.Context, session Session, waiting func(what string)) (*Place, error) {
 	top, found := findRepository(session.Directory)
 	place, err := k.enterWorktree(ctx, session, found, waiting)
@@ -149,8 +150,8 @@ func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, w
 	}, nil
 }
 
-// Tidy returns the changes that the session has left in its worktree. If there are none, it removes the worktree. Tidy
-// takes at most the time limit, even if ctx has ended. Without a worktree it does nothing.
+// Tidy returns the changes that the session has left in its worktree. If there are no changes, Tidy removes the
+// worktree. Tidy takes at most as long as limit, even if ctx has ended. Without a worktree, Tidy does nothing.
 func (p *Place) Tidy(ctx context.Context, limit time.Duration) Left {
 	if p.Worktree == nil {
 		return Left{}

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// lock is the lock on a place. Its file contains the id of the session that holds it. When the session's process ends, the
-// kernel releases the lock, but the id remains in the file.
+// lock is the lock on a place. The lock's file contains the id of the session that holds the lock. When the session's
+// process ends, the kernel releases the lock, but the id remains in the file.
 type lock struct {
 	held *filelock.Lock
 	file string
@@ -58,7 +58,7 @@ func (k *Keeper) lock(ctx context.Context, directory, session string, waiting fu
 	return taken, nil
 }
 
-// holderOf returns the id in a lock file; "" if it has none.
+// holderOf returns the id in a lock file; "" if the file has no id.
 func holderOf(file string) string {
 	content, err := os.ReadFile(file) //nolint:gosec // a file of the worker
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // repository is a git repository with a working directory. All paths are absolute, with symbolic links resolved.
 type repository struct {
-	// top is the top of the working directory. dir is the directory .git in it.
+	// top is the top of the working directory. dir is the directory .git in top.
 	top, dir string
 	// below is the path of the session's directory, relative to top.
 	below string
@@ -25,8 +25,9 @@ type found struct {
 	problem    error
 }
 
-// findRepository looks for the repository that contains a directory. The result shared is the directory that only one session
-// may use without a worktree: the top of the repository's working directory or, outside of a repository, the directory itself.
+// findRepository looks for the repository that contains a directory. The result shared is the directory to lock if a
+// session gets no worktree. It is the top of the repository's working directory or, outside of a repository, the
+// parameter directory.
 func findRepository(directory string) (shared string, in found) {
 	resolved, err := filepath.EvalSymlinks(directory)
 	if err != nil {
@@ -56,8 +57,8 @@ func findRepository(directory string) (shared string, in found) {
 // maxConfig limits the size of a git configuration, in bytes.
 const maxConfig = 1 << 20
 
-// check returns an *unavailableError if git could run programs that the repository names. The files are read with the
-// rights of user.
+// check returns an *unavailableError if git could run programs that the repository names. It reads the configuration
+// files with the rights of user.
 func (r repository) check(user *process.User) error {
 	err := process.AsUser(user, func() error {
 		if _, err := os.Lstat(filepath.Join(r.dir, "commondir")); !errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +92,7 @@ func checkConfig(file string) error {
 	return nil
 }
 
-// readRegular reads a regular file of at most longest bytes. If the file is a symbolic link, it fails.
+// readRegular reads a regular file of at most longest bytes. If the file is a symbolic link, readRegular fails.
 func readRegular(file string, longest int64) ([]byte, error) {
 	info, err := os.Lstat(file)
 	if err != nil {
