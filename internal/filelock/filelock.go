@@ -1,7 +1,8 @@
-// Package filelock locks files and directories between processes, and between users of this package in one process.
+// Package filelock locks files and directories. A lock excludes other processes, and other users of this package in the
+// same process.
 //
-// The kernel releases a lock when its process ends, for whatever reason. A lock file that is left behind is therefore not
-// locked.
+// The kernel releases a lock when the process that holds the lock ends, for whatever reason. So a lock file that a dead
+// process has left behind is not locked.
 package filelock
 
 import (
@@ -14,7 +15,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrHeld means that somebody else holds the lock. The returned errors wrap it.
+// ErrHeld means that another process, or another user of this package, holds the lock. The errors of Create, Try and
+// Wait wrap ErrHeld in that case.
 var ErrHeld = errors.New("another process holds the lock")
 
 // retryInterval is the time between two attempts of a Wait whose ctx can end.
@@ -23,8 +25,8 @@ const retryInterval = 10 * time.Millisecond
 // Lock is a held lock.
 type Lock struct{ flock *flock.Flock }
 
-// Create locks the file called name. It creates a missing file with permissions for its owner only, but the directory
-// must exist. If somebody else has the lock, the error wraps ErrHeld.
+// Create locks the file called name. If the file is missing, Create creates it with permissions for its owner only. The
+// directory must exist. If somebody else has the lock, the error wraps ErrHeld.
 func Create(name string) (*Lock, error) {
 	return try(flock.New(name, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600)))
 }
