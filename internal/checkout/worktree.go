@@ -19,7 +19,7 @@ const branchPrefix = "claudeops/"
 
 // Worktree is a git worktree.
 type Worktree struct {
-	// Branch is the branch that was made for the worktree. The agent may have checked out another one.
+	// Branch is the branch that was made for the worktree. The agent may have checked out another branch.
 	Branch string
 	// Origin is the session's shared directory.
 	Origin string
@@ -35,7 +35,7 @@ type Worktree struct {
 func (w *Worktree) Readable() []string { return []string{w.Guarded.Top, w.Guarded.Common} }
 
 // Writable lists the directories that git writes when an agent commits in the worktree. The configuration and the hooks
-// of the repository are not among them.
+// of the repository are not among these directories.
 func (w *Worktree) Writable() []string {
 	common := w.Guarded.Common
 	return []string{
@@ -48,7 +48,7 @@ func (w *Worktree) Writable() []string {
 type Left struct {
 	// Kept reports whether the worktree still exists.
 	Kept bool
-	// Commits counts the commits in the worktree that the shared directory does not have.
+	// Commits counts the worktree's commits that are missing in the shared directory.
 	Commits int
 	// Changed reports whether the worktree has uncommitted files.
 	Changed bool
@@ -108,13 +108,15 @@ func (w *Worktree) unfinished() bool {
 	return err == nil && strings.TrimSpace(string(reason)) == "initializing"
 }
 
-// usualGitDir returns the directory in which git keeps the data of the worktree. If that name was taken, git uses another one.
+// usualGitDir returns the directory in which git keeps the data of the worktree. If this directory existed already, git
+// uses another directory.
 func (w *Worktree) usualGitDir() string {
 	return filepath.Join(w.Guarded.Common, "worktrees", filepath.Base(w.Guarded.Top))
 }
 
-// add makes the worktree on its branch. If the branch does not exist, it begins at the HEAD of the shared directory. The branch
-// may exist without the worktree, because somebody has removed the worktree or another host has it.
+// add makes the worktree on its branch. If the branch does not exist, it begins at the HEAD of the shared directory.
+// The branch may exist without the worktree, because somebody has removed the worktree or another host has the
+// worktree.
 func (g git) add(ctx context.Context, tree *Worktree) error {
 	if err := g.forget(ctx, tree); err != nil {
 		return err
@@ -136,7 +138,7 @@ func (g git) add(ctx context.Context, tree *Worktree) error {
 func (g git) forget(ctx context.Context, tree *Worktree) error {
 	link, err := readRegular(filepath.Join(tree.usualGitDir(), "gitdir"), maxLink)
 	if err != nil || strings.TrimSpace(string(link)) != filepath.Join(tree.Guarded.Top, ".git") {
-		return nil //nolint:nilerr // there is none
+		return nil //nolint:nilerr // there is no record
 	}
 	_, err = g.in(ctx, tree.repository, "worktree", "remove", "--force", "--force", tree.Guarded.Top)
 	return err
@@ -170,7 +172,8 @@ func (g git) check(tree *Worktree) error {
 	})
 }
 
-// leave looks for changes that a session has left in its worktree. If there are none, it removes the worktree and its branch.
+// leave looks for changes that a session has left in its worktree. If there are no changes, leave removes the worktree
+// and its branch.
 func (g git) leave(ctx context.Context, tree *Worktree) Left {
 	left, err := g.look(ctx, tree)
 	if err == nil && left.Commits == 0 && !left.Changed {
@@ -201,7 +204,8 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 		return left, err
 	}
 	left.Changed = changes(status, tree.repository.below)
-	// The branch may be gone, or the agent may work on another one. Count the commits of both.
+	// The worktree's branch may be gone, or the agent may work on another branch. So count the commits of HEAD and, if
+	// it exists, of the worktree's branch.
 	tips := []string{"HEAD"}
 	if _, err := g.at(ctx, tree, "rev-parse", "--verify", "--quiet", "refs/heads/"+tree.Branch); err == nil {
 		tips = append(tips, "refs/heads/"+tree.Branch)
@@ -217,8 +221,8 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 // workspaces is the directory in which the supervisor exchanges files with agents. Its content does not count as a change.
 const workspaces = ".claudeops"
 
-// changes reports whether the output of git status names a file. Ignored files count, because the new worktree did not contain
-// any.
+// changes reports whether the output of git status names a file. Ignored files count, because the new worktree did not
+// contain any ignored files.
 func changes(status, below string) bool {
 	own := "!! " + filepath.ToSlash(filepath.Join(below, workspaces)) + "/"
 	for entry := range strings.SplitSeq(status, "\x00") {
@@ -229,8 +233,8 @@ func changes(status, below string) bool {
 	return false
 }
 
-// remove removes the worktree. It removes the branch only if the shared directory has all of its commits. Git itself refuses to
-// remove a worktree with new changes, and a branch that is in use.
+// remove removes the worktree. It removes the branch only if the shared directory has all commits of the branch. Git
+// itself refuses to remove a worktree with new changes, and a branch that is in use.
 func (g git) remove(ctx context.Context, tree *Worktree) error {
 	if _, err := g.in(ctx, tree.repository, "worktree", "remove", tree.Guarded.Top); err != nil {
 		return err
