@@ -21,14 +21,14 @@ import (
 
 // database is the server's storage: a file that this process has locked, or memory.
 type database struct {
-	// name is the absolute path of the file. For a database in memory it is a name that no other server uses.
+	// name is the absolute path of the file. For a database in memory, name is a name that no other server uses.
 	name string
 	// lock keeps other processes away from the file. It is nil for a database in memory.
 	lock *filelock.Lock
 }
 
 // openDatabase locks the database file for this process. It creates the schema, or checks that this build can use the
-// existing one. An empty file name means memory.
+// existing schema. An empty file name means memory.
 func openDatabase(ctx context.Context, file string) (*database, error) {
 	if file == "" {
 		return &database{name: "claudeops-" + uuid.NewString()}, nil
@@ -52,8 +52,9 @@ func openDatabase(ctx context.Context, file string) (*database, error) {
 }
 
 // createPrivate creates an empty file that only its owner can read, because workflows contain prompts and answers.
-// SQLite gives the files beside it the same mode. If the file exists, createPrivate only checks that it can be written.
-// It does not open the file, because closing it would drop the locks that a server in this process holds on it.
+// SQLite gives its other files beside this file the same mode. If the file exists, createPrivate checks that this user
+// may read and write the file. It does not open an existing file, because closing the file would drop the locks of a
+// server in this process.
 func createPrivate(name string) error {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the caller names the file
 	switch {
@@ -99,8 +100,8 @@ func lockFile(name string) (*filelock.Lock, error) {
 }
 
 // close merges the write-ahead log into the database file, so that a copy of this single file is complete. Then it
-// releases the lock for other processes. It does not close the server's connection. The server's driver keeps that
-// connection until the process ends.
+// releases the lock for other processes. The server's own connection stays open, because the server's driver keeps it
+// until the process ends.
 func (d *database) close(ctx context.Context) error {
 	if d.lock == nil {
 		return nil
@@ -143,8 +144,8 @@ func (d *database) sqlConfig() *config.SQL {
 			// Wait for the disk at each transaction. With "normal", a power failure would lose the last seconds, and
 			// with them steps that agents have really done. If only the process dies, no setting loses anything.
 			"synchronous": "full",
-			// Wait up to 5 s for a program such as a backup that has locked the file. Nothing in this process locks
-			// it.
+			// Wait up to 5 s for a program such as a backup that has locked the file. Nothing in this process locks the
+			// file.
 			"busy_timeout": "5000",
 		},
 	}

@@ -12,12 +12,13 @@
 //	system worker --> internal frontend-+
 //	  (schedules, batches)
 //
-// With Options.Token, the frontend and the Web UI require the token: see token.go and door.go. Without it, everybody
-// who can reach the loopback address of this host, which includes every local user, can read and start workflows and
-// act on them. Options.AdmitUI can refuse the UI to some programs even if they have the token. The UI checks the
-// page's token and the host name, so that pages of other sites in a browser cannot use it. The other services accept
-// connections from this process only: see internode.go.
+// With Options.Token, the frontend and the Web UI require the token: see token.go and door.go. Without a token,
+// everybody who can reach the loopback address of this host, including every local user, can start, read and change
+// workflows. Options.AdmitUI can refuse the UI to some programs even if these have the token. The UI checks the page's
+// token and the host name, so that pages of other sites in the same browser cannot use the UI. The other services
+// accept connections from this process only: see internode.go.
 //
 // Start returns when the frontend answers and the namespace exists. With a database file, every step of a workflow is
-// on disk before the server acknowledges it. After a kill or a power failure, the next Start continues from there.
+// on disk before the server acknowledges it. After a kill or a power failure, the next Start continues from the last
+// acknowledged step.
 package embedded

@@ -36,8 +36,8 @@ func Link(page, token string) string {
 }
 
 // door authenticates requests to the Web UI. It accepts the token in three places: in a link, in the authorization
-// header, and in the cookie that opening the link sets. It adds the token to the requests that it passes on, so that no
-// page of the UI contains it.
+// header, and in the cookie that opening the link sets. door adds the token to the requests that it passes on. So the
+// pages of the UI do not contain the token.
 type door struct {
 	token token
 	// port is part of the cookie's name, so that two servers on one host do not overwrite each other's cookies.
@@ -45,7 +45,7 @@ type door struct {
 }
 
 // guard returns next with authentication. If the token is empty, guard admits everybody. The health check needs no
-// token, because it reveals no more than an open port does.
+// token, because it reveals nothing but an open port.
 func (d door) guard(next http.Handler) http.Handler {
 	if d.token == "" {
 		return next
@@ -89,15 +89,15 @@ func isCrossOrigin(r *http.Request) bool {
 // showedTokenKey marks the context of requests with the token in their header.
 type showedTokenKey struct{}
 
-// showedToken reports whether r itself contains the token. A cookie does not count, because the browser may have added
-// it.
+// showedToken reports whether the header of r contains the token. A cookie does not count, because the browser may have
+// added the cookie.
 func showedToken(r *http.Request) bool {
 	showed, _ := r.Context().Value(showedTokenKey{}).(bool)
 	return showed
 }
 
 // withToken returns r with the token for the frontend. Most calls read the token from the header. The download of a
-// history reads it from the context.
+// history reads the token from the context.
 func (d door) withToken(r *http.Request) *http.Request {
 	passed := r.Clone(metadata.AppendToOutgoingContext(r.Context(), authorizationHeader, d.token.header()))
 	passed.Header.Set(authorizationHeader, d.token.header())
@@ -132,7 +132,7 @@ func preventLeaks(w http.ResponseWriter) {
 func (d door) cookieName() string { return fmt.Sprintf("claudeops-%d", d.port) }
 
 // newCookie returns the cookie for a browser that has opened the link. The cookie contains its expiry time, and a
-// signature made with the token. Nobody can derive the token from it.
+// signature made with the token. Nobody can derive the token from the cookie.
 func (d door) newCookie(now time.Time) *http.Cookie {
 	end := now.Add(doorOpen)
 	until := strconv.FormatInt(end.Unix(), 10)
@@ -158,7 +158,7 @@ func (d door) sign(until string) string {
 	return hex.EncodeToString(signer.Sum(nil))
 }
 
-// refuse responds with an explanation of where to get the link.
+// refuse responds with an explanation that says where to get the link.
 func (d door) refuse(w http.ResponseWriter, r *http.Request) {
 	preventLeaks(w)
 	w.Header().Set("WWW-Authenticate", bearerScheme)
@@ -172,9 +172,9 @@ func (d door) refuse(w http.ResponseWriter, r *http.Request) {
 	_ = closedPage.Execute(w, retry(r))
 }
 
-// retry returns the address for a reload by the page that answers a refused request; empty for no reload. If another
-// site has led to a page, the browser omits the cookie from the first request, but sends it with the second. So the
-// page reloads itself once.
+// retry returns the address with which the answer to a refused request reloads the page; empty for no reload. If
+// another site has led to a page, the browser omits the cookie from the first request, but sends the cookie with the
+// second. So the page reloads itself once.
 func retry(r *http.Request) string {
 	query := r.URL.Query()
 	led := r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate"

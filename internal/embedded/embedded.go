@@ -17,14 +17,14 @@ import (
 const (
 	// DefaultNamespace is the namespace that Start creates if Options names none.
 	DefaultNamespace = "default"
-	// DefaultRetention is the default of Options.Retention. It lets an operator return to an incident at the
-	// end of the month.
+	// DefaultRetention is the default of Options.Retention. An operator can then still look at an incident at the end
+	// of the month.
 	DefaultRetention = 30 * 24 * time.Hour
 
 	// minRetention is the shortest retention accepted by the server.
 	minRetention = time.Hour
-	// startTimeout limits Start if its context has no earlier deadline. A start takes less than a second, but a busy
-	// host may need much longer.
+	// startTimeout limits Start if the context of Start has no earlier deadline. A start takes less than a second, but
+	// a busy host may need much longer.
 	startTimeout = time.Minute
 	// stopTimeout limits Stop. Each of the two frontends gives its callers a second to finish. The rest is a
 	// reserve for a busy host.
@@ -35,20 +35,20 @@ const (
 
 // Options configures Start. The zero value gives a server in memory on free ports, with a Web UI.
 type Options struct {
-	// DatabaseFile is the SQLite file for all state. It is created if missing, but its directory must exist. If
+	// DatabaseFile is the SQLite file for all state. A missing file is created, but its directory must exist. If
 	// DatabaseFile is empty, the state is kept in memory and lost at Stop.
 	DatabaseFile string
 	// Namespace is created if missing. Empty means DefaultNamespace.
 	Namespace string
-	// Retention is the time for which the server keeps closed workflows, at least an hour. It also applies to an
-	// existing namespace. Zero means DefaultRetention.
+	// Retention is the time for which the server keeps closed workflows, at least an hour. The retention also applies
+	// to an existing namespace. Zero means DefaultRetention.
 	Retention time.Duration
 	// FrontendPort is the port for clients and workers. Zero means any free port.
 	FrontendPort int
 	// UIPort is the port of the Web UI. Zero means any free port.
 	UIPort int
-	// Token is required from clients in the header `authorization: Bearer TOKEN`. It also opens the Web UI: see Link.
-	// If Token is empty, everybody who can reach the ports has full access.
+	// Token is required from clients in the header `authorization: Bearer TOKEN`. The token also opens the Web UI: see
+	// Link. If Token is empty, everybody who can reach the ports has full access.
 	Token string
 	// NoUI disables the Web UI.
 	NoUI bool
@@ -61,7 +61,7 @@ type Options struct {
 	// hundreds of lines at lower levels.
 	LogLevel slog.Leveler
 
-	// tuning replaces the settings of tuned; nil keeps them. With it the benchmark runs a server with the stock
+	// tuning replaces the settings of tuned; nil keeps them. The benchmark sets tuning to run a server with the stock
 	// settings.
 	tuning settings
 }
@@ -138,7 +138,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// start starts the parts of s. It stores each in s, so that Stop can end the parts that were started.
+// start starts the parts of s. It stores each part in s at once, so that Stop can end the parts that were started
+// before an error.
 func (s *Server) start(ctx context.Context, o Options) (err error) {
 	if s.database, err = openDatabase(ctx, o.DatabaseFile); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (s *Server) start(ctx context.Context, o Options) (err error) {
 	s.address = ports.address(frontendService)
 	s.ports = slices.Sorted(maps.Values(ports.numbers))
 
-	// Open the Web UI's port first. If the port is in use, the start then fails before the server runs.
+	// Open the Web UI's port first, so that the start fails before the server runs if the port is in use.
 	if !o.NoUI {
 		if s.ui, err = listenUI(ctx, o.UIPort); err != nil {
 			return err
@@ -199,7 +200,7 @@ func (s *Server) Address() string { return s.address }
 // Ports returns all ports on which the server listens. All of them are on the loopback address.
 func (s *Server) Ports() []int { return slices.Clone(s.ports) }
 
-// UIURL returns the root URL of the Web UI without a trailing slash. It is empty if there is no Web UI.
+// UIURL returns the root URL of the Web UI without a trailing slash. The URL is empty if there is no Web UI.
 func (s *Server) UIURL() string {
 	if s.ui == nil {
 		return ""

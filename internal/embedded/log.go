@@ -22,8 +22,8 @@ var expectedWarnings = []string{
 	// This package disables the HTTP API. The API would be another entrance, without the Web UI's protection against
 	// pages of other sites.
 	"HTTP API port has not been set",
-	// The Web UI and the CLI may ask for more events than the server returns at once. They get the remaining events
-	// with the next page.
+	// The Web UI and the CLI may ask for more events than the server returns at once. The Web UI and the CLI get the
+	// remaining events with the next page.
 	"GetHistory page size is larger than threshold",
 }
 
@@ -76,14 +76,15 @@ func (l *serverLogger) Warn(msg string, tags ...tag.Tag) {
 // Error implements log.Logger.
 func (l *serverLogger) Error(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
 
-// DPanic implements log.Logger. The server calls it for faults that should stop only a developer's build.
+// DPanic implements log.Logger. The server calls DPanic for faults that should stop a developer's build, but no other
+// build.
 func (l *serverLogger) DPanic(msg string, tags ...tag.Tag) { l.log(slog.LevelError, msg, tags) }
 
 // Panic implements log.Logger.
 func (l *serverLogger) Panic(msg string, tags ...tag.Tag) { l.Fatal(msg, tags...) }
 
-// Fatal implements log.Logger. The server expects that it does not return. During Start it causes an error. In a
-// goroutine of a running server it ends the process, as the server intends.
+// Fatal implements log.Logger. The server expects that Fatal does not return. During Start, Fatal ends the start with
+// an error. In a goroutine of a running server, Fatal ends the process, as the server intends.
 func (l *serverLogger) Fatal(msg string, tags ...tag.Tag) {
 	for _, attribute := range attributes(tags) {
 		msg += " " + attribute.String()

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// pollInterval is the interval at which Start checks whether the frontend answers. It delays a start of half a second
+// pollInterval is the interval at which Start checks whether the frontend answers. A start of half a second is delayed
 // by at most this interval.
 const pollInterval = 10 * time.Millisecond
 

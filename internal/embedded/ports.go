@@ -29,7 +29,7 @@ type ports struct {
 }
 
 // reservePorts reserves frontendPort (0 means any free port) and a free port for each other service. The caller
-// releases them when the server listens.
+// releases the ports when the server listens.
 func reservePorts(frontendPort int) (*ports, error) {
 	p := &ports{numbers: make(map[string]int)}
 	for _, service := range serviceNames() {
@@ -48,7 +48,7 @@ func reservePorts(frontendPort int) (*ports, error) {
 	return p, nil
 }
 
-// release ends the reservation. A server that already listens on a port keeps it.
+// release ends the reservation. A server that already listens on a port keeps the port.
 func (p *ports) release() {
 	for _, release := range p.releases {
 		release()

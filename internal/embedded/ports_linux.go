@@ -11,8 +11,8 @@ import (
 
 // reservePort binds port (0 means any free port) on the loopback address without listening.
 //
-// Until release, Linux does not give the port to programs that ask for a free one. But a listener with SO_REUSEADDR,
-// such as a listener of net.Listen, can bind it in addition. So the server can listen on the port, and no other program
+// Until release, Linux does not give the port to programs that ask for a free port. But a listener with SO_REUSEADDR,
+// such as a listener of net.Listen, can also bind the port. So the server can listen on the port, and no other program
 // can get it before.
 func reservePort(port int) (number int, release func(), err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

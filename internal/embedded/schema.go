@@ -14,8 +14,8 @@ import (
 
 const sqliteDriver = "sqlite"
 
-// schemaVersion is the version of the tables in a database file. The server's SQLite driver does not record it, and
-// would start with any tables. So this package records it.
+// schemaVersion is the version of the tables in a database file. The server's SQLite driver does not record the
+// version, and would start with any tables. So this package records the version.
 type schemaVersion struct{ main, visibility string }
 
 func (v schemaVersion) String() string { return v.main + "/" + v.visibility }
@@ -48,7 +48,7 @@ func prepareSchema(ctx context.Context, d *database) (err error) {
 	return nil
 }
 
-// createOrVerify creates the tables in an empty database and verifies the version of existing ones. Its errors
+// createOrVerify creates the tables in an empty database and verifies the version of existing tables. Its errors
 // complete the phrase "database file NAME".
 func createOrVerify(ctx context.Context, tx *sql.Tx) error {
 	var tables, marked int
@@ -85,8 +85,8 @@ func createSchema(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// verify returns nil if this build can use tables of version v. The build's own schema version is known. The error
-// completes the phrase "database file NAME".
+// verify returns nil if this build can use tables of version v. The parameter known is the build's own schema version.
+// The error completes the phrase "database file NAME".
 func (v schemaVersion) verify(known schemaVersion) error {
 	mainOrder, err := compareVersions(v.main, known.main)
 	if err != nil {

@@ -23,14 +23,14 @@ func (s settings) client() dynamicconfig.Client {
 // stock returns the settings that every server needs.
 //
 // Updates, update-with-start, signal-with-start, schedules and reset need no setting, because this version of the
-// server enables them. The same applies to the texts that the Web UI shows beside a workflow. A test checks this.
+// server enables them. The server also enables the texts that the Web UI shows beside a workflow. A test checks this.
 func stock() settings {
 	return settings{
 		// Do not let the server report its version to its makers once a day.
 		dynamicconfig.EnableServerVersionCheck.Key(): false,
 		// Read the names of custom search attributes from the database at each use, one row each time. By default each
-		// service caches them for 2 s. A worker that has just added its attributes would then see its first workflows
-		// fail.
+		// service caches the names for 2 s. A worker that has just added its attributes would then see its first
+		// workflows fail.
 		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
 		// Limit the time for which the server lets a client wait for a workflow's next event. After this time the
 		// client asks again, which is cheap here. On a busy host the server can lose the notice that a short workflow
@@ -54,16 +54,18 @@ func tuned() settings {
 		dynamicconfig.TimerProcessorMaxPollRPS.Key(): pollsPerSecond,
 		// Updates of lists and search attributes.
 		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): pollsPerSecond,
-		// Disable payloads outside of the history, which are not used here. To count them, the server writes to events
-		// that it may be sending at the same time (a data race in 1.32.1).
+		// Disable payloads outside of the history, which are not used here. To count such payloads, the server writes
+		// to events that it may be sending at the same time (a data race in 1.32.1).
 		dynamicconfig.ExternalPayloadsEnabled.Key(): false,
 		// Callbacks and Nexus calls.
 		dynamicconfig.OutboundProcessorMaxPollRPS.Key(): pollsPerSecond,
 		// Reduce the tolerance of timers for clock differences between hosts. If a timer is due less than the tolerance
-		// after the previous one, it is delayed by the tolerance: 1 s by default. A single host has only one clock.
+		// after the previous timer, the server delays it by the tolerance: 1 s by default. A single host has only one
+		// clock.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 10 * time.Millisecond,
-		// Use one partition for each task queue. The default of 4 distributes it over hosts. On one host, a task in
-		// another partition would reach a waiting worker only through a forwarded call. Both numbers must be equal.
+		// Use one partition for each task queue. The default of 4 partitions distributes the queue over hosts. On one
+		// host, a task in another partition would reach a waiting worker only through a forwarded call. Both numbers
+		// must be equal.
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 	}

@@ -11,7 +11,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// authorizationHeader is the header of a call with the token. Its value is bearerScheme and the token.
+// authorizationHeader is the header with the token. The header's value is bearerScheme and the token.
 const (
 	authorizationHeader = "authorization"
 	bearerScheme        = "Bearer"
@@ -48,12 +48,13 @@ func (t token) clientOptions(o client.Options) client.Options {
 	return o
 }
 
-// claimMapper gives the administrator's role to callers with the token, and no role to others.
+// claimMapper gives the administrator's role to callers with the token, and no role to other callers.
 type claimMapper struct{ token token }
 
 var _ authorization.ClaimMapper = claimMapper{}
 
-// GetClaims implements authorization.ClaimMapper. It is not called for requests without an authorization header.
+// GetClaims implements authorization.ClaimMapper. The server does not call GetClaims for requests without an
+// authorization header.
 func (m claimMapper) GetClaims(info *authorization.AuthInfo) (*authorization.Claims, error) {
 	claims := new(authorization.Claims)
 	if m.token.isIn(info.AuthToken) {
@@ -62,9 +63,9 @@ func (m claimMapper) GetClaims(info *authorization.AuthInfo) (*authorization.Cla
 	return claims, nil
 }
 
-// administratorsOnly refuses all calls of callers that are not administrators. The only exception is gRPC's health
-// check, which reveals no more than an open port does. It also refuses GetSystemInfo. Every client begins with that
-// call, so a wrong token is reported at once.
+// administratorsOnly refuses all calls of callers that are not administrators, with one exception: gRPC's health check,
+// which reveals nothing but an open port. GetSystemInfo is refused like any other call. Every client begins with
+// GetSystemInfo, so a wrong token is reported at once.
 //
 // Calls of the server's own services come through the internal frontend. That frontend treats every caller as an
 // administrator, but accepts connections only from this process.

@@ -20,7 +20,7 @@ const (
 )
 
 // serviceNames returns the services to run. One of them is an internal frontend for the other services, because the
-// public frontend would require the token from them.
+// public frontend would require the token from these services.
 func serviceNames() []string {
 	return append([]string{internalFrontendService}, temporal.DefaultServices...)
 }
@@ -94,8 +94,8 @@ func rpcServices(ports *ports) map[string]config.Service {
 	return services
 }
 
-// staticHosts gives each service the addresses of the other services. It replaces a membership protocol, which would
-// open four more listeners and take time to settle.
+// staticHosts gives each service the addresses of the other services. The addresses replace a membership protocol,
+// which would open four more listeners and take time to settle.
 func staticHosts(ports *ports) map[primitives.ServiceName]static.Hosts {
 	hosts := make(map[primitives.ServiceName]static.Hosts)
 	for _, name := range serviceNames() {

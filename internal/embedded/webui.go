@@ -23,15 +23,15 @@ import (
 const (
 	// uiHeaderTimeout limits the time in which a browser must send a request's header.
 	uiHeaderTimeout = 10 * time.Second
-	// uiStopTimeout limits the time that requests have to finish during Stop. The longest requests only wait for new
-	// events of a workflow.
+	// uiStopTimeout limits the time that requests have to finish during Stop. The longest requests do nothing but wait
+	// for new events of a workflow.
 	uiStopTimeout = time.Second
 )
 
 // webUI is Temporal's Web UI on a listener of its own.
 //
-// It uses the parts of the UI server instead of its Server type. That type cannot choose a free port, ends the
-// process if a port is in use, and answers to any host name.
+// webUI uses the parts of the UI server instead of the server's type Server. That type cannot choose a free port, ends
+// the process if a port is in use, and answers to any host name.
 type webUI struct {
 	listener net.Listener
 	server   *http.Server // nil before serve

@@ -3,9 +3,9 @@ package embeddedtest
 
 import "strings"
 
-// WithoutStalls removes lines from a log in slog's text format that only show that the host was busy. These are lines
-// about steps that were slow, or that timed out and are repeated. Temporal's own test of a quiet server ignores them,
-// too: errorLogDetector in its temporal/server_test.go.
+// WithoutStalls returns a log in slog's text format without the lines that show nothing but a busy host. These lines
+// report steps that were slow, or that timed out and are repeated. Temporal's own test of a quiet server ignores the
+// same lines: errorLogDetector in its temporal/server_test.go.
 func WithoutStalls(log string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(log) {
