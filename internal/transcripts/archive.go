@@ -37,8 +37,8 @@ type Archive struct {
 }
 
 // Open opens the archive at location: None, or the URL of a directory (file) or of an S3 (s3), Google Cloud Storage
-// (gs) or Azure (azblob) bucket. It creates a missing directory, accessible to its owner only. Open changes nothing
-// else, and does not connect to a bucket. It takes credentials from the same places as the cloud's own programs.
+// (gs) or Azure (azblob) bucket. Open creates a missing directory, accessible to its owner only. It changes nothing
+// else, and does not connect to a bucket. Open takes credentials from the same places as the cloud's own programs.
 func Open(ctx context.Context, location string) (*Archive, error) {
 	if location == None {
 		return nil, nil //nolint:nilnil // a nil Archive stores nothing
@@ -58,7 +58,7 @@ func Open(ctx context.Context, location string) (*Archive, error) {
 	return archive, nil
 }
 
-// Close releases the archive's resources. Its Copies must not be used afterwards.
+// Close releases the archive's resources. The archive's Copies must not be used afterwards.
 func (a *Archive) Close() error {
 	if a == nil {
 		return nil
@@ -109,19 +109,19 @@ type Copy struct {
 	archive   *Archive
 	sessionID string
 	path      string
-	// writer identifies this Copy in the keys of its objects.
+	// writer identifies this Copy in the keys of this Copy's objects.
 	writer string
-	// known is the latest archived version of which the local file is a continuation.
+	// known is the latest archived version that the local file continues.
 	known version
-	// base is the extent of the version known, as far as this Copy knows it.
+	// base is the extent of the version known, as far as this Copy has learned that extent.
 	base extent
 	// as wraps every access to local files. If as is nil, the files are accessed directly.
 	as func(func() error) error
-	// seen is the stamp of the local file at its last save, or at the last check that found it saved.
+	// seen is the stamp that the local file had when it was last saved, or last found to be saved already.
 	seen stamp
 }
 
-// As makes c access local files only within run. A possible use is to access them with the rights of their owner. The
+// As makes c access local files only within run. For example, run can take on the rights of the files' owner. The
 // function run must call its argument and return the argument's error. Call As before any other method.
 func (c *Copy) As(run func(func() error) error) { c.as = run }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // version identifies an archived copy by its generation and its writer. Only this writer writes the copy, so the
-// storage need not resolve conflicts. The zero version means that there is no copy.
+// storage need not resolve conflicts. The zero value means that there is no copy.
 type version struct {
 	// generation counts from 1. If two writers take over the session at the same moment, their versions have the same
 	// generation. At most one of these writers was entitled to take over.
@@ -88,8 +88,8 @@ func (c *Copy) header(ctx context.Context, v version) (header, error) {
 	return h, nil
 }
 
-// latest returns the latest version and its extent. If there is no version, both are zero. If the latest version is
-// damaged, its extent is zero.
+// latest returns the latest version and its extent. If there is no version, the results version and extent are zero. If
+// the latest version is damaged, its extent is zero.
 func (c *Copy) latest(ctx context.Context) (version, extent, error) {
 	all, err := c.versions(ctx)
 	if err != nil || len(all) == 0 {

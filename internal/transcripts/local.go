@@ -42,8 +42,8 @@ func stampOf(path string) (stamp, error) {
 	return stamp{size: info.Size(), changed: info.ModTime()}, nil
 }
 
-// measure returns the extent of the complete lines of the file at path. A missing file has no lines. It ignores lines
-// that are appended meanwhile.
+// measure returns the extent of the complete lines of the file at path. A missing file has no lines. measure ignores
+// lines that are appended meanwhile.
 func measure(path string) (extent, error) {
 	file, err := os.Open(path) //nolint:gosec // path is the transcript named by the caller
 	if errors.Is(err, fs.ErrNotExist) {

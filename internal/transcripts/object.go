@@ -29,7 +29,8 @@ type header struct {
 	extent
 }
 
-// errDamaged is the error for an object that has no header or does not match its header. All such errors wrap it.
+// errDamaged means that an object has no header, or that its content does not match the header. All such errors wrap
+// errDamaged.
 var errDamaged = errors.New("damaged")
 
 func damaged(format string, args ...any) error {
@@ -123,8 +124,8 @@ func copyExtent(w io.Writer, content io.Reader, want extent) error {
 	return nil
 }
 
-// source reads a stored object and remembers the storage's read error. With it the caller can distinguish an invalid
-// object from an object that cannot be read now.
+// source reads a stored object and remembers the storage's read error. With this error the caller can distinguish an
+// invalid object from an object that cannot be read now.
 type source struct {
 	io.Reader
 	err error
@@ -139,7 +140,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// blame returns the reason for the read error err. This is the storage's error if there was one, otherwise errDamaged.
+// blame returns the reason for the read error err. If the storage reported an error, the reason is that error. If it
+// reported none, the reason is errDamaged.
 func (s *source) blame(err error) error {
 	if s.err != nil {
 		return s.err

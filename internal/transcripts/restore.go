@@ -12,11 +12,12 @@ import (
 
 // Restored is the result of Restore.
 type Restored struct {
-	// Outcome tells which copy is at the path now.
+	// Outcome names the copy that is now at the local path.
 	Outcome Outcome
 	// Damaged lists the errors of the archived copies that were skipped, latest first.
 	Damaged []error
-	// SetAside is the new path of the local file if it had diverged from the archived copy; otherwise empty.
+	// SetAside is the new path of a local file that had diverged from the archived copy; empty if there was no such
+	// file.
 	SetAside string
 }
 
@@ -34,7 +35,7 @@ const (
 // Restore replaces the local file if the archive has a newer copy of the conversation. It replaces the file atomically
 // or not at all. It uses only content that has the right hash.
 //
-// If there is no copy, the error wraps ErrNotFound. If there are only damaged archived copies, it wraps ErrCorrupt.
+// If there is no copy, the error wraps ErrNotFound. If all archived copies are damaged, the error wraps ErrCorrupt.
 // After any other error the file at the path may be older than the archive.
 func (c *Copy) Restore(ctx context.Context) (Restored, error) {
 	restored, err := c.restore(ctx)
@@ -85,8 +86,8 @@ func (c *Copy) restore(ctx context.Context) (Restored, error) {
 	}
 }
 
-// restoreFrom compares the local file with version v. If v is newer, it replaces the file. If v is unusable, the error
-// wraps errDamaged.
+// restoreFrom compares the local file with version v. If v is newer, restoreFrom replaces the file. If v is unusable,
+// the error wraps errDamaged.
 func (c *Copy) restoreFrom(ctx context.Context, v version, local extent, setAside *string) (Outcome, error) {
 	archived, err := c.header(ctx, v)
 	if err != nil {

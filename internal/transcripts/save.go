@@ -10,8 +10,8 @@ import (
 	"gocloud.dev/blob"
 )
 
-// Save archives the complete lines of the local file and reports whether there were new ones. If the file has not
-// changed since the last Save, it neither reads the file nor calls the storage. A missing file is not an error.
+// Save archives the complete lines of the local file and reports whether there were new lines. If the file has not
+// changed since the last Save, Save neither reads the file nor calls the storage. A missing file is not an error.
 //
 // If another writer's copy is newer, the error wraps ErrSuperseded. After any error the archive is unchanged, and Save
 // may be called again.
@@ -63,9 +63,9 @@ func (c *Copy) saveExtent(ctx context.Context, local extent) (bool, error) {
 	return true, nil
 }
 
-// mayFollow returns nil if local may be saved as the next generation after latest. The version latest belongs to
-// another writer, and archived is its content. local must continue that content. This is known from Restore or by
-// comparison. Otherwise the error is ErrSuperseded. If latest is damaged, everybody may save.
+// mayFollow returns nil if local may be saved as the generation after latest. Another writer has written the version
+// latest. The parameter archived is the content of that version. If local does not continue this content, as known from
+// Restore or by comparison, the error is ErrSuperseded. If latest is damaged, every writer may save.
 func (c *Copy) mayFollow(latest version, archived, local extent) error {
 	if latest == c.known || latest.generation < c.known.generation || archived.Lines == 0 {
 		return nil
@@ -109,7 +109,7 @@ func (c *Copy) write(ctx context.Context, v version, local extent) error {
 	}
 	if err != nil {
 		abandon()          // the storage discards an object whose context has ended
-		_ = object.Close() // the error only says that it was abandoned
+		_ = object.Close() // the error says no more than that the object was abandoned
 		return err
 	}
 	return object.Close()
@@ -119,7 +119,7 @@ func (c *Copy) write(ctx context.Context, v version, local extent) error {
 const saveTimeout = time.Minute
 
 // Watch calls Save after every interval until ctx ends. If Save fails, Watch calls failed, and continues. If the same
-// error repeats, it calls failed only once. Watch does not save at the end, so the caller must call Save after the
+// error repeats, Watch calls failed only once. Watch does not save at the end, so the caller must call Save after the
 // transcript's writer has ended.
 func (c *Copy) Watch(ctx context.Context, interval time.Duration, failed func(error)) {
 	if c.archive == nil {
