@@ -28,8 +28,8 @@ const (
 	groupMore     = 6 // the rest of the line
 )
 
-// minAssigned is the minimum length of a secret in an assignment, in bytes. It can be short, because such a secret is
-// masked only next to its name.
+// minAssigned is the minimum length of a secret in an assignment, in bytes. This minimum can be low, because such a
+// secret is masked only next to its name.
 const minAssigned = 4
 
 // acceptAssignment reports whether the assigned value is a secret. If the value follows a colon in prose, it must
@@ -95,7 +95,7 @@ func hasDigit(text string) bool { return strings.ContainsAny(text, "0123456789")
 // afterBlank returns the last word of text.
 func afterBlank(text string) string { return text[strings.LastIndexByte(text, ' ')+1:] }
 
-// ordinaryWords lists words that often follow the name of a secret but are not secrets.
+// ordinaryWords lists words that often follow a secret's name although they are not secrets.
 var ordinaryWords = func() map[string]bool {
 	words := map[string]bool{}
 	for w := range strings.FieldsSeq(`

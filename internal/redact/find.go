@@ -8,12 +8,12 @@ import (
 
 const (
 	// windowBytes is the number of bytes after a keyword that are searched for a secret. The window is short, because
-	// patterns are fast only on short texts. If the window ends within a run without blanks, it is extended to the end
-	// of the run, up to maxWindow.
+	// patterns are fast only on short texts. If a window ends within a run without blanks, the window is extended to
+	// the end of the run, up to maxWindow.
 	windowBytes = 1 << 10
 	maxWindow   = 64 << 10
-	// overlap is the part of a window that the next window searches again. The end of the first window may have cut a
-	// secret in two.
+	// overlap is the part of a window that the next window searches again. Without an overlap, the end of a window
+	// could cut a secret in two.
 	overlap = windowBytes / 4
 	// lookBack limits the number of bytes between the beginning of a secret and its keyword.
 	lookBack = 40
@@ -63,8 +63,8 @@ func (m *matcher) appendTo(found []span, window string, offset int) []span {
 	return found
 }
 
-// secretOf returns the position of the secret in a match. This is the first group that matched. If no group matched, it
-// is the whole match.
+// secretOf returns the position of the secret in a match. The secret is the first group that matched or, if no group
+// matched, the whole match.
 func (m *matcher) secretOf(at []int) (start, end int) {
 	for group := max(m.group, 1); group < len(at)/2; group++ {
 		if at[2*group] >= 0 {

@@ -7,7 +7,7 @@ import (
 
 // JSON returns document with the secrets in its strings masked. A valid JSON document stays valid and is otherwise
 // unchanged. Any other text is masked in the same way as by Text. If the name of a field ends like the name of a
-// secret, such as "password", its whole string value is masked.
+// secret, such as "password", the field's whole string value is masked.
 func (r *Redactor) JSON(document []byte) []byte {
 	if document == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 )
 
-// Attr masks secrets in an attribute of a log line. The message of the line is also passed to Attr as an attribute. Use
-// Attr as slog.HandlerOptions.ReplaceAttr.
+// Attr masks secrets in an attribute of a log line. Package slog passes the line's message to Attr as an attribute,
+// too. Use Attr as slog.HandlerOptions.ReplaceAttr.
 func (r *Redactor) Attr(_ []string, attr slog.Attr) slog.Attr {
 	var text string
 	switch attr.Value.Kind() {
@@ -42,7 +42,7 @@ func textOf(v any) string {
 	}
 }
 
-// Error returns err. If its text contains a secret, it returns a new error with only the masked text.
+// Error returns err, or, if the text of err contains a secret, a new error that has nothing but the masked text.
 func (r *Redactor) Error(err error) error {
 	if err == nil {
 		return nil

@@ -11,8 +11,8 @@ const (
 	maskEnd   = "]"
 )
 
-// maxRounds limits the number of searches in a text. The second search finds secrets that the first one exposed. It is
-// almost always the last search.
+// maxRounds limits the number of searches in a text. The second search finds secrets that the first search exposed. A
+// third search is almost never needed.
 const maxRounds = 6
 
 // Redactor masks secrets. A nil *Redactor knows only the shapes. It is safe for concurrent use.
@@ -46,12 +46,12 @@ func (r *Redactor) Text(text string) string {
 	return text
 }
 
-// margin is the number of bytes that Beginning omits at the end of a cut text. A secret that was cut there may not be
-// recognisable.
+// margin is the number of bytes that Beginning omits at the end of a cut text. A secret that the cut has shortened may
+// not be recognisable.
 const margin = 16 << 10
 
-// Beginning returns a masked beginning of text with at least limit bytes. If text is shorter, it returns all of text.
-// The time depends on limit, not on the length of text. A caller may cut the result without exposing a secret.
+// Beginning returns a masked beginning of text with at least limit bytes. If text is shorter, Beginning returns all of
+// text. The time depends on limit, not on the length of text. A caller may cut the result without exposing a secret.
 func (r *Redactor) Beginning(text string, limit int) string {
 	if len(text) <= limit+2*margin {
 		return r.Text(text)
@@ -70,7 +70,7 @@ func (r *Redactor) Beginning(text string, limit int) string {
 type span struct {
 	start, end int
 	// label describes the kind of secret. rank orders labels. If two spans overlap, the label with the lower rank is
-	// used, because it is more specific.
+	// used, because that label is more specific.
 	label string
 	rank  int
 }
@@ -105,8 +105,8 @@ func (r *Redactor) isLabel(label string) bool {
 	return isShapeLabel(label) || r != nil && r.names[label]
 }
 
-// withoutMasks removes the spans that are masks or that partly overlap a mask. It keeps a span that contains a whole
-// mask and other text.
+// withoutMasks removes each span that is a mask, and each span that overlaps a part of a mask. It keeps a span with
+// other text around a whole mask.
 func withoutMasks(spans, masks []span) []span {
 	if len(masks) == 0 {
 		return spans

@@ -2,7 +2,7 @@ package redact
 
 import "strings"
 
-// keyword is a literal to search for. id identifies its owner.
+// keyword is a literal to search for. id identifies the keyword's owner.
 type keyword struct {
 	text string
 	id   int

@@ -15,13 +15,14 @@ type shape struct {
 	// pattern matches the secret, or a text whose first matching group is the secret. A dot does not match a line
 	// break, because only keys in PEM span several lines.
 	pattern string
-	// with lists literals. If the list is not empty, every match is near at least one of them, in addition to its key.
+	// with lists literals. If the list is not empty, every match is near one of them and near one of keys.
 	with []string
 	// group is the first group that can be the secret; 0 means 1.
 	group int
 	// accept decides whether a match is a secret; nil accepts all matches.
 	accept func(match []string) bool
-	// example contains a secret after the last "→". near is a similar text that must not be masked. A test tries both.
+	// example contains a secret after the last "→". near is a similar text that must not be masked. A test tries both
+	// texts.
 	example, near string
 	// source names the origin of the shape.
 	source string
@@ -292,7 +293,7 @@ var shapes = []shape{
 	},
 }
 
-// fill returns n characters that resemble a token but never were one.
+// fill returns n characters that resemble a token and were never a token.
 func fill(n int) string { return strings.Repeat("a1B2c3D4e5F6g7H8", n/16+1)[:n] }
 
 // matcher is a shape with its compiled pattern. A lower rank means a more specific label.
@@ -311,7 +312,8 @@ type table struct {
 	scanner *scanner
 }
 
-// matchers compiles the shapes at the first use and not at the start of the program, because that takes milliseconds.
+// matchers compiles the shapes at the first use and not at the start of the program, because compiling takes
+// milliseconds.
 var matchers = sync.OnceValue(func() table {
 	var known table
 	var keywords []keyword

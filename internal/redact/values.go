@@ -15,7 +15,7 @@ const (
 	// minSecret is the minimum length of a secret, in bytes. A variable's value of this length is masked wherever it
 	// occurs. Shorter values, such as "1" or "root", also occur in ordinary text.
 	minSecret = 8
-	// minDigits is the minimum length for numbers. minWord is the minimum length for words of letters. Such values are
+	// minDigits is the minimum length of a number, and minWord that of a word of letters. Shorter numbers and words are
 	// more often settings than secrets.
 	minDigits = 12
 	minWord   = 16
@@ -26,11 +26,11 @@ var (
 	secretName = regexp.MustCompile(
 		`(?i)KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|HEADERS|(?:_|^)(?:PASS|PWD|PW|DSN|AUTH|PAT)$`)
 	// placeName matches names of variables that contain the location of a secret, and the variables with the names of
-	// git settings. Their values are not secret.
+	// git settings. The values of these variables are not secret.
 	placeName = regexp.MustCompile(`(?i)_(?:FILE|PATH|DIR|URI|URL|URLS|SOCK|NAME|ID)$|` +
 		`^GOOGLE_APPLICATION_CREDENTIALS$|^CLAUDE_CODE_CLIENT_KEY$|^GIT_CONFIG_KEY_\d+$`)
-	// keyID matches the names that end with ACCESS_KEY_ID. placeName matches them as well, but their values are parts
-	// of secrets.
+	// keyID matches the names that end with ACCESS_KEY_ID. placeName matches these names as well, but their variables
+	// contain parts of secrets.
 	keyID = regexp.MustCompile(`(?i)ACCESS_KEY_ID$`)
 	// word matches a word of letters, or several such words joined by separators.
 	word = regexp.MustCompile(`^(?:[A-Za-z]?[a-z]+|[A-Z]+)(?:[-_. ](?:[A-Za-z]?[a-z]+|[A-Z]+))*$`)
@@ -65,9 +65,9 @@ func valuesOf(environ []string) []value {
 	return all
 }
 
-// secretsOf returns the secrets in the content of a variable. It always returns the credentials in all URLs. If the
-// variable's name suggests a secret, it also returns the whole content. If the variable contains headers, it also
-// returns the value of each header, with and without the first word.
+// secretsOf returns the secrets in the content of a variable. In any case it returns the credentials in all URLs. If
+// the variable's name suggests a secret, secretsOf also returns the whole content. If the variable contains headers,
+// secretsOf also returns the value of each header, with and without the first word.
 func secretsOf(name, content string) []string {
 	var secrets []string
 	for _, address := range addresses.FindAllString(content, -1) {
@@ -188,8 +188,8 @@ type form struct {
 	text string
 	// name is the name of the variable.
 	name string
-	// encoded marks a form in base64. anchor is the offset of the keyword by which the form is found. A long base64
-	// text has two forms with different anchors, because a line break may interrupt one keyword.
+	// encoded marks a form in base64. anchor is the offset of the keyword by which findValues finds the form. A long
+	// base64 text has two forms with different anchors, because a line break may interrupt one keyword.
 	encoded bool
 	anchor  int
 }
