@@ -36,8 +36,8 @@ func Line(text string) string {
 // IsLine reports whether Line would return text unchanged.
 func IsLine(text string) bool { return Line(text) == text }
 
-// Compact returns text in the same form as Line. In addition it replaces each run of blanks with one blank, and removes
-// blanks at both ends.
+// Compact returns text in the same form as Line, with one blank for each run of blanks, and without blanks at both
+// ends.
 func Compact(text string) string { return strings.Join(strings.Fields(Line(text)), " ") }
 
 // Block returns text of one or more lines. Every kind of line break becomes \n, tabs stay, and other control characters
@@ -58,8 +58,8 @@ func Block(text string) string {
 	}, valid)
 }
 
-// Cut returns text if it has at most limit characters. Otherwise it returns the first limit-1 characters and an
-// ellipsis. limit must be at least 1.
+// Cut returns text if it has at most limit characters. If text is longer, Cut returns the first limit-1 characters and
+// an ellipsis. limit must be at least 1.
 func Cut(text string, limit int) string {
 	if len(text) <= limit || utf8.RuneCountInString(text) <= limit {
 		return text
@@ -74,8 +74,8 @@ var (
 		"`", "'", "*", "·", "#", "No. ")
 )
 
-// ForChat returns text like Compact. In addition it replaces the characters that chat services turn into links, markup
-// or mentions by similar ones. The result can be longer than text. Therefore cut the result, not text.
+// ForChat returns text like Compact. In addition it replaces characters that chat services turn into links, markup or
+// mentions. The replacements look similar. The result can be longer than text, so cut the result and not text.
 func ForChat(text string) string { return markup.Replace(slashes.Replace(Compact(text))) }
 
 var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`,
