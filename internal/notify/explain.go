@@ -11,7 +11,7 @@ const (
 	// maxExplanation limits an explanation, in bytes.
 	maxExplanation = 200
 	// wholeWord is the minimum length of a word that is compared with the URL. If such a word is part of the URL, or
-	// contains a part of it, the word is hidden. Shorter words are too common to reveal anything.
+	// contains a part of the URL, the word is hidden. Shorter words are too common to reveal anything.
 	wholeWord = 3
 	// hidden replaces hidden words.
 	hidden = "…"
@@ -27,8 +27,8 @@ var (
 
 // explain returns the plain words of err without any part of rawURL.
 //
-// The libraries put URLs and parts of them into their errors, in different spellings. Therefore only words from
-// an allow-list of patterns are shown, and only if they do not occur in the URL.
+// The libraries put URLs and parts of them into their errors, in different spellings. Therefore explain shows words
+// that match an allow-list of patterns and do not occur in the URL. It hides all other words.
 func explain(err error, rawURL string) string {
 	secret := strings.ToLower(rawURL)
 	if decoded, err := url.PathUnescape(rawURL); err == nil {
@@ -54,9 +54,9 @@ func explain(err error, rawURL string) string {
 	return strings.Join(words, " ")
 }
 
-// within reports whether word must be hidden, because it is a part of secret or contains a part of it. A status code is
-// hidden only if it equals a whole part. Three digits often occur by chance in ports and other numbers, and people need
-// the status code to understand the error.
+// within reports whether word must be hidden, because word is a part of secret or contains a part of secret. A status
+// code is hidden only if it equals a whole part. Three digits often occur by chance in ports and other numbers, and
+// people need the status code to understand the error.
 func within(word, secret string) bool {
 	words := pieces.FindAllString(secret, -1)
 	if statusCode.MatchString(word) {

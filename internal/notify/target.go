@@ -70,8 +70,8 @@ func services() []string {
 	return all
 }
 
-// schemePattern matches a scheme. It is short and excludes digits. A scheme is shown in errors, and a pasted secret
-// must not be mistaken for a scheme.
+// schemePattern matches a scheme. The pattern is short and excludes digits, because errors show the scheme, and a
+// pasted secret must not be mistaken for a scheme.
 var schemePattern = regexp.MustCompile(`^([A-Za-z][A-Za-z+.-]{0,24})://`)
 
 func schemeOf(rawURL string) (string, error) {
@@ -85,22 +85,22 @@ func schemeOf(rawURL string) (string, error) {
 	return strings.ToLower(match[1]), nil
 }
 
-// Service returns the scheme, such as "discord". It is the only part of the URL that may be shown.
+// Service returns the scheme, such as "discord". The scheme is the only part of the URL that may be shown.
 func (t Target) Service() string { return t.service }
 
-// ID returns an identifier that stays the same while the URL is unchanged. It contains the scheme and a part of the
-// URL's digest. This part is too short to confirm a guess of the URL.
+// ID returns an identifier that stays the same while the URL is unchanged. The identifier contains the scheme and a
+// part of the URL's digest. This part of the digest is too short to confirm a guess of the URL.
 func (t Target) ID() string {
 	digest := sha256.Sum256([]byte(t.url))
 	return t.service + "-" + hex.EncodeToString(digest[:4])
 }
 
 // Send delivers m and returns when the service has accepted it. The error contains the service and no other part of the
-// URL. After an error the message may still have arrived, because possibly only the answer was lost.
+// URL. After an error the message may still have arrived, because the answer may have been lost after the delivery.
 func (t Target) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
-	m.Title = plaintext.Compact(m.Title) // some services use it as a header
+	m.Title = plaintext.Compact(m.Title) // some services use the title as a header
 	// Run the call in a goroutine, because the libraries take no context, or do not pass it on everywhere.
 	sent := make(chan error, 1)
 	go func() {

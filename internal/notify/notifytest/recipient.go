@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// Secret is part of each secret in the URLs of a Recipient.
+// Secret occurs in each secret of a Recipient's URLs.
 const Secret = "hunter2"
 
 // Recipient is a notification service. It can be made unavailable.
 //
-// It accepts only POST requests to a path with Secret. A Temporal server that was stopped in the same process continues
-// to call its former ports. The recipient may have got one of these ports.
+// The recipient accepts POST requests to a path with Secret, and refuses all other requests. A Temporal server that was
+// stopped in the same process continues to call its former ports, and the recipient may have got one of these ports.
 type Recipient struct {
 	host string
 
