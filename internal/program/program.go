@@ -1,5 +1,4 @@
-// Package program holds the code that starter and worker share: their inputs and outputs, the handling of signals, and
-// the exit codes.
+// Package program holds the code that starter and worker share: inputs and outputs, signals, and exit codes.
 package program
 
 import (
@@ -23,8 +22,8 @@ type Process struct {
 	Stdout, Stderr io.Writer
 }
 
-// Main calls execute and returns its exit code. SIGINT or SIGTERM cancels the context of execute. A second signal ends
-// the process at once.
+// Main calls execute and returns the exit code of execute. SIGINT or SIGTERM cancels the context of execute. A second
+// signal ends the process at once.
 func Main(execute func(context.Context, Process) ExitCode, p Process) ExitCode {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -59,7 +58,8 @@ func (e *exitError) Unwrap() error { return e.err }
 // WithCode wraps err, so that CodeOf returns code for the result.
 func WithCode(code ExitCode, err error) error { return &exitError{code, err} }
 
-// Misuse marks err as a mistake of the user, so that the program ends with ExitUsage. For nil it returns nil.
+// Misuse marks err as a mistake of the user, so that the program ends with ExitUsage. If err is nil, Misuse returns
+// nil.
 func Misuse(err error) error {
 	if err == nil {
 		return nil
@@ -67,8 +67,8 @@ func Misuse(err error) error {
 	return WithCode(ExitUsage, err)
 }
 
-// CodeOf returns the exit code for err. For nil it is ExitOK. If err comes from WithCode, it is the code given there.
-// For an invalid configuration it is ExitUsage. For all other errors it is ExitFailure.
+// CodeOf returns the exit code for err: ExitOK if err is nil, the code given to WithCode if err comes from WithCode,
+// ExitUsage for an invalid configuration, and ExitFailure for all other errors.
 func CodeOf(err error) ExitCode {
 	var own *exitError
 	var invalid *config.Error
