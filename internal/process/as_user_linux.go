@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AsUser calls fn with the file access rights of user instead of this process's own rights. If user is nil, AsUser only
-// calls fn. Files that fn creates belong to user. fn must not start goroutines that use files.
+// AsUser calls fn with the file access rights of user instead of this process's own rights. If user is nil, AsUser
+// calls fn and changes no rights. Files that fn creates belong to user. fn must not start goroutines that use files.
 //
 // Use AsUser in directories that an agent can write to. An agent's symbolic link then leads fn only to files that the
 // agent could open, too.
@@ -33,7 +33,7 @@ func AsUser(user *User, fn func() error) error {
 
 // takeFileRights gives the calling thread the user's file access rights.
 func (u *User) takeFileRights() error {
-	// The functions of package unix change only the calling thread. The functions of package syscall would change all
+	// The functions of package unix change the calling thread. The functions of package syscall would change all
 	// threads.
 	if err := unix.Setgroups(u.Groups); err != nil {
 		return fmt.Errorf("take the groups of user %d: %w", u.UID, err)
@@ -50,8 +50,8 @@ func (u *User) takeFileRights() error {
 	return nil
 }
 
-// MayRun returns nil if user may run the program at path. Otherwise the error gives the reason. A nil user means the
-// user of this process.
+// MayRun returns nil if user may run the program at path. If user may not run it, the error gives the reason. A nil
+// user means the user of this process.
 func MayRun(user *User, path string) error {
 	return AsUser(user, func() error {
 		// Use AT_EACCESS. Without it the kernel checks the real user id, which is still that of this process.

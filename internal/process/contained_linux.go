@@ -141,7 +141,7 @@ func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 
 // deathSignal returns the signal that the kernel sends to an init when the thread that started the init ends. The
 // signal must be set before the init runs, because it belongs to the init's first thread. The init's code may run on
-// another thread, which could not set it.
+// another thread, which could not set the first thread's signal.
 func deathSignal(mode Mode) syscall.Signal {
 	if mode == ModeNamespace {
 		return syscall.SIGKILL // ends the whole namespace

@@ -29,8 +29,8 @@ type grants struct {
 	skipped []string
 }
 
-// forInit returns s in the form for an init. Some directories have to be granted entry by entry. forInit lists their
-// current entries. If a symbolic link later replaces an entry, the link is not granted.
+// forInit returns s in the form for an init. Some directories have to be granted entry by entry. forInit lists the
+// entries that these directories have now. If a symbolic link later replaces an entry, the link is not granted.
 func (s *Sandbox) forInit() *treeinit.Sandbox {
 	granted := s.grantsOf()
 	return &treeinit.Sandbox{
@@ -109,7 +109,7 @@ func hiddenPlaces(paths []string) []string {
 		resolved, err := links.resolve(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			continue // a file created there later is readable only if its whole directory is granted
+			continue // a file created here later is readable only if a rule grants the whole directory
 		case err == nil:
 			path = resolved
 		}

@@ -17,7 +17,7 @@ const cleanScans = 3
 
 // EndMarked kills every process whose environment has the entry mark ("NAME=value"), and the descendants of these
 // processes. It returns the number of killed processes. Use EndMarked for processes that an earlier process of this
-// program left behind. Without superuser rights EndMarked finds only this user's processes. An error means that the
+// program left behind. Without superuser rights EndMarked misses the processes of other users. An error means that the
 // search failed, or that some processes could not be killed.
 func EndMarked(mark string) (ended int, err error) {
 	if name, value, _ := strings.Cut(mark, "="); name == "" || value == "" {

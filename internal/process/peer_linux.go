@@ -43,8 +43,8 @@ func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 	return false, err
 }
 
-// ours lists the descendants of this process, the processes with the variable in their environment, and their
-// descendants.
+// ours lists the descendants of this process, the processes with the variable in their environment, and the descendants
+// of these.
 func ours(variable string) []proctable.Entry {
 	all := proctable.All()
 	roots := []int{os.Getpid()}

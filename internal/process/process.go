@@ -69,8 +69,8 @@ type Exit struct {
 	Containment Containment
 	// Sandbox is the sandbox of the tree.
 	Sandbox Sandboxed
-	// Survivors counts the processes of the tree that are known to be alive. Without a namespace there are two kinds:
-	// processes of another user that may not be killed, and processes that are still alive half a minute after SIGKILL.
+	// Survivors counts the processes of the tree that are known to be alive. Without a namespace, these are processes
+	// of another user that may not be killed, and processes that are still alive half a minute after SIGKILL.
 	Survivors int
 }
 
@@ -151,7 +151,7 @@ func supervise(ctx context.Context, t tree, grace time.Duration) (stoppedBy erro
 	return context.Cause(ctx)
 }
 
-// ignoreOutcome returns err if the wait itself failed. If err only describes how the program ended, ignoreOutcome
+// ignoreOutcome returns err if the wait failed. If err describes no more than how the program ended, ignoreOutcome
 // returns nil. It also returns nil for exec.ErrWaitDelay, because Run must return even if a process still has the
 // output open.
 func ignoreOutcome(err error, cmd *exec.Cmd) error {

@@ -16,8 +16,8 @@ func AsUser(user *User, fn func() error) error {
 	return fn()
 }
 
-// MayRun returns nil if this process may run the program at path. Otherwise the error gives the reason. For a user
-// other than nil it fails.
+// MayRun returns nil if this process may run the program at path. If it may not, the error gives the reason. For a user
+// other than nil MayRun fails.
 func MayRun(user *User, path string) error {
 	return AsUser(user, func() error {
 		_, err := exec.LookPath(path)

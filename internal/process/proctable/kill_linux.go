@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// RefusedPatience is the time to wait for the end of processes that this process may not kill. They belong to
-	// another user, and may end on their own.
+	// RefusedPatience is the time to wait for the end of processes that this process may not kill. Such processes
+	// belong to another user, and may end on their own.
 	RefusedPatience = 5 * time.Second
-	// DeathPatience is the time to wait for processes to die after SIGKILL. They may be waiting for a disk, or for CPU
-	// time on a busy machine.
+	// DeathPatience is the time to wait for processes to die after SIGKILL. The processes may be waiting for a disk, or
+	// for CPU time on a busy machine.
 	DeathPatience = 30 * time.Second
 	// ScanPause is the longest pause between two scans of /proc. A scan takes milliseconds.
 	ScanPause = 100 * time.Millisecond

@@ -29,8 +29,8 @@ func dangerous() []uint {
 }
 
 // dropDangerous removes the dangerous capabilities from every program that the calling thread executes or starts.
-// Without CAP_SETPCAP the thread may not remove them. In that case dropDangerous does nothing, and assumes that the
-// thread has no dangerous capabilities.
+// Without CAP_SETPCAP the thread may not remove capabilities. In that case dropDangerous does nothing, and assumes that
+// the thread has no dangerous capabilities.
 func dropDangerous() error {
 	held, err := effectiveCapabilities()
 	if err != nil || !held.has(capSetpcap) {

@@ -65,8 +65,8 @@ func newInit(mode Mode) (*initProcess, error) {
 	return in, err
 }
 
-// fatalSignals lists SIGCHLD and the signals that end or stop a Go program if the program does not catch them. The Go
-// runtime catches and drops all other signals. Catching all 64 signals here would take milliseconds.
+// fatalSignals lists SIGCHLD and the signals that end or stop a Go program if the program does not catch these signals.
+// The Go runtime catches and drops all other signals. Catching all 64 signals here would take milliseconds.
 func fatalSignals() []os.Signal {
 	return []os.Signal{
 		syscall.SIGCHLD, syscall.SIGCONT, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGILL, syscall.SIGTRAP,
@@ -114,8 +114,8 @@ func spreadNumbers() {
 	_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(first)), 0)
 }
 
-// showName sets the name that tools show for this process. Without it they show "exe", the name of the process's file.
-// If /proc is read-only, the name does not change.
+// showName sets the name that tools show for this process. By default these tools show "exe", the name of the process's
+// file. If /proc is read-only, the name does not change.
 func showName(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }
 
 // sealDescriptors prevents the program from inheriting the descriptors that this process has inherited.

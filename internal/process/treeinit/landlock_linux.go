@@ -30,8 +30,8 @@ func devices() []string {
 	}
 }
 
-// handledRights returns the rights that a sandbox withholds unless it grants them. abi is the version of Landlock's
-// interface. A sandbox does not withhold the rights to use the network and to connect to sockets by path.
+// handledRights returns the rights that a sandbox withholds unless a rule grants them. The parameter abi is the version
+// of Landlock's interface. A sandbox does not withhold the rights to use the network and to connect to sockets by path.
 func handledRights(abi int) uint64 {
 	rights := accessRefer<<1 - 1
 	if abi >= 3 {
