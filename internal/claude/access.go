@@ -100,8 +100,8 @@ func (c *CLI) redirect(variables map[string]string, api Endpoint) {
 	}
 	variables["ANTHROPIC_BASE_URL"] = api.URL
 	if isFirstParty(baseURL(environ)) {
-		// Without this variable the CLI uses fewer features at an unknown address: it caches its system prompt for one
-		// conversation only, and leaves out some tools.
+		// Without this variable the CLI uses fewer features at an unknown address: it shares no cached system prompt
+		// between conversations, and leaves out some tools.
 		variables["_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"] = "1"
 	}
 	bypassProxy(variables)

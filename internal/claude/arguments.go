@@ -85,8 +85,9 @@ func (c *CLI) settings(guard *Guard) (string, error) {
 	return string(text), nil
 }
 
-// guardPrompt puts a line break before a prompt that begins with "/". Otherwise the CLI would read the prompt as a
-// slash command, and answer it without asking the model. The CLI checks only the very first character.
+// guardPrompt puts a line break before a prompt that begins with "/". Without the line break the CLI would read the
+// prompt as a slash command, and answer the command without asking the model. The line break suffices, because the CLI
+// checks no more than the first character.
 func guardPrompt(prompt string) string {
 	if strings.HasPrefix(prompt, "/") {
 		return "\n" + prompt

@@ -86,9 +86,9 @@ const (
 	idleMargin = time.Minute
 )
 
-// timeouts returns the variables with the CLI's own time limits. They are shorter than Limits.Idle. While the CLI waits
-// for a command or the API, it prints nothing, and Limits.Idle would end the whole run. With a shorter limit the agent
-// can react to a command that hangs. If the API hangs, the CLI can report that it is unavailable.
+// timeouts returns the variables with the CLI's own time limits. These limits are shorter than Limits.Idle. While the
+// CLI waits for a command or the API, the CLI prints nothing, and Limits.Idle would end the whole run. With a shorter
+// limit the agent can react to a command that hangs. If the API hangs, the CLI can report that the API is unavailable.
 func timeouts(idle time.Duration) map[string]string {
 	if idle == 0 {
 		return map[string]string{"API_TIMEOUT_MS": milliseconds(maxAPITimeout)}

@@ -32,7 +32,7 @@ func startupFiles() []string {
 
 // makeDirs creates the CLI's own directory and the agent's HOME in it. Only the owner of these directories may access
 // them, because transcripts contain everything that the agent has read. makeDirs removes shell start-up files from
-// HOME, because only an earlier agent can have written them.
+// HOME, because nobody but an earlier agent can have written such files.
 func (c *CLI) makeDirs() error {
 	if c.options.ConfigDir == "" {
 		return nil

@@ -2,8 +2,8 @@ package claude
 
 import "time"
 
-// Invocation describes one start of the CLI. The CLI stores only the messages of a conversation, so every Invocation
-// must contain all settings.
+// Invocation describes one start of the CLI. The CLI stores the messages of a conversation and no settings, so every
+// Invocation must contain all settings.
 type Invocation struct {
 	// SessionID is the id of the conversation that this invocation writes. The caller chooses it; it must be a UUID.
 	SessionID string
@@ -48,7 +48,8 @@ type Invocation struct {
 	Sandbox *Sandbox
 	// API is the endpoint of the model's API. If it is nil, the CLI uses the address and credentials of Options.Environ.
 	API *Endpoint
-	// Guard makes the CLI ask for permission before every tool call. If it is nil, only the permission rules decide.
+	// Guard makes the CLI ask for permission before every tool call. If Guard is nil, the permission rules decide, and
+	// the CLI asks for no permission.
 	Guard *Guard
 }
 

@@ -26,7 +26,7 @@ type finding struct {
 
 // judge returns the error of a failed run, or nil. A run succeeded if the exit code is 0 and the last result is good. A
 // good result has no error, the subtype success and at least one turn. If a structured output was requested, the result
-// must contain it. startErr is the error that prevented the CLI from running.
+// must contain it. The parameter startErr is the error that prevented the CLI from running.
 //
 // A full disk has precedence over all other findings, because the output that it lost would look like a retryable
 // error.
@@ -107,8 +107,8 @@ func (r *run) judgeSilence(exit process.Exit) finding {
 	}
 }
 
-// complaint returns the first line of stderr that is marked as an error. If no line is marked, it returns the first
-// line. The CLI may print warnings before the error, and some versions print source code.
+// complaint returns the first line of stderr that is marked as an error. If no line is marked, complaint returns the
+// first line. The CLI may print warnings before the error, and some versions print source code.
 func complaint(stderr string) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	if marked := slices.IndexFunc(lines, isComplaint); marked >= 0 {

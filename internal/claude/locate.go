@@ -52,7 +52,7 @@ func (c *CLI) Path() string { return c.path }
 func (c *CLI) Version() string { return c.version.String() }
 
 // Warning returns a sentence about an untested version. It returns "" for a measured version, and for a version between
-// two measured ones of the same profile.
+// two measured versions of the same profile.
 func (c *CLI) Warning() string { return c.profile.warning(c.version) }
 
 // chooseProfile returns the profile of the version. For an untested version it reads the flags from `claude --help`. If
@@ -150,7 +150,7 @@ func executable(path string) error {
 	return nil
 }
 
-// notStarted returns an error of KindNotStarted. Its arguments are those of fmt.Errorf; a %w sets the cause.
+// notStarted returns an error of KindNotStarted. The arguments are those of fmt.Errorf; a %w sets the cause.
 func notStarted(format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Kind: KindNotStarted, Message: err.Error(), ExitCode: -1, Err: err}

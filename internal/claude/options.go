@@ -36,7 +36,7 @@ type Options struct {
 	PassEnv []string
 	// ConfigDir is the CLI's own directory (CLAUDE_CONFIG_DIR), with its transcripts. ConfigDir must be absolute, and
 	// is created if missing. The agent's HOME is "home" below ConfigDir. If the agent's commands need files from HOME,
-	// such as .kube/config, the operator puts them there.
+	// such as .kube/config, the operator puts these files there.
 	//
 	// If ConfigDir is empty, the CLI uses an existing login, the directory to which Environ leads, and the HOME of
 	// Environ with all its files.

@@ -46,8 +46,8 @@ type Result struct {
 
 	// Denials holds the tool calls that the permission rules refused.
 	Denials []Denial
-	// InFlight holds the tool calls that were started and have no result, in the order of their start. Their effect is
-	// unknown.
+	// InFlight holds the tool calls that were started and have no result, in the order of their start. The effect of
+	// these calls is unknown.
 	InFlight []ToolCall
 
 	// Made holds the tool calls that have ended, in the order of their start.
@@ -104,7 +104,7 @@ type MadeCall struct {
 	// ID is the API's id of the call.
 	ID   string
 	Tool string
-	// Failed reports that the agent got an error. Either the call failed, or it was refused and never ran.
+	// Failed reports that the agent got an error. The call has failed, or was refused and never ran.
 	Failed bool
 }
 
@@ -114,8 +114,8 @@ type ToolCall struct {
 	ID string
 	// Tool is the tool's name.
 	Tool string
-	// Input is the input of the call, with secrets masked. An input of more than 2 KiB is cut: only the beginning of
-	// its most informative field is kept, such as {"command":"..."}. The cut text ends with "…".
+	// Input is the input of the call, with secrets masked. An input of more than 2 KiB is cut to the beginning of its
+	// most informative field, such as {"command":"..."}. The cut text ends with "…".
 	Input json.RawMessage
 }
 

@@ -88,7 +88,7 @@ func packageDir(path string) string {
 }
 
 // namedFiles returns the files whose absolute paths are values in environ, such as certificates. The CLI must be able
-// to read them.
+// to read these files.
 func namedFiles(environ []string) []string {
 	var files []string
 	for _, variable := range environ {

@@ -128,7 +128,7 @@ func (s *spool) upToStop(buffer []byte) []byte {
 
 // probe writes to the file to check whether the disk is full. A CLI that cannot print reports no error, so this check
 // is needed. probe returns an errDiskFull if the disk is full. If the disk is not full, or if the check fails, it
-// returns nil. Do not read the spool afterwards.
+// returns nil. After probe do not read the spool.
 func (s *spool) probe() error {
 	end, err := s.file.Seek(0, io.SeekEnd)
 	if err != nil {

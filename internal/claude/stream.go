@@ -5,8 +5,8 @@ import "bytes"
 // keptCapacity is the largest buffer in bytes that a lineWriter keeps for the next line.
 const keptCapacity = 1 << 20
 
-// lineWriter splits its input into lines and calls handle with each one, without the line break. handle must not keep the
-// bytes.
+// lineWriter splits its input into lines and calls handle with each line, without the line break. handle must not keep
+// the bytes.
 type lineWriter struct {
 	handle func(line []byte)
 	// limit is the longest line in bytes; 0 means no limit. A longer line is dropped.

@@ -59,8 +59,8 @@ func (t *toolCalls) start(block contentBlock) {
 	t.byID[block.ID] = call
 }
 
-// maxMaskedBytes is the size of the longest input that is masked as a whole. If an input is longer, only its most
-// informative field is kept.
+// maxMaskedBytes is the size of the longest input that is masked as a whole. Of a longer input only the most
+// informative field is masked and kept.
 const maxMaskedBytes = 64 << 10
 
 // masked returns the tool's name, its input and a preview of the input. It masks secrets before it cuts the texts, so
@@ -90,8 +90,8 @@ func encodeJSON(value any) json.RawMessage {
 	return bytes.TrimSpace(text.Bytes())
 }
 
-// end records the result of a call. If a call fails after the stop of the CLI, it stays in flight, because the stop has
-// interrupted it. A call that succeeds had ended before the stop.
+// end records the result of a call. If a call fails after the stop of the CLI, the call stays in flight, because the
+// stop has interrupted the call. A call that succeeds had ended before the stop.
 func (t *toolCalls) end(id string, failed bool) {
 	call := t.byID[id]
 	if call == nil || t.frozen && failed {

@@ -42,7 +42,7 @@ func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
 
 // clearEmptyTranscript removes an empty transcript of a conversation that is about to begin. An empty transcript
 // contains no message, because the CLI died early. The CLI could not resume such a conversation, and would refuse to
-// start a new one with the same id.
+// start a new conversation with the same id.
 func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	if i.Resume == i.SessionID {
 		return nil

@@ -38,7 +38,7 @@ func versionProfiles() []versionProfile {
 	}
 }
 
-// coveringProfile returns the profile that covers v. If there is none, it returns false.
+// coveringProfile returns the profile that covers v. If no profile covers v, coveringProfile returns false.
 func coveringProfile(v version) (versionProfile, bool) {
 	for _, p := range versionProfiles() {
 		if p.covers(v) {

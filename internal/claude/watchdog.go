@@ -21,7 +21,7 @@ type watchdog struct {
 	cancel context.CancelCauseFunc
 	idle   time.Duration
 	wall   *time.Timer
-	// silence is the timer for the first output. After each output it is the timer for the next one.
+	// silence is the timer for the first output. After each output, silence is the timer for the next output.
 	silence *time.Timer
 	heard   bool
 }
@@ -46,10 +46,12 @@ func (w *watchdog) alive() {
 	w.silence = w.after(w.idle, errIdle)
 }
 
-// drown ends the run because its output or one of its lines is too long. cause is errFlood or errLongLine.
+// drown ends the run because the output, or a line of the output, is too long. The parameter cause is errFlood or
+// errLongLine.
 func (w *watchdog) drown(cause error) { w.cancel(cause) }
 
-// release stops the timers and cancels the context. Call it only when no goroutine reads the output any more.
+// release stops the timers and cancels the context. Call release when no goroutine reads the output any more, and not
+// earlier.
 func (w *watchdog) release() {
 	w.wall.Stop()
 	w.silence.Stop()
