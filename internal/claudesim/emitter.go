@@ -13,7 +13,7 @@ import (
 // event is one line of output.
 type event map[string]any
 
-// emitter prints events. The fault may change them.
+// emitter prints events. The fault may change the events.
 type emitter struct {
 	w       io.Writer
 	id      string

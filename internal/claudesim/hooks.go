@@ -25,7 +25,7 @@ type hook struct {
 const defaultHookTimeout = time.Minute
 
 // readHooks returns the PreToolUse hooks of --settings, which is JSON or the name of a file. If the settings cannot be
-// read, it returns no hooks, because the CLI then also runs without hooks.
+// read, readHooks returns no hooks, because the CLI then also runs without hooks.
 func readHooks(settings string) []hook {
 	text := []byte(settings)
 	if !strings.HasPrefix(strings.TrimSpace(settings), "{") {

@@ -63,8 +63,8 @@ func prepare(dir string, scenario []byte) error {
 }
 
 // If a program that links this package is started under programName, it becomes the stand-in. That happens during
-// initialization, before the packages of Temporal's server are initialized. Their initialization would double the start
-// time.
+// initialization, before the packages of Temporal's server are initialized. The initialization of these packages would
+// double the start time.
 func init() { //nolint:gochecknoinits // must run before the packages that take long
 	if len(os.Args) > 0 && filepath.Base(os.Args[0]) == programName {
 		run()

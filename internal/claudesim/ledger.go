@@ -1,6 +1,6 @@
 package claudesim
 
-// ledger counts the usage of a process by model: since the start, and since the last result.
+// ledger counts the usage of a process by model. It has one count since the start, and one count since the last result.
 type ledger struct {
 	release release
 	// carried is the cost and usage of the conversation before this process.

@@ -13,7 +13,8 @@ import (
 const retryPause = 5 * time.Millisecond
 
 // callModel makes one model call with its retries. It prints the model's message and adds the message to the
-// conversation. An outcome means that the API failed permanently. An error means that a signal arrived first.
+// conversation. If the API fails permanently, callModel returns an outcome. If a signal arrives first, it returns an
+// error.
 func (s *session) callModel(ctx context.Context) (Message, *outcome, error) {
 	request := s.request()
 	for attempt := 1; ; attempt++ {

@@ -29,7 +29,7 @@ type release struct {
 	apiErrorReason string
 	// idWithoutFork is the error message if --session-id is given with --resume but without --fork-session.
 	idWithoutFork string
-	// budgetReason and schemaReason are values of terminal_reason. They are empty in the old release.
+	// budgetReason and schemaReason are values of terminal_reason. Both are empty in the old release.
 	budgetReason, schemaReason string
 	// forgetsLastCall means that the cost omits the call that exhausts the attempts at a schema.
 	forgetsLastCall bool
@@ -118,7 +118,7 @@ func Nearest(number, help string) (Version, error) {
 	return nearest, nil
 }
 
-// listedIn reports whether r has options that no other release has, and help lists all of them.
+// listedIn reports whether r has options that are missing in all other releases, and help lists all these options.
 func (r release) listedIn(help string) bool {
 	words := strings.Fields(help)
 	for name := range r.flags {

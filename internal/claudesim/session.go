@@ -127,7 +127,7 @@ func (s *session) stopped(ctx context.Context) int {
 	return exitOK
 }
 
-// hangs reports whether the fault hangs at this point. If so, it first waits for a signal.
+// hangs reports whether the fault hangs at this point. If the fault hangs here, hangs first waits for a signal.
 func (s *session) hangs(ctx context.Context, point HangPoint) bool {
 	if s.fault.Hang != point {
 		return false

@@ -56,7 +56,7 @@ func Read(events io.Reader, progress, log io.Writer) (*Summary, error) {
 	}
 }
 
-// decode returns the event of a line. A line that is not an event comes from the go command itself.
+// decode returns the event of a line. A line without an event comes from the go command and not from a test.
 func decode(line []byte) event {
 	var e event
 	if json.Unmarshal(line, &e) != nil {

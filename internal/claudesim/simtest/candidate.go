@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
-// candidatePath is the path of a CLI to test instead of the pinned ones. Every test binary that links this package has
+// candidatePath is the path of a CLI to test instead of the pinned CLIs. Every test binary that links this package has
 // the flag.
 var candidatePath = flag.String("claude", "", "run the tests of the real CLI on the one at this `path` instead of the pinned ones")
 

@@ -1,4 +1,4 @@
-// Package simtest helps tests to run the stand-in claude and the real one.
+// Package simtest helps tests to run the stand-in claude and the real claude.
 package simtest
 
 import (
@@ -22,8 +22,8 @@ func Versions(t testing.TB) []claudesim.Version {
 	return theCandidate(t).versions()
 }
 
-// Number returns the version number of the CLI that RealCLI returns. A stand-in installed by InstallAs reports the
-// same number, so that the number itself never counts as a difference.
+// Number returns the version number of the CLI that RealCLI returns. A stand-in installed by InstallAs reports the same
+// number, so that the version number never counts as a difference.
 func Number(t testing.TB, version claudesim.Version) string {
 	t.Helper()
 	return theCandidate(t).name(version)
@@ -85,8 +85,8 @@ func ModuleRoot(t testing.TB) string {
 	}
 }
 
-// RealEnv returns the environment for a real CLI. The CLI connects only to the API at url, keeps its files in home,
-// and gives up after one retry. From this process's environment it gets only PATH.
+// RealEnv returns the environment for a real CLI. The CLI connects only to the API at url, keeps its files in home, and
+// gives up after one retry. From this process's environment the CLI gets PATH and nothing else.
 func RealEnv(home, url string) map[string]string {
 	return map[string]string{
 		"PATH":                    os.Getenv("PATH"),
