@@ -41,7 +41,7 @@ func readNothing(s *shell, _ []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readEcho accepts echo. Without arguments, echo prints only an empty line.
+// readEcho accepts echo. Without arguments, echo prints an empty line and nothing else.
 func readEcho(s *shell, words []Word, _ []*syntax.Redirect) error {
 	if len(words) == 1 {
 		s.output = Nothing
@@ -205,7 +205,7 @@ func readEval(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return err
 }
 
-// readExec reads exec PROGRAM as a call of the program. Without a program, exec only redirects.
+// readExec reads exec PROGRAM as a call of the program. Without a program, exec redirects and runs nothing.
 func readExec(s *shell, words []Word, redirects []*syntax.Redirect) error {
 	if len(words) == 1 {
 		for _, redirect := range redirects {

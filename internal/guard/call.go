@@ -162,7 +162,8 @@ func (s *shell) array(array *syntax.ArrayExpr) error {
 	return nil
 }
 
-// assignsFor reads the assignments in front of a command. They are set in the environment of that command only.
+// assignsFor reads the assignments in front of a command. These assignments affect the environment of that command and
+// no other.
 func (s *shell) assignsFor(assigns []*syntax.Assign) ([]Word, error) {
 	var env []Word
 	for _, a := range assigns {
@@ -188,8 +189,8 @@ var shellVariables = map[string]bool{
 	"TMPDIR": true, "TIMEFORMAT": true, "FUNCNEST": true, "INPUTRC": true, "OPTIND": true,
 }
 
-// maySet reports whether a script may set a variable. It refuses variables that bash uses itself. It also refuses
-// exported variables, because the programs that the script starts inherit them.
+// maySet reports whether a script may set a variable. It refuses variables that bash uses. It also refuses exported
+// variables, because the programs that the script starts inherit them.
 func (s *shell) maySet(name string) bool {
 	return !shellVariables[name] && !strings.HasPrefix(name, "BASH") && !strings.HasPrefix(name, "LC_") && name != "LANG" &&
 		(s.env.Exported == nil || !s.env.Exported(name))

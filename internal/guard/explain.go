@@ -249,7 +249,7 @@ func (e Explanation) needy(want func(Grant) bool) []string {
 	return unique(items)
 }
 
-// abbreviate shortens a list of alternatives to the first three. They suffice as examples.
+// abbreviate shortens a list of alternatives to the first three. Three suffice as examples.
 func abbreviate(options string) string {
 	const shown = 3
 	all := strings.Split(options, "|")

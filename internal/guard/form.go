@@ -29,7 +29,7 @@ type flag struct {
 	optional bool
 }
 
-// argument describes consecutive arguments of one type. Their number is from min to max.
+// argument describes consecutive arguments of one type. The number of these arguments is from min to max.
 type argument struct {
 	kind     string
 	min, max int

@@ -11,7 +11,7 @@ import (
 // Explanation lists what a policy grants to one tier, and what it forbids.
 type Explanation struct {
 	Tier int `json:"tier"`
-	// Anything means that only Never, Private, Protected and Keep limit the tier.
+	// Anything means that Never, Private, Protected and Keep limit the tier, and no other limits apply.
 	Anything bool `json:"anything"`
 	// Grants lists the permitted uses of programs, sorted.
 	Grants []Grant `json:"grants"`

@@ -193,7 +193,8 @@ func (j *judge) anyOf(uses Uses, name string, command Command, words []Word, bef
 	return withRule(reason, name)
 }
 
-// tierError reports that only a higher tier has a grant.
+// tierError reports that the judged tier has no grant. The field tier is the lowest tier with a grant; 0 if there is
+// none.
 type tierError struct {
 	what string
 	tier int

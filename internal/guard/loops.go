@@ -102,8 +102,8 @@ var setters = []string{"read", "unset", "set", "command", "builtin"}
 // changes collects the variables that statements may set.
 type changes struct {
 	shell *shell
-	// numbers holds variables that are set only to integers. texts holds variables that may be set to any text. If any
-	// variable may be set, everything is true.
+	// numbers holds variables that are set only to integers. texts holds variables that may be set to any text. If
+	// every variable may be set, everything is true.
 	numbers, texts map[string]bool
 	everything     bool
 	// arguments is set if the positional parameters may change.

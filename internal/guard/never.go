@@ -156,8 +156,8 @@ func (j *judge) asTier(tier int, name string, command Command) error {
 }
 
 // within looks for commands in the arguments of a program that the policy does not know. If an argument names a program
-// of the never list, within checks this argument and all later ones as a command. It also checks arguments that may be
-// scripts, and a script on the standard input.
+// of the never list, within checks this argument and all later arguments as a command. It also checks arguments that
+// may be scripts, and a script on the standard input.
 func (j *judge) within(command Command) error {
 	for i, word := range command.Words[1:] {
 		text, known := word.Known()

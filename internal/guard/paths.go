@@ -96,7 +96,8 @@ func (j *judge) readable() []string {
 	return names
 }
 
-// list accepts paths that the tier may list without reading them: every path that is neither private nor secret.
+// list accepts paths that the tier may list, even if it may not read them: every path that is neither private nor
+// secret.
 func (j *judge) list(path string) error {
 	return j.reach(path, []string{"/"}, j.secret)
 }
@@ -350,10 +351,12 @@ func matchesAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) })
 }
 
-// inWork accepts commands whose working directory is one of the agent's directories, or lies below one of these.
+// inWork accepts commands whose working directory is one of the agent's directories, or lies below one of these
+// directories.
 func (j *judge) inWork(dir Word) error { return j.inOneOf([]string{"."}, dir) }
 
-// inOneOf accepts commands whose working directory is one of the named directories, or lies below one of these.
+// inOneOf accepts commands whose working directory is one of the named directories, or lies below one of these
+// directories.
 func (j *judge) inOneOf(names []string, dir Word) error {
 	text, known := dir.Known()
 	if !known {

@@ -146,7 +146,7 @@ func (p *Policy) Runs(tier int, program string) bool {
 	return p.Tiers[tier].Anything || slices.ContainsFunc(p.Programs[program], func(use Use) bool { return use.reaches(tier) })
 }
 
-// reaches reports whether a tier has the use or one of its subcommands.
+// reaches reports whether a tier has the use, or has a subcommand of the use.
 func (u *Use) reaches(tier int) bool {
 	if u.Tier != 0 && u.Tier <= tier {
 		return true

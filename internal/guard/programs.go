@@ -15,9 +15,9 @@ var (
 	awkPrint     = regexp.MustCompile(`\bprintf?\b`)
 )
 
-// checkAWK accepts an AWK program that only computes and prints. It does not parse the program. It refuses > and |
-// after a print, but normally accepts them within strings. If a slash or # follows the print, strings cannot be
-// recognized, and > and | are also refused within strings.
+// checkAWK accepts an AWK program that computes and prints, and does nothing else. It does not parse the program. It
+// refuses > and | after a print, but normally accepts these characters within strings. If a slash or # follows the
+// print, strings cannot be recognized, and > and | are also refused within strings.
 func checkAWK(text string) error {
 	text = strings.ReplaceAll(text, "\\\n", "")
 	if found := awkForbidden.FindString(text); found != "" {
@@ -56,7 +56,7 @@ func awkOutsideStrings(text string) string {
 // jqForbidden matches functions of jq and yq that show the environment or read files.
 var jqForbidden = regexp.MustCompile(`\$\s*ENV\b|(^|[^.\w"$])(eval|env|strenv|envsubst|load\w*|import|include|input_filename|modulemeta)\b`)
 
-// checkJQ accepts a program of jq or yq that uses only its input.
+// checkJQ accepts a program of jq or yq that uses its input and nothing else.
 func checkJQ(text string) error {
 	if found := jqForbidden.FindString(text); found != "" {
 		return denied("jq: %q shows the environment or reads files", strings.TrimSpace(found))
@@ -64,7 +64,7 @@ func checkJQ(text string) error {
 	return nil
 }
 
-// checkSED accepts a sed script whose commands only edit their input.
+// checkSED accepts a sed script whose commands edit their input and do nothing else.
 func checkSED(text string) error {
 	s := &sedScript{text: text}
 	for {

@@ -97,8 +97,8 @@ func (j *judge) gitConfigurations(at string) (files []string, err error) {
 	}
 }
 
-// HarmfulGit returns a harmful setting of a git configuration; "" if there is none. A setting is harmful if it may run
-// a program, or if it cannot be read.
+// HarmfulGit returns a harmful setting of a git configuration; "" if there is none. A setting is harmful if the setting
+// may run a program, or cannot be read.
 func HarmfulGit(content string) string {
 	section := ""
 	for line := range strings.Lines(content) {

@@ -26,7 +26,7 @@ type Command struct {
 	Repeated bool
 }
 
-// Access describes a file that the shell itself opens for a redirection, or a directory that the shell enters.
+// Access describes a file that the shell opens for a redirection, or a directory that the shell enters.
 type Access struct {
 	Path  Word
 	Write bool
@@ -334,7 +334,7 @@ func readsAll(stmt *syntax.Stmt) bool {
 var functionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
 // declareFunction records a function. It refuses a function that could replace a program. It also refuses a function
-// that is declared twice or only conditionally, because the meaning of a call would be unclear.
+// that is declared twice or under a condition, because the meaning of a call would be unclear.
 func (s *shell) declareFunction(c *syntax.FuncDecl, top bool) error {
 	name := c.Name.Value
 	_, again := s.funcs[name]

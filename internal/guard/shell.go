@@ -59,7 +59,8 @@ func (s *shell) fork() *shell {
 	return &copied
 }
 
-// join merges the states of the branches into the shell. If a value differs between the branches, it becomes unknown.
+// join merges the states of the branches into the shell. If a value differs between the branches, the value becomes
+// unknown.
 func (s *shell) join(branches ...*shell) {
 	for _, b := range branches {
 		s.joinVariables(b)

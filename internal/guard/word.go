@@ -39,8 +39,8 @@ func (w Word) Many() bool {
 	return strings.ContainsAny(string(w), string([]byte{anyWords, anyNames, anyBelow, anyItems}))
 }
 
-// MayBeOption reports whether a program may read the word as an option. If the word expands to several words, any of them
-// may be the option.
+// MayBeOption reports whether a program may read the word as an option. If the word expands to several words, any of
+// these words may be the option.
 func (w Word) MayBeOption() bool {
 	switch start := w.Start(); {
 	case strings.HasPrefix(start, "-"):

@@ -64,8 +64,9 @@ func (s *shell) isLiteral(raw string) bool {
 	return !s.env.Matches(dir + "/" + raw)
 }
 
-// list expands a word that consists only of the positional parameters, an array, or a variable. It splits the value of
-// a variable at blanks, tabs and line breaks. For all other words, and for unknown values, it returns false.
+// list expands a word that consists of the positional parameters, an array, or a variable, and of nothing else. It
+// splits the value of a variable at blanks, tabs and line breaks. For all other words, and for unknown values, it
+// returns false.
 func (s *shell) list(part syntax.WordPart) ([]Word, bool) {
 	quoted := false
 	if q, ok := part.(*syntax.DblQuoted); ok && len(q.Parts) == 1 {
