@@ -46,8 +46,8 @@ type Entry struct {
 	Decision guard.Decision  `json:"decision"`
 }
 
-// RuleUnasked is the rule in entries about scripts without a question: the CLI tried to run them without asking its
-// hook. All such scripts were denied.
+// RuleUnasked is the rule in entries about scripts that the CLI tried to run without asking its hook. All such scripts
+// were denied.
 const RuleUnasked = "unasked"
 
 // Ledger limits the actions of calls on services.
@@ -251,7 +251,7 @@ func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decisio
 const refundLimit = 5 * time.Second
 
 // refund cancels the booking of a denied call, if there is a booking. If the cancellation fails, the booking stays,
-// because a superfluous booking does less harm than a missing one.
+// because a superfluous booking does less harm than a missing booking.
 func (p *Post) refund(call string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.answering), refundLimit)
 	defer cancel()
@@ -350,7 +350,7 @@ func plain(word *syntax.Word) (string, error) {
 // errExpands means that the shell would expand a part of the agent's command.
 var errExpands = errors.New("the CLI's script must have the command of the agent in plain quotes")
 
-// Settings returns the CLI's settings for the hook. With them the CLI runs the hook before every call.
+// Settings returns the CLI's settings for the hook. With these settings the CLI runs the hook before every call.
 func Settings() map[string]any {
 	command := map[string]any{"type": "command", "command": agentshell.HookScript, "timeout": 60}
 	return map[string]any{"hooks": map[string]any{
