@@ -21,7 +21,7 @@ const (
 	betaQuery    = "beta=true"
 )
 
-// maxRequestBytes limits the body of a request. The API itself refuses bodies over 32 MB.
+// maxRequestBytes limits the body of a request. The API refuses bodies over 32 MB.
 const maxRequestBytes = 33 << 20
 
 // ServeHTTP implements http.Handler.

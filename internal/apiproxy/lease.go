@@ -142,12 +142,12 @@ func (l *Lease) withinBudget() bool {
 	return true
 }
 
-// call is one forwarded call of the model. The lease's mutex guards its fields.
+// call is one forwarded call of the model. The lease's mutex guards the fields of the call.
 type call struct {
 	lease *Lease
 	// asked is the model that the request names. The answer may name another model.
 	asked string
-	// metered reports whether the call costs something. A call that only counts tokens costs nothing.
+	// metered reports whether the call costs something. A call that counts tokens, and generates none, costs nothing.
 	metered bool
 	costUSD float64
 }

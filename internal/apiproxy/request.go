@@ -77,7 +77,8 @@ func (r *modelReader) object() (own string, err error) {
 	return own, err
 }
 
-// member reads the value of an object's member. It returns the value if the value is a string, otherwise "".
+// member reads the value of an object's member. If the value is a string, member returns the string. If not, it returns
+// "".
 func (r *modelReader) member(name string) (string, error) {
 	if unsearched(name) {
 		var skipped json.RawMessage
@@ -86,7 +87,7 @@ func (r *modelReader) member(name string) (string, error) {
 	return r.value()
 }
 
-// value reads a JSON value. It returns the value if the value is a string, otherwise "".
+// value reads a JSON value. If this is a string, value returns the string. If not, it returns "".
 func (r *modelReader) value() (string, error) {
 	token, err := r.decoder.Token()
 	if err != nil {
