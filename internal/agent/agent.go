@@ -74,7 +74,7 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 // activities.ErrDraining.
 func (r *Runner) Interrupt() { r.interrupt() }
 
-// Close interrupts the running agents and revokes their keys. After that the guard answers no more calls.
+// Close interrupts the running agents and revokes the agents' keys. After that the guard answers no more calls.
 func (r *Runner) Close() error {
 	r.interrupt()
 	return errors.Join(r.guards.close(), r.keys.close())
@@ -88,8 +88,8 @@ func (r *Runner) Run(
 	defer cancel(nil)
 	unhook := context.AfterFunc(r.draining, func() { cancel(activities.ErrDraining) })
 	defer unhook()
-	// End the processes of an earlier attempt. They may have outlived their worker, and two agents must never work on one
-	// conversation.
+	// End the processes of an earlier attempt. These processes may have outlived their worker, and two agents must
+	// never work on one conversation.
 	if _, err := claude.EndSession(order.SessionID); err != nil {
 		return notStarted(err)
 	}
@@ -157,8 +157,8 @@ func (r *Runner) runAt(
 	return report, nil
 }
 
-// HasConversation implements activities.Agent. If a conversation is only in the archive, HasConversation copies it to
-// this host.
+// HasConversation implements activities.Agent. If a conversation is in the archive, but not on this host,
+// HasConversation copies it to this host.
 func (r *Runner) HasConversation(ctx context.Context, directory, sessionID string) (bool, error) {
 	run, err := r.inDirectory(activities.AgentRun{Directory: directory})
 	if err != nil {
@@ -224,8 +224,8 @@ func (r *Runner) inDirectory(run activities.AgentRun) (activities.AgentRun, erro
 	return run, nil
 }
 
-// openConversation restores the conversation that the run resumes, and reports whether it found one. It then archives the
-// conversation that the run writes, until the caller calls end.
+// openConversation restores the conversation that the run resumes, and reports whether it found this conversation. Then
+// it archives the conversation that the run writes, until the caller calls end.
 //
 // A missing conversation is not an error, because the CLI looks in more places.
 func (r *Runner) openConversation(ctx context.Context, run activities.AgentRun) (found bool, end func(), err error) {

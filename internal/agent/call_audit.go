@@ -17,7 +17,8 @@ import (
 // errUnguarded is the error of a session whose CLI did not ask the guard about the calls.
 var errUnguarded = errors.New("the guard was not asked about the agent's calls")
 
-// callAudit records the decisions on the calls of a session. It compares them with the calls that the CLI made.
+// callAudit records the decisions on the calls of a session. It compares these decisions with the calls that the CLI
+// made.
 type callAudit struct {
 	records Records
 	logger  *slog.Logger
@@ -35,8 +36,8 @@ type callAudit struct {
 	known map[string]bool
 }
 
-// auditLimit limits the time for which an agent waits until its call is recorded. If the records are unavailable for longer,
-// the decision is recorded together with a later one.
+// auditLimit limits the time for which an agent waits until its call is recorded. If the records are unavailable for
+// longer, the decision is recorded together with a later decision.
 const auditLimit = 5 * time.Second
 
 // record records a decision before the agent gets the answer.
@@ -77,9 +78,9 @@ func (a *callAudit) write(ctx context.Context) {
 	a.pending = nil
 }
 
-// check compares the calls that the CLI made with the calls that the guard decided. It returns errUnguarded if a call
-// succeeded that the guard did not decide. It also returns errUnguarded if the guard decided no call, the CLI reports
-// failed or refused calls, and the CLI ended without being stopped (byItself).
+// check compares the calls that the CLI made with the decisions of the guard. It returns errUnguarded if a call
+// succeeded without a decision, except for the tools in unasked. It also returns errUnguarded if the guard made no
+// decision, the CLI reports failed or refused calls, and the CLI ended without being stopped (byItself).
 func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

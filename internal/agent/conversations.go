@@ -54,9 +54,9 @@ func (c conversations) copyOf(directory, sessionID string) (*transcripts.Copy, e
 	return local, nil
 }
 
-// restore copies the transcript from the archive if this host has no copy or an older one. Afterwards it reports whether this
-// host has a usable copy. A missing or damaged transcript in the archive is not an error; damage is logged. An error means that
-// the archive cannot be read now.
+// restore copies the transcript from the archive if this host has no copy or an older copy. Afterwards restore reports
+// whether this host has a usable copy. A missing or damaged transcript in the archive is not an error; damage is
+// logged. An error means that the archive cannot be read now.
 func (c conversations) restore(ctx context.Context, sessionID string, local *transcripts.Copy) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, restoreLimit)
 	defer cancel()

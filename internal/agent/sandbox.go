@@ -16,7 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// tierGrants holds the permissions of a tier in the policy. The sandbox of the tier must not deny any of them.
+// tierGrants holds the permissions of a tier in the policy. The sandbox of the tier must not deny any of these
+// permissions.
 type tierGrants struct {
 	// Sudo reports that the agent may run programs that change the user.
 	Sudo bool
@@ -27,7 +28,7 @@ type tierGrants struct {
 }
 
 // grantsOf reads the grants of a tier from the policy. A path below a hidden directory is granted only if the policy
-// names it.
+// names the path.
 func grantsOf(policy *guard.Policy, tier escalation.Tier, hidden []string) tierGrants {
 	limits := policy.Tiers[int(tier)]
 	grants := tierGrants{Sudo: policy.Runs(int(tier), "sudo"), Signals: limits.Anything || limits.Signals}

@@ -26,7 +26,8 @@ const (
 	drainLeaveLimit = ReportTime / 4
 )
 
-// workplaces finds the directory for each session that repairs. No other session may repair there at the same time.
+// workplaces finds the directory for each session that repairs. No other session may repair in this directory at the
+// same time.
 type workplaces struct {
 	keeper *checkout.Keeper
 	cli    *claude.CLI
@@ -183,7 +184,8 @@ func (p workplace) adjust(invocation *claude.Invocation) {
 	}
 }
 
-// committer is the address of commits if no git configuration names one. Git reads the variable EMAIL in that case.
+// committer is the address of commits if no git configuration names an address. Git reads the variable EMAIL in that
+// case.
 const committer = "claudeops@localhost"
 
 // leave releases the workplace. It returns a description of the worktree and of the changes left there; nil if there was no

@@ -35,7 +35,8 @@ const (
 	ignoreAll  = "*\n"
 )
 
-// openWorkspace sets up the workspace of a chain with the cooldown file. It removes files that an earlier process left there.
+// openWorkspace sets up the workspace of a chain with the cooldown file. It removes files that an earlier process left
+// in the workspace.
 func openWorkspace(workDir, chainID string, cooldowns []escalation.ServiceState) (w *workspace, err error) {
 	work, err := os.OpenRoot(workDir)
 	if err != nil {
@@ -83,7 +84,7 @@ func (w *workspace) asked(run activities.AgentRun) []string {
 }
 
 // makeDir opens the directory name in root, and creates it if it is missing. It first removes a file or a link of that
-// name, because only an agent can have created it.
+// name, because nobody but an agent can have created that file or link.
 func makeDir(root *os.Root, name string) (*os.Root, error) {
 	info, err := root.Lstat(name)
 	if err == nil && !info.IsDir() {
