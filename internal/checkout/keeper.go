@@ -17,7 +17,7 @@ type Options struct {
 	// Worktrees is an existing directory that belongs to the agents' user. The Keeper makes the worktrees in it. If Worktrees
 	// is empty, all sessions work in their shared directory.
 	Worktrees string
-	// Locks is the directory of the lock files. New creates it. Agents must not be able to write there.
+	// Locks is the directory of the lock files. New creates it. Agents must not be able to write in this directory.
 	Locks string
 	// SearchPath is the value of PATH with which git is found.
 	SearchPath string
@@ -95,7 +95,7 @@ type unavailableError struct{ reason string }
 
 func (e *unavailableError) Error() string { return e.reason }
 
-// unavailable returns an *unavailableError. Its arguments are those of fmt.Errorf.
+// unavailable returns an *unavailableError. The arguments are those of fmt.Errorf.
 func unavailable(format string, args ...any) error {
 	return &unavailableError{fmt.Errorf(format, args...).Error()}
 }

@@ -114,9 +114,9 @@ func (w *Worktree) usualGitDir() string {
 	return filepath.Join(w.Guarded.Common, "worktrees", filepath.Base(w.Guarded.Top))
 }
 
-// add makes the worktree on its branch. If the branch does not exist, it begins at the HEAD of the shared directory.
-// The branch may exist without the worktree, because somebody has removed the worktree or another host has the
-// worktree.
+// add makes the worktree on its branch. If the branch does not exist, add creates the branch at the HEAD of the shared
+// directory. The branch may exist without the worktree, because somebody has removed the worktree or another host has
+// the worktree.
 func (g git) add(ctx context.Context, tree *Worktree) error {
 	if err := g.forget(ctx, tree); err != nil {
 		return err
@@ -134,7 +134,8 @@ func (g git) add(ctx context.Context, tree *Worktree) error {
 	return err
 }
 
-// forget removes git's record of a former worktree at the same path. Otherwise git would refuse to make the worktree again.
+// forget removes git's record of a former worktree at the same path. With this record git would refuse to make the
+// worktree again.
 func (g git) forget(ctx context.Context, tree *Worktree) error {
 	link, err := readRegular(filepath.Join(tree.usualGitDir(), "gitdir"), maxLink)
 	if err != nil || strings.TrimSpace(string(link)) != filepath.Join(tree.Guarded.Top, ".git") {
