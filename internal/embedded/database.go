@@ -135,14 +135,14 @@ func (d *database) sqlConfig() *config.SQL {
 		PluginName:   sqlite.PluginName,
 		DatabaseName: d.escaped(),
 		ConnectAttributes: map[string]string{
-			// Open only an existing file. With "rwc", SQLite would create an empty file if the file were lost, instead of
-			// reporting an error.
+			// Open an existing file, and never create a file. With "rwc", SQLite would create an empty file if the file
+			// were lost, instead of reporting an error.
 			"mode": "rw",
-			// Write only once for each transaction, and sequentially. Readers such as a backup do not stop the
-			// server.
+			// Write once for each transaction, and sequentially. Readers such as a backup do not stop the server.
 			"journal_mode": "wal",
 			// Wait for the disk at each transaction. With "normal", a power failure would lose the last seconds, and
-			// with them steps that agents have really done. If only the process dies, no setting loses anything.
+			// with them steps that agents have really done. If the process dies and the host does not, no setting loses
+			// anything.
 			"synchronous": "full",
 			// Wait up to 5 s for a program such as a backup that has locked the file. Nothing in this process locks the
 			// file.

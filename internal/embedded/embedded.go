@@ -111,7 +111,7 @@ type Server struct {
 	database *database
 	logger   *serverLogger
 	temporal temporal.Server
-	ui       *webUI // nil without one
+	ui       *webUI // nil without a Web UI
 
 	stopOnce sync.Once
 	stopErr  error
@@ -121,8 +121,8 @@ type Server struct {
 // the namespace exists. The caller must call Stop.
 //
 // If a port is in use, or if the database file is in use or not usable for this build, the error is one sentence for
-// the operator. After an error the database and the ports are released. If the server itself failed during its start,
-// parts of the server can remain until the process ends.
+// the operator. After an error the database and the ports are released. If the server failed during its start, parts of
+// the server can remain until the process ends.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -219,7 +219,7 @@ func (s *Server) WorkflowURL(namespace, workflowID, runID string) string {
 
 // Stop ends the Web UI and the server, and then checkpoints the database file. It takes at most about 50 seconds. If
 // the server needs longer, Stop returns an error that says so. Running workflows stay in the database. A further call
-// waits for the first one and returns its result.
+// waits for the first call, and returns the result of the first call.
 func (s *Server) Stop() error {
 	s.stopOnce.Do(func() { s.stopErr = s.stop() })
 	return s.stopErr

@@ -49,7 +49,7 @@ func newServerLogger(logger *slog.Logger, level slog.Leveler) *serverLogger {
 	}
 }
 
-// quiet suppresses all later lines except fatal ones.
+// quiet suppresses all later lines except fatal lines.
 func (l *serverLogger) quiet() { l.stopping.Store(true) }
 
 // With implements log.WithLogger.

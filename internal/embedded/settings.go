@@ -23,7 +23,8 @@ func (s settings) client() dynamicconfig.Client {
 // stock returns the settings that every server needs.
 //
 // Updates, update-with-start, signal-with-start, schedules and reset need no setting, because this version of the
-// server enables them. The server also enables the texts that the Web UI shows beside a workflow. A test checks this.
+// server enables them. The server also enables the texts that the Web UI shows beside a workflow. A test checks that
+// all of these are enabled.
 func stock() settings {
 	return settings{
 		// Do not let the server report its version to its makers once a day.

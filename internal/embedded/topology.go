@@ -19,8 +19,8 @@ const (
 	historyShards = 1
 )
 
-// serviceNames returns the services to run. One of them is an internal frontend for the other services, because the
-// public frontend would require the token from these services.
+// serviceNames returns the services to run. One of the services is an internal frontend for the other services, because
+// the public frontend would require the token from these services.
 func serviceNames() []string {
 	return append([]string{internalFrontendService}, temporal.DefaultServices...)
 }

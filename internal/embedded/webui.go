@@ -174,7 +174,7 @@ func (u *webUI) workflowURL(namespace, workflowID, runID string) string {
 	return page + "/" + url.PathEscape(runID) + "/history"
 }
 
-// close lets short requests finish and interrupts the remaining ones.
+// close lets short requests finish and interrupts the remaining requests.
 func (u *webUI) close() error {
 	if u.server == nil {
 		return u.listener.Close()
