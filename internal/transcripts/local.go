@@ -125,7 +125,7 @@ func (c *lineCounter) Write(p []byte) (int, error) {
 
 func sumOf(digest hash.Hash) string { return hex.EncodeToString(digest.Sum(nil)) }
 
-// closeRead closes a file that was only read. Its error does not matter, because reading has succeeded.
+// closeRead closes a file that was only read. The error of Close does not matter, because reading has succeeded.
 func closeRead(file *os.File) { _ = file.Close() }
 
 // The following methods call the functions of the same names through c.local.

@@ -58,8 +58,8 @@ func bucketLister(bucket *blob.Bucket) lister {
 }
 
 // directoryLister replaces the library's own listing for directories. The library skips entries that it cannot read. An
-// unreadable conversation would then look like one that was never archived. The library also fails if another writer's
-// temporary file vanishes during the listing.
+// unreadable conversation would then look like a conversation that was never archived. The library also fails if
+// another writer's temporary file vanishes during the listing.
 func directoryLister(root string) lister {
 	return func(_ context.Context, prefix string) ([]string, error) {
 		if _, err := os.Stat(root); err != nil { // a missing archive must not look empty
