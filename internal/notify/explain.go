@@ -55,8 +55,8 @@ func explain(err error, rawURL string) string {
 }
 
 // within reports whether word must be hidden, because word is a part of secret or contains a part of secret. A status
-// code is hidden only if it equals a whole part. Three digits often occur by chance in ports and other numbers, and
-// people need the status code to understand the error.
+// code is hidden if it equals a whole part of secret, but not if it occurs within a longer part. Three digits often
+// occur by chance in ports and other numbers, and people need the status code to understand the error.
 func within(word, secret string) bool {
 	words := pieces.FindAllString(secret, -1)
 	if statusCode.MatchString(word) {
