@@ -26,7 +26,7 @@ type callAudit struct {
 	chainID string
 	// executable is the program that the CLI starts to ask the guard.
 	executable string
-	// session is the context of the session, which does not end with it. Log lines take attributes from it.
+	// session is a context with the attributes for log lines. It does not end when the session ends.
 	session context.Context
 
 	mutex sync.Mutex

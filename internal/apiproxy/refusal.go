@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// refusal is an error answer that the proxy has made and not the API. It has the form of the API's errors.
+// refusal is an error answer that comes from the proxy and not from the API. It has the form of the API's errors.
 type refusal struct {
 	status int
 	// kind is the API's name for the error.

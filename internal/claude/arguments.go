@@ -27,8 +27,8 @@ func (c *CLI) arguments(i Invocation) ([]string, error) {
 	return args, nil
 }
 
-// denyByDefault returns the flags that disable all settings of the working directory and of the user. Its other flags
-// grant i's own tools and rules.
+// denyByDefault returns the flags that disable all settings of the working directory and of the user. The other flags
+// that it returns grant i's own tools and rules.
 func (c *CLI) denyByDefault(i Invocation) []string {
 	args := []string{"--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands"}
 	args = append(args, c.profile.flags...)

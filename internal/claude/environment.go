@@ -109,9 +109,9 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(d.Milliseconds(), 1), 10)
 }
 
-// gitSettings returns variables that override the configuration of any repository. An agent may be able to write such a
-// configuration, and even "git add" runs the programs named in it. The configuration need not be in a .git directory,
-// because Git also accepts a directory that looks like a bare repository.
+// gitSettings returns variables that override the configuration of any repository. An agent may be able to write the
+// configuration of a repository, and even "git add" runs the programs named in it. The configuration need not be in a
+// .git directory, because Git also accepts a directory that looks like a bare repository.
 func gitSettings(more ...[2]string) map[string]string {
 	settings := append([][2]string{
 		{"safe.bareRepository", "explicit"},
@@ -160,8 +160,8 @@ func (c *CLI) environment(i Invocation) []string {
 	return environment
 }
 
-// isTelemetrySecret reports whether a variable has the credentials with which the worker sends its traces. No agent gets
-// them, even if PassEnv names them.
+// isTelemetrySecret reports whether a variable has credentials for the worker's traces. No agent gets such a variable,
+// even if PassEnv names it.
 func isTelemetrySecret(name string) bool {
 	return strings.HasPrefix(name, "OTEL_EXPORTER_OTLP_") && strings.HasSuffix(name, "HEADERS")
 }

@@ -54,7 +54,7 @@ type Result struct {
 	Made []MadeCall
 
 	// Subtype, TerminalReason and APIStatus come from the CLI's last result, for example "success", "completed" and 0.
-	// They are empty if there is no result.
+	// If there is no result, they have their zero values.
 	Subtype        string
 	TerminalReason string
 	APIStatus      int

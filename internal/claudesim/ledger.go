@@ -50,8 +50,8 @@ func (l *ledger) add(m model, u Usage) {
 	l.book(m, u, 1)
 }
 
-// cutShort removes the last model call from the usage in the next result. The CLI does this when it stops within a
-// message. If free is set, cutShort also removes the call's cost.
+// cutShort removes the last model call from the usage in the next result. The CLI leaves this call out, too, when the
+// CLI stops within a message. If free is set, cutShort also removes the call's cost.
 func (l *ledger) cutShort(free bool) {
 	if free {
 		l.book(l.last.model, l.last.usage, -1)

@@ -29,8 +29,8 @@ const (
 	healthPath = "/healthz"
 )
 
-// Link adds the server's token to page, a URL of its Web UI. Opening the link gives a browser access to the Web
-// UI. The link gives its owner full access, because it contains the token.
+// Link adds the server's token to page, a URL of its Web UI. Opening the link gives a browser access to the Web UI.
+// Everybody with the link has full access, because the link contains the token.
 func Link(page, token string) string {
 	return page + "?" + url.Values{tokenParameter: {token}}.Encode()
 }

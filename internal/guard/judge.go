@@ -240,7 +240,7 @@ func withRule(err error, rule string) error {
 }
 
 // use returns nil if the words after the program's name are granted. The grant must come from the parameter use, or
-// from a subcommand of it.
+// from a subcommand of use.
 func (j *judge) use(use *Use, name string, command Command, words []Word, before *given) error {
 	got, read, err := use.form.read(words, use.AnyOption, func(word Word) bool {
 		if len(use.Commands) == 0 {

@@ -33,7 +33,7 @@ type Sandbox struct {
 	// directory are granted one by one. The tree can then create nothing directly in this directory. A path that does
 	// not exist grants nothing.
 	Readable, Writable []string
-	// Signals allows the tree to send signals to processes outside of it, such as its init.
+	// Signals allows the tree to send signals to processes outside of the tree, such as the tree's init.
 	Signals bool
 	// Setuid allows programs such as sudo to change the user.
 	Setuid bool

@@ -245,8 +245,8 @@ func (f *form) findEncoded(text string, at int) (start, end int, found bool) {
 	return start, end, before+after >= min(len(f.text), 2*minEncoded)
 }
 
-// matchForward compares text with form. It begins at the position at in text, and ignores line breaks and blanks. It
-// returns the end of the match in text, and the number of matched bytes of form.
+// matchForward compares text with form. The comparison begins at the parameter at, a position in text, and ignores line
+// breaks and blanks. It returns the end of the match in text, and the number of matched bytes of form.
 func matchForward(text string, at int, form string) (end, matched int) {
 	end = at
 	for at < len(text) && matched < len(form) {
@@ -266,7 +266,8 @@ func matchForward(text string, at int, form string) (end, matched int) {
 	return end, matched
 }
 
-// matchBackward works like matchForward, but towards the beginning of text. It begins at the position at.
+// matchBackward works like matchForward, but towards the beginning of text. The comparison begins at the parameter at,
+// a position in text.
 func matchBackward(text string, at int, form string) (start, matched int) {
 	start = at
 	for at > 0 && matched < len(form) {

@@ -86,8 +86,8 @@ func decodeHeader(r *source, sessionID string) (header, error) {
 	return h, nil
 }
 
-// decode reads an object and writes its content to w. If the content does not match the header, decode fails. It may
-// then have written a part of the content.
+// decode reads an object and writes its content to w. If the content does not match the header, decode fails. In that
+// case decode may already have written a part of the content.
 func decode(w io.Writer, r *source, sessionID string) (header, error) {
 	h, err := decodeHeader(r, sessionID)
 	if err != nil {

@@ -14,8 +14,8 @@ const (
 	initName = "claudeops-init"
 	// launchName is the argument zero that makes this executable a launcher. An init starts the launcher, which gives
 	// up rights and then executes the program. The launcher is a separate process, because Go cannot run code between
-	// fork and exec. The init cannot give up the rights itself, because it could then no longer kill its tree, and its
-	// tree could kill it.
+	// fork and exec. The init keeps its rights, because it must be able to kill its tree, and its tree must not be able
+	// to kill the init.
 	launchName = "claudeops-launch"
 )
 
