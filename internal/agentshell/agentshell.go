@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// SocketVariable is the environment variable with the path of the worker's socket. The environment of the CLI
-	// contains it. The environment of the agent's commands does not.
+	// SocketVariable is the environment variable with the path of the worker's socket. The CLI has this variable in its
+	// environment. The agent's commands do not have it.
 	SocketVariable = "CLAUDEOPS_GUARD"
 	// HookScript is the command of the PreToolUse hook. If the CLI uses a real shell instead of this package, that
 	// shell does not find the command, and "exit 2" denies the call.

@@ -66,8 +66,8 @@ type Place struct {
 	Worktree *Worktree
 	// Shared is the reason why there is no worktree.
 	Shared string
-	// Abandoned is the id of an earlier session that never released the place; empty if there is none. The worker of that
-	// session has died, but processes of its agent may still run.
+	// Abandoned is the id of an earlier session that never released the place; empty if there is none. The worker of
+	// that session has died, but processes of that session's agent may still run.
 	Abandoned string
 
 	git  git

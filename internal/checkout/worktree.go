@@ -56,8 +56,8 @@ type Left struct {
 	Problem string
 }
 
-// open makes a worktree, or finds the worktree of an earlier session with the same name. If ctx has ended, the error is its
-// cause. Any other error is an *unavailableError.
+// open makes a worktree, or finds the worktree of an earlier session with the same name. If ctx has ended, the error is
+// the cause of the end. Any other error is an *unavailableError.
 func (g git) open(ctx context.Context, tree *Worktree) error {
 	err := g.tryOpen(ctx, tree)
 	if err != nil && ctx.Err() != nil {

@@ -22,7 +22,7 @@ const (
 	// againParameter marks the second request for a page: see retry.
 	againParameter = "again"
 	// doorOpen is the lifetime of the cookie that the link sets. The browser sends the cookie to every server on the
-	// loopback address, whatever its port. The limited lifetime reduces that risk.
+	// loopback address, whatever its port. The limited lifetime reduces the risk that another server uses the cookie.
 	doorOpen = 7 * 24 * time.Hour
 
 	apiPrefix  = "/api/"
@@ -172,9 +172,9 @@ func (d door) refuse(w http.ResponseWriter, r *http.Request) {
 	_ = closedPage.Execute(w, retry(r))
 }
 
-// retry returns the address with which the answer to a refused request reloads the page; empty for no reload. If
-// another site has led to a page, the browser omits the cookie from the first request, but sends the cookie with the
-// second. So the page reloads itself once.
+// retry returns an address for the page that answers a refused request. The page then reloads itself from this address;
+// empty means no reload. If another site has led to a page, the browser omits the cookie from the first request, but
+// sends the cookie with the second. So the page reloads itself once.
 func retry(r *http.Request) string {
 	query := r.URL.Query()
 	led := r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate"

@@ -41,8 +41,8 @@ type Policy struct {
 type Limits struct {
 	// Anything permits everything that the rest of the policy does not forbid.
 	Anything bool `yaml:"anything"`
-	// Read and Write list directories and files. "." is the working directory, "~" the agent's home and "$TMPDIR" its
-	// directory for temporary files.
+	// Read and Write list directories and files. "." is the working directory, "~" the agent's home and "$TMPDIR" the
+	// agent's directory for temporary files.
 	Read  []string `yaml:"read"`
 	Write []string `yaml:"write"`
 	// Keep lists patterns of files that the tier may not write, in any directory.
@@ -92,8 +92,8 @@ type Use struct {
 	// In limits the working directory. "work" requires one of the agent's working directories. "repository" also
 	// requires that the directory's git configuration runs no program.
 	In string `yaml:"in"`
-	// AnyOption permits every option. Use AnyOption for programs without harmful options. Words that may be options are
-	// then accepted, too.
+	// AnyOption permits every option. Use AnyOption for programs without harmful options. With AnyOption, a word whose
+	// text is unknown is accepted, too, although it may be an option.
 	AnyOption bool `yaml:"any_option"`
 
 	form *form

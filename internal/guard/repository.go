@@ -33,8 +33,7 @@ var lfs = map[string]string{
 var (
 	gitSection = regexp.MustCompile(`^\[([A-Za-z0-9.-]+)(?:\s+"([^"\\]*)")?\]$`)
 	gitKey     = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$`)
-	// gitTransport matches URLs that name a program or an option for git to use, such as ext::COMMAND or an option for
-	// ssh.
+	// gitTransport matches URLs that make git run a program, such as ext::COMMAND, or that pass an option to ssh.
 	gitTransport = regexp.MustCompile(`(?i)^[a-z0-9+.-]+::|^-|^[a-z+]*://-|:-`)
 )
 

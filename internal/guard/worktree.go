@@ -72,8 +72,8 @@ func (j *judge) ownWorktree(repository string) (files []string, is bool, err err
 	}, true, nil
 }
 
-// Check returns an error if the files that lead git from the worktree to its repository were changed. The function
-// readFile reads a whole file.
+// Check returns an error if somebody has changed the files that lead git from the worktree to the repository. The
+// function readFile reads a whole file.
 func (w *Worktree) Check(readFile func(string) ([]byte, error)) error {
 	for _, link := range []struct{ file, content string }{
 		{filepath.Join(w.Top, ".git"), "gitdir: " + w.GitDir},

@@ -17,9 +17,9 @@ import (
 var errPeerGone = errors.New("the program that opened the connection is gone")
 
 // PeerIsOurs reports whether one of our processes holds the remote end of a TCP connection. Both ends are on this host.
-// Three kinds of processes are ours: descendants of this process, processes with the variable in their environment, and
-// the descendants of such processes. Without superuser rights PeerIsOurs returns false for processes of other users,
-// because it cannot inspect them.
+// Three kinds of processes are ours: descendants of this process, processes with the parameter variable in their
+// environment, and the descendants of such processes. Without superuser rights PeerIsOurs returns false for processes
+// of other users, because it cannot inspect them.
 //
 // An error means that the answer is unknown, for example because the program has already ended.
 func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
@@ -43,8 +43,8 @@ func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 	return false, err
 }
 
-// ours lists the descendants of this process, the processes with the variable in their environment, and the descendants
-// of these.
+// ours lists the descendants of this process, the processes with the parameter variable in their environment, and the
+// descendants of these.
 func ours(variable string) []proctable.Entry {
 	all := proctable.All()
 	roots := []int{os.Getpid()}

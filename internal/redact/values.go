@@ -236,8 +236,8 @@ func (r *Redactor) findValues(text string) []span {
 	return found
 }
 
-// findEncoded returns the position of a base64 form, extended to the run of base64 around it. The argument at is the
-// position of the form's keyword. The run may contain line breaks.
+// findEncoded returns the position of a base64 form, extended to the run of base64 around the form. The argument at is
+// the position of the form's keyword. The run may contain line breaks.
 func (f *form) findEncoded(text string, at int) (start, end int, found bool) {
 	start, before := matchBackward(text, at, f.text[:f.anchor])
 	end, after := matchForward(text, at, f.text[f.anchor:])

@@ -1,5 +1,5 @@
 // Package proctable reads the process table in /proc, and kills processes that it has found there. It works on Linux only.
 //
-// The package imports only packages that are initialized early, because package treeinit imports proctable. The comment of
-// package treeinit says why.
+// Package treeinit imports proctable and must be initialized early: see the comment of treeinit. So proctable must not
+// import packages that are initialized late.
 package proctable

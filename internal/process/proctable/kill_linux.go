@@ -25,8 +25,8 @@ type Remains struct {
 	Refused int
 }
 
-// Hopeless reports whether to give up after the time waited. Normally the time limit is DeathPatience. If this process
-// may not kill any of the living processes, the time limit is the parameter patience.
+// Hopeless reports whether the caller should stop waiting. The parameter waited is the time that has passed. The limit
+// is DeathPatience or, if this process may not kill any of the living processes, the parameter patience.
 func (r Remains) Hopeless(waited, patience time.Duration) bool {
 	return waited > DeathPatience || waited > patience && r.Refused > 0 && r.Refused == r.Living
 }
