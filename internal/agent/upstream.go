@@ -47,8 +47,8 @@ func APIUpstream(options claude.Options) (upstream apiproxy.Options, found bool,
 // environment is a list of variables ("NAME=value").
 type environment []string
 
-// get returns the first value of the variables in names that is not empty. If the environment has a variable twice, the
-// last value counts.
+// get returns the first non-empty value of the variables in names. If the environment has a variable twice, the last
+// value counts.
 func (e environment) get(names ...string) string {
 	for _, name := range names {
 		for _, variable := range slices.Backward(e) {

@@ -25,8 +25,8 @@ type finding struct {
 }
 
 // judge returns the error of a failed run, or nil. A run succeeded if the exit code is 0 and the last result is good. A
-// good result has no error, the subtype success and at least one turn. If a structured output was requested, the result
-// must contain it. The parameter startErr is the error that prevented the CLI from running.
+// good result has no error, the subtype success and at least one turn. It contains the structured output, if one was
+// requested. The parameter startErr is the error that prevented the CLI from running.
 //
 // A full disk has precedence over all other findings, because the output that it lost would look like a retryable
 // error.

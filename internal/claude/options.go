@@ -51,7 +51,7 @@ type Options struct {
 	Containment Containment
 	// User is the system user that runs the CLI; nil means the user of this process. For another user, ConfigDir must
 	// exist and belong to that user. This package then accesses ConfigDir with that user's rights. With the rights of
-	// this process's user, it could follow an agent's symbolic link to a file of this process's user.
+	// this process's user, this package could follow an agent's symbolic link to a file of this process's user.
 	User *User
 	// SpoolDir is the directory for the temporary file with the CLI's output. If it is empty, ConfigDir is used. If
 	// both are empty, the system's directory for temporary files is used.

@@ -32,7 +32,7 @@ var (
 type Archive struct {
 	bucket *blob.Bucket
 	list   lister
-	// dir is the directory of the archive; empty if it is a bucket.
+	// dir is the directory of the archive; empty if the archive is a bucket.
 	dir string
 }
 
@@ -77,7 +77,7 @@ func (a *Archive) Check(ctx context.Context) error {
 	return nil
 }
 
-// Remove removes all copies of the conversation sessionID. If there is none, Remove does nothing.
+// Remove removes all copies of the conversation sessionID. If there are no copies, Remove does nothing.
 func (a *Archive) Remove(ctx context.Context, sessionID string) error {
 	if a == nil {
 		return nil
@@ -98,7 +98,7 @@ func (a *Archive) Remove(ctx context.Context, sessionID string) error {
 		return fmt.Errorf("remove conversation %s from the transcript archive: %w", id, err)
 	}
 	if a.dir != "" {
-		_ = os.Remove(filepath.Join(a.dir, id.String())) // it may have been gone, or contain what is not ours
+		_ = os.Remove(filepath.Join(a.dir, id.String())) // the directory may be gone, or hold other files
 	}
 	return nil
 }
