@@ -19,56 +19,56 @@ import (
 // maxPromptBytes keeps an input well below Temporal's limit of 2 MB for one payload.
 const maxPromptBytes = 100_000
 
-// triggerPattern matches a valid trigger. A trigger becomes a search attribute.
+// triggerPattern matches a valid trigger.
 var triggerPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
-// ChainInput starts a chain. People type it as JSON. Every field is optional, and without any input the chain is a
+// ChainInput starts a chain. People type it as JSON. Every field is optional. If the input is empty, the chain is a
 // normal cycle.
 type ChainInput struct {
 	// Trigger names the reason why the chain was started; "manual" if empty.
 	Trigger escalation.Trigger `json:"trigger,omitempty"`
-	// StartTier is the tier to begin with; 1 if 0.
+	// StartTier is the first tier of the chain; 1 if 0.
 	StartTier escalation.Tier `json:"start_tier,omitempty"`
 	// Prompt holds the operator's request, in addition to the tier's own prompt.
 	Prompt string `json:"prompt,omitempty"`
-	// Issue describes the one problem that the chain must repair, in the words of the agent that found it. If a chain
-	// splits, it sets Issue in the input of each child chain.
+	// Issue describes the one problem that the chain must repair. The agent that found the problem wrote the text. A
+	// chain that splits sets Issue in the input of each child chain.
 	Issue string `json:"issue,omitempty"`
 	// Services limits the chain to these services. If it is empty, the chain covers all services.
 	Services []string `json:"services,omitempty"`
-	// DryRun suppresses escalation and keeps the agent read-only. It can switch a dry run on. It cannot switch off the
-	// dry run of the configuration.
+	// DryRun suppresses escalation and keeps the agent read-only. If the configuration demands a dry run, false does
+	// not switch it off.
 	DryRun bool `json:"dry_run,omitempty"`
 	// MaxTier lowers the highest tier that may run. If it is 0, the configured tier applies.
 	MaxTier escalation.Tier `json:"max_tier,omitempty"`
 	// ResumeFrom is a conversation to start from.
 	ResumeFrom *ResumeFrom `json:"resume_from,omitempty"`
-	// Models replaces the configured models of some tiers, for example {"2":"sonnet"}.
+	// Models replaces the configured models of the tiers that it contains, for example {"2":"sonnet"}.
 	Models map[escalation.Tier]string `json:"models,omitempty"`
-	// Repository selects the agents' working directory from the repositories in the workers' configuration. It is the
-	// path of a repository, or the last element of the path. If it is empty, agents work in the default directory.
+	// Repository selects the agents' working directory: the path of a repository, or the last element of the path. The
+	// workers' configuration lists the allowed repositories. If Repository is empty, agents work in the default
+	// directory.
 	Repository string `json:"repository,omitempty"`
 	// BudgetUSD lowers the chain's spending limit, in US dollars. If it is 0, the configured budget applies.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 	// Force skips the cooldowns for the first tier.
 	Force bool `json:"force,omitempty"`
-	// Incidents holds the IDs of the incidents to work on, if they are known.
+	// Incidents holds the IDs of the incidents to work on; empty if none are known.
 	Incidents []string `json:"incidents,omitempty"`
-	// Ask requires the chain of an issue to ask a person before it repairs anything. Only the parent of the issue's
-	// chain may set it.
+	// Ask requires the chain of an issue to ask a person before it repairs anything. Only the parent chain may set Ask.
 	Ask *AskInput `json:"ask,omitempty"`
-	// Actor names the person or program that starts the chain. The name is not verified.
+	// Actor names the person or program that starts the chain. Nothing verifies the name.
 	Actor string `json:"actor,omitempty"`
-	// Carried is the state that a chain passes to its next run when it continues as new. In any other input it is an
-	// error.
+	// Carried is the state that a chain passes to its next run when it continues as new. An input from a client must
+	// not contain Carried.
 	Carried *Carried `json:"carried,omitempty"`
 
 	// problem is the error of decoding the JSON. Temporal would retry a decoding error for ever. So UnmarshalJSON
-	// stores the error here, and Validate returns it. The chain then fails only once.
+	// stores the error here. Validate returns the error, and the chain fails at once.
 	problem error
 }
 
-// AskInput holds the reason why a person is asked before any repair.
+// AskInput says why the chain must ask a person before any repair.
 type AskInput struct {
 	Reason string `json:"reason"`
 	// History describes the earlier repairs, one line for each.
@@ -81,7 +81,8 @@ type ResumeFrom struct {
 	SessionID string `json:"session_id"`
 }
 
-// UnmarshalJSON reads the input strictly. It never returns an error, because Validate returns the error later.
+// UnmarshalJSON refuses unknown fields. It stores an error of decoding in the problem field and returns nil. Validate
+// returns the stored error.
 func (in *ChainInput) UnmarshalJSON(data []byte) error {
 	decoded, problem := decodeInput(data)
 	*in = decoded
@@ -136,7 +137,7 @@ func (in ChainInput) Validate() error {
 			return err
 		}
 	}
-	// The limit applies to the JSON in the history, because JSON encodes some characters as six bytes.
+	// The limit applies to the JSON in the history, which can be six times as long as the text.
 	for _, text := range []struct{ name, value string }{{"prompt", in.Prompt}, {"issue", in.Issue}} {
 		if encoded, err := json.Marshal(text.value); err != nil || len(encoded) > maxPromptBytes {
 			return fmt.Errorf("%s has %d bytes as JSON, and at most %d are allowed", text.name, len(encoded), maxPromptBytes)
@@ -169,7 +170,7 @@ func (in ChainInput) validateModels() error {
 	return nil
 }
 
-// maxRepositoryBytes is the maximum length of a path on Linux.
+// maxRepositoryBytes is the maximum length of a path on Linux, in bytes.
 const maxRepositoryBytes = 4096
 
 func (in ChainInput) validateRepository() error {
@@ -183,7 +184,7 @@ func (in ChainInput) validateResume() error {
 	if in.ResumeFrom == nil {
 		return nil
 	}
-	// The length excludes spellings that uuid.Parse accepts and the CLI does not.
+	// uuid.Parse also accepts longer and shorter spellings, which the CLI refuses.
 	if _, err := uuid.Parse(in.ResumeFrom.SessionID); err != nil || len(in.ResumeFrom.SessionID) != 36 {
 		return fmt.Errorf("resume_from.session_id %q is not a UUID", in.ResumeFrom.SessionID)
 	}

@@ -16,9 +16,9 @@ const (
 	// take about thirty events. Temporal's own limit is 51,200 events.
 	maxHistory = 2_000
 	// longestHistory is the number of history events from which the chain continues as new even if notifications are
-	// still being sent. The chain then gives up these notifications.
+	// still being sent. The chain then gives up the notifications that are not sent yet.
 	longestHistory = 10_000
-	// maxCarried is the maximum number of sessions that a chain passes to its next run, and also the maximum number of
+	// maxCarried is the maximum number of sessions that a chain passes to its next run. The same maximum applies to its
 	// gates. Older sessions and gates are only in the records.
 	maxCarried = 20
 	// maxCarriedEvents is the maximum number of events that a chain passes to its next run. A session and its gate add
@@ -26,11 +26,11 @@ const (
 	maxCarriedEvents = 100
 )
 
-// Carried is the state that a chain at a gate passes to its next run. People must not set it. trimmed and shortenGates
-// limit its size.
+// Carried is the state that a chain at a gate passes to its next run. The functions trimmed and shortenGates limit the
+// size of the state.
 type Carried struct {
 	Policy escalation.Policy `json:"policy"`
-	// FirstRunID is the run ID with which the chain began.
+	// FirstRunID is the run ID with which the chain began, before it first continued as new.
 	FirstRunID string `json:"first_run_id,omitempty"`
 	// Directory is the agents' working directory; empty for the default one.
 	Directory string           `json:"directory,omitempty"`
@@ -43,12 +43,12 @@ type Carried struct {
 	Detached bool `json:"detached,omitempty"`
 	// Request is a person's pending request for a tier; nil if there is none.
 	Request *EscalateSignal `json:"request,omitempty"`
-	// Told lists the kinds of the notifications that this run and earlier runs have sent or given up.
+	// Told lists the kinds of all notifications that the chain has sent or given up so far.
 	Told []escalation.NotificationKind `json:"told,omitempty"`
 }
 
-// UnmarshalJSON ignores unknown fields. While workers of two releases run, the older worker may read state that the
-// newer worker has written. Fields that a person writes in an input are still checked strictly.
+// UnmarshalJSON ignores unknown fields, because a newer worker may have written the state and an older worker may read
+// it. Unknown fields elsewhere in an input remain errors.
 func (c *Carried) UnmarshalJSON(data []byte) error {
 	type plain Carried // has no UnmarshalJSON, which would call itself
 	return json.Unmarshal(data, (*plain)(c))
@@ -72,8 +72,8 @@ type CarriedStep struct {
 	PassesLimit    bool                  `json:"passes_limit,omitempty"`
 }
 
-// carry returns those fields of a step at a gate that the next run needs. It omits the request that led to the step,
-// and the session that the step continued. The answer at the gate decides on both again.
+// carry returns those fields of a step at a gate that the next run needs. It omits request and continues, because the
+// answer at the gate sets them again.
 func (s step) carry() CarriedStep {
 	return CarriedStep{
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
@@ -145,8 +145,8 @@ func (c *Carried) chainRun(input ChainInput) *chainRun {
 	return chain
 }
 
-// trimmed returns chain with only its latest sessions, gates and events. It counts the dropped ones in Earlier. Only
-// the last session keeps its full verdict.
+// trimmed returns chain with only its latest sessions, gates and events. Earlier counts the dropped sessions, gates and
+// events. The last session keeps its full verdict, and the other verdicts are shortened.
 func trimmed(chain escalation.Chain) escalation.Chain {
 	if left := len(chain.Sessions) - maxCarried; left > 0 {
 		chain.Earlier.Sessions += left

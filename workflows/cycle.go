@@ -23,12 +23,13 @@ const (
 	// scheduleActor is the actor of a scheduled chain if the input names no actor.
 	scheduleActor = "schedule"
 
-	// cyclePrefix and chainPrefix are the prefixes of the workflow IDs of a schedule's cycles and chains.
+	// cyclePrefix begins the workflow IDs of a schedule's cycles. chainPrefix begins the workflow IDs of their chains.
 	cyclePrefix = "cycle-"
 	chainPrefix = "chain-"
 )
 
-// CycleWorkflowID returns the workflow ID that a schedule uses for its cycles. Temporal appends the time.
+// CycleWorkflowID returns the workflow ID that a schedule gives to its cycles. Temporal appends the start time to the
+// ID.
 func CycleWorkflowID(scheduleID string) string { return cyclePrefix + scheduleID }
 
 // CycleResult is the result of a cycle. The next cycle of the schedule reads it.
@@ -37,7 +38,7 @@ type CycleResult struct {
 	// Outcome is empty if the chain still runs.
 	Outcome escalation.Outcome `json:"outcome,omitempty"`
 	CostUSD float64            `json:"cost_usd,omitempty"`
-	// Waiting reports that the chain waits for a long time and continues without its cycle.
+	// Waiting reports that the chain waits for a long time. The cycle has ended, and the chain continues.
 	Waiting bool `json:"waiting,omitempty"`
 	// Omitted holds the number of cycles that the schedule had omitted when this cycle began.
 	Omitted activities.OmittedCycles `json:"omitted"`
@@ -47,8 +48,8 @@ type CycleResult struct {
 type cycleRun struct {
 	input  ChainInput
 	result CycleResult
-	// told is the notification about the cycles omitted since the previous count; nil if no notification was started.
-	// counted is the previous count.
+	// told is the result of the notification about omitted cycles; nil if no notification was started. counted is the
+	// count in the result of the last successful cycle.
 	told    workflow.Future
 	counted activities.OmittedCycles
 }
@@ -99,8 +100,8 @@ func (c *cycleRun) run(ctx workflow.Context) (CycleResult, error) {
 	return c.result, failure
 }
 
-// withCycleChain returns a context with the options for the chain of a cycle. The chain continues if its cycle ends
-// first. While the cycle waits for the chain, cancelling the cycle cancels the chain.
+// withCycleChain returns a context with the options for the chain of a cycle. If the cycle ends before the chain, the
+// chain continues. While the cycle waits for the chain, cancelling the cycle cancels the chain.
 func withCycleChain(ctx workflow.Context, id string) workflow.Context {
 	return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:          id,
@@ -134,8 +135,8 @@ func chainFailed(id, why string) error {
 // schedule starts.
 var scheduleAttribute = temporal.NewSearchAttributeKeyKeyword("TemporalScheduledById")
 
-// reportOmitted notifies people of the cycles that were omitted since the last successful cycle. If it cannot read the
-// schedule, it reports nothing, and the cycle continues.
+// reportOmitted notifies people of the cycles that were omitted since the last successful cycle. If the schedule cannot
+// be read, reportOmitted logs a warning, and the cycle continues.
 func (c *cycleRun) reportOmitted(ctx workflow.Context) {
 	schedule, scheduled := workflow.GetTypedSearchAttributes(ctx).GetKeyword(scheduleAttribute)
 	if !scheduled {

@@ -4,22 +4,22 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// WaitingSignal is a signal from a chain to the workflow that started the chain. It says that the chain waits for a
-// long time. The parent workflow need not wait for the chain any more.
+// WaitingSignal is a signal from a chain to the workflow that started the chain. It means that the chain waits for a
+// long time, and that the parent workflow need not wait for the chain any more.
 const WaitingSignal = "waiting"
 
 // parentLink connects a chain with the workflow that started it.
 type parentLink struct {
 	chainID string
-	// detached reports whether this workflow has sent the signal to its parent.
+	// detached reports whether this workflow has sent WaitingSignal to its parent.
 	detached bool
-	// waiting holds the IDs of those chains started by this one that have signalled a long wait.
+	// waiting holds the IDs of the child chains that have sent WaitingSignal.
 	waiting map[string]bool
 }
 
-// detach signals to the parent that it need not wait for this workflow. Call it before a wait for a person, and before
-// any other wait that can take longer than the interval of a schedule. Otherwise every later cycle would be skipped.
-// Only the first call sends a signal. If there is no parent, detach does nothing.
+// detach sends WaitingSignal to the parent workflow. Call detach before a wait for a person, and before any other wait
+// that can take longer than the interval of a schedule. If the cycle kept waiting, Temporal would skip all later
+// cycles. Only the first call sends a signal. If there is no parent, detach does nothing.
 func (p *parentLink) detach(ctx workflow.Context) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	if parent == nil || p.detached {
@@ -34,8 +34,7 @@ func (p *parentLink) detach(ctx workflow.Context) {
 	}
 }
 
-// relay receives the signals of chains started by this one that wait for a long time. At the first such signal it also
-// detaches this chain.
+// relay receives WaitingSignal from child chains. At the first signal, it also detaches this chain.
 func (p *parentLink) relay(ctx workflow.Context) {
 	p.waiting = map[string]bool{}
 	workflow.Go(ctx, func(ctx workflow.Context) {

@@ -1,5 +1,5 @@
-// Package workflows holds the deterministic part of Claude Ops. It uses no clock, randomness, configuration or I/O.
-// Activities fetch its data, and package escalation makes its decisions.
+// Package workflows holds the deterministic part of Claude Ops. The package uses no clock, randomness, configuration or
+// I/O. Activities fetch its data, and package escalation makes its decisions.
 //
 // EscalationChain executes steps, one after the other (step.go):
 //

@@ -8,10 +8,10 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// EscalateSignalName is the signal with which a person requests a higher tier for a running chain.
+// EscalateSignalName is the name of the signal with which a person requests a higher tier.
 const EscalateSignalName = "escalate"
 
-// maxSignalText limits each text of a signal, in bytes as JSON. The texts go into prompts and records.
+// maxSignalText limits each text of a signal, in bytes of its JSON.
 const maxSignalText = 10_000
 
 // EscalateSignal is the payload of the escalate signal.
@@ -25,12 +25,13 @@ type EscalateSignal struct {
 	// Force skips the cooldowns. It does not override the highest tier or a dry run.
 	Force bool `json:"force,omitempty"`
 
-	// problem is the error of decoding the JSON. UnmarshalJSON stores it here, because the SDK would drop an
-	// undecodable signal silently. Validate returns it.
+	// problem is the error of decoding the JSON. The SDK would drop an undecodable signal silently. So UnmarshalJSON
+	// stores the error here, and Validate returns the error.
 	problem error
 }
 
-// UnmarshalJSON reads the payload strictly. It never returns an error, because Validate returns the error later.
+// UnmarshalJSON refuses unknown fields. It stores an error of decoding in the problem field and returns nil. Validate
+// returns the stored error.
 func (e *EscalateSignal) UnmarshalJSON(data []byte) error {
 	type plain EscalateSignal // has no UnmarshalJSON, which would call itself
 	var decoded plain

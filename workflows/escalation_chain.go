@@ -28,7 +28,8 @@ const (
 // ChainResult is the final state of a chain.
 type ChainResult = escalation.Chain
 
-// chainRun is the state of a running chain: its parts, and the fields that only a chain needs.
+// chainRun is the state of a running chain. It connects the parts of package workflows, such as sessions and gates, and
+// decides on the next step.
 type chainRun struct {
 	input    ChainInput
 	policy   *escalation.Policy
@@ -38,12 +39,12 @@ type chainRun struct {
 	people   *notifier
 	requests *escalationRequests
 	parent   *parentLink
-	// incidents connects the chain with the incidents in the records.
+	// incidents connects this chain with its incidents in the records.
 	incidents *incidents
 	// waitingSince is the time at which the chain began to wait for admission; zero if it has not waited. An answer at
 	// a gate resets it.
 	waitingSince time.Time
-	// unknown lists the services in the input that the services file does not have.
+	// unknown lists those services in the input that the services file lacks.
 	unknown []string
 }
 
@@ -111,22 +112,22 @@ func (c *chainRun) loadPolicy(ctx workflow.Context) error {
 	return nil
 }
 
-// loadPolicy returns the policy from the worker's configuration.
+// loadPolicy returns the policy in the worker's configuration.
 func loadPolicy(ctx workflow.Context) (escalation.Policy, error) {
 	loaded, err := loadSettings(ctx, activities.LoadPolicyInput{})
 	return loaded.Policy, err
 }
 
-// loadSettings returns the policy from the worker's configuration, and the canonical names of services.
+// loadSettings returns the policy in the worker's configuration, and the canonical names of the services in input.
 func loadSettings(ctx workflow.Context, input activities.LoadPolicyInput) (loaded activities.LoadPolicyResult, err error) {
 	var settings *activities.Settings
 	err = readRecords(withRecords(ctx, "policy snapshot"), settings.LoadPolicy, input, &loaded)
 	return loaded, err
 }
 
-// checkInput returns the first error in the input that can be found without the policy. If this worker cannot decode
-// the state from the previous run, checkInput panics. The panic fails only the workflow task. A worker of another
-// release that can decode the state then continues the chain.
+// checkInput returns the first error that can be found in the input before the policy is loaded. If the input comes
+// from the previous run and this worker cannot decode it, checkInput panics. A panic fails the workflow task, and not
+// the chain. A worker of a release that can decode the input then continues the chain.
 func (c *chainRun) checkInput(ctx workflow.Context) error {
 	if c.input.problem != nil && isContinued(ctx) {
 		panic(fmt.Sprintf("what the run before has handed over cannot be read: %v", c.input.problem))
@@ -144,7 +145,7 @@ func (c *chainRun) checkInput(ctx workflow.Context) error {
 var errCarried = errors.New("carried is not for people: a chain gives it to itself when it goes on in a new run")
 
 // isContinued reports whether this run continues an earlier run of the chain. A run that cron starts, or that retries a
-// failed run, also has a previous run. But its input comes from a client, so it does not count.
+// failed run, also has a previous run. isContinued returns false for such a run, because its input comes from a client.
 func isContinued(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.ContinuedExecutionRunID != "" && info.CronSchedule == "" && info.Attempt == 1
@@ -170,7 +171,7 @@ func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
 	})
 }
 
-// composeChain creates the parts of a chain and connects them. The policy is still empty.
+// composeChain creates the parts of a chain and connects them. The shared policy stays empty until loadPolicy fills it.
 func composeChain(input ChainInput, chain escalation.Chain) *chainRun {
 	policy := new(escalation.Policy)
 	log := &eventLog{view: newView(chain, policy)}
@@ -208,8 +209,8 @@ func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
 }
 
 // refuseByPolicy ends the chain because the configuration does not permit its input. It returns the error for the end
-// of the workflow. A person who starts a chain by hand sees this error, and the parent of an issue's chain receives it.
-// For other chains, such as those of a schedule, refuseByPolicy also records the refusal and notifies people.
+// of the workflow. Whoever started the chain by hand sees this error. The parent of an issue's chain receives it. For
+// other chains, such as those of a schedule, refuseByPolicy also records the refusal and notifies people.
 func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
 	refusal := c.refuse(ctx, problem)
 	chain := c.log.chain
@@ -235,7 +236,8 @@ func (c *chainRun) abort(ctx workflow.Context, reason string) error {
 	return cmp.Or(c.log.recordEnd(ctx), ctx.Err())
 }
 
-// abortIfCancelled aborts the chain if it was cancelled. Otherwise it returns err.
+// abortIfCancelled aborts a cancelled chain and returns its error. If the chain is not cancelled, abortIfCancelled
+// returns err.
 func (c *chainRun) abortIfCancelled(ctx workflow.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -287,8 +289,8 @@ func (c *chainRun) begin(ctx workflow.Context) (step, error) {
 	return first, nil
 }
 
-// announce notifies people of the end of the chain, if they need to know. It waits until all notifications are sent or
-// given up. The argument problem is the error with which the chain ends; nil if there is none.
+// announce notifies people if the chain's outcome requires a notification. Then it waits until all notifications are
+// sent or given up. The argument problem is the error with which the chain ends; nil if there is none.
 func (c *chainRun) announce(ctx workflow.Context, problem error) {
 	switch {
 	case problem != nil && c.log.chain.Outcome == "" && !temporal.IsCanceledError(problem):
@@ -301,8 +303,8 @@ func (c *chainRun) announce(ctx workflow.Context, problem error) {
 	c.people.await(ctx, c.parent.detach)
 }
 
-// ending returns the notification for the chain's outcome; false if there is none. If people were already notified that
-// an escalation is blocked or a budget is spent, needs_human causes no second notification.
+// ending returns the notification for the chain's outcome. If notify is false, people get none. An outcome of
+// needs_human causes none if people already know that an escalation is blocked or a budget is spent.
 func (c *chainRun) ending() (kind escalation.NotificationKind, notify bool) {
 	switch c.log.chain.Outcome {
 	case escalation.OutcomeNeedsHuman:
@@ -319,8 +321,8 @@ func (c *chainRun) ending() (kind escalation.NotificationKind, notify bool) {
 	return "", false
 }
 
-// applyLimits applies the limits of the input to the policy. The input can only lower limits. It may also replace
-// models, but their budgets stay the same.
+// applyLimits applies the limits of the input to the policy. The input can only lower limits. The input may also
+// replace models. A tier with another model keeps its budget.
 func applyLimits(policy escalation.Policy, input ChainInput) escalation.Policy {
 	policy.DryRun = policy.DryRun || input.DryRun
 	if input.MaxTier != 0 {
@@ -340,7 +342,7 @@ func applyLimits(policy escalation.Policy, input ChainInput) escalation.Policy {
 }
 
 // findRepository returns the allowed directory whose path, or whose last path element, is name. If name is empty, it
-// returns "" for the default directory. If there is no match, or more than one, it returns an error.
+// returns "" for the default directory. If no directory matches, or several directories match, it returns an error.
 func findRepository(allowed []string, name string) (string, error) {
 	if name == "" {
 		return "", nil

@@ -17,8 +17,8 @@ type escalationRequests struct {
 	pending *EscalateSignal
 }
 
-// receive reads all signals that have arrived. It keeps the latest valid request as pending. A request is valid if its
-// tier may follow a session of the tier last. For each invalid request, receive adds an event.
+// receive reads all signals that have arrived. It keeps the latest valid request as pending, and adds an event for each
+// invalid request. In a valid request, the tier may follow a session of the tier last.
 func (r *escalationRequests) receive(ctx workflow.Context, last escalation.Tier) {
 	receiveSignals(workflow.GetSignalChannel(ctx, EscalateSignalName),
 		func(signal EscalateSignal) { r.accept(ctx, signal, last) },
@@ -28,7 +28,7 @@ func (r *escalationRequests) receive(ctx workflow.Context, last escalation.Tier)
 // errUnreadable is the error for a signal whose payload cannot be decoded.
 var errUnreadable = errors.New("its payload cannot be read; send one JSON object")
 
-// accept makes a valid request the pending one. It refuses an invalid request.
+// accept stores a valid request as pending. It refuses an invalid request.
 func (r *escalationRequests) accept(ctx workflow.Context, signal EscalateSignal, last escalation.Tier) {
 	err := signal.Validate()
 	if err == nil {
@@ -45,8 +45,8 @@ func (r *escalationRequests) accept(ctx workflow.Context, signal EscalateSignal,
 	r.log.add(ctx, escalation.Event{Kind: escalation.EventSignal, Message: describeRequest(signal)})
 }
 
-// errNameless is the error for a request that requires the name of a person. The policy restricts who may answer at
-// gates, and a signal contains no name.
+// errNameless is the error for a request without the name of a person, if the policy restricts who may answer at gates.
+// The signal has no field for a name.
 var errNameless = errors.New("it names nobody, and not everybody may answer at the gates of this chain; send " + ResolveGate + " there")
 
 // refuse adds an event for a refused request.
@@ -65,14 +65,14 @@ func (r *escalationRequests) refuseAll(ctx workflow.Context, why error) {
 	}
 }
 
-// errSplit is the error for a request to a chain whose issues have chains of their own. errEnded is the error for a
-// request to a chain that only waits for its notifications.
+// errSplit is the error for a request to a chain that has split into chains of issues. errEnded is the error for a
+// request to a chain that waits only for its notifications.
 var (
 	errSplit = errors.New("the chain has split; send it to the chain of an issue")
 	errEnded = errors.New("the chain has ended")
 )
 
-// refuseLate adds an event for each signal that arrived while the workflow ended.
+// refuseLate adds an event for each request that arrived while the workflow ended.
 func (r *escalationRequests) refuseLate(ctx workflow.Context) {
 	if r.arrived(ctx) {
 		r.refuseAll(ctx, errEnded)
@@ -80,9 +80,8 @@ func (r *escalationRequests) refuseLate(ctx workflow.Context) {
 	}
 }
 
-// counts reports whether a pending request may replace the decision that the chain would otherwise take (otherwise). If
-// that decision opens a gate that only some people may answer, a request must not bypass the gate. In this case counts
-// refuses and drops the request.
+// counts reports whether the pending request may replace the decision otherwise. If that decision opens a gate that
+// only some people may answer, the request must not bypass the gate. In this case counts refuses and drops the request.
 func (r *escalationRequests) counts(ctx workflow.Context, otherwise escalation.Decision) bool {
 	if r.pending == nil {
 		return false

@@ -13,32 +13,31 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// eventLog keeps the events of a workflow. The visible state holds only the latest events, and the records hold all of
-// them.
+// eventLog keeps the events of a workflow. The visible state holds only the latest events. The records hold all events.
 type eventLog struct {
 	*view
 
-	// firstRunID is the run ID with which the workflow began, if this is not its first run.
+	// firstRunID is the run ID with which the workflow began; empty if this run is the first.
 	firstRunID string
 	// unrecorded holds the events that the next activity call will record.
 	unrecorded []escalation.Event
-	// progress describes the chain's work on its incidents from now on; nil if it has not changed. The next activity
-	// that writes events, or the end of a session, stores it.
+	// progress describes the chain's work on its incidents from now on; nil if that work has not changed. Either the
+	// next activity that writes events stores progress, or the activity that closes the session.
 	progress *escalation.ChainProgress
 }
 
-// firstRun returns the run ID with which the workflow began. A reset does not change it. Temporal's own first run ID is
-// not suitable, because all runs of a cron schedule share it.
+// firstRun returns the run ID with which the workflow began. A reset does not change this ID. Temporal's own first run
+// ID is not suitable, because all runs of a cron schedule share that ID.
 func (l *eventLog) firstRun(ctx workflow.Context) string {
 	return cmp.Or(l.firstRunID, workflow.GetInfo(ctx).OriginalRunID)
 }
 
-// add adds an event. It sets the key, the chain and the time. If the severity is empty, it sets the severity, too. The
-// records keep the full message of a gate event. The visible state, which each run passes to the next, keeps only the
-// beginning of the message.
+// add adds an event. It sets the event's key, chain and time, and its severity if that is empty. The records keep the
+// full message of a gate event. The visible state keeps only the beginning of the message, because each run passes the
+// visible state to the next.
 func (l *eventLog) add(ctx workflow.Context, event escalation.Event) {
-	// The key contains the run ID. After a reset, a new run repeats a part of the workflow, and its events need new
-	// keys.
+	// The key contains the run ID. After a reset, a new run repeats a part of the workflow, and the events of that run
+	// need new keys.
 	event.Key = fmt.Sprintf("%s/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, len(l.chain.Events)+1)
 	event.ChainID = l.chain.ID
 	event.Message = plaintext.Cut(event.Message, longestMessage(event.Kind))
@@ -73,8 +72,9 @@ func (l *eventLog) take() []escalation.Event {
 	return events
 }
 
-// record stores the events that are not recorded yet, and publishes changed state. If release is true, it also unlocks
-// the services of this chain, so that other chains may repair them. It works even if ctx is cancelled.
+// record stores the events that are not recorded yet, and publishes changed state. If release is true, record also
+// unlocks the services of this chain, so that other chains may repair them. Cancelling ctx does not prevent the
+// recording.
 func (l *eventLog) record(ctx workflow.Context, summary string, release bool) error {
 	if err := l.store(ctx, summary, release); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (l *eventLog) record(ctx workflow.Context, summary string, release bool) er
 	return l.publish(ctx)
 }
 
-// store stores events in the same way as record, but publishes nothing.
+// store stores the same as record, but does not publish the state.
 func (l *eventLog) store(ctx workflow.Context, summary string, release bool) error {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -91,7 +91,7 @@ func (l *eventLog) store(ctx workflow.Context, summary string, release bool) err
 }
 
 // recordEnd records the end of a cancelled workflow. It tries only once, because a cancelled workflow must not wait for
-// an unavailable database. If it fails, the workers' sweep closes the open records later.
+// an unavailable database. If the attempt fails, the workers' sweep closes the open records later.
 func (l *eventLog) recordEnd(ctx workflow.Context) error {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -103,8 +103,8 @@ func (l *eventLog) recordEnd(ctx workflow.Context) error {
 	return l.publish(ctx)
 }
 
-// recordRest stores the events that no earlier call has recorded. If it fails, it only logs the error, because the
-// workflow's result also contains the facts of these events.
+// recordRest stores the events that no earlier call has recorded. If that fails, recordRest logs the error, and the
+// workflow still ends. Its result contains the facts of these events.
 func (l *eventLog) recordRest(ctx workflow.Context) {
 	if len(l.unrecorded) == 0 {
 		return
@@ -131,14 +131,14 @@ func (l *eventLog) takeProgress() *escalation.ChainProgress {
 	return progress
 }
 
-// readRecords runs an activity that reads a few rows and changes nothing. It first tries a local activity once, which
-// needs no round trip and fewer history events. If that fails, it runs an ordinary activity. People see the ordinary
-// activity in the Web UI, and Temporal retries it without limit.
+// readRecords runs an activity that reads a few rows and changes nothing. It first tries the activity once as a local
+// activity, which needs no round trip and fewer history events. If the local activity fails, readRecords runs an
+// ordinary activity. People see that activity in the Web UI, and Temporal retries it without limit.
 //
-// An activity that writes must be ordinary. Its input is in the history before it runs, but the input of a local
-// activity is not. Temporal may repeat the workflow task, after a crash or because a signal arrived at its end. The
-// workflow could then decide differently from what it has already written. The first look is an exception (see
-// sessions.record).
+// An activity that writes must be ordinary. Temporal stores the input of an ordinary activity in the history before the
+// activity runs. It does not store the input of a local activity. After a crash, or if a signal arrives at the end of
+// the workflow task, Temporal repeats the task. The repeated task could decide differently from what a local activity
+// has already written. The first look is an exception (see sessions.record).
 func readRecords(ctx workflow.Context, activity, input, result any) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -151,7 +151,7 @@ func readRecords(ctx workflow.Context, activity, input, result any) error {
 	return workflow.ExecuteActivity(ctx, activity, input).Get(ctx, result)
 }
 
-// permanent reports whether a retry would fail in the same way.
+// permanent reports whether err is permanent, so that a retry would fail in the same way.
 func permanent(err error) bool {
 	application, is := errors.AsType[*temporal.ApplicationError](err)
 	return is && application.NonRetryable()

@@ -14,7 +14,7 @@ import (
 const (
 	// GateQuery is the query that returns the open gate as JSON. If no gate is open, it returns null.
 	GateQuery = "gate"
-	// ResolveGate is the name of the update that answers a gate, and also of the signal. The payload of both is an
+	// ResolveGate is the name of both the update and the signal that answer a gate. The payload of both is an
 	// escalation.GateAnswer. The update returns an escalation.GateResolution.
 	ResolveGate = "resolve-gate"
 
@@ -32,7 +32,7 @@ type gates struct {
 	requests *escalationRequests
 	// incidents receives other chains' findings about the workflow's incidents; nil if the workflow has none.
 	incidents *incidents
-	// history describes earlier repairs, for a gate that opens before the first session.
+	// history describes earlier repairs for a gate before the first session.
 	history []string
 	// reminded counts the reminders of the open gate that have become due.
 	reminded int
@@ -42,7 +42,7 @@ type gates struct {
 type gateRequest struct {
 	// decision is the decision that would have ended the workflow.
 	decision escalation.Decision
-	// tier is the tier of the session that ran or was refused.
+	// tier is the tier of the session that has ended or was refused before the gate.
 	tier    escalation.Tier
 	refused bool
 }
@@ -69,7 +69,7 @@ func (g *gates) open(ctx workflow.Context, request gateRequest) (bool, error) {
 	g.log.add(ctx, escalation.Event{
 		Kind: escalation.EventGateOpened, SessionID: gate.SessionID, Severity: request.decision.Severity(), Message: describeGate(*gate),
 	})
-	// From here on the gate can be answered, even while the database is unavailable.
+	// From here on people can answer the gate, even while the database is unavailable.
 	if err := g.log.publish(ctx); err != nil {
 		return false, err
 	}
@@ -82,7 +82,7 @@ func (g *gates) open(ctx workflow.Context, request gateRequest) (bool, error) {
 }
 
 // newGate adds a gate to the visible state. If the workflow is cancelled, it returns nil. An answer counts only if it
-// arrives after the gate has opened, so newGate refuses signals that arrived earlier.
+// arrives after the gate has opened, so newGate refuses answers that arrived earlier as signals.
 func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.Gate {
 	chain := &g.log.chain
 	opening := escalation.GateInput{
@@ -176,8 +176,8 @@ func (g *gates) startTimer(ctx workflow.Context, gate *escalation.Gate) gateTime
 	return gateTimer{timer: timer, stop: stop}
 }
 
-// remindOrExpire closes the gate if it has expired. Otherwise it reminds people. If several reminders became due while
-// no worker ran, it reminds them only once.
+// remindOrExpire closes the gate if the gate has expired. Before the expiry, it reminds people. If several reminders
+// became due while no worker ran, remindOrExpire reminds people only once.
 func (g *gates) remindOrExpire(ctx workflow.Context, gate *escalation.Gate) {
 	now := workflow.Now(ctx)
 	age := now.Sub(gate.OpenedAt).Round(time.Second)
@@ -198,8 +198,7 @@ func (g *gates) remindOrExpire(ctx workflow.Context, gate *escalation.Gate) {
 	g.people.notify(ctx, escalation.NotifyNeedsHuman, text)
 }
 
-// check returns the reason why a reply is invalid, as one sentence. If the reply may close the open gate, check returns
-// nil.
+// check returns the reason why reply is invalid, as one sentence. If reply may close the open gate, check returns nil.
 func (g *gates) check(reply GateReply) error {
 	if reply.problem != nil {
 		return reply.problem
@@ -241,8 +240,8 @@ func (g *gates) accept(ctx workflow.Context, reply GateReply) escalation.GateRes
 	return escalation.GateResolution{GateID: gate.ID, Action: reply.Action, Next: gate.Next(*gate.Answer)}
 }
 
-// receive reads the signals that have arrived at an open gate. It first reads the answers, and then the requests for a
-// tier above the parameter last, regardless of their order of arrival. For each invalid signal it adds an event.
+// receive reads the signals that have arrived at an open gate. It reads all answers before it reads the requests for a
+// tier above the parameter last. For each invalid signal, receive adds an event.
 func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escalation.Tier) {
 	g.receiveReplies(ctx)
 	if gate.Answer != nil {
@@ -266,8 +265,8 @@ func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escala
 // adds an event for each invalid answer.
 //
 // A signal waits in its channel until receiveReplies reads it. newGate calls receiveReplies just before a gate opens.
-// So later calls read only answers that arrived while the gate was open. Updates need no such call: the SDK validates
-// and runs them in the workflow task that delivers them.
+// So later calls read only answers that arrived while the gate was open. Updates do not wait in a channel. The SDK
+// validates and runs an update in the workflow task that delivers the update.
 func (g *gates) receiveReplies(ctx workflow.Context) {
 	refuse := func(message string) {
 		g.log.add(ctx, escalation.Event{
@@ -297,7 +296,7 @@ func (g *gates) signalled(ctx workflow.Context) bool {
 	return workflow.GetSignalChannel(ctx, ResolveGate).Len() > 0 || g.requests.arrived(ctx) || g.incidents.arrived(ctx)
 }
 
-// maxTried limits the number of sessions that a gate lists. A chain without gates has fewer sessions.
+// maxTried limits the number of sessions that a gate lists. A chain without gates never has so many sessions.
 const maxTried = 10
 
 // tried describes the latest sessions, oldest first.
@@ -311,7 +310,7 @@ func tried(chain escalation.Chain) []string {
 }
 
 // needsHuman returns the notification with which a chain asks for a person. If the last session exhausted its budget,
-// this is NotifyBudgetSpent, otherwise NotifyNeedsHuman.
+// this is NotifyBudgetSpent. In all other cases it is NotifyNeedsHuman.
 func needsHuman(chain escalation.Chain) escalation.NotificationKind {
 	if last := chain.Last(); last != nil && last.Status == escalation.SessionBudgetExhausted {
 		return escalation.NotifyBudgetSpent

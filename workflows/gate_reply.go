@@ -11,12 +11,13 @@ import (
 type GateReply struct {
 	escalation.GateAnswer
 
-	// problem is the error of decoding the JSON. UnmarshalJSON stores it here, because the SDK would drop an
-	// undecodable signal silently. gates.check returns it.
+	// problem is the error of decoding the JSON. The SDK would drop an undecodable signal silently. So UnmarshalJSON
+	// stores the error here, and gates.check returns the error.
 	problem error
 }
 
-// UnmarshalJSON reads the payload strictly. It never returns an error, because gates.check returns the error later.
+// UnmarshalJSON refuses unknown fields. It stores an error of decoding in the problem field and returns nil. The method
+// gates.check returns the stored error.
 func (r *GateReply) UnmarshalJSON(data []byte) error {
 	*r = GateReply{}
 	r.problem = decodeStrictly(data, &r.GateAnswer)

@@ -48,7 +48,7 @@ func listOptions(gate escalation.Gate) string {
 	return strings.Join(words, ", ")
 }
 
-// gateDetails describes an open gate for the Web UI, with the exact commands that answer it.
+// gateDetails describes an open gate for the Web UI, including the commands that answer the gate.
 func gateDetails(gate escalation.Gate, chainID string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n**%s is open** (%s, %s, since %s, $%.2f so far): %s\n\n", inline(gate.ID), gate.Tier, inline(string(gate.Source)),
@@ -70,7 +70,8 @@ func gateDetails(gate escalation.Gate, chainID string) string {
 	return b.String()
 }
 
-// suggested returns the first option of a gate for the example commands. If the gate has no options, it returns abort.
+// suggested returns the action for the example commands. This is the first option of the gate or, without options,
+// abort.
 func suggested(gate escalation.Gate) escalation.GateAction {
 	return append(slices.Clip(gate.Options), escalation.GateAbort)[0]
 }
@@ -80,14 +81,14 @@ func starterCommand(gate escalation.Gate, chainID string) string {
 }
 
 func temporalCommand(gate escalation.Gate, chainID string) string {
-	// Encoding cannot fail, because all fields are strings.
+	// Marshal cannot fail, because all fields are strings.
 	answer, _ := json.Marshal(escalation.GateAnswer{GateID: gate.ID, Action: suggested(gate), Guidance: "...", Actor: "NAME"})
 	return fmt.Sprintf("temporal workflow update execute --workflow-id %s --name %s --input %s",
 		shellWord(chainID), ResolveGate, shellWord(string(answer)))
 }
 
-// Operand quotes an ID as the last word of a command line. Workflow IDs may contain any character. Neither the shell
-// nor the program must interpret these characters.
+// Operand quotes an ID as the last word of a command line. A workflow ID may contain any character. The quotes prevent
+// the shell and the program from interpreting such characters.
 func Operand(id string) string {
 	if strings.HasPrefix(id, "-") {
 		return "-- " + shellWord(id)
@@ -95,7 +96,7 @@ func Operand(id string) string {
 	return shellWord(id)
 }
 
-// shellWord quotes text as one word for a shell, if it needs quotes.
+// shellWord returns text as one word for a shell. It adds quotes only if text needs them.
 func shellWord(text string) string {
 	if ordinaryID.MatchString(text) {
 		return text

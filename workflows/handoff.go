@@ -10,10 +10,10 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// missingFromHandoff returns the handoff fields that the previous tier must still fill in: s starts from a handoff, and
-// the verdict lacks them. It returns none if that tier was already asked, exceeds the highest tier, or has no
-// conversation that can be resumed. It also returns none in a dry run, which writes nothing, and for a recheck, which
-// must stay cheap.
+// missingFromHandoff returns the handoff fields that the verdict lacks and the previous tier must write before s starts
+// from a handoff. It returns none in three cases: s starts from no handoff, the previous tier was already asked, or it
+// cannot be asked. A tier cannot be asked if it exceeds the highest tier or has no conversation to resume. A dry run
+// and a recheck ask no tier.
 func (c *chainRun) missingFromHandoff(s step) []string {
 	choice := c.continuity(s)
 	reachable := choice.Reason == escalation.ReasonConfigured || choice.Reason == escalation.ReasonContextPressure
@@ -30,8 +30,8 @@ func (c *chainRun) missingFromHandoff(s step) []string {
 	return escalation.MissingFields(s.parent.Tier, s.parent.Verdict)
 }
 
-// askForHandoff runs a session in which the previous tier writes the handoff to s. Normally the step that follows is s
-// with that handoff. If s would not be admitted, askForHandoff does not run the session.
+// askForHandoff runs a session in which the previous tier writes the handoff to s. If the handoff is usable,
+// askForHandoff returns s with that handoff. If s would not be admitted, no session runs.
 func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string) (step, error) {
 	admission, err := c.sessions.review(ctx, c.request(s))
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 	}
 	session, written := c.writeHandoff(ctx, s, opening, missing)
 	decision := escalation.Gated(*c.policy, c.decideHandoff(ctx, s, session, written.Problem))
-	// If the handoff is unusable, and a person still allows the step, the step starts from the verdict.
+	// A person may allow the step despite an unusable handoff. The step then starts from the verdict.
 	s.asked, s.handoff = true, written.Handoff
 	if err := c.conclude(ctx, session, decision); err != nil {
 		return step{}, err
@@ -67,8 +67,8 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 	return s, nil
 }
 
-// writeHandoff runs the agent of the previous tier, which writes the handoff to s. It returns the session after its
-// end, and the activity's result.
+// writeHandoff runs the agent of the previous tier, which writes the handoff to s. It returns the ended session, and
+// the result of the activity.
 func (c *chainRun) writeHandoff(
 	ctx workflow.Context, s step, opening escalation.AdmissionResult, missing []string,
 ) (escalation.Session, activities.WriteHandoffResult) {
@@ -93,8 +93,8 @@ func (c *chainRun) writeHandoff(
 	return sessionEnded(ctx, session, written.Report, written.EndedAt, unjudged), written
 }
 
-// decideHandoff returns the decision on the session that wrote the handoff to s. It considers a person's request that
-// has arrived by now. If the handoff is unusable, such a request lets the tier start from the verdict.
+// decideHandoff returns the decision on the session that wrote the handoff to s. It considers a request by a person
+// that has arrived by now. If the handoff is unusable, such a request lets s start from the verdict.
 func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalation.Session, problem string) escalation.Decision {
 	c.requests.receive(ctx, s.tier-1)
 	var requested escalation.Tier
@@ -123,7 +123,8 @@ func describeCalls(calls []activities.ToolCall) []string {
 }
 
 // handoff returns the handoff to s. This is the handoff that the previous tier wrote or, without one, a handoff built
-// from its verdict. If the handoff exceeds the size limit, the method drops parts and adds an event about them.
+// from the verdict of that tier. If the handoff exceeds the size limit, the method drops parts and adds an event that
+// names them.
 func (c *chainRun) handoff(ctx workflow.Context, s step, opening escalation.AdmissionResult) *escalation.Handoff {
 	var handoff escalation.Handoff
 	if s.handoff != nil {

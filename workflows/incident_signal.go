@@ -11,23 +11,23 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// IncidentSignalName is the signal with which a chain informs another chain about that chain's incident.
+// IncidentSignalName is the name of the signal with which a chain informs the chain that takes care of an incident.
 const IncidentSignalName = "incident"
 
 // IncidentSignal is the payload of the incident signal.
 type IncidentSignal struct {
 	IncidentID string                  `json:"incident_id"`
 	Status     escalation.IncidentNews `json:"status"`
-	// Note describes the change.
+	// Note describes the change of the incident.
 	Note string `json:"note,omitempty"`
-	// ChainID is the chain that has looked.
+	// ChainID is the chain that sends the signal.
 	ChainID string `json:"chain_id"`
 }
 
 // maxWorkflowID is Temporal's default limit for the ID of a workflow, in characters.
 const maxWorkflowID = 1_000
 
-// check returns the reason why the signal cannot be used. If it can be used, check returns nil.
+// check returns the reason why the signal is invalid. If the signal is valid, check returns nil.
 func (s IncidentSignal) check(chain escalation.Chain) error {
 	switch {
 	case !slices.Contains(chain.OwnIncidents(), s.IncidentID):
@@ -40,13 +40,13 @@ func (s IncidentSignal) check(chain escalation.Chain) error {
 	return nil
 }
 
-// arrived reports whether a signal has arrived that receive has not read yet.
+// arrived reports whether a signal has arrived that receive has not yet read.
 func (n *incidents) arrived(ctx workflow.Context) bool {
 	return n != nil && workflow.GetSignalChannel(ctx, IncidentSignalName).Len() > 0
 }
 
-// receive reads the signals that have arrived, and returns all news. If an incident became worse, people are notified
-// once.
+// receive reads the signals that have arrived. It returns the news of these signals and of earlier ones. When an
+// incident becomes worse, receive notifies people once.
 func (n *incidents) receive(ctx workflow.Context) []escalation.GateNews {
 	if n == nil {
 		return nil
@@ -57,8 +57,9 @@ func (n *incidents) receive(ctx workflow.Context) []escalation.GateNews {
 	return slices.Clone(n.news) // what a closed gate shows stays as it is
 }
 
-// outdate removes the news that arrived before the end of session, if the session itself looked at the incidents. A
-// recheck without a verdict also counts as such a session. Otherwise old news would start one recheck after the other.
+// outdate removes the news that arrived before the end of session, if session has looked at the incidents. A recheck
+// counts as such a session, even without a verdict. If outdate kept the old news, each recheck would lead to another
+// recheck.
 func (n *incidents) outdate(ctx workflow.Context, session escalation.Session) {
 	if session.Verdict != nil || session.Purpose == escalation.PurposeRecheck {
 		n.receive(ctx)
@@ -99,14 +100,14 @@ func (n *incidents) refuse(ctx workflow.Context, why error) {
 	})
 }
 
-// drop reads the signals that arrived while the chain ended. Other chains have sent them, so they need no answer.
+// drop reads the signals that arrived while the chain ended. Their senders are chains, which expect no answer.
 func (n *incidents) drop(ctx workflow.Context) {
 	for workflow.GetSignalChannel(ctx, IncidentSignalName).ReceiveAsync(nil) {
 		workflow.GetLogger(ctx).Info("news of an incident came after the end of its chain")
 	}
 }
 
-// describeNews describes a later result about an incident.
+// describeNews describes another chain's finding about an incident.
 func describeNews(news escalation.GateNews) string {
 	text := fmt.Sprintf("chain %s has found %s %s", news.ChainID, news.IncidentID, news.Status)
 	if news.Note != "" {
@@ -115,8 +116,8 @@ func describeNews(news escalation.GateNews) string {
 	return text
 }
 
-// healed reports whether other chains have found all open incidents of the chain healed, and the policy requires
-// another look in that case.
+// healed reports whether other chains have found all open incidents of this chain healed. If the policy requires no
+// recheck in that case, healed returns false.
 func (n *incidents) healed() bool {
 	if n == nil || n.policy.Gate.OnHealed != escalation.HealedClose || len(n.news) == 0 {
 		return false

@@ -10,20 +10,20 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// incidents connects a chain with the incidents in the records. It compares the faults of a look with the incidents,
-// and informs other chains about news of their incidents.
+// incidents connects a chain with the incidents in the records. It compares the faults that a look has found with these
+// incidents, and informs other chains about news of their own incidents.
 type incidents struct {
 	log    *eventLog
 	policy *escalation.Policy
 	people *notifier
-	// recognition is the comparison of the last look's faults with the records; nil if there was none.
+	// recognition compares the faults of the last look with the records; nil if no look has been compared.
 	recognition *escalation.Recognition
-	// own holds the chain's incidents from the latest recording.
+	// own holds the chain's incidents as of the latest recording.
 	own []escalation.Incident
 	// untold holds the signals that send has not sent yet.
 	untold []incidentNews
-	// news holds the findings of other chains about the chain's own incidents since the chain's last look, one entry
-	// for each incident.
+	// news holds what other chains have found about this chain's incidents since its last look, one entry for each
+	// incident.
 	news []escalation.GateNews
 }
 
@@ -34,8 +34,8 @@ type incidentNews struct {
 }
 
 // recognize compares the faults that a look has found with the incidents in the records. It returns nil in three cases:
-// the session is no look, it finds nothing wrong, or a person forces the step. If the records do not answer, it also
-// returns nil, and every fault counts as new.
+// the session is no look, the session finds nothing wrong, or a person forces the step. If the records do not answer,
+// recognize also returns nil, and every fault counts as new.
 func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.Session) *escalation.Recognition {
 	n.recognition = nil
 	verdict := session.Verdict
@@ -62,9 +62,9 @@ func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.S
 	return n.recognition
 }
 
-// leave records the incidents that the chain leaves to others, and prepares the signals to those chains. If other
-// faults remain, leave limits the chain to their services. If a person has requested a tier, the chain leaves no
-// incident to others.
+// leave records the incidents that this chain leaves to other chains, and prepares the signals to these chains. If
+// faults remain for this chain, leave limits it to the services of these faults. If a person has requested a tier, this
+// chain leaves no incident to others.
 func (n *incidents) leave(ctx workflow.Context, session escalation.Session, decision escalation.Decision) {
 	if decision.Rule == escalation.RuleOperator {
 		n.recognition = nil
@@ -89,8 +89,8 @@ func (n *incidents) leave(ctx workflow.Context, session escalation.Session, deci
 			Kind: escalation.EventIncident, SessionID: session.SessionID,
 			Message: fmt.Sprintf("%s is known (%s): chain %s %s", incident.Describe(), known.News, handler.ChainID, handler.Describe()),
 		})
-		// If the incident was worse before, its chain already got the signal. If the incident was resolved and has come
-		// back, its chain may have got a signal that it had healed.
+		// If the incident was worse before, the handler already got the signal. If the incident was resolved and has
+		// come back, the handler may have got the signal IncidentGone.
 		if known.News == escalation.IncidentWorse && incident.WorseAt.IsZero() || !incident.ResolvedAt.IsZero() {
 			n.tell(handler.ChainID, incident.ID, known.News, known.Note)
 		}
@@ -100,7 +100,8 @@ func (n *incidents) leave(ctx workflow.Context, session escalation.Session, deci
 	}
 }
 
-// progress returns the chain's progress with its incidents after decision. If that is unchanged, it returns nil.
+// progress returns the chain's progress with its incidents after decision. If another session follows and the chain
+// leaves no incident to others, progress returns nil, because the opening of that session records the progress.
 func (n *incidents) progress(ctx workflow.Context, decision escalation.Decision) *escalation.ChainProgress {
 	progress := escalation.ProgressOf(*n.policy, decision, workflow.Now(ctx))
 	progress.Owns = n.log.chain.OwnIncidents()
@@ -114,8 +115,8 @@ func (n *incidents) progress(ctx workflow.Context, decision escalation.Decision)
 	return &progress
 }
 
-// update takes over the records' answer at the end of a session. It contains the chain's incidents, and the incidents
-// that the session has ended.
+// update applies what the records return at the end of a session. This is the incidents of the chain, and the incidents
+// that the session has healed.
 func (n *incidents) update(brief escalation.IncidentBrief) {
 	if n == nil {
 		return
@@ -134,7 +135,7 @@ func (n *incidents) update(brief escalation.IncidentBrief) {
 }
 
 // chainIncident converts an incident for the visible state of a chain. The parameter handler is the ID of the chain
-// that takes care of the incident; "" for this chain itself.
+// that takes care of the incident; "" if this chain does.
 func chainIncident(incident escalation.Incident, handler string) escalation.ChainIncident {
 	return escalation.ChainIncident{
 		ID: incident.ID, Services: incident.Services, Summary: clip(incident.Summary), Severity: incident.Severity,
@@ -142,7 +143,7 @@ func chainIncident(incident escalation.Incident, handler string) escalation.Chai
 	}
 }
 
-// add adds an incident to the visible state. If the incident is already there, add replaces its entry.
+// add adds incident to the visible state. If an entry with the same ID exists, add replaces it.
 func (n *incidents) add(incident escalation.ChainIncident) {
 	chain := &n.log.chain
 	same := func(other escalation.ChainIncident) bool { return other.ID == incident.ID }
@@ -169,7 +170,7 @@ func (n *incidents) left() []escalation.ChainIncident {
 	return left
 }
 
-// ofIssues returns the ID of the incident for each of the verdict's issues. If an issue has none, its ID is "".
+// ofIssues returns the ID of the incident for each of the verdict's issues; "" for an issue without an incident.
 func (n *incidents) ofIssues(verdict escalation.Verdict) []string {
 	ids := make([]string, len(verdict.Issues))
 	for _, sighting := range verdict.Sightings(n.own, n.log.chain.OwnIncidents()) {
@@ -180,7 +181,8 @@ func (n *incidents) ofIssues(verdict escalation.Verdict) []string {
 	return ids
 }
 
-// history describes the earlier repairs of a fault that has come back. If no fault has come back, it returns none.
+// history describes the earlier repairs of a fault that has come back. If decision is about no such fault, history
+// returns none.
 func (n *incidents) history(decision escalation.Decision) []string {
 	if decision.Rule != escalation.RuleReturned || n == nil {
 		return nil
@@ -191,7 +193,7 @@ func (n *incidents) history(decision escalation.Decision) []string {
 	return nil
 }
 
-// tell adds a signal for another chain to untold. The method send sends it.
+// tell adds a signal for another chain to untold. The method send sends the signal.
 func (n *incidents) tell(chainID, incidentID string, news escalation.IncidentNews, note string) {
 	if chainID != n.log.chain.ID {
 		n.untold = append(n.untold, incidentNews{chainID, IncidentSignal{
@@ -200,8 +202,8 @@ func (n *incidents) tell(chainID, incidentID string, news escalation.IncidentNew
 	}
 }
 
-// send signals the other chains, one after the other. If a chain has gone, that is no error. The parent of this chain
-// gets no signal, because it waits for the end of this chain.
+// send signals the other chains, one after the other. If a chain no longer exists, send ignores the error. The parent
+// chain gets no signal, because it learns the result when this chain ends.
 func (n *incidents) send(ctx workflow.Context) {
 	untold := n.untold
 	n.untold = nil

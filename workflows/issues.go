@@ -12,10 +12,10 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// split starts a chain for each issue that observer found, the most severe first. Each of these chains forks the
-// observer's conversation. Only a few chains work at the same time. If one waits for a long time, the next one may
-// begin. split waits until all of them have ended. A known incident of which nobody takes care any more is an issue,
-// too.
+// split starts a chain for each issue that the session observer found, beginning with the most severe issue. Each of
+// these chains forks the observer's conversation. At most MaxParallelIssues chains work at the same time, and a chain
+// that waits for a long time does not count. split returns after all of the chains have ended. A known incident without
+// a chain that takes care of it counts as an issue.
 func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) error {
 	verdict := c.incidents.recognition.AddIssues(*observer.Verdict)
 	observer.Verdict = &verdict
@@ -43,7 +43,7 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 			c.endIssue(ctx, i, escalation.OutcomeAborted, "the chain was cancelled before its turn", 0)
 		})
 	}
-	// A cancelled chain also waits. The chains of its issues are cancelled with it, and their outcomes must be
+	// If this chain is cancelled, it still waits. Temporal cancels the chains of its issues, and their outcomes must be
 	// recorded.
 	waiting, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -54,8 +54,8 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 	return c.record(ctx, escalation.DecideIssues(c.log.chain.Issues))
 }
 
-// releaseOnce returns a function that releases a slot. If the chain that holds the slot waits for a long time, for
-// example at a gate, the slot is released earlier.
+// releaseOnce returns a function that releases the slot of a chain. If that chain waits for a long time, for example at
+// a gate, releaseOnce releases the slot during the wait.
 func (c *chainRun) releaseOnce(ctx workflow.Context, slots workflow.Semaphore, chainID string) func() {
 	delete(c.parent.waiting, chainID) // after a reset, Temporal repeats the signal of the chain before
 	released := false
@@ -117,11 +117,11 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	}
 }
 
-// cancelled returns the error of a cancelled chain. The error's details contain the chain.
+// cancelled returns the error of a cancelled chain, with the chain in its details.
 func cancelled(chain escalation.Chain) error { return temporal.NewCanceledError(chain) }
 
-// cancelledChain returns the chain from the details of a cancelled chain's error. If there are none, it returns the
-// zero value.
+// cancelledChain returns the chain from the details of err. If err has no details, cancelledChain returns the zero
+// value.
 func cancelledChain(err error) (chain escalation.Chain) {
 	if end, ok := errors.AsType[*temporal.CanceledError](err); ok && end.HasDetails() && end.Details(&chain) != nil {
 		return escalation.Chain{}
@@ -129,9 +129,9 @@ func cancelledChain(err error) (chain escalation.Chain) {
 	return chain
 }
 
-// blocked returns the decision that ends an issue whose first tier exceeds the highest one. If the issue gets a child
-// chain, blocked returns nil. If the policy has gates, every issue gets a child chain. The chain of a blocked issue
-// then begins at a gate.
+// blocked returns the decision that ends an issue without a chain of its own, because its first tier exceeds the
+// highest tier. If the issue gets a chain, blocked returns nil. If the policy has gates, every issue gets a chain, and
+// the chain of a blocked issue begins at a gate.
 func (c *chainRun) blocked(first escalation.Tier) *escalation.Decision {
 	if first <= c.policy.MaxTier {
 		return nil
@@ -143,17 +143,17 @@ func (c *chainRun) blocked(first escalation.Tier) *escalation.Decision {
 	return &decision
 }
 
-// beginBlocked returns the first step of an issue's chain whose first tier exceeds the highest one. The step opens a
-// gate, at which a person may choose the highest tier instead. Without gates, the chain ends.
+// beginBlocked returns the first step of an issue's chain whose first tier exceeds the highest tier. This step opens a
+// gate, at which a person may choose the highest tier. If the policy has no gates, the chain ends.
 func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, error) {
 	decision := escalation.Gated(*c.policy, escalation.DecideBlockedIssue(*c.policy, first.tier))
 	first.tier = c.policy.MaxTier
 	return c.stop(ctx, first, decision)
 }
 
-// issueInput returns the input of an issue's chain. It has all limits of this chain, and an equal share of the
-// remaining budget. If the fault has come back too often, the chain begins with the highest tier, or asks a person
-// first.
+// issueInput returns the input of an issue's chain. It copies the limits of this chain, and sets an equal share of the
+// remaining budget. If the fault has come back too often, the issue's chain begins with the highest tier, or asks a
+// person before any repair.
 func (c *chainRun) issueInput(observer escalation.Session, at int) ChainInput {
 	issue := observer.Verdict.Issues[at]
 	input := ChainInput{
@@ -186,7 +186,7 @@ func (c *chainRun) issueInput(observer escalation.Session, at int) ChainInput {
 	return input
 }
 
-// endIssue records the end of an issue. If no other issue is open, the end of this chain records it instead.
+// endIssue records the end of an issue. The end of the last open issue is recorded with the end of this chain.
 func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Outcome, reason string, costUSD float64) {
 	issue := &c.log.chain.Issues[at]
 	issue.Outcome, issue.Reason, issue.CostUSD = outcome, reason, costUSD

@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// notifier notifies people of events in a workflow. The workflow continues while notifications are sent, and waits for
-// them at its end.
+// notifier notifies people of events in a workflow. The workflow does not wait while notifications are sent, except at
+// its end.
 type notifier struct {
 	log    *eventLog
 	policy *escalation.Policy
@@ -25,7 +25,7 @@ type notifier struct {
 	pending []pendingNotification
 	// sent counts the notifications that this run has started.
 	sent int
-	// before holds the kinds of all settled notifications, of this run and of earlier runs.
+	// before holds the kinds of all settled notifications of this run and of earlier runs.
 	before []escalation.NotificationKind
 }
 
@@ -35,11 +35,12 @@ type pendingNotification struct {
 	sent workflow.Future
 }
 
-// notify starts a notification, if the policy enables notifications. It does not wait for the end, because await does
-// that.
+// notify starts a notification if the policy enables notifications. The method await waits until the notification is
+// sent.
 func (n *notifier) notify(ctx workflow.Context, kind escalation.NotificationKind, message string) {
 	n.sent++
-	// The key contains the run's ID, because a reset repeats a part of the workflow.
+	// The key contains the run ID. After a reset, a new run repeats a part of the workflow, and its notifications need
+	// new keys.
 	n.notifyAs(ctx, fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, n.sent), kind, message)
 }
 
@@ -84,13 +85,12 @@ func (n *notifier) allSent() bool {
 	return !slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return !pending.sent.IsReady() })
 }
 
-// notifyPatience limits the time for which an ended chain waits for its notifications before it lets the next cycle of
-// its schedule begin.
+// notifyPatience limits how long an ended chain delays the next cycle of its schedule to wait for notifications.
 const notifyPatience = time.Minute
 
-// await waits until all notifications are sent or given up. By then the outcome is already recorded and published. An
-// unavailable service only keeps the workflow open, for an hour at most. Cancelling the workflow ends the wait. After
-// notifyPatience, await calls slow.
+// await waits until all notifications are sent or given up. The outcome is already recorded and published. So an
+// unavailable notification service only keeps the workflow open, for an hour at most. Cancelling the workflow ends the
+// wait. If the wait takes longer than notifyPatience, await calls slow.
 func (n *notifier) await(ctx workflow.Context, slow func(workflow.Context)) {
 	if len(n.pending) == 0 {
 		return
@@ -110,8 +110,8 @@ func (n *notifier) await(ctx workflow.Context, slow func(workflow.Context)) {
 	n.log.recordRest(disconnected)
 }
 
-// settle adds an event for each notification that did not reach everybody, and clears the list. The argument unknown is
-// the error for notifications that are still being sent.
+// settle adds an event for each pending notification that did not reach all targets. Then it clears pending. The
+// argument unknown is the error for notifications that are still being sent.
 func (n *notifier) settle(ctx workflow.Context, unknown error) {
 	for _, pending := range n.pending {
 		err := unknown
@@ -131,8 +131,8 @@ func (n *notifier) settle(ctx workflow.Context, unknown error) {
 	n.pending = nil
 }
 
-// blockedBy returns the notification for a policy rule that prevents a chain from continuing. For all other rules it
-// returns false.
+// blockedBy returns the notification for a rule that prevents the chain from continuing. For any other rule, tell is
+// false.
 func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell bool) {
 	switch rule {
 	case escalation.RuleMaxTier, escalation.RuleCooldown, escalation.RuleServiceBusy, escalation.RuleEscalationLimit,
@@ -172,7 +172,7 @@ func titleOf(kind escalation.NotificationKind, services []string) string {
 }
 
 // describeForPeople returns the text of a notification: message, services, tried sessions, cost and the command that
-// shows the chain. If a gate is open, it adds the command that answers it.
+// shows the chain. If a gate is open, it adds the command that answers the gate.
 func describeForPeople(chain escalation.Chain, message string) string {
 	lines := []string{plain(message)}
 	if len(chain.Services) > 0 {
@@ -216,7 +216,7 @@ var ordinaryID = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
 
 func lookAt(chainID string) string { return "Look at it with: starter chain " + Operand(chainID) }
 
-// listForPeople lists at most the given number of services, and the number of the remaining ones.
+// listForPeople lists at most the given number of services, and says how many services are left out.
 func listForPeople(services []string, most int) string {
 	if len(services) > most {
 		return fmt.Sprintf("%s and %d more", plain(strings.Join(services[:most], ", ")), len(services)-most)
@@ -224,5 +224,5 @@ func listForPeople(services []string, most int) string {
 	return plain(strings.Join(services, ", "))
 }
 
-// plain returns an agent's words as one line of printable text without markup.
+// plain returns text by an agent as one line of printable text without markup.
 func plain(text string) string { return clip(plaintext.ForChat(text)) }

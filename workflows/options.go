@@ -11,7 +11,7 @@ import (
 )
 
 // agentsQueueSuffix is appended to the name of the workflows' task queue. The result is the name of the agents' task
-// queue. So renaming the workflows' queue renames both.
+// queue.
 const agentsQueueSuffix = "-agents"
 
 // AgentsTaskQueue returns the name of the agents' task queue. It is derived from taskQueue, the name of the workflows'
@@ -19,8 +19,8 @@ const agentsQueueSuffix = "-agents"
 func AgentsTaskQueue(taskQueue string) string { return taskQueue + agentsQueueSuffix }
 
 // withRecords returns a context with the options for reading or writing records. Temporal retries these activities
-// without limit. An unavailable database then delays a chain, but no paid work is lost. For the local activities of
-// readRecords, the options allow one try.
+// without limit. So an unavailable database delays a chain, but no paid work is lost. The local activities of
+// readRecords get one attempt.
 func withRecords(ctx workflow.Context, summary string) workflow.Context {
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 5 * time.Second, // half of a workflow task's timeout; the ordinary activity waits longer for a lock
@@ -38,21 +38,22 @@ func withRecords(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withOpening is like withRecords, for the record of a session that is about to start. When the chain is cancelled,
-// Temporal waits for the current attempt, because it may have opened the record. Temporal starts no further attempt.
+// withOpening is like withRecords, for the activity that records a session before its start. If the chain is cancelled,
+// Temporal waits for the current attempt, because that attempt may have stored the record. Temporal starts no further
+// attempt.
 func withOpening(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithWaitForCancellation(withRecords(ctx, summary), true)
 }
 
-// withOneTry is like withRecords, but with a single attempt. Use it for work that the workers' sweep repeats later if
-// it fails.
+// withOneTry is like withRecords, but with a single attempt. Use it for work that the workers' sweep does later if the
+// attempt fails.
 func withOneTry(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithRetryPolicy(withRecords(ctx, summary), temporal.RetryPolicy{MaximumAttempts: 1})
 }
 
 // withTranscript returns a context with the options for asking a worker about a conversation. It uses the workflows'
 // task queue, because agents can occupy all slots of their own queue for hours. A gate waits for the result before it
-// opens. If there is no result, the gate opens anyway.
+// opens. If the activity fails, the gate opens anyway.
 func withTranscript(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    150 * time.Second, // for a transcript from an archive over a slow line
@@ -62,8 +63,8 @@ func withTranscript(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withSpending returns a context with the options for looking up an agent's spending before the agent is stopped. The
-// timeouts are short, because a person waits for the cancellation, and the agent still works.
+// withSpending returns a context with the options for looking up what an agent has spent so far, just before the agent
+// is stopped. The timeouts are short, because a person waits for the cancellation, and the agent still spends.
 func withSpending(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:              workflow.GetInfo(ctx).TaskQueueName, // replaces the agents' queue, which ctx may have
@@ -74,8 +75,8 @@ func withSpending(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withSchedule returns a context with the options for asking Temporal about a schedule. The activity gives up soon,
-// because a cycle can run without the answer.
+// withSchedule returns a context with the options for asking Temporal about a schedule. The timeouts are short, because
+// a cycle can run without the answer.
 func withSchedule(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    10 * time.Second, // one call of Temporal's own service
@@ -86,7 +87,7 @@ func withSchedule(ctx workflow.Context, summary string) workflow.Context {
 }
 
 // withNotification returns a context with the options for notifying people. Temporal retries for an hour, because the
-// reported problem may be a network that is down. After an hour the message is outdated, and the chain must end.
+// reported problem may be a network that is down. After that hour the message is outdated, and the chain must end.
 func withNotification(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    time.Minute, // all services in parallel, each with a timeout of some seconds
@@ -102,20 +103,20 @@ func withNotification(ctx workflow.Context, summary string) workflow.Context {
 }
 
 const (
-	// tierOverhead is the time that an attempt needs in addition to the agent's own limit. It covers the start, the
-	// repair turn for a missing verdict, and stopping the process tree.
+	// tierOverhead is the time that an attempt needs in addition to the agent's own limit. This time covers the start,
+	// the repair turn for a missing verdict, and stopping the process tree.
 	tierOverhead = 5 * time.Minute
-	// tierAttempts limits the attempts of a tier that kills its worker every time, for example by exhausting memory. If
-	// the model is not reachable, the activity itself gives up sooner. The activity's own limit counts only such
-	// failures, not drained or lost workers.
+	// tierAttempts limits the attempts of a tier that kills its worker every time, for example by exhausting memory. A
+	// tier whose model is not reachable fails sooner, because the activity counts such failures (maxFailures). Drained
+	// and lost workers do not count as failures there.
 	tierAttempts = 30
-	// tierRetryInterval is the pause after a timeout. A worker that was cut off ends its agent during the pause. The pause
-	// does not grow, because the next worker may be healthy.
+	// tierRetryInterval is the pause after a timeout. A worker that has lost its connection stops its agent during the
+	// pause. All pauses are equally long, because the next worker may be healthy.
 	tierRetryInterval = 10 * time.Second
 )
 
-// withTier returns a context with the options for running an agent. Heartbeats monitor the activity. When the activity
-// is cancelled, the workflow waits until the agent's process has ended.
+// withTier returns a context with the options for running an agent. Temporal monitors the activity by heartbeats. If
+// the workflow cancels the activity, it waits until the agent's process has ended.
 func withTier(ctx workflow.Context, policy escalation.Policy, tier escalation.Tier, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           AgentsTaskQueue(workflow.GetInfo(ctx).TaskQueueName),

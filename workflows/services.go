@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// listUnknown lists services that the workers' services file lacks, and adds an event about newly listed ones.
-// sessionID identifies the conversation whose verdict names them. For services in the input, sessionID is empty.
+// listUnknown adds services to the list of those that the workers' services file lacks, with an event about the new
+// ones. The argument sessionID is the session whose verdict names the services; empty for services in the input.
 func (c *chainRun) listUnknown(ctx workflow.Context, sessionID string, names []string) {
 	chain := &c.log.chain
 	var added []string

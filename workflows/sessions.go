@@ -22,11 +22,11 @@ type sessions struct {
 	incidents *incidents
 	// directory is the agents' working directory; empty for the default one.
 	directory string
-	// inFlight holds the tool calls that the last session left without a result.
+	// inFlight holds the tool calls that had no result when the last session ended.
 	inFlight []activities.ToolCall
-	// closing holds the end of the last session until an activity records it; nil if it is recorded.
+	// closing holds the end of the last session until an activity records that end; nil if the end is recorded.
 	closing *activities.CloseSessionInput
-	// opened counts the sessions that this run has requested.
+	// opened counts the sessions whose admission this run has requested.
 	opened int
 }
 
@@ -34,24 +34,24 @@ type sessions struct {
 type sessionRequest struct {
 	tier    escalation.Tier
 	purpose escalation.Purpose
-	// context holds the way in which the session gets its context.
+	// context says how the session gets its context.
 	context escalation.ContinuityChoice
-	// origin is the session that provides the conversation or the handoff for the new session; nil if there is none.
+	// origin is the session whose conversation or handoff the new session starts from; nil if there is none.
 	origin *escalation.Session
 	// continues reports whether the session continues the interrupted conversation of origin.
 	continues bool
-	// force skips the cooldowns. approved skips the limit of escalations. Both require a person's decision.
+	// force skips the cooldowns. approved skips the limit of escalations. Each requires a person's decision.
 	force, approved bool
 	// waitingSince is the time at which the workflow began to wait for this admission; zero if it has not waited.
 	waitingSince time.Time
 }
 
-// open requests admission of a session and stores its record, so that the session has an ID before it has a process. If
-// admission is refused, the result contains the reason. If the record of the previous session is still open, the same
-// activity closes it.
+// open requests admission of a session and stores its record, so that the session has a record before it has a process.
+// If admission is refused, the result contains the reason. If the record of the previous session is still open, the
+// same activity closes that record.
 //
-// If the workflow is cancelled before the session is open, open withdraws the record and returns the error of ctx. No
-// agent has run in this case.
+// If the workflow is cancelled before the session is open, open withdraws the record and returns the error of ctx. In
+// this case no agent has run.
 func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalation.AdmissionResult, error) {
 	if ctx.Err() != nil {
 		return escalation.AdmissionResult{}, cmp.Or(s.flush(ctx), ctx.Err())
@@ -90,12 +90,12 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 	return opening, s.log.publish(ctx)
 }
 
-// record admits and stores a session. For the first look of a workflow it tries a local activity first, which saves a
-// round trip. If that fails, and for every other session, it runs an ordinary activity.
+// record admits and stores a session. For the first look of a workflow, record first tries a local activity, which
+// saves a round trip. If the local activity fails, and for every other session, record runs an ordinary activity.
 //
 // Other writes must not be local, because a repeated workflow task may decide differently from what is already written
-// (see readRecords). The first look depends only on the input, and its ID only on the run. So a repeated workflow task
-// opens the same session again, which changes nothing.
+// (see readRecords). For the first look this cannot happen: the session depends only on the input, and its ID depends
+// only on the run. So a repeated workflow task opens the same session again, which changes nothing.
 func (s *sessions) record(ctx workflow.Context, input activities.OpenSessionInput) (opening escalation.AdmissionResult, err error) {
 	var records *activities.Records
 	if s.opened == 1 && s.log.chain.Last() == nil && input.Session.Tier == escalation.TierObserve {
@@ -109,7 +109,7 @@ func (s *sessions) record(ctx workflow.Context, input activities.OpenSessionInpu
 	return opening, err
 }
 
-// newSession returns the requested session in its state before admission.
+// newSession returns the requested session before its admission.
 func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) escalation.Session {
 	session := escalation.Session{
 		ChainID:          s.log.chain.ID,
@@ -136,7 +136,8 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 }
 
 // newSessionID returns the ID of the next conversation. The ID is derived from the run ID and the number of the
-// session, so it needs no history event. After a reset the new run gets other IDs.
+// session, so it needs no history event. After a reset, the run ID and therefore the IDs of conversations are
+// different.
 func (s *sessions) newSessionID(ctx workflow.Context) string {
 	s.opened++
 	execution := workflow.GetInfo(ctx).WorkflowExecution
@@ -159,7 +160,7 @@ func (s *sessions) review(ctx workflow.Context, request sessionRequest) (escalat
 	return admission, err
 }
 
-// admission returns the input for the decision on admission.
+// admission returns the request for admission of a session.
 func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escalation.AdmissionRequest {
 	return escalation.AdmissionRequest{
 		ChainID:       s.log.chain.ID,
@@ -176,8 +177,8 @@ func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escal
 	}
 }
 
-// withdraw closes the record of a session that will not run, if there is a record. It tries only once, because the
-// workers' sweep closes open records later.
+// withdraw closes the record of a session that will not run. If there is no such record, this is no error. withdraw
+// tries only once, because the workers' sweep closes open records later.
 func (s *sessions) withdraw(ctx workflow.Context, session escalation.Session) {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -199,10 +200,12 @@ func (s *sessions) withdraw(ctx workflow.Context, session escalation.Session) {
 const cancelledBeforeSession = "the chain was cancelled before the session began"
 
 // run executes the activity that runs the agent of a session, and decodes the activity's return value into result. If
-// the activity succeeded, run returns nil. Otherwise it returns a report that marks the session as failed or stopped.
+// the activity succeeded, run returns nil. If the activity failed or was cancelled, run returns a report that marks the
+// session as failed or stopped.
 //
-// When the workflow is cancelled, a running agent is stopped and reports its spending. If the attempt is waiting for
-// its retry, Temporal drops it without a report. So run first looks up the spending of the earlier attempts.
+// If the workflow is cancelled, run stops the agent. A running agent reports its spending. If the activity is waiting
+// for its next attempt, Temporal cancels the activity without a report. So run looks up the spending of the earlier
+// attempts before it stops the agent.
 func (s *sessions) run(ctx workflow.Context, session escalation.Session, activity, input, result any) (unjudged *escalation.Report) {
 	if ctx.Err() != nil {
 		return stopped(escalation.Report{})
@@ -231,13 +234,14 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 }
 
 // stopped returns the report of an agent that was not running when the workflow was cancelled. The argument spent is
-// its spending in earlier attempts.
+// the spending of the earlier attempts.
 func stopped(spent escalation.Report) *escalation.Report {
 	spent.Status, spent.Error = escalation.SessionStopped, "the chain was cancelled"
 	return &spent
 }
 
-// spentSoFar returns the recorded spending of a session's attempts. If the lookup fails, the cost is marked unknown.
+// spentSoFar returns the recorded spending of all attempts at a session. If the lookup fails, the report says that the
+// cost is unknown.
 func spentSoFar(ctx workflow.Context, sessionID string) escalation.Report {
 	looking, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -252,7 +256,7 @@ func spentSoFar(ctx workflow.Context, sessionID string) escalation.Report {
 	return spent
 }
 
-// ended updates the visible state after the end of a session. The method close records the end.
+// ended updates the visible state after the end of a session. It does not record the end. The method close does.
 func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 	session.SetReport(session.Report)
 	chain := &s.log.chain
@@ -269,15 +273,17 @@ func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 	}
 }
 
-// close records the end of a session, together with the events that explain the next step. If release is true, it also
-// unlocks the services of this chain, so that other chains may repair them. It works even if ctx is cancelled.
+// close records the end of a session, together with the events that explain the next step. If release is true, close
+// also unlocks the services of this chain, so that other chains may repair them. Cancelling ctx does not prevent the
+// recording.
 func (s *sessions) close(ctx workflow.Context, session escalation.Session, release bool) error {
 	s.closeWithNext(session)
 	s.closing.Release = release
 	return s.flush(ctx)
 }
 
-// closeWithNext keeps the end of a session until the next session is opened. One activity then records both.
+// closeWithNext keeps the end of a session until the next session is opened. One activity then records both the end and
+// the opening.
 func (s *sessions) closeWithNext(session escalation.Session) {
 	s.closing = &activities.CloseSessionInput{
 		ChainID:    session.ChainID,
@@ -290,7 +296,8 @@ func (s *sessions) closeWithNext(session escalation.Session) {
 	}
 }
 
-// flush records the end of the last session, unless it is already recorded. It works even if ctx is cancelled.
+// flush records the end of the last session, if that end is not recorded yet. Cancelling ctx does not prevent the
+// recording.
 func (s *sessions) flush(ctx workflow.Context) error {
 	if s.closing == nil {
 		return nil
@@ -333,8 +340,8 @@ func (s *sessions) transcript(ctx workflow.Context, sessionID string) escalation
 	}
 }
 
-// window returns the context window of a tier's model. This is the last size that the CLI reported in this workflow or,
-// if there is none, the configured size.
+// window returns the context window of the model of a tier, in tokens. This is the size that the CLI reported last in
+// this workflow or, without a report, the configured size.
 func (s *sessions) window(policy escalation.TierPolicy) int {
 	window := policy.ContextWindow
 	for i := range s.log.chain.Sessions {

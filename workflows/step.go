@@ -14,7 +14,7 @@ import (
 // stepAction is the kind of a step.
 type stepAction int
 
-// The actions.
+// The kinds of steps.
 const (
 	stepEnd      stepAction = iota // nothing: the chain has ended
 	stepSession                    // run a session
@@ -23,8 +23,8 @@ const (
 	stepGate                       // wait at the open gate
 )
 
-// step is one step of a chain: a session, a wait or a gate. A session is described with the source of its context. A
-// wait or a gate precedes such a session.
+// step is one step of a chain: a session, a wait or a gate. The step of a wait or a gate also describes the session
+// that may follow it.
 type step struct {
 	action stepAction
 	// decision is the decision that makes the chain wait or open a gate.
@@ -34,10 +34,11 @@ type step struct {
 	purpose escalation.Purpose
 	// parent is the session that provides the conversation or the handoff for the tier; nil if there is none.
 	parent *escalation.Session
-	// resumeFailed and transcriptLost give the reason why the parent's conversation is not resumed. Either the CLI
-	// could not load it, or its transcript is gone.
+	// resumeFailed reports that the CLI could not load the parent's conversation. transcriptLost reports that the
+	// transcript of this conversation is gone. In both cases the conversation is not resumed.
 	resumeFailed, transcriptLost bool
-	// cutOff is an earlier session of this step that had begun its work and cannot be resumed; nil if there is none.
+	// cutOff is an earlier session of this step that had begun its work and cannot be resumed; nil if no session was
+	// cut off.
 	cutOff *escalation.Session
 	// left holds the tool calls that cutOff left without a result.
 	left []activities.ToolCall
@@ -45,24 +46,25 @@ type step struct {
 	handoff *escalation.Handoff
 	// asked reports whether the previous tier was asked for a handoff.
 	asked bool
-	// minTier is the lowest tier to which this recheck may escalate. It is the tier that waited before the recheck; 0
-	// if the step is no recheck.
+	// minTier is the lowest tier to which this recheck may escalate: the tier that waited before the recheck; 0 if the
+	// step is no recheck.
 	minTier escalation.Tier
 	// request is the person's request that led to this step; nil if there was none.
 	request *EscalateSignal
-	// continues is the interrupted session of this step that a person chose to continue; nil if there is none.
+	// continues is an interrupted session of this step, if a person chose to continue that session; nil if not.
 	continues *escalation.Session
-	// healed reports that this recheck checks another chain's report. According to the report, the incidents have
+	// healed reports that this recheck verifies the finding of another chain. That chain has found the incidents
 	// healed.
 	healed bool
-	// refused reports that the step has not run. Either it was not admitted, or its handoff is unusable.
+	// refused reports that the step has not run, either because its admission was refused or because its handoff is
+	// unusable.
 	refused bool
-	// passesCooldown and passesLimit report that a person at a gate allowed the step to skip a rule: the cooldown, or
-	// the limit of escalations.
+	// passesCooldown reports that a person at a gate allowed the step to skip the cooldown. passesLimit reports the
+	// same for the limit of escalations.
 	passesCooldown, passesLimit bool
 }
 
-// firstStep returns the first step of the chain, as the input requests it.
+// firstStep returns the step with which the input lets the chain begin.
 func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	first := step{action: stepSession, tier: max(c.input.StartTier, escalation.TierObserve)}
 	if c.input.Force {
@@ -82,7 +84,7 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	case known.Found:
 		first.parent = &known.Session
 	default:
-		// The conversation has no record. Only its ID is known.
+		// The conversation has no record, so only its ID is known.
 		first.parent = &escalation.Session{
 			SessionID: from.SessionID,
 			Report:    escalation.Report{ReportedSessionID: from.SessionID},
@@ -91,7 +93,7 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	return first, nil
 }
 
-// checkStart returns the reason why the policy forbids the chain to start. If the chain may start, it returns nil.
+// checkStart returns the reason why the policy forbids the chain. If the chain may start, checkStart returns nil.
 func checkStart(policy escalation.Policy, input ChainInput) error {
 	if policy.Gate.FourEyes && policy.Gate.Timeout > 0 && input.Actor == "" {
 		return errors.New("actor is empty: say who starts the chain, because CLAUDEOPS_GATE_FOUR_EYES " +
@@ -107,13 +109,13 @@ func checkStart(policy escalation.Policy, input ChainInput) error {
 	return nil
 }
 
-// escalate returns a step at a higher tier that follows session.
+// escalate returns a step at a higher tier, which follows session.
 func (s step) escalate(session escalation.Session, tier escalation.Tier, request *EscalateSignal) step {
 	return step{action: stepSession, tier: tier, parent: &session, request: request}
 }
 
-// handOff returns the same step with a handoff. The session failed could not resume the conversation. The parameter
-// left holds the tool calls without a result of that session.
+// handOff returns s with a handoff instead of a resumed conversation. The session failed could not resume the
+// conversation, and left holds its tool calls without a result.
 func (s step) handOff(failed escalation.Session, left []activities.ToolCall) step {
 	lost := failed.Status == escalation.SessionTranscriptLost
 	s.resumeFailed, s.transcriptLost = !lost, lost
@@ -124,7 +126,7 @@ func (s step) handOff(failed escalation.Session, left []activities.ToolCall) ste
 }
 
 // lookAgain returns the step that follows a wait. Normally this is a recheck, which finds out at low cost whether s is
-// still needed. If a person requested s, if s follows no session, or if s is such a recheck, it is s itself.
+// still needed. In three cases lookAgain returns s: a person requested s, s follows no session, or s is a recheck.
 func (s step) lookAgain() step {
 	if s.parent == nil || s.request != nil || s.purpose == escalation.PurposeRecheck {
 		s.action = stepSession
@@ -133,9 +135,9 @@ func (s step) lookAgain() step {
 	return step{action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck, parent: s.parent, minTier: s.tier}
 }
 
-// checkHealed returns a recheck that finds out whether the problem has healed. s is the step that waits. The parameter
-// last is the latest session if it belongs to s; otherwise nil. If the recheck finds the problem again, a gate opens
-// before s runs.
+// checkHealed returns a recheck that verifies that the problem has healed. The step s is the one that waits. The
+// parameter last is the latest session, if that session belongs to s; nil if not. If the recheck finds the problem
+// again, a gate opens before s runs.
 func (s step) checkHealed(last *escalation.Session) step {
 	return step{
 		action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck,
@@ -143,8 +145,8 @@ func (s step) checkHealed(last *escalation.Session) step {
 	}
 }
 
-// requested returns the step that follows a person's request. This is s at the higher of its own tier and the requested
-// tier.
+// requested returns the step that follows a person's request. Normally this is s, at the requested tier if that is
+// higher. If s continues an interrupted session, a higher tier escalates from that session.
 func (s step) requested(request *EscalateSignal) step {
 	if s.continues != nil && request.ToTier > s.tier { // a higher tier cannot continue that session
 		return s.escalate(*s.continues, request.ToTier, request)
@@ -168,7 +170,7 @@ func (s step) gated(decision escalation.Decision) step {
 	return s
 }
 
-// origin returns the session that provides the conversation or the handoff for the step; nil if there is none.
+// origin returns the session that s continues or, without one, its parent; nil if there is neither.
 func (s step) origin() *escalation.Session { return cmp.Or(s.continues, s.parent) }
 
 // hasRun reports whether the latest session (last) belongs to this step.

@@ -34,7 +34,7 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 	return c.after(ctx, s, session, decision)
 }
 
-// after returns the step that follows the session of s, according to the decision.
+// after returns the step that follows s. Its arguments are the session of s and the decision on that session.
 func (c *chainRun) after(ctx workflow.Context, s step, session escalation.Session, decision escalation.Decision) (step, error) {
 	switch decision.Action {
 	case escalation.DecisionComplete:
@@ -59,7 +59,8 @@ func (c *chainRun) after(ctx workflow.Context, s step, session escalation.Sessio
 
 // refused returns the step that follows s after its admission was refused.
 func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admission) (step, error) {
-	// The step has not run. So a person may request the same tier, and thereby skip the rule that refused it.
+	// The step has not run. So a person may request the tier of the step, and thereby skip the rule that refused the
+	// step.
 	c.requests.receive(ctx, s.tier-1)
 	decision := escalation.Gated(*c.policy, c.decideRefused(s, refusal))
 	if c.requests.counts(ctx, decision) {
@@ -82,8 +83,8 @@ func (c *chainRun) decideRefused(s step, refusal escalation.Admission) escalatio
 	return decision
 }
 
-// stop returns the step that follows a decision on a step that has not run. This is a wait, a gate, or the end of the
-// chain. Unless the step waits, stop also records the decision.
+// stop returns the step that follows a decision on a step that has not run: a wait, a gate, or the end of the chain. If
+// the step waits, a later activity records the decision. In the other cases stop records it.
 func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decision) (step, error) {
 	if decision.Action == escalation.DecisionWait {
 		return s.waiting(decision), nil
@@ -102,7 +103,7 @@ func (c *chainRun) request(s step) sessionRequest {
 	}
 }
 
-// continuity chooses the way in which the session of a step gets its context.
+// continuity chooses how the session of a step gets its context.
 func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
 	if s.purpose == escalation.PurposeHandoff { // only the tier that has the conversation can write its handoff
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession}
@@ -118,8 +119,8 @@ func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
 	})
 }
 
-// runTier runs the agent of a session and returns the session after its end. If the activity fails after all retries,
-// the session's status is failed. If the activity was cancelled, the status is stopped.
+// runTier runs the agent of a session and returns the ended session. If the activity fails after all retries, the
+// session has the status failed. If the activity was cancelled, the session has the status stopped.
 func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.AdmissionResult) escalation.Session {
 	session := opening.Session
 	input := activities.RunTierInput{
@@ -162,8 +163,8 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Admi
 	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged)
 }
 
-// sessionEnded returns a session with its report and its end time. If unjudged is not nil, it replaces the report, and
-// the end time is now.
+// sessionEnded returns session with its report and its end time. If unjudged is not nil, it replaces the report, and
+// the current time replaces the end time.
 func sessionEnded(
 	ctx workflow.Context, session escalation.Session, report escalation.Report, endedAt time.Time, unjudged *escalation.Report,
 ) escalation.Session {
@@ -177,7 +178,7 @@ func sessionEnded(
 	return session
 }
 
-// decide returns the decision on a session that has ended. It considers a person's request that has arrived by now.
+// decide returns the decision on a session that has ended. It considers a request by a person that has arrived by now.
 func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Session) escalation.Decision {
 	recognition := c.incidents.recognize(ctx, s, session)
 	c.requests.receive(ctx, session.Tier)
@@ -191,8 +192,8 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 	return escalation.Decide(*c.policy, session, input)
 }
 
-// conclude records the end of a session and the decision on it. If another session follows, a later activity records
-// this end together with the next opening.
+// conclude records the end of a session and the decision on that session. If another session follows, the activity that
+// opens it also records this end.
 func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, decision escalation.Decision) error {
 	c.sessions.ended(ctx, session)
 	if decision.Action != escalation.DecisionComplete {
@@ -214,7 +215,7 @@ func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, de
 	return nil
 }
 
-// record records a decision that does not follow a session.
+// record records a decision that does not follow a session, such as the decision on a refused step.
 func (c *chainRun) record(ctx workflow.Context, decision escalation.Decision) error {
 	c.decided(ctx, decision)
 	return c.log.record(ctx, "record the decision", releases(decision))
@@ -225,7 +226,7 @@ func releases(decision escalation.Decision) bool {
 	return decision.Action == escalation.DecisionComplete || decision.Action == escalation.DecisionGate
 }
 
-// decided updates the visible state with a decision. If the decision blocks the chain, decided also notifies people.
+// decided updates the visible state with a decision. If the decision blocks the chain, it also notifies people.
 func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 	if decision.Action == escalation.DecisionComplete {
 		c.gates.receiveReplies(ctx) // refuses answers to a gate that never opened
@@ -254,7 +255,8 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 	}
 }
 
-// openGate opens a gate for a step that has ended or was refused. The step's decision gives the reason for the gate.
+// openGate opens a gate for a step whose session has ended or was refused. The decision of the step gives the reason
+// for the gate.
 func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 	opened, err := c.gates.open(ctx, gateRequest{decision: s.decision, tier: s.tier, refused: s.refused})
 	if err != nil {
@@ -268,8 +270,8 @@ func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 	return s, nil
 }
 
-// waitAtGate waits at the open gate of a step. It returns the step that was chosen there. That step still needs its own
-// admission.
+// waitAtGate waits at the open gate of a step. It returns the step that the answer chose. The returned step still needs
+// its own admission.
 func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 	last := s.tier
 	if !s.hasRun(c.log.chain.Last()) {
@@ -298,7 +300,7 @@ func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 	return c.stepFrom(s, gate), c.log.publish(ctx)
 }
 
-// stepFrom returns the step that follows s after its gate was closed. The answer in gate selects the step.
+// stepFrom returns the step that follows s after its gate was closed. The answer in gate selects this step.
 func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	closing, last := *gate.Answer, c.log.chain.Last()
 	s.action = stepSession
@@ -318,7 +320,8 @@ func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	}
 	if closing.Actor != "" {
 		s.request = &EscalateSignal{ToTier: s.tier, Guidance: closing.Guidance}
-		// This person has read why the step was refused. So the answer skips only the rule that refused it.
+		// The person who answers has read why the step was refused. So the answer skips only the rule that refused the
+		// step.
 		s.passesCooldown = s.passesCooldown || gate.Rule == escalation.RuleCooldown
 		s.passesLimit = s.passesLimit || gate.Rule == escalation.RuleEscalationLimit
 	}

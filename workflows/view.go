@@ -33,11 +33,11 @@ func SearchAttributes() []temporal.SearchAttributeKey {
 	}
 }
 
-// view holds the state of a running workflow that people see: the answer to queries, the search attributes and, in the
-// Web UI, the current details.
+// view holds the state of a running workflow that people see in queries, search attributes and the current details of
+// the Web UI.
 type view struct {
 	chain escalation.Chain
-	// policy is the chain's policy. It has no tiers until it is loaded.
+	// policy is the chain's policy. Its list of tiers is empty until the policy is loaded.
 	policy *escalation.Policy
 	// published maps the name of a search attribute to the value that this run published last.
 	published map[string]string
@@ -49,7 +49,8 @@ func newView(chain escalation.Chain, policy *escalation.Policy) *view {
 
 func (v *view) query() (escalation.Chain, error) { return v.chain, nil }
 
-// show updates the current details. They belong to one run, so a new run begins without details.
+// show updates the current details in the Web UI. Temporal keeps the details for one run, so a new run begins without
+// details.
 func (v *view) show(ctx workflow.Context) {
 	shown := details(v.chain)
 	if gate := v.chain.OpenGate(); gate != nil {
@@ -94,7 +95,8 @@ func (v *view) publish(ctx workflow.Context) error {
 	return workflow.UpsertTypedSearchAttributes(ctx, updates...)
 }
 
-// mayNameServices reports whether search attributes may have the names of services. Temporal stores them in clear.
+// mayNameServices reports whether search attributes may contain the names of services. Temporal stores search
+// attributes in clear.
 func (v *view) mayNameServices() bool { return len(v.policy.Tiers) > 0 && !v.policy.Encrypted }
 
 // incidentIDs returns the IDs of all incidents that the chain has met.
@@ -107,10 +109,10 @@ func incidentIDs(chain escalation.Chain) []string {
 }
 
 // maxListedBytes keeps the services below Temporal's limit for one search attribute, 2 KB as JSON. If a workflow
-// exceeds this limit, the server ends it.
+// exceeds Temporal's limit, the server ends the workflow.
 const maxListedBytes = 1_900
 
-// listed returns as many of the first services as fit into a search attribute.
+// listed returns as many services, from the first, as fit into a search attribute.
 func listed(services []string) []string {
 	size := len("[]")
 	for i, service := range services {
@@ -164,7 +166,8 @@ func describeIncident(incident escalation.ChainIncident) string {
 	return text
 }
 
-// inline returns text as one plain line of Markdown. An attacker may have written agents' words and services' names.
+// inline returns text as one plain line of Markdown. An attacker may have written the text, for example as the name of
+// a service.
 func inline(text string) string { return plaintext.ForMarkdown(clip(plaintext.Compact(text))) }
 
 func headline(chain escalation.Chain) string {
@@ -185,8 +188,8 @@ func roundedDuration(milliseconds int64) time.Duration {
 const (
 	// maxMessage limits an event's message, in characters. The session's record keeps the agent's full text.
 	maxMessage = 500
-	// maxGateMessage limits the messages for the opening and the closing of a gate, in characters. It is longer than
-	// maxMessage, because a person's text is recorded nowhere else.
+	// maxGateMessage limits the messages for the opening and the closing of a gate, in characters. The limit is higher
+	// than maxMessage, because only these messages record a person's text.
 	maxGateMessage = escalation.MaxGuidance + 1_000
 )
 
@@ -197,15 +200,15 @@ func longestMessage(kind escalation.EventKind) int {
 	return maxMessage
 }
 
-// clip shortens text to the length of a message.
+// clip shortens text to maxMessage characters.
 func clip(text string) string { return plaintext.Cut(text, maxMessage) }
 
 func summarize(session escalation.Session) string {
 	return fmt.Sprintf("%s, %s, %s", session.Tier, session.Model, contextOf(session))
 }
 
-// contextOf describes how a session gets its context. If the purpose is not the ordinary work of the tier, contextOf
-// adds the purpose.
+// contextOf describes how a session gets its context. If the session's purpose is not the ordinary work of its tier,
+// contextOf adds the purpose.
 func contextOf(session escalation.Session) string {
 	if session.Purpose == escalation.PurposeTier {
 		return string(session.Continuity)
