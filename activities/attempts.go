@@ -14,9 +14,9 @@ func AgentActivities() []string { return []string{"RunTier", "WriteHandoff"} }
 
 // PendingAgent is the activity of an agent that has not ended.
 type PendingAgent struct {
-	// Begun reports whether a worker has started it at least once.
+	// Begun reports whether a worker has started the activity at least once.
 	Begun bool
-	// Last is its last heartbeat; zero if there is none.
+	// Last is the last heartbeat of the activity; zero if no heartbeat has arrived.
 	Last TierProgress
 }
 
@@ -37,7 +37,7 @@ type SpentSoFarInput struct {
 }
 
 // SpentSoFar returns an estimate of the spending of all attempts at a session so far. If a worker has started the
-// session and no heartbeat arrived, the cost is unknown (see escalation.Session.CostUnknown).
+// session but no heartbeat has arrived, the cost is unknown (see escalation.Session.CostUnknown).
 func (a *Attempts) SpentSoFar(ctx context.Context, input SpentSoFarInput) (escalation.Report, error) {
 	chain := activity.GetInfo(ctx).WorkflowExecution
 	agents, err := a.Reader.PendingAgents(ctx, chain.ID, chain.RunID)

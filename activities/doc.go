@@ -1,8 +1,8 @@
 // Package activities does the I/O of a chain: it reads configuration, keeps records and runs agents. Each activity is
 // thin: it decodes its input, calls another package, sends heartbeats and translates the error.
 //
-// A verdict, a timeout, an exhausted budget or a lost conversation is a result. An error means that there is no result
-// yet, and that a retry may help. If it is non-retryable, a retry cannot help.
+// A verdict, a timeout, an exhausted budget or a lost conversation is a result. An error means that there is no result.
+// A retryable error means that a retry may help. A non-retryable error means that no retry can help.
 //
 //	Settings  policy snapshot          workflow task queue
 //	Records   sessions and events      workflow task queue

@@ -7,7 +7,7 @@ const (
 	// ErrorTypeRecords means that the store refuses a record permanently.
 	ErrorTypeRecords = "RecordRefused"
 	// ErrorTypeAgent means that the agent gave no usable result. The error's details are an escalation.Report with the
-	// spending so far.
+	// spending of all attempts so far.
 	ErrorTypeAgent = "AgentUnavailable"
 	// ErrorTypePrompt means that a prompt cannot be rendered. The error's details are an escalation.Report, as for
 	// ErrorTypeAgent.

@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// handoffTimeout limits the time of the invocation that only writes a handoff. Such an invocation gives one long
+	// handoffTimeout limits the time of an invocation that only writes a handoff. Such an invocation gives one long
 	// answer.
 	handoffTimeout = escalation.Duration(3 * time.Minute)
-	// handoffTurns limits the turns of that invocation. It leaves room for a few failed calls and a final answer.
+	// handoffTurns limits the turns of an invocation that only writes a handoff. The limit leaves room for a few failed
+	// calls and a final answer.
 	handoffTurns = 6
 )
 
-// WriteHandoffInput is the request to a tier that has ended, to write the handoff to the next tier.
+// WriteHandoffInput asks a tier that has ended to write the handoff to the next tier.
 type WriteHandoffInput struct {
 	ChainID string `json:"chain_id"`
-	// SessionID is the conversation to write. It is a fork of ParentSessionID, the conversation of the tier that has
-	// ended.
+	// SessionID is the conversation in which the handoff is written. This conversation is a fork of ParentSessionID,
+	// the conversation of the tier that has ended.
 	SessionID       string            `json:"session_id"`
 	ParentSessionID string            `json:"parent_session_id"`
 	Tier            escalation.Tier   `json:"tier"`
@@ -29,7 +30,7 @@ type WriteHandoffInput struct {
 	Policy          escalation.Policy `json:"policy"`
 	// Directory is the agent's working directory; empty for the default one.
 	Directory string `json:"directory,omitempty"`
-	// Missing lists the fields that the verdict lacks.
+	// Missing lists the handoff fields that the verdict lacks.
 	Missing   []string                  `json:"missing,omitempty"`
 	Cooldowns []escalation.ServiceState `json:"cooldowns,omitempty"`
 	// BudgetUSD limits the spending of the session over all its attempts, in US dollars; 0 for the limit in the tier's
@@ -40,17 +41,18 @@ type WriteHandoffInput struct {
 // WriteHandoffResult is the result of WriteHandoff.
 type WriteHandoffResult struct {
 	Report escalation.Report `json:"report"`
-	// Handoff is nil if the tier wrote no usable handoff. In that case Problem gives the reason.
+	// Handoff is nil if the tier wrote no usable handoff. Problem then gives the reason.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
 	Problem string              `json:"problem,omitempty"`
 	// EndedAt is the end of the session by the worker's clock.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
-// WriteHandoff lets a tier that has ended write its handoff, in a fork of its conversation. The agent may do nothing
-// else. Afterwards WriteHandoff removes the file, and returns its content.
+// WriteHandoff lets a tier that has ended write its handoff, in a fork of its conversation. The agent may only write
+// HandoffFile. Afterwards WriteHandoff removes that file and returns its content.
 //
-// An agent that writes no usable handoff is a result, not an error. The errors are the same as those of RunTier.
+// If the agent writes no usable handoff, this is a result and not an error. The errors are the same as those of
+// RunTier.
 func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (WriteHandoffResult, error) {
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.requestHandoff(agent, input, past, beats)
@@ -94,8 +96,8 @@ func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, pas
 	return report, err
 }
 
-// policy permits the tier's model only to write file. The CLI's permission rules for its Write tool are named Edit. A
-// rule named Write permits nothing.
+// policy returns a policy that permits the tier's model only to write file. The CLI's permission rules for its Write
+// tool begin with Edit. A rule that begins with Write permits nothing.
 func (i WriteHandoffInput) policy(file string) escalation.TierPolicy {
 	policy := i.Policy.For(i.Tier)
 	policy.Tools, policy.AllowedTools, policy.DisallowedTools = []string{"Write"}, []string{"Edit(./" + file + ")"}, nil
@@ -103,8 +105,8 @@ func (i WriteHandoffInput) policy(file string) escalation.TierPolicy {
 	return brief(policy, handoffTimeout, handoffTurns)
 }
 
-// read returns the handoff that the agent wrote. If there is no usable handoff, it returns the reason. Services get
-// their canonical names.
+// read returns the handoff that the agent wrote, with canonical names of services. If there is no usable handoff, read
+// returns the reason.
 func (i WriteHandoffInput) read(report AgentReport, catalog *escalation.Catalog) (*escalation.Handoff, string) {
 	switch {
 	case report.Handoff.Problem != "":

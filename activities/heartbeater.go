@@ -15,41 +15,41 @@ import (
 )
 
 const (
-	// heartbeatRetry is the longest pause after a heartbeat that Temporal has not accepted. It is shorter than the usual
-	// interval, so that a short outage does not stop the agent.
+	// heartbeatRetry is the longest pause after a heartbeat that Temporal has not accepted. It is shorter than the
+	// usual interval between heartbeats, so that a short outage does not stop the agent.
 	heartbeatRetry = time.Second
-	// heartbeatCall limits the time for one heartbeat, so that a heartbeat lost in the network is noticed early.
+	// heartbeatCall limits the time for sending one heartbeat, so that a lost heartbeat is noticed early.
 	heartbeatCall = 2 * time.Second
 )
 
-// Heartbeats sends a heartbeat of an activity to Temporal and returns Temporal's answer. A Temporal client implements
-// it. The activity's own RecordHeartbeat does not return the answer.
+// Heartbeats sends the heartbeat of an activity to Temporal and returns Temporal's answer. A Temporal client implements
+// this interface. The SDK's activity.RecordHeartbeat returns no answer.
 type Heartbeats interface {
 	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
 }
 
-// errCancelled is the cause for stopping an agent whose chain was cancelled. Its tier is not retried.
+// errCancelled is the cause for stopping an agent whose chain was cancelled. The tier of that agent is not retried.
 var errCancelled = errors.New("the chain was cancelled")
 
 // errHeartbeatLost is the cause for stopping an agent whose heartbeats do not arrive. Either Temporal refuses the
-// heartbeats, or it has accepted no heartbeat before the heartbeat deadline. Temporal may then start the tier on
-// another worker, and two agents must never work on one conversation.
+// heartbeats, or it has accepted no heartbeat before the heartbeat deadline. In both cases Temporal may start the tier
+// on another worker, and two agents must never work on one conversation.
 var errHeartbeatLost = errors.New("heartbeats are not accepted")
 
-// heartbeater sends the heartbeats of an activity until it is stopped. If Temporal's answer requires it, heartbeater
-// ends the agent's context. It does the same if no heartbeat is accepted before the deadline.
+// heartbeater sends the heartbeats of an activity until stop is called. It ends the agent's context in two cases:
+// Temporal's answer requires it, or Temporal accepts no heartbeat before the deadline.
 type heartbeater struct {
 	heartbeats Heartbeats
 	taskToken  []byte
-	// interval is the time between two heartbeats. It does not depend on the agent's output, because a working agent may
-	// write nothing for minutes.
+	// interval is the time between two heartbeats. Heartbeats do not depend on the agent's output, because a working
+	// agent may write nothing for minutes.
 	interval time.Duration
 	// deadline is the longest time without an accepted heartbeat; 0 for no limit. After this time the agent is stopped.
-	// It is half of the heartbeat timeout, and the other half is for stopping the agent.
+	// The deadline is half of the heartbeat timeout. The other half is for stopping the agent.
 	deadline time.Duration
 	end      context.CancelCauseFunc
 
-	// halt ends run and aborts a heartbeat that is being sent.
+	// halt ends the method run and aborts a heartbeat that is being sent.
 	halt context.CancelFunc
 	idle sync.WaitGroup
 
@@ -57,8 +57,8 @@ type heartbeater struct {
 	last TierProgress
 }
 
-// startHeartbeater sends a first heartbeat with progress, and another one at every interval. The returned context is
-// for the agent.
+// startHeartbeater sends a first heartbeat with progress, and one more at each heartbeatInterval. The returned context
+// is for the agent.
 func startHeartbeater(
 	ctx context.Context, heartbeats Heartbeats, interval time.Duration, progress TierProgress,
 ) (context.Context, *heartbeater) {
@@ -72,15 +72,16 @@ func startHeartbeater(
 	return agent, h
 }
 
-// start starts run. The heartbeats continue after ctx ends, because an agent that is being stopped is still alive.
+// start starts the method run. The heartbeats continue after ctx ends, because an agent that is being stopped is still
+// alive.
 func (h *heartbeater) start(ctx context.Context) {
 	sending, halt := context.WithCancel(context.WithoutCancel(ctx))
 	h.halt = halt
 	h.idle.Go(func() { h.run(sending) })
 }
 
-// run sends heartbeats until the heartbeater is stopped. The pause begins after Temporal's answer, so that a late answer does
-// not bring two heartbeats together.
+// run sends heartbeats until stop is called. Each pause begins after Temporal's answer, so that a late answer does not
+// bring two heartbeats close together.
 func (h *heartbeater) run(ctx context.Context) {
 	accepted := time.Now()
 	for {
@@ -113,7 +114,8 @@ func (h *heartbeater) send(ctx context.Context) error {
 	return h.heartbeats.RecordActivityHeartbeat(ctx, h.taskToken, h.progress())
 }
 
-// final returns the cause for stopping the agent at once. If another heartbeat may be accepted, it returns nil.
+// final returns the cause for stopping the agent at once, according to Temporal's answer to a heartbeat. If a later
+// heartbeat may be accepted, final returns nil.
 func final(answer error) error {
 	if temporal.IsCanceledError(answer) {
 		return errCancelled
@@ -132,14 +134,14 @@ func (h *heartbeater) observe(now AgentProgress) {
 	h.last = h.last.with(now)
 }
 
-// add adds the spending of an invocation that has ended. Call it before another one starts.
+// add adds the spending of an invocation that has ended. Call add before the next invocation starts.
 func (h *heartbeater) add(ended escalation.Report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last.Spent, h.last.Now, h.last.InFlight = h.last.Spent.Then(ended), AgentProgress{}, nil
 }
 
-// settle sets the total spending of all attempts. Call it when no invocation runs any more.
+// settle sets the total spending of all attempts. Call settle after the last invocation has ended.
 func (h *heartbeater) settle(all AgentReport, failures int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,8 +156,9 @@ func (h *heartbeater) progress() TierProgress {
 	return h.last
 }
 
-// stop stops the heartbeats and aborts one that is being sent. If report is true, stop then sends a last heartbeat, from which
-// the next attempt learns the spending. If this last heartbeat fails, the next attempt uses an older figure.
+// stop stops the heartbeats and aborts a heartbeat that is being sent. If report is true, stop then sends a last
+// heartbeat with the spending, for the next attempt. If this last heartbeat fails, the next attempt uses an older
+// figure.
 func (h *heartbeater) stop(ctx context.Context, report bool) {
 	h.halt()
 	h.idle.Wait()

@@ -17,10 +17,10 @@ import (
 
 // NotifyTarget is one destination of notifications.
 type NotifyTarget interface {
-	// ID identifies the target among all targets. It stays the same after a restart and contains no secret.
+	// ID identifies the target among all targets. The ID stays the same after a restart and contains no secret.
 	ID() string
-	// Send delivers the notification, and returns when the target has accepted it. The error names the target. It must
-	// not contain a secret, because it becomes a part of the history.
+	// Send delivers the notification, and returns when the target has accepted it. An error names the target. It must
+	// not contain a secret, because the workflow history contains the error.
 	Send(ctx context.Context, notification escalation.Notification) error
 }
 
@@ -36,9 +36,9 @@ type DeliveryLog interface {
 type Notifications struct {
 	Targets    []NotifyTarget
 	Deliveries DeliveryLog
-	// IsPermanent reports whether an error of Deliveries is permanent, so that a retry cannot help.
+	// IsPermanent reports whether an error of Deliveries is permanent, so that a retry would fail, too.
 	IsPermanent func(error) bool
-	// UIURL is the address of Temporal's Web UI, for links; empty for no links.
+	// UIURL is the address of Temporal's Web UI; empty if notifications must not contain links.
 	UIURL string
 }
 
@@ -50,9 +50,9 @@ type NotifyInput struct {
 // NotifyActivity is the activity type of Notify.
 const NotifyActivity = "Notify"
 
-// Notify sends a notification to every target that has not received it yet. It fails unless all targets accept the
-// notification. A retry sends it only to the targets that have not accepted it. If this worker dies just after a target has
-// accepted the notification, that target receives it twice.
+// Notify sends a notification to every target that has not received it yet. If a target does not accept the
+// notification, Notify returns an error. A retry sends the notification only to the remaining targets. If this worker
+// dies just after a target has accepted the notification, that target receives the notification twice.
 func (n *Notifications) Notify(ctx context.Context, input NotifyInput) error {
 	delivered, err := n.Deliveries.Delivered(ctx, input.Key)
 	if err != nil {
@@ -79,7 +79,8 @@ func (n *Notifications) deliver(ctx context.Context, target NotifyTarget, notifi
 	return n.Deliveries.RecordDelivery(context.WithoutCancel(ctx), notification.Key, target.ID(), time.Now())
 }
 
-// failures returns an error that states in one line how many targets failed, and why. If none failed, it returns nil.
+// failures returns an error that states in one line how many targets failed, and why. If no target failed, failures
+// returns nil.
 func failures(errs []error) error {
 	failed := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if len(failed) == 0 {
@@ -92,7 +93,7 @@ func failures(errs []error) error {
 	return &undelivered{fmt.Sprintf("%d of %d places were not notified: %s", len(failed), len(errs), strings.Join(texts, "; ")), failed}
 }
 
-// undelivered is an error with one line of text for several errors.
+// undelivered is an error that wraps several errors and describes them in one line.
 type undelivered struct {
 	text   string
 	causes []error
@@ -101,7 +102,7 @@ type undelivered struct {
 func (u *undelivered) Error() string   { return u.text }
 func (u *undelivered) Unwrap() []error { return u.causes }
 
-// link returns a line with the address of the workflow in the Web UI; "" without UIURL.
+// link returns a line with the address of the workflow in the Web UI; "" if UIURL is empty.
 func (n *Notifications) link(info activity.Info) string {
 	if n.UIURL == "" {
 		return ""
@@ -110,7 +111,8 @@ func (n *Notifications) link(info activity.Info) string {
 		url.PathEscape(info.Namespace), url.PathEscape(info.WorkflowExecution.ID), url.PathEscape(info.WorkflowExecution.RunID))
 }
 
-// translate makes a permanent error non-retryable. Otherwise Temporal would retry a delivery that can never be recorded.
+// translate makes a permanent error non-retryable. Without translate, Temporal would retry a delivery that can never be
+// recorded.
 func (n *Notifications) translate(err error) error {
 	causes := []error{err}
 	if unsent, ok := errors.AsType[*undelivered](err); ok {

@@ -14,23 +14,24 @@ import (
 // TierProgress is the heartbeat of a running tier.
 type TierProgress struct {
 	SessionID string `json:"session_id"`
-	// Host is the name of the machine on which the agent runs. WorkerPID is the process id of its worker there.
+	// Host is the name of the machine on which the agent runs. WorkerPID is the process id of the agent's worker on
+	// that machine.
 	Host      string `json:"host"`
 	WorkerPID int    `json:"worker_pid,omitempty"`
 	// Attempt is the number of the current attempt at the tier, from 1.
 	Attempt int `json:"attempt,omitempty"`
-	// Spent is the spending of earlier attempts, and of those invocations of this attempt that have ended.
+	// Spent is the spending of all invocations that have ended, in this attempt and in earlier attempts.
 	Spent escalation.Report `json:"spent"`
 	// Now is the progress of the running invocation.
 	Now AgentProgress `json:"now"`
-	// InFlight holds the tool calls that had no result yet.
+	// InFlight holds the tool calls without a result.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
-	// Failures counts the attempts that failed. It excludes attempts that ended because their worker stopped or died.
+	// Failures counts the failed attempts. An attempt that ended because its worker stopped or died does not count.
 	Failures int `json:"failures,omitempty"`
 }
 
-// pastAttempts returns the last heartbeat of the previous attempt. If an invocation had not ended, its spending counts
-// as an estimate.
+// pastAttempts returns the last heartbeat of the previous attempt. If an invocation had not ended by then, its spending
+// counts as an estimate.
 func pastAttempts(ctx context.Context) TierProgress {
 	var past TierProgress
 	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &past) != nil {
@@ -39,8 +40,8 @@ func pastAttempts(ctx context.Context) TierProgress {
 	return past.ended()
 }
 
-// SpentBefore returns the spending of the attempts of a tier that failed with err. If a worker has started the tier and
-// no heartbeat arrived, the cost is unknown (see escalation.Session.CostUnknown).
+// SpentBefore returns the spending of all attempts at a tier that failed with err. If a worker has started the tier but
+// no heartbeat has arrived, the cost is unknown (see escalation.Session.CostUnknown).
 func SpentBefore(err error) escalation.Report {
 	var report escalation.Report
 	application, ok := errors.AsType[*temporal.ApplicationError](err)
@@ -56,7 +57,7 @@ func SpentBefore(err error) escalation.Report {
 	return escalation.Report{CostEstimated: taken}
 }
 
-// Total returns the spending of all attempts so far. The running attempt counts as an estimate.
+// Total returns the spending of all attempts so far. The spending of the running attempt is an estimate.
 func (p TierProgress) Total() escalation.Report { return p.ended().Spent }
 
 // ended adds the progress of an unfinished invocation to Spent, as an estimate.
@@ -69,7 +70,7 @@ func (p TierProgress) ended() TierProgress {
 }
 
 // with updates the progress of the running invocation. Until the model of that invocation has answered, InFlight keeps
-// the calls of the previous invocation, because their effect is still unknown.
+// the tool calls of the previous invocation, because the effect of these calls is still unknown.
 func (p TierProgress) with(now AgentProgress) TierProgress {
 	p.Now = now
 	if now.Turns > 0 {

@@ -8,26 +8,27 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Admissions decides which sessions may start, from the records of all chains.
+// Admissions decides, from the records of all chains, which sessions may start.
 type Admissions interface {
-	// OpenSession admits a session under policy and stores it. If it does not admit the session, it stores nothing. If
-	// a session with this SessionID is already stored, it returns that session unchanged. The decision is made for the
-	// time in the session's StartedAt.
+	// OpenSession admits a session under policy and stores the session. If the session is refused, OpenSession stores
+	// nothing. If a session with this SessionID is already stored, OpenSession returns the stored session unchanged.
+	// The decision is made for the time StartedAt of the session.
 	OpenSession(ctx context.Context, session escalation.Session, request escalation.AdmissionRequest,
 		policy escalation.Policy) (escalation.AdmissionResult, error)
-	// Review returns the decision that OpenSession would make at the request's time, and changes nothing.
+	// Review returns the decision that OpenSession would make at the time of request. It changes nothing.
 	Review(ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy) (escalation.Admission, error)
-	// ReleaseServices unlocks the services of this chain, so that other chains may repair them.
+	// ReleaseServices unlocks the services of a chain, so that other chains may repair them.
 	ReleaseServices(ctx context.Context, chainID string) error
 }
 
-// Incidents keeps the incidents of all chains. The methods OpenSession and CloseSession of the same records open and
-// resolve incidents.
+// Incidents keeps the incidents of all chains. OpenSession and CloseSession of the same store open and resolve
+// incidents.
 type Incidents interface {
-	// KnownIncidents returns open incidents, and incidents that were resolved within escalation.IncidentMemory before
-	// the time at. It selects the incidents of these services, and those with these IDs.
+	// KnownIncidents returns the incidents of the given services and the incidents with the given IDs. It returns open
+	// incidents, and those resolved within escalation.IncidentMemory before the time at.
 	KnownIncidents(ctx context.Context, services, ids []string, at time.Time) ([]escalation.Incident, error)
-	// ChainIncidents returns the incidents that a chain works on, and those that the session has ended.
+	// ChainIncidents returns the incidents that a chain works on (own), and the incidents that the session has ended
+	// (healed).
 	ChainIncidents(ctx context.Context, chain escalation.ChainRun, sessionID string) (own, healed []escalation.Incident, err error)
 	// RecordProgress stores the progress of a chain with its incidents.
 	RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error
@@ -48,7 +49,7 @@ type Recorder interface {
 // Records keeps the records of chains.
 type Records struct {
 	Store Recorder
-	// IsPermanent reports whether an error of Store is permanent, so that a retry cannot help. IsUnknown reports
+	// IsPermanent reports whether an error of Store is permanent, so that a retry would fail, too. IsUnknown reports
 	// whether an error means that the record does not exist.
 	IsPermanent, IsUnknown func(error) bool
 }
@@ -59,13 +60,13 @@ type OpenSessionInput struct {
 	Request escalation.AdmissionRequest `json:"request"`
 	Policy  escalation.Policy           `json:"policy"`
 	Events  []escalation.Event          `json:"events,omitempty"`
-	// Closing holds the end of the previous session; nil if the store already has it.
+	// Closing holds the end of the previous session; nil if that end is already stored.
 	Closing *CloseSessionInput `json:"closing,omitempty"`
 }
 
-// OpenSession admits a session and stores it, before its process starts. If input.Closing is set, OpenSession first closes the
-// previous session. It stores the events whether or not the session is admitted. If the session is refused, the result has the
-// chain's incidents after the end of the previous session.
+// OpenSession admits a session and stores it, before the agent's process starts. If input.Closing is set, OpenSession
+// first closes the previous session. It stores the events even if the session is refused. For a refused session, the
+// result contains the chain's incidents after the end of the previous session.
 func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (escalation.AdmissionResult, error) {
 	var closed escalation.IncidentBrief
 	if input.Closing != nil {
@@ -85,13 +86,13 @@ func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (esca
 	return opening, r.appendEvents(ctx, input.Session.ChainID, input.Events)
 }
 
-// ReviewInput is a session that waits for admission.
+// ReviewInput describes a session that waits for admission.
 type ReviewInput struct {
 	Request escalation.AdmissionRequest `json:"request"`
 	Policy  escalation.Policy           `json:"policy"`
 }
 
-// Review returns whether a session would be admitted.
+// Review returns the admission that the session would get now.
 func (r *Records) Review(ctx context.Context, input ReviewInput) (escalation.Admission, error) {
 	admission, err := r.Store.Review(ctx, input.Request, input.Policy)
 	if err != nil {
@@ -100,7 +101,7 @@ func (r *Records) Review(ctx context.Context, input ReviewInput) (escalation.Adm
 	return admission, nil
 }
 
-// FindSessionResult is the record of a conversation, if there is one.
+// FindSessionResult is the record of a conversation; Found is false if there is no record.
 type FindSessionResult struct {
 	Found   bool               `json:"found"`
 	Session escalation.Session `json:"session"`
@@ -115,7 +116,7 @@ func (r *Records) FindSession(ctx context.Context, sessionID string) (FindSessio
 	return FindSessionResult{Found: found, Session: session}, nil
 }
 
-// CloseSessionInput holds the result of a session, and the events of the decision that followed.
+// CloseSessionInput holds the result of a session, and the events of the decision on that session.
 type CloseSessionInput struct {
 	ChainID string `json:"chain_id"`
 	// FirstRunID is the run ID with which the chain began.
@@ -130,7 +131,8 @@ type CloseSessionInput struct {
 	Progress *escalation.ChainProgress `json:"progress,omitempty"`
 }
 
-// CloseSession stores how a session ended. It returns the chain's incidents, and those that the session has ended.
+// CloseSession stores the result of a session. It returns the chain's incidents, and the incidents that the session has
+// ended.
 func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) (escalation.IncidentBrief, error) {
 	var brief escalation.IncidentBrief
 	if err := r.Store.CloseSession(ctx, input.SessionID, input.Report, input.EndedAt); err != nil {
@@ -200,7 +202,8 @@ func (r *Records) appendEvents(ctx context.Context, chainID string, events []esc
 	return nil
 }
 
-// WithdrawSession closes the record of a session that never began. If there is no record, it only stores the events.
+// WithdrawSession closes the record of a session that never began. If there is no such record, WithdrawSession only
+// stores the events.
 func (r *Records) WithdrawSession(ctx context.Context, input CloseSessionInput) error {
 	err := r.Store.CloseSession(ctx, input.SessionID, input.Report, input.EndedAt)
 	if err != nil && (r.IsUnknown == nil || !r.IsUnknown(err)) {
@@ -209,7 +212,7 @@ func (r *Records) WithdrawSession(ctx context.Context, input CloseSessionInput) 
 	return r.RecordEvents(ctx, RecordEventsInput{ChainID: input.ChainID, Events: input.Events, Release: input.Release})
 }
 
-// translate makes an error non-retryable if it is permanent.
+// translate makes a permanent error non-retryable. It returns any other error unchanged.
 func (r *Records) translate(err error) error {
 	if r.IsPermanent != nil && r.IsPermanent(err) {
 		return permanent(ErrorTypeRecords, err)

@@ -20,8 +20,8 @@ type OmittedCycles struct {
 	Late int `json:"late"`
 }
 
-// Since returns the cycles that were omitted after the count earlier. If a count has decreased, the schedule was created again.
-// Since then returns o unchanged.
+// Since returns the cycles that were omitted after the count earlier. If o is lower than earlier, the schedule was
+// deleted and created again. In that case Since returns o.
 func (o OmittedCycles) Since(earlier OmittedCycles) OmittedCycles {
 	if o.Overlapped < earlier.Overlapped || o.Late < earlier.Late {
 		return o
@@ -44,7 +44,7 @@ func (o OmittedCycles) String() string {
 	return "cycles that did not take place: " + strings.Join(parts, ", ")
 }
 
-// Schedules reads schedules for cycles.
+// Schedules reads schedules for the workflow Cycle.
 type Schedules struct {
 	Reader ScheduleReader
 }

@@ -25,21 +25,21 @@ type Settings struct {
 
 // LoadPolicyInput holds the part of a chain's input that LoadPolicy completes from the worker's configuration.
 type LoadPolicyInput struct {
-	// Services are names of services.
+	// Services lists names of services, as the input spells them.
 	Services []string `json:"services,omitempty"`
 }
 
 // LoadPolicyResult is a snapshot of the policy, which holds for the whole chain.
 type LoadPolicyResult struct {
 	Policy escalation.Policy `json:"policy"`
-	// Services holds the canonical names of the services in the input. Unknown holds those services that the catalog does not
-	// have.
+	// Services holds the canonical names of the services in the input. Unknown holds those of the services that the
+	// catalog does not have.
 	Services []string `json:"services,omitempty"`
 	Unknown  []string `json:"unknown,omitempty"`
 }
 
-// LoadPolicy returns the worker's policy, and the canonical names of services. If the CLI has reported a context
-// window, it replaces the configured window, which is only a guess.
+// LoadPolicy returns the policy of this worker, and the canonical names of the services in the input. If the CLI has
+// reported a model's context window, the reported size replaces the configured size, which is only a guess.
 func (s *Settings) LoadPolicy(ctx context.Context, input LoadPolicyInput) (LoadPolicyResult, error) {
 	policy := s.Policy
 	policy.Tiers = slices.Clone(policy.Tiers)

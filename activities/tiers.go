@@ -16,33 +16,34 @@ import (
 )
 
 const (
-	// repairTimeout limits the invocation that only asks for a verdict.
+	// repairTimeout limits the time of an invocation that only asks for a missing verdict.
 	repairTimeout = escalation.Duration(2 * time.Minute)
-	// HandOverDelay is the retry delay after a worker has ended its own agent. It is short, so that another worker
-	// continues at once.
+	// HandOverDelay is the retry delay after a worker has ended its own agent. The delay is short, so that another
+	// worker continues at once.
 	HandOverDelay = 100 * time.Millisecond
-	// maxFailures limits the failed attempts of a tier whose model is not reachable. Each pause between attempts is three times
-	// as long as the previous one, up to longestPause. All pauses together take about 30 minutes, in addition to the CLI's own
-	// retries. An attempt that ended because of its worker does not count.
+	// maxFailures limits the failed attempts of a tier whose model is not reachable. Each pause between attempts is
+	// three times as long as the previous one, up to longestPause. All pauses together take about 30 minutes. The CLI's
+	// own retries take additional time. An attempt that ended because its worker stopped or died does not count as
+	// failed.
 	maxFailures  = 10
 	firstPause   = 10 * time.Second
 	longestPause = 5 * time.Minute
-	// MaxDirectoryWait limits the wait of a session for a directory in which another session repairs. A waiting session
-	// occupies one of the worker's places for agents. After MaxDirectoryWait it frees that place, and Temporal retries the
-	// tier.
+	// MaxDirectoryWait limits how long a session waits for a directory in which another session repairs. A waiting
+	// session occupies one of the worker's places for agents. After MaxDirectoryWait, the waiting session frees its
+	// place, and Temporal retries the tier.
 	MaxDirectoryWait = 15 * time.Minute
-	// repairTurns limits the turns of the invocation that only asks for a verdict. It allows for a first answer that
-	// does not match the schema.
+	// repairTurns limits the turns of an invocation that only asks for a missing verdict. The limit allows for a first
+	// answer that does not match the schema.
 	repairTurns = 3
 )
 
-// ErrDraining is the error of an Agent whose worker shuts down. The tier must continue on another worker.
+// ErrDraining is the error of an Agent whose worker shuts down. Another worker must continue the tier.
 var ErrDraining = errors.New("the worker shut down while the tier was running")
 
 // ErrDirectoryBusy is the error of an Agent that could not get its directory, because another session repairs there.
 var ErrDirectoryBusy = errors.New("the working directory is not free")
 
-// errPrompt marks a prompt that cannot be rendered. A retry cannot help.
+// errPrompt marks the error of a prompt that cannot be rendered. A retry would fail, too.
 var errPrompt = errors.New("prompt")
 
 // Tiers runs tiers, each with one agent.
@@ -50,7 +51,8 @@ type Tiers struct {
 	Agent      Agent
 	Prompts    *prompts.Set
 	Heartbeats Heartbeats
-	// Briefs returns the permissions of a tier in Markdown, for its prompt; nil if prompts must not contain them.
+	// Briefs describes the permissions of a tier in Markdown, for the prompt of that tier; nil if prompts must not
+	// describe permissions.
 	Briefs func(tier escalation.Tier) string
 	// Catalog holds the services that the operator has described; nil if there are none.
 	Catalog *escalation.Catalog
@@ -74,29 +76,29 @@ type RunTierInput struct {
 	Affected []string `json:"affected,omitempty"`
 	// Request is the operator's request.
 	Request string `json:"request,omitempty"`
-	// Issue describes the one problem that the chain must repair; empty if the chain is not limited to one problem.
+	// Issue describes the one problem that the chain must repair; empty if the chain has no such limit.
 	Issue string `json:"issue,omitempty"`
 	// Guidance is the text that a person added when requesting this tier.
 	Guidance string `json:"guidance,omitempty"`
-	// Recheck reports that the tier only checks Services again after a wait.
+	// Recheck reports that the tier only checks Services once more after a wait.
 	Recheck    bool                  `json:"recheck,omitempty"`
 	Continuity escalation.Continuity `json:"continuity"`
-	// ParentTier and ParentSessionID identify the tier and the conversation to start from; empty if there are none.
+	// ParentTier and ParentSessionID identify the session whose context the tier starts from; empty if there is none.
 	ParentTier      escalation.Tier `json:"parent_tier,omitempty"`
 	ParentSessionID string          `json:"parent_session_id,omitempty"`
-	// Continues reports that the parent is an interrupted session of this same tier, which an operator chose to continue.
-	// InFlight holds the tool calls without a result of that session.
+	// Continues reports that an operator chose to continue an interrupted session of this tier. ParentSessionID is that
+	// session, and InFlight holds its tool calls without a result.
 	Continues bool       `json:"continues,omitempty"`
 	InFlight  []ToolCall `json:"in_flight,omitempty"`
 	// Directory is the agent's working directory; empty for the default one.
 	Directory string `json:"directory,omitempty"`
 	// Handoff replaces the conversation if Continuity is escalation.ContinuityHandoff.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
-	// IncidentBrief informs the agent about incidents and earlier repairs. The field Leave holds the incidents of other
-	// chains.
+	// IncidentBrief informs the agent about incidents and earlier repairs. Leave holds the incidents that other chains
+	// take care of.
 	escalation.IncidentBrief
 	Leave []escalation.ChainIncident `json:"leave,omitempty"`
-	// Cooldowns holds the state of the services in the agent's cooldown file.
+	// Cooldowns is the content of the agent's cooldown file.
 	Cooldowns []escalation.ServiceState `json:"cooldowns,omitempty"`
 	// BudgetUSD limits the spending of the session over all its attempts, in US dollars; 0 for the limit in the tier's
 	// policy.
@@ -106,27 +108,27 @@ type RunTierInput struct {
 // RunTierResult is the result of RunTier.
 type RunTierResult struct {
 	Report escalation.Report `json:"report"`
-	// InFlight holds the latest tool calls that had no result when the tier ended, at most maxInFlight.
+	// InFlight holds the latest tool calls without a result at the end of the tier, at most maxInFlight.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
-	// Unknown lists the services in the verdict that the catalog does not have.
+	// Unknown lists those services in the verdict that the catalog does not have.
 	Unknown []string `json:"unknown,omitempty"`
-	// EndedAt is the end of the tier by the worker's clock. Unlike a time of the workflow's clock, it stays the same
-	// after a reset.
+	// EndedAt is the end of the tier by the worker's clock. After a reset of the workflow, this time stays the same. A
+	// time of the workflow's clock would change.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
-// now returns the time in the precision of records: UTC, in milliseconds.
+// now returns the current time in UTC, truncated to milliseconds, as records have it.
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// maxInFlight keeps the result small, because the input of a call can have a few KB.
+// maxInFlight limits the tool calls in a result, because the input of each call can have a few KB.
 const maxInFlight = 10
 
 // RunTier runs a tier's agent until it has a verdict or ends without one. If the verdict is missing or invalid, RunTier
-// asks the agent for it once more in the same conversation. A retry continues the conversation of the previous attempt,
-// if there is one. Services in the verdict get their canonical names.
+// asks the agent for the verdict once more in the same conversation. If the previous attempt has a conversation, a
+// retry continues that conversation. Services in the verdict get their canonical names.
 //
-// If an error has the type ErrorTypeAgent and is retryable, another attempt may succeed. Its details hold the spending
-// of the attempts so far.
+// After an error of the type ErrorTypeAgent that is retryable, another attempt may succeed. The details of the error
+// hold the spending of all attempts so far.
 func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult, error) {
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.attempt(agent, input, past, beats)
@@ -141,7 +143,8 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	return result, err
 }
 
-// FindTranscriptInput identifies a conversation by its id and its working directory. An empty Directory is the default one.
+// FindTranscriptInput identifies a conversation by its id and its working directory. An empty Directory means the
+// default working directory.
 type FindTranscriptInput struct {
 	SessionID string `json:"session_id"`
 	Directory string `json:"directory,omitempty"`
@@ -152,7 +155,7 @@ type FindTranscriptResult struct {
 	Reachable bool `json:"reachable"`
 }
 
-// FindTranscript looks for the transcript of a conversation, on this host and in the archive. An error means that the
+// FindTranscript looks for the transcript of a conversation on this host and in the archive. An error means that the
 // answer is currently unknown.
 func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (FindTranscriptResult, error) {
 	reachable, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
@@ -162,8 +165,8 @@ func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (
 	return FindTranscriptResult{Reachable: reachable}, nil
 }
 
-// supervise runs work and sends heartbeats at the interval meanwhile. It adds the spending of this attempt to that of earlier
-// attempts. If it fails, the error's details hold the total.
+// supervise calls work, and sends a heartbeat at each interval until work returns. It adds the spending of this attempt
+// to the spending of earlier attempts. If work fails, the error's details hold the total.
 func (t *Tiers) supervise(
 	ctx context.Context, sessionID string, interval time.Duration,
 	work func(context.Context, TierProgress, *heartbeater) (AgentReport, error),
@@ -192,13 +195,13 @@ func (t *Tiers) supervise(
 	return report, nil
 }
 
-// attempt runs the agent. It continues the conversation of the previous attempt, if there is one.
+// attempt runs the agent. If the previous attempt has a conversation, attempt continues that conversation.
 func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgress, beats *heartbeater) (AgentReport, error) {
 	known, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
 	if err != nil {
 		return AgentReport{}, err
 	}
-	// If the conversation exists without an earlier attempt, the chain was reset.
+	// If the conversation exists although this is the first attempt, the chain was reset.
 	repeated := known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
 	launch, err := t.launch(input, past, repeated, known)
 	if err != nil {
@@ -213,13 +216,13 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	return report, err
 }
 
-// budget returns the spending limit of a session over all its attempts. This is granted or, if that is 0, the limit in the
-// tier's policy.
+// budget returns the spending limit of a session over all its attempts. This is granted or, if granted is 0, the limit
+// in the tier's policy.
 func budget(granted float64, policy escalation.TierPolicy) float64 {
 	return cmp.Or(granted, policy.BudgetUSD)
 }
 
-// exhausted returns the report of a session whose budget does not allow another process.
+// exhausted returns the report of a session whose remaining budget does not allow another process.
 func exhausted(spent escalation.Report) AgentReport {
 	return AgentReport{Report: escalation.Report{
 		Status: escalation.SessionBudgetExhausted,
@@ -227,14 +230,14 @@ func exhausted(spent escalation.Report) AgentReport {
 	}}
 }
 
-// handsOver reports whether an attempt ended because of its worker or of another session. Such an attempt is no failure of its
-// agent.
+// handsOver reports whether an attempt ended because of its worker, or because another session repairs in its
+// directory. Such an attempt does not count as failed.
 func handsOver(err error) bool {
 	return errors.Is(err, ErrDraining) || errors.Is(err, errHeartbeatLost) || errors.Is(err, ErrDirectoryBusy)
 }
 
-// unjudged returns the error of a failed attempt. Temporal does not retry it if the prompt cannot be rendered or if failures
-// has reached maxFailures. It always retries an attempt that hands over.
+// unjudged returns the error of a failed attempt. Temporal does not retry the attempt in two cases: the prompt cannot
+// be rendered, or failures has reached maxFailures. If the attempt hands over, Temporal always retries it.
 func unjudged(err error, spent escalation.Report, failures int) error {
 	errorType, options := ErrorTypeAgent, temporal.ApplicationErrorOptions{
 		Cause: err, Details: []any{spent},
@@ -249,7 +252,7 @@ func unjudged(err error, spent escalation.Report, failures int) error {
 	return temporal.NewApplicationErrorWithOptions(err.Error(), errorType, options)
 }
 
-// pauseAfter returns the delay before the next attempt, given the number of failures.
+// pauseAfter returns the delay before the next attempt after the given number of failures.
 func pauseAfter(failures int) time.Duration {
 	pause := firstPause
 	for ; failures > 1 && pause < longestPause; failures-- {
@@ -258,9 +261,9 @@ func pauseAfter(failures int) time.Duration {
 	return min(pause, longestPause)
 }
 
-// launch returns the invocation with which an attempt starts. If the session's own conversation is known, the invocation
-// resumes it. An earlier process that has reported no turn may not have read its prompt. In that case launch gives the opening
-// prompt again, and adds the tool calls of that process.
+// launch returns the invocation with which an attempt starts. If the session's own conversation exists, the invocation
+// resumes that conversation. If the earlier process has reported no turn, it may not have read its prompt. In that case
+// launch returns the opening prompt again, with the tool calls of that process.
 func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bool) (AgentRun, error) {
 	run := AgentRun{
 		ChainID:    input.ChainID,
@@ -296,7 +299,7 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bo
 	return run, err
 }
 
-// callsOf converts tool calls without a result for use in prompts.
+// callsOf converts tool calls without a result for a prompt.
 func callsOf(inFlight []ToolCall) []prompts.Call {
 	var calls []prompts.Call
 	for _, call := range inFlight {
@@ -331,8 +334,8 @@ func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) 
 	return "", fmt.Errorf("unknown continuity %q", input.Continuity)
 }
 
-// permissions returns the description of the tier's permissions for its prompt. In a dry run these are the permissions
-// of Tier 1.
+// permissions returns the description of the tier's permissions for its prompt. In a dry run it describes the
+// permissions of Tier 1.
 func (t *Tiers) permissions(tier escalation.Tier, dryRun bool) string {
 	switch {
 	case t.Briefs == nil:
@@ -344,8 +347,8 @@ func (t *Tiers) permissions(tier escalation.Tier, dryRun bool) string {
 	}
 }
 
-// converse runs the agent and decodes its verdict. If the verdict is missing or invalid, converse asks for it in one repair
-// turn. If the repair turn also fails, the verdict is VerdictFailed with the reason.
+// converse runs the agent and decodes its verdict. If the verdict is missing or invalid, converse asks for the verdict
+// in one repair turn. If the repair turn also fails, the verdict is VerdictFailed with the reason.
 func (t *Tiers) converse(ctx context.Context, run AgentRun, beats *heartbeater) (AgentReport, error) {
 	report, err := t.Agent.Run(ctx, run, beats.observe)
 	if err != nil || report.Status != escalation.SessionCompleted {
@@ -385,13 +388,13 @@ func (t *Tiers) converse(ctx context.Context, run AgentRun, beats *heartbeater) 
 	return repaired, nil
 }
 
-// repairPolicy limits a repair turn to giving the verdict: no tools, and little time.
+// repairPolicy returns policy for a repair turn: without tools, and with little time.
 func repairPolicy(policy escalation.TierPolicy) escalation.TierPolicy {
 	policy.Tools, policy.AllowedTools = nil, nil
 	return brief(policy, repairTimeout, repairTurns)
 }
 
-// brief returns policy with lower limits for time and turns.
+// brief returns policy with at most the given timeout and turns.
 func brief(policy escalation.TierPolicy, timeout escalation.Duration, turns int) escalation.TierPolicy {
 	policy.Timeout = min(policy.Timeout, timeout)
 	if policy.MaxTurns == 0 || policy.MaxTurns > turns {

@@ -9,18 +9,18 @@ import (
 
 // The files of a chain's directory.
 const (
-	// CooldownFile shows the state of the cooldowns to the agent, as an escalation.CooldownState.
+	// CooldownFile is the file that shows the state of the cooldowns to the agent, as an escalation.CooldownState.
 	CooldownFile = "cooldown.json"
-	// HandoffFile is the file to which an agent writes a requested handoff.
+	// HandoffFile is the file to which an agent writes a handoff on request.
 	HandoffFile = "handoff.json"
 )
 
-// ChainsDir is the directory, below the agents' working directory, that contains the chains' directories. Permission
-// rules for files of the working directory also apply to it.
+// ChainsDir contains the directories of chains. It is a directory below the agents' working directory, so that
+// permission rules for files of the working directory also apply to ChainsDir.
 const ChainsDir = ".claudeops"
 
-// ChainDirName returns the name of a chain's directory in ChainsDir. The name is a plain file name for any chain ID: a readable
-// beginning and a hash of the whole ID, which makes it unique.
+// ChainDirName returns the name of a chain's directory in ChainsDir. For any chain ID this is a plain file name: a
+// readable beginning, and a hash of the whole ID that makes the name unique.
 func ChainDirName(chainID string) string {
 	const readable = 12 // characters; the prompt and each call that reads the file repeat them
 	plain := strings.Map(func(r rune) rune {

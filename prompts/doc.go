@@ -9,16 +9,17 @@
 //	continued  continued.md  left.md  cutoff.md  request.md
 //
 // The complete form starts a new conversation, with or without a handoff. The resumed form continues a conversation in
-// another role. It lists the tools that the tier may use, and states all other changes. This list replaces all earlier
-// lists. Without that list it has fewer than 500 tokens, because the conversation contains the rest. If the
-// conversation may not come from the supervisor, limits.md repeats the most important rules. For a recheck, recheck.md
-// replaces tierN-resumed.md. The continued form continues an interrupted session. interrupted.md, repair.md and
-// handoff-request.md are prompts of their own.
+// another role. It lists the tools that the tier may use, and this list replaces all earlier lists. It also states all
+// other changes of the role. Apart from the list of tools, the resumed form has fewer than 500 tokens, because the
+// conversation contains the rest. If the supervisor may not have started the conversation, limits.md repeats the most
+// important rules. For a recheck, recheck.md replaces tierN-resumed.md. The continued form continues an interrupted
+// session. interrupted.md, repair.md and handoff-request.md are prompts of their own.
 //
-// An operator's file replaces tierN.md and tierN-resumed.md. It is a template over the same values (see view) and may
-// test .Resumed. The other sections always follow it. So an override cannot omit the handoff, the limits or the
-// verdict. Load renders each override in the complete and the resumed form, to find errors early.
+// An operator's file replaces tierN.md and tierN-resumed.md. The operator's file is a template over the same values
+// (see view) and may test .Resumed. The other sections always follow. So an operator's file cannot omit the handoff,
+// the limits or the verdict. Load renders each operator's file in the complete and the resumed form, to find errors
+// early.
 //
-// All other text, such as a request, a handoff or the input of a tool call, is fenced (see fence). So an agent cannot
-// mistake it for a part of the prompt.
+// All other text, such as a request, a handoff or the input of a tool call, is fenced (see fence), so that an agent
+// cannot mistake such text for a part of the prompt.
 package prompts

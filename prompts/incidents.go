@@ -17,7 +17,7 @@ func describeIncidents(incidents []escalation.Incident, tier escalation.Tier) []
 	return lines
 }
 
-// describeIncident describes an incident and the work of chains on it in one line.
+// describeIncident describes in one line an incident and the work of chains on that incident.
 func describeIncident(incident *escalation.Incident, tier escalation.Tier) string {
 	parts := []string{quote(incident.ID), names(incident.Services)}
 	if incident.Kind != "" {
@@ -41,8 +41,8 @@ func describeIncident(incident *escalation.Incident, tier escalation.Tier) strin
 	return line
 }
 
-// lastChain returns the chain that takes care of the incident. If no chain does, it returns the latest chain that did
-// something; nil if there is none.
+// lastChain returns the chain that takes care of the incident. If no chain does, lastChain returns the latest chain
+// that has tried a repair; nil if no chain has.
 func lastChain(incident *escalation.Incident) *escalation.IncidentChain {
 	var last *escalation.IncidentChain
 	for i := range incident.Chains {
@@ -77,7 +77,7 @@ func describeRepairs(repairs []escalation.PastRepair) []string {
 	return lines
 }
 
-// describeLeft returns one line for each incident of another chain.
+// describeLeft returns one line for each incident that another chain takes care of.
 func describeLeft(incidents []escalation.ChainIncident) []string {
 	var lines []string
 	for _, incident := range incidents {

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// maxKnown and maxKnownBytes limit the description of services in a prompt, because each session pays for it. The
-	// services that a session repairs are always described, unless there are very many.
+	// maxKnown and maxKnownBytes limit the description of services in a prompt, because each session pays for this
+	// text. If a session repairs services, the prompt describes these services before all others.
 	maxKnown      = 40
 	maxKnownBytes = 8_000
 	// maxKnownText limits one text about a service, in characters.
 	maxKnownText = 300
 )
 
-// know adds descriptions of services to the view. It takes them in their order, as long as they fit.
+// know adds descriptions of services to the view. It adds them in their order, as long as they fit.
 func (v *view) know(services []escalation.Service) {
 	v.Known, v.Unlisted = nil, 0
 	size := 0
@@ -53,7 +53,7 @@ func describeService(service escalation.Service) string {
 	return b.String()
 }
 
-// quoteAll quotes the first names of a list.
+// quoteAll quotes the first names of a list and joins them.
 func quoteAll(names []string) string {
 	const most = 10
 	quoted := make([]string, 0, most)

@@ -14,22 +14,23 @@ import (
 //go:embed *.md
 var files embed.FS
 
-// Overrides holds the paths of files that replace the built-in instructions of the tiers. An empty path keeps the
-// built-in instructions.
+// Overrides holds the paths of files that replace the built-in instructions of the tiers. If the path for a tier is
+// empty, the tier keeps its built-in instructions.
 type Overrides struct {
 	Tier1, Tier2, Tier3 string
 }
 
-// Set holds the parsed templates. Load has test-rendered the operator's overrides. A Set is safe for concurrent use.
+// Set holds the parsed templates. Load has already rendered the operator's overrides as a test. A Set is safe for
+// concurrent use.
 type Set struct {
 	builtIn *template.Template
-	// overrides holds the operator's instructions by tier. Each file is a separate template set, so that its
-	// definitions do not affect other prompts.
+	// overrides holds the operator's instructions by tier. Each file is a separate template set, so that the
+	// definitions in one file do not affect other prompts.
 	overrides map[escalation.Tier]*template.Template
 }
 
-// Load reads the files named by overrides and test-renders them. The returned error joins one error for each file that
-// cannot be used. Each joined error names the file and, if known, the line.
+// Load reads the files named by overrides and renders them as a test. The returned error joins one error for each
+// unusable file. Each of these errors names the file and, if known, the line.
 func Load(overrides Overrides) (*Set, error) {
 	builtIn, err := newTemplate("built-in prompts").ParseFS(files, "*.md")
 	if err != nil {
@@ -60,7 +61,7 @@ func newTemplate(name string) *template.Template {
 	return template.New(name).Option("missingkey=error").Funcs(template.FuncMap{"fence": fence, "quote": quote})
 }
 
-// maxOverride limits the size of an override file, in bytes. It is far larger than any sensible prompt. A larger file was
+// maxOverride limits the size of an override file, in bytes. Any sensible prompt is far smaller. A larger file was
 // probably named by mistake, and would fill the model's context window.
 const maxOverride = 256 << 10
 
@@ -87,8 +88,8 @@ func (s *Set) override(tier escalation.Tier, path string) error {
 // docker ps --format.
 const bracesHint = `the file is a template: write {{"{{"}} for two plain braces`
 
-// try renders the complete and the resumed form for tier. It renders each with all fields empty and with all fields
-// set, with and without a dry run. It returns the first error.
+// try renders the complete and the resumed form for tier, to find errors. It renders each form with all fields empty
+// and with all fields set, and each of these with and without a dry run. It returns the first error.
 func (s *Set) try(tier escalation.Tier) error {
 	bare := Launch{Tier: tier}
 	full := Launch{
@@ -111,7 +112,7 @@ func (s *Set) try(tier escalation.Tier) error {
 	return nil
 }
 
-// role returns the template with the instructions for tier. If there is an override, it returns the override.
+// role returns the template with the instructions for tier. An override has precedence over the built-in template.
 func (s *Set) role(tier escalation.Tier, resumed bool) *template.Template {
 	if own := s.overrides[tier]; own != nil {
 		return own
@@ -132,9 +133,9 @@ func (s *Set) sections(names ...string) []*template.Template {
 	return found
 }
 
-// join renders the lead and the sections with data. It omits empty sections, and separates the remaining ones with an
-// empty line. If the lead is blank or begins with a slash, it fails. The CLI refuses a blank prompt, and takes a
-// leading slash for a command.
+// join renders the lead and the sections with data. It omits empty sections, and separates the remaining sections with
+// an empty line. If the lead is blank or begins with a slash, join returns an error. The CLI refuses a blank prompt,
+// and takes a leading slash for a command.
 func join(data any, lead *template.Template, sections ...*template.Template) (string, error) {
 	text, err := render(lead, data)
 	if err != nil {
@@ -159,7 +160,7 @@ func join(data any, lead *template.Template, sections ...*template.Template) (st
 	return strings.Join(parts, "\n\n"), nil
 }
 
-// render executes t. Errors name the file and line. Only an override can cause an error.
+// render executes t. An error names the file and line. Only an override can cause an error.
 func render(t *template.Template, data any) (string, error) {
 	var text strings.Builder
 	if err := t.Execute(&text, data); err != nil {

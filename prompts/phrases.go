@@ -12,8 +12,8 @@ import (
 // workFiles is the scope of a permission rule that covers the files of the working directory.
 const workFiles = "./**"
 
-// phrases describes permission rules of the CLI in a few lines. It lists tools with their files, then commands by their
-// beginning, then commands by a part that they contain, then all other commands.
+// phrases describes permission rules of the CLI in a few lines. It lists tools with their files, then commands that are
+// given by their beginning, then commands that are given by a part of them, then all other commands.
 func phrases(rules []string) []string {
 	var tools, whole []string
 	var files, beginnings, parts groups
@@ -45,8 +45,8 @@ func phrases(rules []string) []string {
 	return lines
 }
 
-// describeCommand adds the pattern of a rule for Bash to one of three lists. beginnings holds patterns for the
-// beginning of a command, parts holds patterns for a part of it, and whole holds all other patterns.
+// describeCommand adds the pattern of a Bash rule to one of three lists. The list beginnings is for the beginning of a
+// command, parts is for a part of a command, and whole is for all other patterns.
 func describeCommand(pattern string, beginnings, parts *groups, whole *[]string) {
 	beginning := strings.TrimSuffix(pattern, ":*")
 	open := beginning != pattern
@@ -54,7 +54,7 @@ func describeCommand(pattern string, beginnings, parts *groups, whole *[]string)
 		beginning, open = strings.CutSuffix(pattern, "*")
 	}
 	program, part, inner := strings.Cut(beginning, "*")
-	// Remove quotes, because they do not change what the agent may do.
+	// Remove quotes, because quotes do not change what the agent may do.
 	words := strings.Fields(strings.NewReplacer(`"`, "", "'", "").Replace(beginning))
 	switch {
 	case !inner && open && len(words) > 0:

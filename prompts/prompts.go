@@ -14,42 +14,43 @@ import (
 type Launch struct {
 	// Tier is the tier that runs.
 	Tier escalation.Tier
-	// From is the tier whose conversation the session resumes; 0 if there is none or it is unknown. Only Resumed uses
-	// From. For 0, the prompt repeats the most important rules.
+	// From is the tier whose conversation the session resumes; 0 if no conversation is resumed or its tier is unknown.
+	// Only Resumed uses From. If From is 0, the prompt repeats the most important rules.
 	From escalation.Tier
-	// Policy is the chain's policy. The prompt states its DryRun, its cooldowns, and the rules of Tier that add
-	// restrictions to Brief.
+	// Policy is the chain's policy. The prompt states three parts of the policy: DryRun, the cooldowns, and those rules
+	// of Tier that restrict Brief further.
 	Policy escalation.Policy
-	// Brief describes in Markdown what the tier may do. In a dry run it describes what Tier 1 may do. If it is empty,
-	// the prompt omits it.
+	// Brief describes in Markdown what the tier may do (in a dry run: what Tier 1 may do). If Brief is empty, the
+	// prompt does not describe permissions.
 	Brief string
-	// Services lists the services to check. If it is empty, the agent chooses them.
+	// Services lists the services to check. If Services is empty, the agent chooses which services it checks.
 	Services []string
 	// Catalog holds the services that the operator has described; nil if there are none.
 	Catalog *escalation.Catalog
-	// Affected lists the affected services of the chain, as far as they are known. The prompt describes them first.
+	// Affected lists the affected services of the chain that are known so far. The prompt describes these services
+	// before all others.
 	Affected []string
 	// Request is the request of the person who started the chain, word for word.
 	Request string
-	// Issue describes the one problem that the session must repair, in the words of the agent that found it.
+	// Issue describes the one problem that the session must repair. The agent that found the problem wrote the text.
 	Issue string
-	// Guidance is an operator's text. The operator has given it when escalating or continuing the chain.
+	// Guidance is the text that an operator added when escalating or continuing the chain.
 	Guidance string
-	// Recheck means that the session only checks Services again after a wait.
+	// Recheck means that the session only checks Services once more after a wait.
 	Recheck bool
-	// CooldownFile is the path of the file with the state of the cooldowns; empty if there is no such file.
+	// CooldownFile is the path of the file with the state of the cooldowns; empty if the agent has no such file.
 	CooldownFile string
-	// Handoff is the summary of the previous session, as Markdown. FromHandoff requires it. The other methods ignore
-	// it.
+	// Handoff is the summary of the previous session, as Markdown. FromHandoff requires Handoff. The other methods
+	// ignore it.
 	Handoff string
-	// CutOff describes an earlier process of the same session that may have ended before it received its task; nil if
-	// there was none.
+	// CutOff describes an earlier process of the same session, if that process may have ended before it received its
+	// task; nil if not.
 	CutOff *Interruption
 	// Incidents holds all open incidents for Tier 1, and only the chain's incidents for higher tiers.
 	Incidents []escalation.Incident
 	// Leave holds the incidents that other chains take care of.
 	Leave []escalation.ChainIncident
-	// Repairs are earlier repairs of the services.
+	// Repairs lists earlier repairs of the services.
 	Repairs []escalation.PastRepair
 }
 
@@ -63,7 +64,7 @@ type Call struct {
 
 // Interruption describes a process that ended in the middle of its work.
 type Interruption struct {
-	// Calls lists the tool calls that were in flight; empty if none are known.
+	// Calls lists the tool calls that had no result; empty if none are known.
 	Calls []Call
 	// DryRun reports whether the chain is a dry run.
 	DryRun bool
@@ -115,8 +116,8 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
 
-// Continued returns the prompt that continues an interrupted session after an operator has chosen to continue. The
-// session's conversation contains the rest. calls lists the session's tool calls that have no result.
+// Continued returns the prompt for an interrupted session that an operator has chosen to continue. The argument calls
+// lists the tool calls of the session that have no result. The conversation of the session contains the rest.
 func (s *Set) Continued(launch Launch, calls []Call) (string, error) {
 	return join(view{Guidance: strings.TrimSpace(launch.Guidance), CutOff: launch.CutOff, DryRun: launch.Policy.DryRun, Left: calls},
 		s.builtIn.Lookup("continued.md"), s.sections("left.md", "cutoff.md", "request.md")...)
@@ -127,14 +128,14 @@ func (s *Set) Interrupted(interruption Interruption) (string, error) {
 	return join(interruption, s.builtIn.Lookup("interrupted.md"))
 }
 
-// Worktree returns the section for a session that works in a git worktree. Append it to the prompt of a session that
-// repairs.
+// Worktree returns the section for a session that works in a git worktree. Append this section to the prompt of the
+// session.
 func (s *Set) Worktree(worktree escalation.Worktree) (string, error) {
 	return join(worktree, s.builtIn.Lookup("worktree.md"))
 }
 
-// Repair returns the prompt that asks for a verdict again in the same conversation, after a missing or invalid verdict.
-// The argument reason describes the problem. If reason is blank, the prompt says that there was no verdict.
+// Repair returns the prompt that asks for the verdict again in the same conversation. The argument reason says why the
+// verdict is invalid. If reason is blank, the prompt says that there was no verdict.
 func (s *Set) Repair(reason string) (string, error) {
 	if strings.TrimSpace(reason) == "" {
 		reason = "There was no verdict."
@@ -152,7 +153,7 @@ type HandoffRequest struct {
 	Missing []string
 }
 
-// HandoffRequest returns the prompt that asks a tier for its handoff after it has given its verdict.
+// HandoffRequest returns the prompt that asks a tier for its handoff. The tier has already given its verdict.
 func (s *Set) HandoffRequest(request HandoffRequest) (string, error) {
 	return join(struct {
 		HandoffRequest
@@ -174,7 +175,7 @@ type view struct {
 
 	Services []string
 	Known    []string // describes services of the catalog, one line each
-	Unlisted int      // the number of its services that Known leaves out
+	Unlisted int      // the number of services of the catalog that Known leaves out
 	Issue    string
 	Request  string
 	Guidance string
@@ -190,8 +191,8 @@ type view struct {
 	Commands bool     // the tier can run commands
 
 	Restarts      string // the limit on restarts of a service, in words; empty if no cooldown is set at all
-	Redeployments string // the limit on redeployments, likewise
-	OwnLimits     bool   // some services have limits of their own
+	Redeployments string // the limit on redeployments of a service, in words; empty if no cooldown is set at all
+	OwnLimits     bool   // some services have limits that differ from the general limits
 	CooldownFile  string // path of the file with the use of the limits; empty if there is none
 }
 
@@ -224,7 +225,7 @@ func newView(launch Launch) (view, error) {
 	return v, nil
 }
 
-// limit fills in the fields about the limits on repairs. If no cooldown is set, the fields stay empty.
+// limit fills in the fields about the limits on repairs. If the policy has no cooldowns, these fields stay empty.
 func (v *view) limit(launch Launch) {
 	limits := launch.Policy.Cooldowns
 	v.OwnLimits = len(limits.Services) > 0

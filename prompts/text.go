@@ -8,7 +8,7 @@ import (
 )
 
 // fence formats untrusted text as a code block. The text cannot close the block, because the fence is longer than any
-// run of backticks in it.
+// run of backticks in the text.
 func fence(text string) string {
 	text = strings.TrimSpace(plaintext.Block(text))
 	ticks := strings.Repeat("`", max(3, longestRun(text, '`')+1))

@@ -1,5 +1,6 @@
 // Command starter is the operator's command line. It starts and shows chains, and checks an installation. It can also
-// run everything in one process: for one machine (up) or as a demonstration (demo). Its commands are in internal/cli.
+// run everything in one process: up for use on one machine, or demo for a demonstration. The commands are in
+// internal/cli.
 package main
 
 import (

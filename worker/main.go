@@ -1,5 +1,5 @@
 // Command worker is the production worker: it runs chains and their agents on a Temporal service. It reads its
-// configuration from the environment only. `starter config` lists the settings.
+// configuration only from the environment. The command `starter config` lists the settings.
 package main
 
 import (
@@ -43,7 +43,7 @@ Exit codes:
 `
 
 // execute runs the worker until ctx ends, and returns the exit code. If the only argument asks for the help or the
-// version, execute prints that instead.
+// version, execute prints that text and runs no worker.
 func execute(ctx context.Context, p program.Process) program.ExitCode {
 	switch {
 	case len(p.Args) == 1 && (p.Args[0] == "--help" || p.Args[0] == "-h"):
@@ -63,7 +63,7 @@ func execute(ctx context.Context, p program.Process) program.ExitCode {
 	return program.CodeOf(err)
 }
 
-// run runs the worker with the configuration of the environment until ctx ends. It logs to stderr.
+// run runs the worker with the configuration in the environment until ctx ends. It logs to stderr.
 func run(ctx context.Context, p program.Process) (err error) {
 	if len(p.Args) > 0 {
 		return program.Misuse(fmt.Errorf("it takes no arguments, and was given %q (see `worker --help`)", p.Args[0]))
