@@ -10,69 +10,68 @@ import (
 // AdmissionRequest asks whether a session may start.
 type AdmissionRequest struct {
 	ChainID string `json:"chain_id"`
-	// FirstRunID is the run ID with which the chain began. With ChainID it identifies the chain.
+	// FirstRunID is the run ID with which the chain began. ChainID and FirstRunID together identify the chain.
 	FirstRunID string  `json:"first_run_id,omitempty"`
 	Tier       Tier    `json:"tier"`
 	Purpose    Purpose `json:"purpose,omitempty"`
 	// At is the time of the request, by the workflow's clock.
 	At time.Time `json:"at"`
-	// Services holds the services to be repaired. A repair that names no service counts as working on all services.
+	// Services holds the services to be repaired. If Services is empty, the repair counts as working on all services.
 	Services []string `json:"services,omitempty"`
-	// ChainSpentUSD is the chain's own figure for its spending, in US dollars. After a reset the chain knows less than
-	// the records.
+	// ChainSpentUSD is the spending of the chain in US dollars, as the chain counts it. After a reset, this is less
+	// than the spending in the records.
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
-	// Force overrides the cooldowns. Only an operator sets it.
+	// Force overrides the cooldowns. Only an operator sets Force.
 	Force bool `json:"force,omitempty"`
-	// Approved overrides the escalation limit. It is set after an operator's answer at a gate.
+	// Approved overrides the escalation limit. An operator's answer at a gate sets Approved.
 	Approved bool `json:"approved,omitempty"`
-	// Incidents holds the IDs of the incidents that the chain works on, as far as the chain knows them.
+	// Incidents holds the IDs of those incidents of the chain that the chain knows.
 	Incidents []string `json:"incidents,omitempty"`
 	// WaitingSince is the time at which the chain began to wait for admission; zero if it has not waited.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 }
 
-// Repairs reports whether the session may change services under policy. All other sessions (dry runs, rechecks,
-// handoffs, Tier 1) need only a budget.
+// Repairs reports whether the session may change services under policy. Dry runs, rechecks, handoffs and Tier 1 change
+// none, and need only a budget.
 func (r AdmissionRequest) Repairs(policy Policy) bool {
 	return r.Tier >= TierSafeRepair && (r.Purpose == PurposeTier || r.Purpose == PurposeContinuation) && !policy.DryRun
 }
 
-// AdmissionFacts holds the facts outside of the chain on which an admission depends. They are read in one transaction.
+// AdmissionFacts holds facts from the records on which an admission depends. The facts are read in one transaction.
 type AdmissionFacts struct {
-	// DaySpentUSD is the cost of the sessions of this day (UTC) that have ended. A session with unknown cost counts
-	// with its reservation.
+	// DaySpentUSD is the cost of the ended sessions of this day (UTC). A session with unknown cost counts with its
+	// reservation.
 	DaySpentUSD float64 `json:"day_spent_usd"`
 	// DayReservedUSD is the sum of the budgets of this day's running sessions.
 	DayReservedUSD float64 `json:"day_reserved_usd,omitempty"`
-	// ChainSpentUSD is the cost of all sessions of the chain that have ended, including sessions that a reset
-	// discarded. A session with unknown cost counts with its reservation.
+	// ChainSpentUSD is the cost of all ended sessions of the chain, including sessions that a reset discarded. A
+	// session with unknown cost counts with its reservation.
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
-	// Services holds the cooldowns of the requested services and of all other services that were repaired
-	// recently.
+	// Services holds the cooldowns of the requested services, and of all other services with recent repairs.
 	Services []ServiceState `json:"services,omitempty"`
 	// Escalations counts the other chains that have repaired a service within the window of the escalation
 	// limit.
 	Escalations int `json:"escalations"`
-	// Escalated reports whether this chain has repaired a service before. If so, the escalation limit does not
-	// apply to it again.
+	// Escalated reports whether this chain has repaired a service before. In that case the escalation limit does not
+	// apply to this chain.
 	Escalated bool `json:"escalated,omitempty"`
-	// Busy lists the requested services that other chains are repairing. A chain that repairs without naming a service
-	// counts as working on all services, so it is always listed. For a request without services, Busy lists every
-	// service that another chain is repairing.
+	// Busy lists the requested services that other chains are repairing. If the request names no service, Busy lists
+	// every service that another chain is repairing. A repairing chain without a named service is always listed,
+	// because it counts as working on all services.
 	Busy []BusyService `json:"busy,omitempty"`
 }
 
 // BusyService names a service and the chain that is repairing it.
 type BusyService struct {
-	// Service is the name of the service. It is empty if the chain has named no service, and so counts as working on
-	// all of them.
+	// Service is the name of the service; empty if the chain has named no service. A chain that names no service counts
+	// as working on all services.
 	Service string `json:"service"`
 	ChainID string `json:"chain_id"`
-	// Namespace is the name of the chain's Temporal namespace if this is not the request's namespace; otherwise empty.
+	// Namespace is the name of the chain's Temporal namespace; empty if that is also the namespace of the request.
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// chain describes the chain for a sentence.
+// chain describes the chain for use in a sentence.
 func (b BusyService) chain() string {
 	if b.Namespace == "" {
 		return "chain " + b.ChainID
@@ -85,10 +84,10 @@ type Admission struct {
 	Granted bool `json:"granted"`
 	// BudgetUSD is the session's budget in US dollars; 0 sets no cap.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// Forced reports whether the request was granted only because an operator overrode a cooldown or the
-	// escalation limit.
+	// Forced reports whether the request was granted only because an operator overrode the cooldowns or the escalation
+	// limit.
 	Forced bool `json:"forced,omitempty"`
-	// Rule is the rule that refused the request, or RuleAdmitted.
+	// Rule is the rule that refused the request; RuleAdmitted if the request was granted.
 	Rule Rule `json:"rule"`
 	// Reason explains the refusal in a sentence.
 	Reason string `json:"reason,omitempty"`
@@ -96,32 +95,31 @@ type Admission struct {
 	WaitUntil time.Time `json:"wait_until,omitzero"`
 }
 
-// AdmissionResult is the result of opening a session: its record, or the refusal.
+// AdmissionResult is the result of opening a session: either Session or Refusal.
 type AdmissionResult struct {
 	// Session is the session as recorded; zero if the request was refused.
 	Session Session `json:"session,omitzero"`
 	// Refusal holds the refusal; nil if the session may start.
 	Refusal *Admission `json:"refusal,omitempty"`
-	// Services holds the cooldowns of the requested services and of all other services that were repaired
-	// recently, sorted by name.
+	// Services holds the cooldowns of the requested services, and of all other services with recent repairs, sorted by
+	// name.
 	Services []ServiceState `json:"services,omitempty"`
 	IncidentBrief
 }
 
-// IncidentBrief informs an agent, and its chain, about incidents in the records.
+// IncidentBrief informs an agent and its chain about incidents in the records.
 type IncidentBrief struct {
-	// Incidents holds all open incidents for TierObserve. For higher tiers, and for a refused session, it holds only the chain's
-	// own incidents.
+	// Incidents holds the chain's own incidents. For a session of TierObserve that may start, it holds all open
+	// incidents.
 	Incidents []Incident `json:"incidents,omitempty"`
-	// Repairs holds the latest repairs of the requested services by other chains, oldest first. For TierObserve it is
-	// empty.
+	// Repairs holds the latest repairs of the requested services by other chains, oldest first; empty for TierObserve.
 	Repairs []PastRepair `json:"repairs,omitempty"`
-	// Healed holds the incidents that the chain's last session has ended.
+	// Healed holds the incidents that the latest session of the chain has ended.
 	Healed []Incident `json:"healed,omitempty"`
 }
 
-// Admit grants or refuses request. It checks, in this order: the chain's budget, the day's budget, cooldowns,
-// services that another chain is repairing, and the escalation limit.
+// Admit grants or refuses request. It checks in this order: the budget of the chain, the budget of the day, cooldowns,
+// services that other chains are repairing, and the escalation limit.
 func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admission {
 	budget, refusal := admitSpending(policy, request, facts)
 	if refusal != nil {
@@ -145,13 +143,13 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 	return granted
 }
 
-// minBudgetUSD is the smallest budget with which a session is started. It is less than the cost of any API call.
-// Smaller remainders are often rounding errors of float addition.
+// minBudgetUSD is the smallest budget with which a session may start. No API call costs less. A smaller remainder is
+// often a rounding error of float addition.
 const minBudgetUSD = 0.001
 
-// admitSpending returns the smallest of the budgets that are set, or a refusal if one of them is used up. Running
-// sessions seldom spend all of their reservation. So if only reservations exceed a budget, the refusal holds the time
-// of the next attempt.
+// admitSpending returns the smallest of the session's, chain's and day's remaining budgets, or a refusal if the budget
+// of the chain or of the day is used up. Running sessions seldom spend their whole reservations. So if a budget is
+// exceeded only with reservations, the refusal holds the time of the next attempt.
 func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts) (budget float64, refusal *Admission) {
 	budget = policy.For(request.Tier).BudgetUSD
 	for _, limit := range []struct {
@@ -180,8 +178,8 @@ func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts
 	return budget, nil
 }
 
-// admitCooldown refuses a repair if none of the requested services may be repaired now. One free service is enough,
-// because the agent can read the cooldowns of the other services.
+// admitCooldown refuses a repair if the cooldowns allow no repair of any requested service now. One service without a
+// cooldown is enough, because the agent can read the cooldowns of the other services.
 func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
 	if len(request.Services) == 0 {
 		return nil
@@ -206,16 +204,15 @@ func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts
 }
 
 const (
-	// busyPoll is the shortest interval at which a chain asks again for a service that another chain is
-	// repairing. A repair takes minutes.
+	// busyPoll is the shortest interval at which a chain asks again for a busy service. A repair takes minutes.
 	busyPoll = time.Minute
-	// busyPollMax is the longest interval at which a chain asks again. It ensures that a chain that has waited for
-	// hours still starts soon after the service is free.
+	// busyPollMax is the longest interval at which a chain asks again for a busy service. Even a chain that has waited
+	// for hours starts within this interval after the service is free.
 	busyPollMax = 15 * time.Minute
 )
 
-// admitExclusion refuses the repair of a service that another chain is repairing. A chain that names no service counts as
-// repairing all of them.
+// admitExclusion refuses the repair of a service that another chain is repairing. A chain that names no service counts
+// as repairing all services.
 func admitExclusion(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
 	if len(facts.Busy) == 0 {
 		return nil
@@ -223,7 +220,7 @@ func admitExclusion(policy Policy, request AdmissionRequest, facts AdmissionFact
 	return &Admission{Rule: RuleServiceBusy, Reason: facts.Busy[0].reason(request), WaitUntil: request.nextPoll(policy)}
 }
 
-// reason explains in a sentence why the request must wait for the chain of the BusyService.
+// reason explains in a sentence why the request must wait for the chain in b.
 func (b BusyService) reason(request AdmissionRequest) string {
 	const all = "names no service and so may be at any of them"
 	switch {
@@ -250,8 +247,8 @@ func admitEscalation(policy Policy, request AdmissionRequest, facts AdmissionFac
 		facts.Escalations, ShortDuration(limit.Window.Std()), limit.Max)}
 }
 
-// nextPoll returns the time at which the request asks again for something that another chain holds. If the chain may
-// not wait any longer, it returns zero.
+// nextPoll returns the time at which the chain repeats a refused request; zero if the chain may not wait any longer.
+// The request was refused because of other chains, which repair a service or have reserved a budget.
 func (r AdmissionRequest) nextPoll(policy Policy) time.Time {
 	deadline := r.deadline(policy)
 	if !deadline.After(r.At) {
@@ -264,7 +261,7 @@ func (r AdmissionRequest) nextPoll(policy Policy) time.Time {
 	return earlier(r.At.Add(next), deadline)
 }
 
-// deadline returns the end of the time for which the request may wait.
+// deadline returns the time until which the request may wait.
 func (r AdmissionRequest) deadline(policy Policy) time.Time {
 	since := r.WaitingSince
 	if since.IsZero() {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Chain is the state of an escalation chain. While the chain runs, the `chain` query returns it. At the end it is the
-// result of the workflow.
+// Chain is the state of an escalation chain. While the chain runs, the `chain` query returns this state. At the end, it
+// is the result of the workflow.
 type Chain struct {
 	// ID is the Temporal workflow ID.
 	ID       string   `json:"id"`
@@ -16,42 +16,41 @@ type Chain struct {
 	MaxTier  Tier     `json:"max_tier"`
 	// Outcome is empty until the chain has ended.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Reason explains the latest decision in a sentence. Once the chain has ended, it explains the outcome.
+	// Reason explains the latest decision in a sentence. After the end of the chain, Reason explains the outcome.
 	Reason    string    `json:"reason,omitempty"`
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
-	// CostUSD is the sum over Sessions and Earlier, in US dollars.
+	// CostUSD is the cost of the sessions in Sessions and Earlier, in US dollars.
 	CostUSD float64 `json:"cost_usd"`
-	// Sessions lists the sessions in the order in which they ran. The last one may still be running.
+	// Sessions lists the sessions in the order in which they ran. The last session may still be running.
 	Sessions []Session `json:"sessions"`
 	Events   []Event   `json:"events"`
 	// Wait describes the current wait; nil if the chain does not wait.
 	Wait *Wait `json:"wait,omitempty"`
 	// Issues lists the chains into which this chain was split, one for each independent problem.
 	Issues []IssueChain `json:"issues,omitempty"`
-	// UnknownServices lists the names of services that the chain has met and that the services file lacks, at most
-	// MaxServices.
+	// UnknownServices lists service names that the chain has met and the services file lacks, at most MaxServices.
 	UnknownServices []string `json:"unknown_services,omitempty"`
-	// Incidents lists the incidents that the chain has met, both its own and those that it leaves to other chains.
+	// Incidents lists the incidents that the chain has met: its own, and those that it leaves to other chains.
 	Incidents []ChainIncident `json:"incidents,omitempty"`
 	// Actor names the person who started the chain; empty if the chain's input names nobody.
 	Actor string `json:"actor,omitempty"`
-	// Gates lists the chain's gates in order. The last one may be open.
+	// Gates lists the chain's gates in order. The last gate may be open.
 	Gates []Gate `json:"gates,omitempty"`
-	// Earlier counts the entries that a long chain has dropped from these lists. The database still has their
-	// records.
+	// Earlier counts the entries that a long chain has dropped from Sessions, Events and Gates. The database still has
+	// the dropped entries.
 	Earlier Earlier `json:"earlier,omitzero"`
 }
 
-// ChainIncident describes an incident at the time at which a chain met it.
+// ChainIncident describes an incident as it was when a chain met it.
 type ChainIncident struct {
 	ID       string   `json:"id"`
 	Services []string `json:"services,omitempty"`
 	Summary  string   `json:"summary,omitempty"`
 	Severity Severity `json:"severity,omitempty"`
-	// Resolved reports whether the incident was resolved at the chain's latest record.
+	// Resolved reports whether the incident was resolved, as of the chain's latest recording.
 	Resolved bool `json:"resolved,omitempty"`
-	// Handler is the ID of the chain that takes care of the incident; empty for this chain itself.
+	// Handler is the ID of the chain that takes care of the incident; empty if this chain does.
 	Handler string `json:"handler,omitempty"`
 }
 
@@ -66,17 +65,17 @@ func (c *Chain) OwnIncidents() []string {
 	return ids
 }
 
-// Earlier counts the entries dropped from a chain's lists.
+// Earlier counts the entries that a chain has dropped from its lists.
 type Earlier struct {
 	Sessions int     `json:"sessions,omitempty"`
 	Events   int     `json:"events,omitempty"`
 	Gates    int     `json:"gates,omitempty"`
 	CostUSD  float64 `json:"cost_usd,omitempty"` // cost of the dropped sessions
-	// UnknownUSD is the result of the function UnknownUSD for the dropped sessions, in US dollars.
+	// UnknownUSD is the result of the function UnknownUSD for the dropped sessions.
 	UnknownUSD float64 `json:"unknown_usd,omitempty"`
 }
 
-// OpenGate returns the open gate; nil if there is none.
+// OpenGate returns the open gate; nil if no gate is open.
 func (c *Chain) OpenGate() *Gate {
 	if len(c.Gates) == 0 || c.Gates[len(c.Gates)-1].Answer != nil {
 		return nil
@@ -91,25 +90,26 @@ type Wait struct {
 	// Since is the beginning of the wait. Until is the time of the next attempt.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// News holds later findings of other chains about this chain's incidents, one entry for each incident.
+	// News holds what other chains have found about this chain's incidents during the wait, one entry for each
+	// incident.
 	News []GateNews `json:"news,omitempty"`
 }
 
-// IssueChain describes the chain of one issue. The chain that found the issue keeps this description.
+// IssueChain describes the chain of one issue, for the chain that found the issue.
 type IssueChain struct {
-	// ChainID is the Temporal workflow ID; empty if no chain was started for the issue.
+	// ChainID is the Temporal workflow ID of the issue's chain; empty if the issue has no chain.
 	ChainID  string   `json:"chain_id,omitempty"`
 	Services []string `json:"services"`
 	Summary  string   `json:"summary"`
-	// IncidentID is the incident of the issue; empty if the records have none.
+	// IncidentID is the incident of the issue; empty if the records have no such incident.
 	IncidentID string `json:"incident_id,omitempty"`
-	// Outcome is empty while the chain runs.
+	// Outcome is empty while the chain of the issue runs.
 	Outcome Outcome `json:"outcome,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
 	CostUSD float64 `json:"cost_usd"`
 }
 
-// Last returns the running session or, if no session runs, the latest one. It returns nil before the first session.
+// Last returns the latest session, which may still run; nil before the first session.
 func (c *Chain) Last() *Session {
 	if len(c.Sessions) == 0 {
 		return nil
@@ -125,8 +125,8 @@ func (c *Chain) Tier() Tier {
 	return 0
 }
 
-// SpentAtMostUSD returns the amount that counts against the chain's budget, in US dollars. It is the sum of the known
-// costs and of the reservations of sessions with unknown cost.
+// SpentAtMostUSD returns the amount that counts against the chain's budget, in US dollars. This is the known costs,
+// plus the reservations of sessions with unknown cost.
 func (c *Chain) SpentAtMostUSD() float64 {
 	return c.CostUSD + c.Earlier.UnknownUSD + UnknownUSD(c.Sessions)
 }
@@ -140,7 +140,7 @@ func (c *Chain) CostWithIssuesUSD() float64 {
 	return total
 }
 
-// AllServices returns the services of the chain and of its issues without duplicates.
+// AllServices returns the services of the chain and its issues, without duplicates.
 func (c *Chain) AllServices() []string {
 	all := slices.Clone(c.Services)
 	for _, issue := range c.Issues {
@@ -149,8 +149,8 @@ func (c *Chain) AllServices() []string {
 	return UniqueServices(all)
 }
 
-// UnknownUSD returns the amount that counts in addition to the recorded cost of sessions, in US dollars. For each
-// session with unknown cost, this is the unspent part of its budget.
+// UnknownUSD returns the amount in US dollars that counts against budgets in addition to the recorded cost of sessions.
+// For each session with unknown cost, it adds the unspent part of the session's budget.
 func UnknownUSD(sessions []Session) float64 {
 	var total float64
 	for i := range sessions {

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// CallAction is the effect of an agent's tool call on a service.
+// CallAction is an effect of a tool call on a service.
 type CallAction struct {
 	Kind ActionKind `json:"kind"`
 	// Service is the service's canonical name. The guard reads the name from the call.
 	Service string `json:"service"`
 }
 
-// Charge is a request to the ledger to book the actions of a tool call before the call runs.
+// Charge asks the ledger to book the actions of a tool call before the call runs.
 type Charge struct {
 	ChainID   string `json:"chain_id"`
 	SessionID string `json:"session_id"`
 	// Call is the CLI's ID of the call.
 	Call string    `json:"call"`
 	At   time.Time `json:"at"`
-	// Actions lists the call's actions. An action that the call does twice is listed twice.
+	// Actions lists the call's actions. An action that occurs twice in the call is listed twice.
 	Actions []CallAction `json:"actions"`
 	// Cooldowns holds the limits of the chain's policy.
 	Cooldowns Cooldowns `json:"cooldowns"`
@@ -30,18 +30,18 @@ type Charge struct {
 type ChargeRefusal struct {
 	Service string     `json:"service"`
 	Kind    ActionKind `json:"kind"`
-	// Wanted counts how often the call does the refused action.
+	// Wanted counts how often the refused action occurs in the call.
 	Wanted int `json:"wanted"`
-	// Use describes the limit before this call. FreeAt is the time at which the limit allows all Wanted actions; zero
-	// if it never does.
+	// Use describes the use of the limit before this call. FreeAt is the time at which the limit allows all Wanted
+	// actions; zero if the limit never does.
 	Use Use `json:"use"`
 	// At is the time of the call.
 	At time.Time `json:"at"`
 }
 
 // Refuse checks the actions of a call against the cooldowns at the time now. entries holds the actions in the ledger.
-// If all actions are allowed, Refuse returns nil. Otherwise it refuses the whole call, and names the first action that
-// is not allowed.
+// If all actions are allowed, Refuse returns nil. If one action is not allowed, Refuse refuses the whole call, and
+// names the first such action.
 func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.Time) *ChargeRefusal {
 	for _, action := range actions {
 		wanted := 0
@@ -50,7 +50,7 @@ func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.
 				wanted++
 			}
 		}
-		// Check the last repetition of the action as if the earlier repetitions had been done.
+		// Check the last repetition of the action. The earlier repetitions count as done.
 		done := LedgerEntry{Service: action.Service, Kind: action.Kind, At: now}
 		use := c.use(slices.Concat(entries, slices.Repeat([]LedgerEntry{done}, wanted-1)), action, now)
 		if use.Free {
@@ -65,7 +65,7 @@ func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.
 	return nil
 }
 
-// use returns the use of the limit for an action. An action without a cooldown is always free.
+// use returns the use of the limit on action. An action without a cooldown is always free.
 func (c Cooldowns) use(entries []LedgerEntry, action CallAction, now time.Time) Use {
 	for _, state := range c.States(entries, []string{action.Service}, now) {
 		switch {
@@ -79,7 +79,7 @@ func (c Cooldowns) use(entries []LedgerEntry, action CallAction, now time.Time) 
 	return Use{Free: true}
 }
 
-// Reason explains the refusal in a sentence. The agent and the operator read it.
+// Reason explains the refusal in a sentence for the agent and the operator.
 func (r *ChargeRefusal) Reason() string {
 	what, slot := fmt.Sprintf("a %s", r.Kind), "the next one is"
 	if r.Wanted > 1 {

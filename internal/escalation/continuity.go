@@ -1,6 +1,6 @@
 package escalation
 
-// Continuity names the way in which a session gets the context of the previous session.
+// Continuity says how a session gets the context of the previous session.
 type Continuity string
 
 // The continuities.
@@ -10,7 +10,7 @@ const (
 	ContinuityHandoff Continuity = "handoff" // a summary of the conversation
 )
 
-// ContinuityReason names the reason for a continuity.
+// ContinuityReason says why a continuity was chosen.
 type ContinuityReason string
 
 // The reasons.
@@ -26,7 +26,7 @@ const (
 	ReasonContinued        ContinuityReason = "continued" // an operator chose to continue an interrupted session
 )
 
-// ContinuityMode is the configured preference between resuming and handing off.
+// ContinuityMode is the configured preference for resuming or for handing off.
 type ContinuityMode string
 
 // The modes.
@@ -37,19 +37,19 @@ const (
 
 // ContinuityInput is the input of ChooseContinuity.
 type ContinuityInput struct {
-	// Interrupted reports whether an earlier process of the same session died and left a transcript.
+	// Interrupted reports whether an earlier process of this session died and left a transcript.
 	Interrupted bool
-	// Parent is the session whose context is needed; nil if no context is needed.
+	// Parent is the session whose context the next session needs; nil if it needs none.
 	Parent *Session
-	// ResumeFailed reports whether resuming Parent has already failed for this tier.
+	// ResumeFailed reports whether this tier has already failed to resume Parent.
 	ResumeFailed bool
 	// TranscriptLost reports whether Parent's transcript is known to be lost.
 	TranscriptLost bool
 	// Window is the context window of the next model in tokens; 0 if unknown.
 	Window int
-	// Threshold is the share of Window that a resumed conversation may fill, 0 to 1.
+	// Threshold is the largest part of Window that a resumed conversation may fill, from 0 to 1.
 	Threshold float64
-	// MaxTokens caps the size of a resumed conversation in tokens, whatever the window; 0 sets no cap.
+	// MaxTokens caps the size of a resumed conversation in tokens, independently of Window; 0 sets no cap.
 	MaxTokens int
 	Mode      ContinuityMode
 }
@@ -60,9 +60,9 @@ type ContinuityChoice struct {
 	Reason     ContinuityReason `json:"reason"`
 }
 
-// ChooseContinuity returns the way in which the next session gets its context. A conversation without an ID is never
-// resumed. The configured preference for handoffs applies only if the parent has a verdict. If an operator named the
-// conversation, there is no verdict from which to build a handoff.
+// ChooseContinuity returns how the next session gets its context. A conversation without an ID is never resumed. The
+// configured preference for handoffs applies only if the parent has a verdict, because a handoff is built from that
+// verdict. A conversation that an operator named in the input may have no verdict.
 func ChooseContinuity(s ContinuityInput) ContinuityChoice {
 	switch {
 	case s.Interrupted:
@@ -84,8 +84,8 @@ func ChooseContinuity(s ContinuityInput) ContinuityChoice {
 	}
 }
 
-// underPressure reports whether the parent's conversation exceeds the cap, or the threshold of the next model's window.
-// An unknown window is not checked. In that case the CLI reports a prompt that is too long.
+// underPressure reports whether the parent's conversation exceeds MaxTokens, or the part Threshold of Window. If Window
+// is unknown, underPressure does not check it. Then the CLI may report that the prompt is too long.
 func underPressure(s ContinuityInput) bool {
 	if s.MaxTokens > 0 && s.Parent.ContextTokens > s.MaxTokens {
 		return true

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Cooldowns limit how often a service may be repaired. They count the repairs of all chains.
+// Cooldowns limit how often a service may be repaired. The limits count the repairs of all chains.
 type Cooldowns struct {
 	Restarts      Limit `json:"restarts"`
 	Redeployments Limit `json:"redeployments"`
-	// Services holds the limits of single services that differ from the general limits, by service name.
+	// Services maps the name of a service to the limits of that service, if these differ from the general limits.
 	Services map[string]ServiceCooldowns `json:"services,omitempty"`
-	// MaxWait limits the total time for which a chain waits for admission; 0 forbids waiting.
+	// MaxWait limits how long a chain waits for admission in total; 0 forbids waiting.
 	MaxWait Duration `json:"max_wait"`
 }
 
-// ServiceCooldowns overrides the limits for one service. If a limit is nil, the general limit applies.
+// ServiceCooldowns replaces the general limits for one service. A nil limit keeps the general limit.
 type ServiceCooldowns struct {
 	Restarts      *Limit `json:"restarts,omitempty"`
 	Redeployments *Limit `json:"redeployments,omitempty"`
@@ -35,7 +35,7 @@ func (c Cooldowns) Limits(service string) (restarts, redeployments Limit) {
 	return restarts, redeployments
 }
 
-// own returns the limits that apply only to service. Names are compared by ServiceKey.
+// own returns the entry of Services for service; zero if there is no entry. Names are compared by ServiceKey.
 func (c Cooldowns) own(service string) ServiceCooldowns {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		if SameService(name, service) {
@@ -45,7 +45,7 @@ func (c Cooldowns) own(service string) ServiceCooldowns {
 	return ServiceCooldowns{}
 }
 
-// Window returns the longest window of all limits.
+// Window returns the longest window among all limits.
 func (c Cooldowns) Window() time.Duration {
 	longest := max(c.Restarts.Window, c.Redeployments.Window)
 	for _, own := range c.Services {
@@ -58,10 +58,10 @@ func (c Cooldowns) Window() time.Duration {
 	return longest.Std()
 }
 
-// HasCooldown reports whether actions of kind k are limited. The ledger keeps only such actions.
+// HasCooldown reports whether a cooldown can limit actions of kind k. The ledger keeps only such actions.
 func (k ActionKind) HasCooldown() bool { return k == ActionRestart || k == ActionRedeployment }
 
-// LedgerEntry is one action of an agent in the ledger. Failed actions are entered, too, because their effect on the
+// LedgerEntry is one action of an agent in the ledger. The ledger also has failed actions, because their effect on the
 // service is unknown.
 type LedgerEntry struct {
 	Service   string     `json:"service"`
@@ -69,9 +69,9 @@ type LedgerEntry struct {
 	At        time.Time  `json:"at"`
 	ChainID   string     `json:"chain_id"`
 	SessionID string     `json:"session_id"`
-	// Call is the CLI's ID of the charged call; empty if the action is known only from a verdict.
+	// Call is the CLI's ID of the tool call that was charged; empty if only a verdict reports the action.
 	Call string `json:"call,omitempty"`
-	// Succeeded reports whether the action succeeded according to the verdict; false until there is a verdict.
+	// Succeeded reports whether the verdict says that the action succeeded; false before there is a verdict.
 	Succeeded bool `json:"succeeded"`
 }
 
@@ -82,9 +82,9 @@ type ServiceState struct {
 	Redeployments Use    `json:"redeployments"`
 }
 
-// States returns the state of services at the time now, sorted by name. It includes the named services, and all
-// services with an entry. Names are compared by ServiceKey. If a name has several spellings, States uses the spelling
-// in services, otherwise that of the oldest entry.
+// States returns the state of each service at the time now, sorted by name. It returns the named services, and all
+// services with an entry. Names are compared by ServiceKey. If a service has several spellings, States uses the
+// spelling in services or, without one, the spelling of the oldest entry.
 func (c Cooldowns) States(entries []LedgerEntry, services []string, now time.Time) []ServiceState {
 	names := map[string]string{}
 	actions := map[string]map[ActionKind][]time.Time{}
@@ -114,8 +114,8 @@ func (c Cooldowns) States(entries []LedgerEntry, services []string, now time.Tim
 	return states
 }
 
-// openFor reports whether the service's cooldowns allow at least one action of a tier now. Tier 2 may restart. Tier 3
-// may also redeploy. If no action is allowed, the result at is the earliest time for one; zero means never.
+// openFor reports whether the service's cooldowns allow a tier at least one action now. Tier 2 may restart. Tier 3 may
+// also redeploy. If no action is allowed, at is the earliest time at which one will be; zero means never.
 func (s ServiceState) openFor(tier Tier) (open bool, at time.Time) {
 	uses := []Use{s.Restarts}
 	if tier >= TierFullRepair {

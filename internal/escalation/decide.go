@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Decision is the next step of a chain after a session has ended or was not admitted.
+// Decision is the next step of a chain. It follows a session that has ended, or an admission that was refused.
 type Decision struct {
 	Action DecisionAction `json:"action"`
-	// Tier is the tier to run next; 0 if none follows. At a gate it is the tier that a person may start; 0 for the tier
-	// that ran last.
+	// Tier is the tier to run next; 0 if no tier follows. At a gate, Tier is the tier that a person may start; 0 means
+	// the tier that ran last.
 	Tier Tier `json:"tier,omitempty"`
 	// Outcome is the chain's outcome; empty unless Action is DecisionComplete.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Until is the time of the next attempt if Action is DecisionWait.
+	// Until is the time of the next attempt; zero unless Action is DecisionWait.
 	Until time.Time `json:"until,omitzero"`
-	// Rule names the rule that decided.
+	// Rule names the rule that led to the decision.
 	Rule Rule `json:"rule"`
 	// Reason explains the decision in a sentence.
 	Reason string `json:"reason"`
@@ -78,24 +78,23 @@ func (d Decision) Severity() Severity {
 	return SeverityInfo
 }
 
-// DecisionInput is the input of Decide in addition to the policy and the session.
+// DecisionInput is the input of Decide, besides the policy and the session.
 type DecisionInput struct {
-	// MinTier is the tier that was requested before a recheck; 0 if there was no recheck.
+	// MinTier is the tier that waited before a recheck; 0 if session is no recheck.
 	MinTier Tier
-	// RequestedTier is the tier that an operator requested; 0 if there was no request.
+	// RequestedTier is the tier that an operator requested; 0 without a request.
 	RequestedTier Tier
 	// NoSplit forbids splitting the chain by issue.
 	NoSplit bool
 	// Recognition compares the faults in the session's verdict with the incidents in the records; nil if the records
 	// were not read.
 	Recognition *Recognition
-	// Healed reports that the session checks another chain's report. According to the report, the incidents have
-	// healed.
+	// Healed reports that the session verifies the finding of another chain. That chain has found the incidents healed.
 	Healed bool
 }
 
-// Decide returns the next step of the chain under policy. The argument session is the session that ended last. Decide
-// escalates only to a higher tier, never above policy.MaxTier, and never in a dry run.
+// Decide returns the next step of the chain after session, under policy. Decide escalates only to a higher tier, never
+// above policy.MaxTier, and never in a dry run.
 func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	requested := input.RequestedTier
 	if requested != 0 && session.Status != SessionStopped && CheckEscalationRequest(policy, session.Tier, requested) == nil {
@@ -130,10 +129,10 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier, session.Status))
 }
 
-// DecideHandoff returns the step that follows session. The task of session was to write the handoff to the tier next.
-// problem says why the handoff cannot be used; "" if it can. If the session's conversation was lost, the verdict
-// replaces the handoff. For any other problem the chain ends, unless an operator has requested a tier (requested is not
-// 0). A stopped session always ends the chain.
+// DecideHandoff returns the step that follows session, whose task was to write the handoff to the tier next. The
+// argument problem says why the handoff cannot be used; "" if the handoff can be used. If the session's conversation
+// was lost, the tier next starts from the verdict. For any other problem, the chain ends unless an operator has
+// requested a tier. The argument requested is that tier; 0 without a request. A stopped session always ends the chain.
 func DecideHandoff(session Session, problem string, next, requested Tier) Decision {
 	onward := Decision{Action: DecisionEscalate, Tier: max(next, requested), Rule: RuleVerdict}
 	switch {
@@ -156,9 +155,9 @@ func DecideHandoff(session Session, problem string, next, requested Tier) Decisi
 	return onward
 }
 
-// CheckEscalationRequest returns nil if an operator may request tier. Otherwise the error gives the reason in a
-// sentence. The parameter last is the tier of the latest session; 0 if no session has run. An operator cannot override
-// a dry run or the highest tier.
+// CheckEscalationRequest returns nil if an operator may request tier. If not, the error gives the reason in a sentence.
+// The parameter last is the tier of the latest session; 0 if no session has run. No request overrides a dry run or the
+// highest tier.
 func CheckEscalationRequest(policy Policy, last, tier Tier) error {
 	switch {
 	case !tier.Valid():
@@ -182,8 +181,8 @@ func DecideRefused(refused Admission) Decision {
 	return Decision{Action: DecisionWait, Until: refused.WaitUntil, Rule: refused.Rule, Reason: refused.Reason}
 }
 
-// QuietIfSpent changes the decision on a refused check of a schedule. If the day's budget is spent, the outcome becomes
-// OutcomeSuppressed. No person is needed, because the checks continue on the next day.
+// QuietIfSpent changes the decision on a scheduled look that was refused. If the budget of the day is spent, the
+// outcome becomes OutcomeSuppressed. No person is needed, because the schedule continues on the next day.
 func QuietIfSpent(decision Decision) Decision {
 	if decision.Action == DecisionComplete && decision.Rule == RuleDayBudget {
 		decision.Outcome = OutcomeSuppressed
@@ -191,9 +190,9 @@ func QuietIfSpent(decision Decision) Decision {
 	return decision
 }
 
-// ResolvedUnseen returns the decision on a refused recheck after another chain has found the incidents healed. The
-// recheck would have confirmed that. If it can never run, for example because the chain's budget is spent, the other
-// chain's finding decides.
+// ResolvedUnseen returns the decision on a refused recheck of incidents that another chain has found healed. If the
+// recheck may run later, ResolvedUnseen returns decision unchanged. If it can never run, for example because the
+// chain's budget is spent, the chain ends as resolved.
 func ResolvedUnseen(decision Decision) Decision {
 	if decision.Action != DecisionComplete {
 		return decision
@@ -223,8 +222,8 @@ func decideVerdict(policy Policy, tier Tier, verdict Verdict, input DecisionInpu
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s gave the unknown verdict %q", tier, verdict.Status))
 }
 
-// decideEscalation applies the policy to an escalation that tier has requested. It checks the dry run first, then the
-// highest tier.
+// decideEscalation applies the policy to an escalation that a verdict of tier requests. It checks the dry run before
+// the highest tier.
 func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionInput) Decision {
 	next := max(verdict.RecommendedTier, tier+1, input.MinTier)
 	switch {
@@ -251,8 +250,8 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionI
 }
 
 // DecideReturned returns the decision on a fault that has come back too often after repairs. If policy allows
-// TierFullRepair, and no chain has tried it for this incident, the decision escalates to it at once. Otherwise a person
-// is asked, and the tier next runs after the answer.
+// TierFullRepair, and no chain has tried that tier for this incident, the decision escalates to TierFullRepair at once.
+// In all other cases the decision asks a person, and the tier next runs after the answer.
 func DecideReturned(policy Policy, incident Incident, next Tier, at time.Time) Decision {
 	reason := fmt.Sprintf("%s has come back %d times within %s after repairs", incident.Describe(),
 		incident.ReturnsWithin(policy.Returns, at), ShortDuration(policy.Returns.Window.Std()))
@@ -270,9 +269,9 @@ func DecideReturned(policy Policy, incident Incident, next Tier, at time.Time) D
 // AskFirst returns the decision that asks a person before anything is repaired.
 func AskFirst(reason string) Decision { return complete(OutcomeNeedsHuman, RuleReturned, reason) }
 
-// decideHealed returns the decision on a recheck. The parameter tier is the tier of the recheck. Before it, another
-// chain has reported that the incidents have healed. If the recheck finds them still open, a person is asked again. The
-// parameter next is the tier that the chain had waited to run.
+// decideHealed returns the decision on a recheck of incidents that another chain has found healed. If the recheck finds
+// the incidents still open, a person is asked again. The parameter tier is the tier of the recheck. The parameter next
+// is the tier that waited before the recheck.
 func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
 	again := complete(OutcomeNeedsHuman, RuleHealed, fmt.Sprintf("another chain found the problem healed, and %s does not", tier))
 	again.Tier = next
@@ -285,9 +284,10 @@ func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
 	return again
 }
 
-// decideNoConversation retries the tier from a handoff if session resumed its parent's conversation. The retry does not
-// resume, so this happens at most once. In all other cases the chain fails. It also fails for a continuation, because
-// an operator chose it and has to choose again.
+// decideNoConversation returns the decision on a session that had no conversation to resume. If session resumed its
+// parent's conversation, the tier runs once more from a handoff. The new session does not resume, so this happens at
+// most once. In all other cases the chain fails. It also fails if an operator chose to continue the session, because
+// the operator has to choose again.
 func decideNoConversation(session Session, rule Rule, what string) Decision {
 	if session.Continuity != ContinuityResume || session.ParentID == 0 || session.Purpose == PurposeContinuation {
 		return complete(OutcomeFailed, rule, withoutVerdict(session))

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// ErrInvalidHandoff is the error that every error of DecodeHandoff wraps.
+// ErrInvalidHandoff is wrapped by all errors of DecodeHandoff.
 var ErrInvalidHandoff = errors.New("invalid handoff")
 
-// MaxHandoffBytes limits a handoff as JSON. It leaves room for the parts that Fit drops, and is well below
+// MaxHandoffBytes limits the JSON of a handoff. The limit leaves room for parts that Fit drops later, and is well below
 // Temporal's limit for one payload (2 MB).
 const MaxHandoffBytes = 256 << 10
 
 // handoffFile is the document that an agent writes. Required fields are pointers, so that an absent field differs from
-// an empty one. Cooldowns are ignored, because only the supervisor sets them.
+// an empty field. The document's cooldowns are ignored, because only the supervisor sets cooldowns.
 type handoffFile struct {
 	SchemaVersion   *int            `json:"schema_version"`
 	FromTier        Tier            `json:"from_tier"`
@@ -33,8 +33,8 @@ type handoffFile struct {
 }
 
 // DecodeHandoff reads the handoff of an agent: one JSON object of schema version 1. The parameter from is the agent's
-// tier. The result is addressed to the tier next, whatever tier the agent recommends. It has no cooldowns, because only
-// the supervisor knows them. Errors wrap ErrInvalidHandoff and list every problem.
+// tier. The handoff is addressed to the tier next, even if the agent recommends another tier. It has no cooldowns,
+// because only the supervisor knows them. Errors wrap ErrInvalidHandoff and list every problem.
 func DecodeHandoff(raw []byte, from, next Tier) (Handoff, error) {
 	if len(raw) > MaxHandoffBytes {
 		return Handoff{}, invalidHandoff("more than %d bytes", MaxHandoffBytes)
@@ -56,7 +56,8 @@ func DecodeHandoff(raw []byte, from, next Tier) (Handoff, error) {
 	if problems := slices.Concat(unknown, file.problems(handoff)); len(problems) > 0 {
 		return Handoff{}, invalidHandoff("%s", strings.Join(problems, "; "))
 	}
-	// Check the length again, because encoding can make the document longer. Go writes each of <, > and & as six bytes.
+	// Check the length again, because encoding can make the document longer. Go encodes each of <, > and & as six
+	// bytes.
 	if encoded, err := json.Marshal(handoff); err != nil || len(encoded) > MaxHandoffBytes {
 		return Handoff{}, invalidHandoff("more than %d bytes as JSON", MaxHandoffBytes)
 	}
@@ -67,8 +68,8 @@ func invalidHandoff(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalidHandoff, fmt.Sprintf(format, args...))
 }
 
-// decodeObject reads one JSON object into file. The result unknown holds one problem for each field that the format
-// does not have.
+// decodeObject reads one JSON object into file. The result unknown holds one problem for each field that handoffFile
+// lacks.
 func decodeObject(raw []byte, file *handoffFile) (unknown []string, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if err := decoder.Decode(file); err != nil {
@@ -94,7 +95,7 @@ func (f handoffFile) handoff(from, next Tier) Handoff {
 	}
 }
 
-// problems lists the defects of the file. The parameter handoff is the result of converting the file.
+// problems lists the defects of f. The parameter handoff is f after its conversion.
 func (f handoffFile) problems(handoff Handoff) []string {
 	var absent []string
 	if f.SchemaVersion == nil {

@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// ErrInvalidVerdict is the error that every error of DecodeVerdict wraps.
+// ErrInvalidVerdict is wrapped by all errors of DecodeVerdict.
 var ErrInvalidVerdict = errors.New("invalid verdict")
 
-// maxVerdictBytes limits a verdict as JSON. All verdicts of a chain together stay well below Temporal's limit
-// for one payload (2 MB).
+// maxVerdictBytes limits the JSON of a verdict, so that all verdicts of a chain together stay well below Temporal's
+// limit for one payload (2 MB).
 const maxVerdictBytes = 64 << 10
 
 // DecodeVerdict reads an agent's verdict: one JSON object that conforms to VerdictSchema. Errors wrap
@@ -37,14 +37,15 @@ func DecodeVerdict(raw []byte) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("%w: %s", ErrInvalidVerdict, strings.Join(problems, "; "))
 	}
 	verdict.spellKinds()
-	// Check the length again, because encoding can make the document longer. Go writes each of <, > and & as six bytes.
+	// Check the length again, because encoding can make the document longer. Go encodes each of <, > and & as six
+	// bytes.
 	if encoded, err := json.Marshal(verdict); err != nil || len(encoded) > maxVerdictBytes {
 		return Verdict{}, fmt.Errorf("%w: %d bytes as JSON, and at most %d are allowed", ErrInvalidVerdict, len(encoded), maxVerdictBytes)
 	}
 	return verdict, nil
 }
 
-// problems lists the defects of v in the order of its fields.
+// problems lists the defects of v in the order of the fields of Verdict.
 func (v *Verdict) problems() []string {
 	var found problemList
 	must := found.must
@@ -53,7 +54,7 @@ func (v *Verdict) problems() []string {
 	if err := CheckServices(v.Services); err != nil {
 		must(false, "services_affected: %s", err)
 	}
-	// Require services here, because the admission of the next tier looks up cooldowns and limits by service.
+	// An escalation requires services, because the admission of the next tier looks up cooldowns and limits by service.
 	must(v.Status != VerdictEscalate || len(v.Services) > 0, "services_affected is empty, and status escalate needs at least one service")
 	must(len(v.Kind) <= maxKind, kindProblem, "kind", maxKind)
 	found = append(found, checkProblems(v.Checks)...)
@@ -83,7 +84,7 @@ const (
 	maxNote = 1_000
 )
 
-// notKind matches the characters that a kind must not contain.
+// notKind matches characters that the kind of a fault must not contain.
 var notKind = regexp.MustCompile(`[^a-z0-9]+`)
 
 // canonicalKind returns a kind in its canonical spelling. For example, "Disk full" becomes disk_full.
@@ -91,7 +92,7 @@ func canonicalKind(kind string) string {
 	return strings.Trim(notKind.ReplaceAllString(strings.ToLower(kind), "_"), "_")
 }
 
-// spellKinds gives the kinds of faults their canonical spelling.
+// spellKinds replaces the kinds of faults in v by their canonical spelling.
 func (v *Verdict) spellKinds() {
 	v.Kind = canonicalKind(v.Kind)
 	for i := range v.Issues {
@@ -99,7 +100,7 @@ func (v *Verdict) spellKinds() {
 	}
 }
 
-// knownProblems lists the defects of a verdict's entries about known incidents.
+// knownProblems lists the defects of known, the verdict's entries about known incidents.
 func knownProblems(known []KnownIncident) []string {
 	var found problemList
 	found.must(len(known) <= MaxKnownIncidents, "known_incidents has %d entries, and at most %d are allowed", len(known), MaxKnownIncidents)
@@ -123,8 +124,8 @@ func checkProblems(checks []CheckResult) []string {
 	return found
 }
 
-// actionProblems lists the defects of the actions in a verdict or handoff. Their services must be valid names, because
-// the ledger stores them and cooldowns use them.
+// actionProblems lists the defects of the actions in a verdict or handoff. An action needs a valid service name,
+// because the ledger stores the name and cooldowns use it.
 func actionProblems(actions []Action) []string {
 	var found problemList
 	for i, action := range actions {

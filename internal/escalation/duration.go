@@ -29,7 +29,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ShortDuration formats d without the trailing zero units of Duration.String, for example "15m" instead of "15m0s".
+// ShortDuration formats d without trailing zero units, for example "15m" where Duration.String returns "15m0s".
 // time.ParseDuration parses the result back into d.
 func ShortDuration(d time.Duration) string {
 	text := d.String()

@@ -2,7 +2,7 @@ package escalation
 
 import "time"
 
-// Severity ranks an event.
+// Severity ranks events, issues and notifications.
 type Severity string
 
 // The severities.
@@ -12,12 +12,12 @@ const (
 	SeverityCritical Severity = "critical"
 )
 
-// Event records an action or decision of a chain, so that people can look up the reason later.
+// Event records an action or decision of a chain, so that people can look it up later.
 type Event struct {
-	// Key identifies the event. Recording the same key twice keeps one event.
+	// Key identifies the event. The records keep one event for each key.
 	Key     string `json:"key"`
 	ChainID string `json:"chain_id"`
-	// SessionID identifies the conversation to which the event belongs; empty if the event concerns the whole chain.
+	// SessionID identifies the conversation of the event; empty if the event concerns the whole chain.
 	SessionID string    `json:"session_id,omitempty"`
 	Kind      EventKind `json:"kind"`
 	Severity  Severity  `json:"severity"`

@@ -2,74 +2,75 @@ package escalation
 
 import "time"
 
-// Gate is a point at which a chain waits for an operator. While the gate is open, the `gate` query returns it.
-// Afterwards it stays in Chain.Gates.
+// Gate is a point at which a chain waits for an operator. While the gate is open, the `gate` query returns the gate.
+// Chain.Gates lists open and closed gates.
 type Gate struct {
 	// ID identifies the gate within its chain, beginning with "gate-1".
 	ID     string     `json:"id"`
 	Source GateSource `json:"source"`
-	// Tier is the tier that the action `fix` starts: the tier that ran last, or the tier that was refused.
+	// Tier is the tier that the action `fix` starts: the tier that ran or was refused before the gate.
 	Tier Tier `json:"tier"`
-	// SessionID identifies the conversation of the session that led to the gate; empty if there was none.
+	// SessionID identifies the conversation of the session that led to the gate; empty if no session did.
 	SessionID string `json:"session_id,omitempty"`
-	// Rule names the policy rule that would have ended the chain. Reason explains it in a sentence.
+	// Rule names the policy rule that would have ended the chain. Reason explains the decision in a sentence.
 	Rule   Rule   `json:"rule"`
 	Reason string `json:"reason"`
-	// Tried lists the agents' actions in order, one sentence each.
+	// Tried lists what the agents did, one sentence for each session, oldest first.
 	Tried []string `json:"tried,omitempty"`
 	// CostUSD is the chain's spending before the gate, in US dollars.
 	CostUSD  float64   `json:"cost_usd"`
 	OpenedAt time.Time `json:"opened_at"`
-	// ExpiresAt is the time at which an unanswered gate closes. The gate then takes the action GatePolicy.OnTimeout.
+	// ExpiresAt is the time at which the gate expires. If nobody has answered by then, the chain takes the action
+	// OnTimeout.
 	ExpiresAt time.Time  `json:"expires_at"`
 	OnTimeout GateAction `json:"on_timeout"`
-	// Options lists the permitted actions in the order in which they are shown.
+	// Options lists the permitted actions in the order of their display.
 	Options []GateAction `json:"options"`
-	// Continuation is the session that the action continue_session would continue. If it is nil, the action is not
-	// offered.
+	// Continuation is the session that the action continue_session would continue; nil if this action is not offered.
 	Continuation *Continuation `json:"continuation,omitempty"`
 	// NoContinuation explains in a sentence why Continuation is nil.
 	NoContinuation string `json:"no_continuation,omitempty"`
-	// Fresh reports whether the action `fix` starts without earlier context. It is set if the chain was to start from a
-	// conversation that could not be loaded and that no record describes.
+	// Fresh reports that the action `fix` starts without earlier context. This happens if the input named a
+	// conversation that the CLI could not load and that has no record.
 	Fresh bool `json:"fresh,omitempty"`
 	// History describes the earlier repairs of a fault that has come back, oldest first, one line for each.
 	History []string `json:"history,omitempty"`
-	// News holds later findings of other chains about the chain's incidents, one entry for each incident.
+	// News holds what other chains have found about this chain's incidents while the gate is open, one entry for each
+	// incident.
 	News []GateNews `json:"news,omitempty"`
-	// Answer describes how the gate was closed; nil while it is open.
+	// Answer describes how the gate was closed; nil while the gate is open.
 	Answer *GateClosing `json:"answer,omitempty"`
 }
 
-// GateNews is a later finding of another chain about an incident.
+// GateNews is what another chain has found about an incident.
 type GateNews struct {
 	IncidentID string       `json:"incident_id"`
 	Status     IncidentNews `json:"status"`
 	Note       string       `json:"note,omitempty"`
-	// ChainID is the chain that has looked.
+	// ChainID is the chain that has looked at the incident.
 	ChainID string    `json:"chain_id"`
 	At      time.Time `json:"at"`
 }
 
-// GateSource names the kind of event that opened a gate.
+// GateSource says why a gate was opened.
 type GateSource string
 
 // The sources.
 const (
 	GateNeedsHuman GateSource = "needs_human"      // the tier asks for an operator
 	GateFailed     GateSource = "failed"           // the tier could not do its work
-	GateTimedOut   GateSource = "timed_out"        // a time limit stopped the tier
+	GateTimedOut   GateSource = "timed_out"        // a time limit stopped the session
 	GateBudget     GateSource = "budget_exhausted" // the session's own budget or turns were used up
 	GateBlocked    GateSource = "blocked"          // the policy blocked an escalation
 	GateUnresolved GateSource = "unresolved"       // the highest tier could not resolve the problem
 )
 
-// Continuation is an interrupted session that can be continued.
+// Continuation is an interrupted session that an operator may continue.
 type Continuation struct {
 	SessionID string `json:"session_id"`
-	// Role is the tier of the interrupted session, and of its continuation.
+	// Role is the tier of the interrupted session and of the session that continues it.
 	Role Tier `json:"role"`
-	// State is the status with which the session ended.
+	// State is the status with which the interrupted session ended.
 	State SessionStatus `json:"state"`
 }
 
@@ -82,31 +83,32 @@ const (
 	GateFix      GateAction = "fix"              // run the tier again in a new session
 	GateOverride GateAction = "override"         // accept the state; end as overridden
 	GateAbort    GateAction = "abort"            // end as aborted
-	// GateRecheck starts TierObserve once more. It closes a gate whose incidents have healed. People cannot choose it.
+	// GateRecheck runs TierObserve once more. A chain takes this action itself if the incidents at its gate have
+	// healed. People cannot choose this action.
 	GateRecheck GateAction = "recheck"
 )
 
-// GateAnswer is an operator's answer. It is the payload of the update `resolve-gate` and of the signal of the same name.
+// GateAnswer is an operator's answer at a gate. It is the payload of both the update and the signal `resolve-gate`.
 type GateAnswer struct {
 	GateID string     `json:"gate_id"`
 	Action GateAction `json:"action"`
-	// Guidance is passed to the agent. It has at most MaxGuidance characters.
+	// Guidance is text for the agent, with at most MaxGuidance characters.
 	Guidance string `json:"guidance,omitempty"`
-	// Actor names the person who answers. The name is recorded as given and not verified.
+	// Actor names the person who answers. The name is recorded, but nothing verifies it.
 	Actor string `json:"actor"`
 }
 
 // MaxGuidance limits an operator's guidance, in characters, because prompts and histories contain it.
 const MaxGuidance = 10_000
 
-// GateClosing records an accepted answer, the expiry of a gate, or its cancellation.
+// GateClosing records how a gate was closed, for example by an answer or by its expiry.
 type GateClosing struct {
 	Action   GateAction `json:"action"`
 	Guidance string     `json:"guidance,omitempty"`
 	// Actor names the person who answered; empty if the gate was closed without an answer.
 	Actor string    `json:"actor,omitempty"`
 	At    time.Time `json:"at"`
-	// ToTier is the tier requested by the signal escalate; 0 if another event closed the gate.
+	// ToTier is the tier that the signal escalate requested; 0 if another event closed the gate.
 	ToTier Tier `json:"to_tier,omitempty"`
 	// Cancelled reports whether the chain was cancelled at the gate.
 	Cancelled bool `json:"cancelled,omitempty"`
@@ -116,33 +118,32 @@ type GateClosing struct {
 type GateResolution struct {
 	GateID string     `json:"gate_id"`
 	Action GateAction `json:"action"`
-	// Next describes the next step in a sentence.
+	// Next describes in a sentence the next step of the chain.
 	Next string `json:"next"`
 }
 
 // GatePolicy holds the rules for gates.
 type GatePolicy struct {
-	// Timeout limits the time for which a gate stays open. If it is 0, no gate opens, and the chain ends instead.
-	// Chains that started before gates existed have 0 in their copy of the policy.
+	// Timeout limits how long a gate stays open. If Timeout is 0, no gate opens, and the chain ends at that point.
 	Timeout Duration `json:"timeout,omitempty"`
-	// OnTimeout is the action taken when a gate expires: GateAbort or GateFix.
+	// OnTimeout is the action of a gate that expires: GateAbort or GateFix.
 	OnTimeout GateAction `json:"on_timeout,omitempty"`
-	// Remind lists the reminder times, counted from the opening, in ascending order.
+	// Remind lists the times of reminders since the opening of the gate, in ascending order.
 	Remind []Duration `json:"remind,omitempty"`
-	// Approvers lists the people who may answer. If it is empty, everybody may.
+	// Approvers lists the people who may answer; empty if everybody may.
 	Approvers []string `json:"approvers,omitempty"`
-	// FourEyes forbids the person who started the chain to answer.
+	// FourEyes forbids answers by the person who started the chain.
 	FourEyes bool `json:"four_eyes,omitempty"`
-	// OnHealed selects what a chain at a gate does if another chain reports its incidents as healed. Empty means
+	// OnHealed selects the action of a chain at a gate whose incidents another chain has found healed. Empty means
 	// HealedKeep.
 	OnHealed HealedAction `json:"on_healed,omitempty"`
 }
 
-// HealedAction is the action of a waiting chain whose incidents have healed.
+// HealedAction is the action of a chain at a gate whose incidents have healed.
 type HealedAction string
 
 // The actions.
 const (
-	HealedClose HealedAction = "close" // look once more, and end as resolved if all is well
-	HealedKeep  HealedAction = "keep"  // show it, and wait for a person's answer
+	HealedClose HealedAction = "close" // look once more, and end as resolved if the incidents are gone
+	HealedKeep  HealedAction = "keep"  // show the news, and wait for a person's answer
 )

@@ -14,7 +14,7 @@ import (
 // MaxActor limits the name of the person who answers, in characters.
 const MaxActor = 200
 
-// gateWords lists the actions in the order in which they are shown, with the words that choose them.
+// gateWords lists the actions in the order of their display. The words are an operator's input for the action.
 var gateWords = []struct {
 	action GateAction
 	words  []string
@@ -25,9 +25,8 @@ var gateWords = []struct {
 	{GateAbort, []string{"q", "abort"}},
 }
 
-// ParseGateReply parses an operator's input at gate. The input is the letter or name of an action, optionally followed
-// by a colon and guidance. The returned answer has no Actor. If the gate does not offer the action, the error gives the
-// reason.
+// ParseGateReply parses an operator's input at gate. The input is the letter or name of an action. A colon and guidance
+// may follow. The returned answer has no Actor. If the gate does not offer the action, the error gives the reason.
 func ParseGateReply(gate Gate, text string) (GateAnswer, error) {
 	word, guidance, _ := strings.Cut(strings.TrimSpace(text), ":")
 	word = strings.ToLower(strings.TrimSpace(word))
@@ -49,7 +48,7 @@ func ParseGateReply(gate Gate, text string) (GateAnswer, error) {
 	return answer, nil
 }
 
-// Letter returns the key that chooses the action; empty if a is not a valid action.
+// Letter returns the key that chooses the action a; empty if a is not a valid action.
 func (a GateAction) Letter() string {
 	for _, known := range gateWords {
 		if known.action == a {
@@ -59,8 +58,8 @@ func (a GateAction) Letter() string {
 	return ""
 }
 
-// Validate checks the answer's fields without comparing them with a gate. The error describes the first problem in a
-// sentence.
+// Validate checks the fields of the answer, but not whether they suit a gate. The error describes the first problem in
+// a sentence.
 func (a GateAnswer) Validate() error {
 	switch {
 	case blank(a.GateID):
@@ -74,7 +73,7 @@ func (a GateAnswer) Validate() error {
 	return checkGuidance(a.Guidance)
 }
 
-// CheckActor checks the name of a person. The error is one sentence.
+// CheckActor returns an error if actor is not a valid name of a person. The error is one sentence.
 func CheckActor(actor string) error {
 	switch {
 	case blank(actor):
@@ -94,7 +93,7 @@ func checkGuidance(guidance string) error {
 	return nil
 }
 
-// Check returns nil if answer may close g. Otherwise the error gives the reason in one sentence.
+// Check returns nil if answer may close g. If not, the error gives the reason in one sentence.
 func (g Gate) Check(answer GateAnswer) error {
 	if err := answer.Validate(); err != nil {
 		return err
@@ -108,7 +107,7 @@ func (g Gate) Check(answer GateAnswer) error {
 	return g.offers(answer.Action)
 }
 
-// offers returns nil if g offers action. Otherwise the error gives the reason.
+// offers returns nil if g offers action. If not, the error gives the reason.
 func (g Gate) offers(action GateAction) error {
 	switch {
 	case action == GateContinue && g.Continuation == nil && g.NoContinuation != "":
@@ -119,7 +118,7 @@ func (g Gate) offers(action GateAction) error {
 	return nil
 }
 
-// spellOptions lists the letters that g accepts, with their meaning.
+// spellOptions lists the letters of the actions that g offers, with their meaning.
 func (g Gate) spellOptions() string {
 	spelled := make([]string, 0, len(g.Options))
 	for _, option := range g.Options {
@@ -128,7 +127,7 @@ func (g Gate) spellOptions() string {
 	return strings.Join(spelled, ", ")
 }
 
-// String names the person who closed the gate, and the time.
+// String says who closed the gate, and when.
 func (c GateClosing) String() string {
 	at := c.At.UTC().Format(time.RFC3339)
 	switch {
@@ -145,9 +144,9 @@ func (c GateClosing) String() string {
 	}
 }
 
-// CheckMayAnswer returns nil if actor may answer at the gates of a chain that starter has started. Otherwise the error
-// gives the reason in one sentence. Names are compared case-insensitively and without surrounding space, so that
-// changing the case cannot bypass four-eyes.
+// CheckMayAnswer returns nil if actor may answer at the gates of a chain of starter, the person who started the chain.
+// If not, the error gives the reason in one sentence. Names are compared case-insensitively and without surrounding
+// space, so that changing the case cannot bypass four-eyes.
 func (p GatePolicy) CheckMayAnswer(actor, starter string) error {
 	same := func(other string) bool {
 		return strings.EqualFold(strings.TrimSpace(actor), strings.TrimSpace(other))
@@ -161,7 +160,7 @@ func (p GatePolicy) CheckMayAnswer(actor, starter string) error {
 	return nil
 }
 
-// Restricts reports whether gates exist and not everybody may answer them.
+// Restricts reports whether gates exist that only some people may answer.
 func (p GatePolicy) Restricts() bool { return p.Timeout > 0 && (len(p.Approvers) > 0 || p.FourEyes) }
 
 // clipWord truncates an operator's input for use in a sentence.

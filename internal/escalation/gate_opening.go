@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Gated replaces a decision that would end the chain as needs_human or failed with a decision that opens a gate. It
-// returns all other decisions unchanged. In a dry run no gate opens, because a dry run changes nothing that an operator
-// would have to approve.
+// Gated replaces a decision that would end the chain as needs_human or failed. The new decision opens a gate. Gated
+// returns all other decisions unchanged. In a dry run no gate opens, because there are no changes for an operator to
+// approve.
 func Gated(policy Policy, decision Decision) Decision {
 	forPerson := decision.Outcome == OutcomeNeedsHuman || decision.Outcome == OutcomeFailed
 	if decision.Action != DecisionComplete || !forPerson || policy.Gate.Timeout <= 0 || policy.DryRun {
@@ -24,9 +24,9 @@ type GateInput struct {
 	At     time.Time
 	// Decision is the decision that would have ended the chain.
 	Decision Decision
-	// Tier is the tier of the latest step, whether it ran or was refused.
+	// Tier is the tier of the step before the gate, which has run or was refused.
 	Tier Tier
-	// Refused reports that the step was not admitted, so its session did not run.
+	// Refused reports that the step before the gate was refused, so its session did not run.
 	Refused bool
 	// Last is the latest session; nil if none has run.
 	Last *Session
@@ -35,16 +35,16 @@ type GateInput struct {
 	// SpentUSD is the chain's spending. SpentAtMostUSD is the amount that counts against the chain's budget. Both are
 	// in US dollars.
 	SpentUSD, SpentAtMostUSD float64
-	// Tried lists the agents' actions, one sentence each.
+	// Tried lists what the agents did, one sentence for each session.
 	Tried []string
 	// History describes the earlier repairs of a fault that has come back, one line for each.
 	History []string
-	// Before lists the chain's earlier gates in order. The latest two are enough, because only maxAutomaticFixes gates
-	// are counted.
+	// Before lists the chain's earlier gates in order. A caller may omit all but the latest maxAutomaticFixes gates,
+	// because only these are counted.
 	Before []Gate
 }
 
-// TranscriptState says whether a session's transcript can be loaded.
+// TranscriptState says whether an agent can load a session's transcript.
 type TranscriptState string
 
 // The states.
@@ -54,10 +54,10 @@ const (
 	TranscriptGone      TranscriptState = "gone"      // found neither on a host that was asked nor in the archive
 )
 
-// maxAutomaticFixes limits the number of consecutive gates that expire and then run their tier again.
+// maxAutomaticFixes limits how many gates in a row run their tier again because they have expired.
 const maxAutomaticFixes = 2
 
-// NewGate returns the gate to open under policy.
+// NewGate returns the gate to open under policy, without opening it.
 func NewGate(policy Policy, o GateInput) Gate {
 	gate := Gate{
 		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier,
@@ -81,7 +81,7 @@ func NewGate(policy Policy, o GateInput) Gate {
 	return gate
 }
 
-// source returns the kind of event that opens the gate.
+// source says why the gate is opened.
 func (o GateInput) source() GateSource {
 	switch {
 	case o.Decision.Rule == RuleReturned:
@@ -105,9 +105,9 @@ func (o GateInput) source() GateSource {
 	}
 }
 
-// ContinuationOf returns the session that the gate offers to continue. If it offers none, it returns a sentence that
-// gives the reason. Only the last session qualifies, under three conditions: it was interrupted, it has the tier of the
-// next step, and its conversation can be resumed.
+// ContinuationOf returns the session that the gate offers to continue. If the gate offers none, ContinuationOf returns
+// a sentence that gives the reason. Only the last session qualifies, under three conditions: the session was
+// interrupted, it has the tier of the next step, and its conversation can be resumed.
 func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 	last := o.Last
 	switch {
@@ -148,15 +148,15 @@ func (s *Session) interrupted() bool {
 	return s.Verdict == nil || s.concludedForPerson() || s.Verdict.Status == VerdictFailed
 }
 
-// originGone reports whether the session could not load the conversation from which the chain was to start. Such a
-// conversation has no record, so there is no verdict for a handoff.
+// originGone reports whether the session could not load the conversation from which the input lets the chain start, and
+// this conversation has no record. Without a record there is no verdict for a handoff.
 func (s *Session) originGone() bool {
 	lost := s.Status == SessionResumeFailed || s.Status == SessionTranscriptLost
 	return lost && !s.BeganWork() && !s.Interrupted && s.Continuity == ContinuityResume && s.ParentID == 0
 }
 
-// concludedForPerson reports whether the session's verdict asks for a person. At the highest tier a verdict that asks
-// for escalation counts, too.
+// concludedForPerson reports whether the session's verdict asks for a person. At the highest tier, a verdict that asks
+// for escalation also asks for a person.
 func (s *Session) concludedForPerson() bool {
 	if s.Status != SessionCompleted || s.Verdict == nil {
 		return false
@@ -164,7 +164,7 @@ func (s *Session) concludedForPerson() bool {
 	return s.Verdict.Status == VerdictNeedsHuman || s.Verdict.Status == VerdictEscalate && s.Tier == TierFullRepair
 }
 
-// automaticFixes counts the latest gates in a row that expired and ran their tier again.
+// automaticFixes counts how many of the latest gates, without a gap, have expired and run their tier again.
 func automaticFixes(gates []Gate) int {
 	count := 0
 	for _, gate := range slices.Backward(gates) {
@@ -177,7 +177,7 @@ func automaticFixes(gates []Gate) int {
 	return count
 }
 
-// Next describes in a sentence the chain's next step after the closing of the gate.
+// Next describes in a sentence the chain's next step after closing.
 func (g Gate) Next(closing GateClosing) string {
 	told := ""
 	if !blank(closing.Guidance) {
@@ -202,7 +202,7 @@ func (g Gate) Next(closing GateClosing) string {
 	}
 }
 
-// Ends reports whether g was closed in a way that ends the chain. It returns false for an open gate.
+// Ends reports whether the chain ends because of how g was closed. For an open gate it returns false.
 func (g Gate) Ends() bool {
 	if g.Answer == nil {
 		return false
@@ -211,7 +211,8 @@ func (g Gate) Ends() bool {
 	return ends
 }
 
-// Ending returns the decision that ends the chain, if this closing of the gate ends it. Otherwise it returns false.
+// Ending returns the decision that ends the chain after closing. If the chain continues after closing, Ending returns
+// false.
 func (g Gate) Ending(closing GateClosing) (Decision, bool) {
 	switch {
 	case closing.Cancelled:

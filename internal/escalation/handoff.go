@@ -9,7 +9,7 @@ import (
 // HandoffVersion is the version of the handoff document that this program reads and writes.
 const HandoffVersion = 1
 
-// Handoff is the summary for a tier that cannot resume the conversation.
+// Handoff is the summary for a tier that does not resume the conversation.
 type Handoff struct {
 	SchemaVersion   int           `json:"schema_version"`
 	FromTier        Tier          `json:"from_tier"`
@@ -23,8 +23,8 @@ type Handoff struct {
 	Cooldowns       CooldownState `json:"cooldown_state"`
 }
 
-// CooldownState holds the use of the cooldowns by service name. Handoffs contain it, and so does the cooldown file of
-// agents. Only the supervisor writes it.
+// CooldownState holds the use of the cooldowns by service name. Handoffs and agents' cooldown files contain a
+// CooldownState. Only the supervisor writes it.
 type CooldownState struct {
 	Services map[string]ServiceUse `json:"services"`
 }
@@ -45,7 +45,7 @@ func NewCooldownState(states []ServiceState) CooldownState {
 }
 
 // NewHandoff builds the handoff to the tier next from the previous tier's verdict and the current cooldowns. If verdict
-// is nil, the handoff says that there is nothing to pass on.
+// is nil, the handoff says that the previous tier has left nothing.
 func NewHandoff(from, next Tier, verdict *Verdict, cooldowns []ServiceState) Handoff {
 	handoff := Handoff{
 		SchemaVersion: HandoffVersion, FromTier: from, RecommendedTier: next, Cooldowns: NewCooldownState(cooldowns),
@@ -63,8 +63,8 @@ func NewHandoff(from, next Tier, verdict *Verdict, cooldowns []ServiceState) Han
 	return handoff
 }
 
-// After returns h with a note about an earlier session of the receiving tier that was cut off. That session has no
-// verdict. left describes those of its tool calls that have no result, one line for each.
+// After returns h with a note about cutOff, an interrupted earlier session of the receiving tier. This session has no
+// verdict. The argument left describes its tool calls without a result, one line for each.
 func (h Handoff) After(cutOff Session, left []string) Handoff {
 	note := fmt.Sprintf("An earlier session of %s, %s, was at work on this from %s on and was cut off after %d turns without a verdict. "+
 		"What it did may have taken effect in full, in part or not at all: check that before anything that changes something is repeated.",
@@ -77,7 +77,7 @@ func (h Handoff) After(cutOff Session, left []string) Handoff {
 }
 
 // MissingFields returns the fields that a handoff requires and that verdict leaves empty. The parameter from is the
-// tier of the verdict. If that tier repairs, it must also pass on its findings and the repairs that it attempted.
+// tier of the verdict. A tier that repairs must also report its findings and the attempted repairs.
 func MissingFields(from Tier, verdict *Verdict) []string {
 	if verdict == nil {
 		verdict = &Verdict{}
@@ -85,8 +85,8 @@ func MissingFields(from Tier, verdict *Verdict) []string {
 	return NewHandoff(from, from+1, verdict, nil).missing()
 }
 
-// missing returns the names of the required fields that are empty, in the order of the schema. An agent with nothing to
-// report must write that into the field.
+// missing returns the names of the required fields that are empty, in the order of the schema. Even an agent that has
+// nothing to report must say so in the field.
 func (h Handoff) missing() []string {
 	repaired := h.FromTier >= TierSafeRepair
 	var names []string

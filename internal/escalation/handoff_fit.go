@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxHandoffChars limits a handoff as Markdown, because every turn of the receiving tier reads it again.
+// MaxHandoffChars limits the Markdown of a handoff, because every turn of the receiving tier reads this text again.
 const MaxHandoffChars = 50_000
 
 const (
@@ -16,8 +16,9 @@ const (
 	longestList  = 64
 )
 
-// Fit returns h shortened to MaxHandoffChars as Markdown, and a sentence that names the dropped parts; "" if no part
-// was dropped. It first drops healthy checks, then the ends of texts, then the ends of lists.
+// Fit returns h, shortened so that its Markdown has at most MaxHandoffChars. The result dropped is a sentence that
+// names the dropped parts; "" if no part was dropped. Fit drops healthy checks first, then the ends of texts, then the
+// ends of lists.
 func (h Handoff) Fit() (fitted Handoff, dropped string) {
 	if h.fits() {
 		return h, ""
@@ -58,7 +59,8 @@ func (h Handoff) withTexts(longest int) Handoff {
 	return h
 }
 
-// withLists returns h with every list cut to at most longest entries. It keeps the cooldowns of the remaining services.
+// withLists returns h with every list cut to at most longest entries. Of the cooldowns, it keeps those of the remaining
+// services.
 func (h Handoff) withLists(longest int) Handoff {
 	h.Services = h.Services[:min(len(h.Services), longest)]
 	h.Checks = h.Checks[:min(len(h.Checks), longest)]
@@ -73,7 +75,7 @@ func (h Handoff) withLists(longest int) Handoff {
 	return h
 }
 
-// cut truncates text to longest characters and marks the cut.
+// cut truncates text to longest characters, and marks the place of the cut.
 func cut(text string, longest int) string {
 	const mark = " […]"
 	if utf8.RuneCountInString(text) <= longest {

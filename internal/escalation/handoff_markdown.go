@@ -8,9 +8,9 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// Markdown renders the handoff as a section of a prompt. Nearly all of its content comes from an agent, which may have
-// copied it from hostile input. It must not look like a heading or an entry of the supervisor. Therefore long texts
-// are quoted line by line, and all other values are flattened to one line.
+// Markdown renders the handoff as a section of a prompt. Nearly all of the content comes from an agent, which may have
+// copied hostile input. The content must not look like a heading or an entry of the supervisor. Therefore Markdown
+// quotes long texts line by line, and puts every other value on one line.
 func (h Handoff) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Escalation Context (from Tier %d)\n", int(h.FromTier))
@@ -64,8 +64,8 @@ func actionList(actions []Action) string {
 	return b.String()
 }
 
-// markdown renders c as a JSON code block; "" if c is empty. Agents find the same JSON in their cooldown file. A name
-// cannot close the code block, because JSON encodes its line breaks as \n.
+// markdown renders c as a JSON code block; "" if c is empty. The cooldown file of an agent has the same JSON. The name
+// of a service cannot close the code block, because JSON encodes line breaks as \n.
 func (c CooldownState) markdown() string {
 	if len(c.Services) == 0 {
 		return ""
@@ -89,10 +89,10 @@ func quoted(text string) string {
 // longestName limits the displayed part of a name, in characters. Valid names of services are shorter.
 const longestName = 2 * MaxServiceName
 
-// name returns a short text on one line, with the delimiters escaped. It cuts the text to longestName characters.
+// name returns a short text on one line, cut to longestName characters and with the delimiters escaped.
 func name(text string) string { return oneLine(cut(text, longestName)) }
 
 var inCell = strings.NewReplacer(`\`, `\\`, "|", `\|`)
 
-// oneLine formats text for a table cell or a list item. It puts the text on one line and escapes the delimiters.
+// oneLine puts text on one line and escapes the delimiters, for a table cell or a list item.
 func oneLine(text string) string { return inCell.Replace(plaintext.Compact(text)) }

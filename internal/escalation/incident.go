@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Incident is one fault of one or more services, from its first sight to its end. Several chains can work on an
+// Incident is one fault of one or more services, from its first sighting to its end. Several chains can work on an
 // incident.
 type Incident struct {
-	// ID is "incident-" and a number. The store assigns it.
+	// ID is "incident-" and a number. The store assigns the number.
 	ID string `json:"id"`
 	// Services lists the affected services; empty if no verdict has named a service.
 	Services []string `json:"services"`
@@ -20,32 +20,32 @@ type Incident struct {
 	Kind     string   `json:"kind,omitempty"`
 	Summary  string   `json:"summary"`
 	Severity Severity `json:"severity"`
-	// State follows from ResolvedAt and Chains.
+	// State is derived from ResolvedAt and Chains.
 	State      IncidentState `json:"state"`
 	OpenedAt   time.Time     `json:"opened_at"`
 	LastSeenAt time.Time     `json:"last_seen_at"`
-	// ReturnedAt holds the time at which the incident last came back; zero if it never did.
+	// ReturnedAt is the time of the incident's latest return; zero if the incident never came back.
 	ReturnedAt time.Time `json:"returned_at,omitzero"`
-	// WorseAt holds the time at which the incident was first found to be worse; zero if it never was. When the incident
-	// comes back, WorseAt begins anew.
+	// WorseAt is the time at which a chain first found the incident worse; zero if no chain has. A return of the
+	// incident resets WorseAt to zero.
 	WorseAt time.Time `json:"worse_at,omitzero"`
-	// ResolvedAt holds the time of the resolution; zero while the incident is open. ResolvedBy is the ID of the chain
-	// that resolved the incident, or the name of the person.
+	// ResolvedAt is the time of the resolution; zero while the incident is open. ResolvedBy is the ID of the chain that
+	// resolved the incident, or the name of the person who closed it.
 	ResolvedAt time.Time `json:"resolved_at,omitzero"`
 	ResolvedBy string    `json:"resolved_by,omitempty"`
-	// ResolvedReason holds the reason of the person who closed the incident, in that person's words; empty if none was
-	// given.
+	// ResolvedReason holds the words of the person who closed the incident; empty if the person gave no reason.
 	ResolvedReason string      `json:"resolved_reason,omitempty"`
 	Resolution     IncidentEnd `json:"resolution,omitempty"`
 	// Returned counts how often the incident has come back after its resolution.
 	Returned int `json:"returned"`
-	// Returns holds the times at which the incident came back after a repair, oldest first. Only the latest times are
-	// kept.
+	// Returns holds the times at which the incident came back after a repair, oldest first. Only the latest MaxReturns
+	// times are kept.
 	Returns []time.Time `json:"returns,omitempty"`
-	// Chains lists the chains that have worked on the incident, oldest first. Of the ended chains, only the latest are
-	// listed.
+	// Chains lists the chains that have worked on the incident, oldest first: all chains that have not ended, and the
+	// latest ended chains.
 	Chains []IncidentChain `json:"chains,omitempty"`
-	// CostUSD is the cost of these chains, in US dollars. A chain with several incidents counts fully for each of them.
+	// CostUSD is the cost of all chains that have worked on the incident, in US dollars. A chain with several incidents
+	// counts fully for each of them.
 	CostUSD float64 `json:"cost_usd"`
 }
 
@@ -59,40 +59,42 @@ func IncidentStates() []IncidentState {
 
 // The states.
 const (
-	IncidentOpen      IncidentState = "open"      // no chain works on it
-	IncidentRepairing IncidentState = "repairing" // a chain repairs it
+	IncidentOpen      IncidentState = "open"      // no chain works on the incident
+	IncidentRepairing IncidentState = "repairing" // a chain repairs the incident
 	IncidentWaiting   IncidentState = "waiting"   // a chain waits for a person or a limit, or has ended because a person must act
 	IncidentResolved  IncidentState = "resolved"  // the fault is gone
 )
 
-// IncidentEnd names the way in which an incident was resolved.
+// IncidentEnd says how an incident was resolved.
 type IncidentEnd string
 
 // The ends.
 const (
-	IncidentRepaired IncidentEnd = "repaired" // a chain repaired it
-	IncidentHealed   IncidentEnd = "healed"   // a look found it gone, and no chain had repaired it
-	IncidentClosed   IncidentEnd = "closed"   // a person closed it
+	IncidentRepaired IncidentEnd = "repaired" // a chain repaired the fault
+	IncidentHealed   IncidentEnd = "healed"   // a look found the fault gone, and no chain had repaired it
+	IncidentClosed   IncidentEnd = "closed"   // a person closed the incident
 )
 
 // IncidentChain describes the work of one chain on an incident.
 type IncidentChain struct {
 	ChainID string `json:"chain_id"`
-	// FirstRunID is the run ID with which the chain began. It distinguishes chains that had the same ID.
+	// FirstRunID is the run ID with which the chain began. Several chains, one after the other, can have the same
+	// workflow ID and differ in FirstRunID.
 	FirstRunID string `json:"first_run_id,omitempty"`
 	// NamespaceID is the ID of the chain's Temporal namespace.
 	NamespaceID string `json:"namespace_id,omitempty"`
 	ChainProgress
-	// Tier is the highest tier of the chain that may have changed something; 0 if no tier has.
+	// Tier is the highest tier of the chain that may have changed something; 0 if no tier may have.
 	Tier Tier `json:"tier,omitempty"`
-	// Did describes the chain's last attempt to repair, in the words of its verdict.
+	// Did describes the latest repair that the chain attempted, in the words of the verdict.
 	Did string `json:"did,omitempty"`
-	// Since holds the time at which the chain first met the incident.
+	// Since is the time at which the chain first met the incident.
 	Since   time.Time `json:"since"`
 	CostUSD float64   `json:"cost_usd"`
 }
 
-// ChainRun identifies a chain within its namespace. Chains can have the same ID, one after the other.
+// ChainRun identifies a chain within its namespace. Several chains, one after the other, can have the same workflow ID
+// and differ in FirstRunID.
 type ChainRun struct {
 	ChainID string
 	// FirstRunID is the run ID with which the chain began.
@@ -102,16 +104,16 @@ type ChainRun struct {
 // ChainProgress describes the work of a chain on its incidents.
 type ChainProgress struct {
 	Status ChainStatus `json:"status"`
-	// Rule and Reason come from the decision that makes the chain wait, or that ended the chain.
+	// Rule and Reason come from the decision that makes the chain wait, or from the decision that ended the chain.
 	Rule   Rule   `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Until holds the end of the wait; zero if the chain does not wait.
+	// Until is the end of the wait; zero if the chain does not wait.
 	Until time.Time `json:"until,omitzero"`
 	// Outcome is empty until the chain has ended.
 	Outcome Outcome   `json:"outcome,omitempty"`
 	At      time.Time `json:"at"`
-	// Owns holds the IDs of the chain's own incidents. If a chain waits before its first session, it has no other
-	// record of them.
+	// Owns holds the IDs of the chain's own incidents. For a chain that waits before its first session, the records
+	// connect the chain with its incidents only by Owns.
 	Owns []string `json:"owns,omitempty"`
 	// Leaves holds the IDs of the incidents that the chain has met and leaves to other chains.
 	Leaves []string `json:"leaves,omitempty"`
@@ -120,19 +122,19 @@ type ChainProgress struct {
 	Only []string `json:"only,omitempty"`
 }
 
-// ChainStatus is the state of a chain's work on an incident.
+// ChainStatus is the state of the work of a chain on an incident.
 type ChainStatus string
 
 // The statuses.
 const (
-	ChainLooking   ChainStatus = "looking"   // it has found the fault, and nothing is decided
-	ChainRepairing ChainStatus = "repairing" // it repairs, or is about to
-	ChainWaiting   ChainStatus = "waiting"   // it waits for a person or a limit
+	ChainLooking   ChainStatus = "looking"   // the chain has found the fault, and nothing is decided
+	ChainRepairing ChainStatus = "repairing" // the chain repairs, or is about to
+	ChainWaiting   ChainStatus = "waiting"   // the chain waits for a person or a limit
 	ChainEnded     ChainStatus = "ended"
 )
 
-// ProgressOf returns the progress of a chain after decision. If the decision opens a gate, the wait ends after
-// policy.Gate.Timeout at the latest.
+// ProgressOf returns the progress of a chain after decision. If the decision opens a gate, Until is the time at which
+// the gate expires.
 func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 	progress := ChainProgress{Status: ChainRepairing, At: at}
 	switch decision.Action {
@@ -149,9 +151,9 @@ func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 	return progress
 }
 
-// ProgressOfIssue returns the progress of a split chain after the chain of one issue has ended. It concerns only the
-// incident of that issue. Without it, the incident would count as being repaired until the chains of all issues have
-// ended.
+// ProgressOfIssue returns the progress of a split chain at the end of the chain of one issue. The progress concerns
+// only the incident of that issue. Without this progress, the incident would count as being repaired until all chains
+// of issues have ended.
 func ProgressOfIssue(issue IssueChain, at time.Time) ChainProgress {
 	return ChainProgress{
 		Status: ChainEnded, Outcome: issue.Outcome, Rule: RuleIssues, Reason: cut(issue.Reason, maxIncidentText), At: at,
@@ -160,29 +162,29 @@ func ProgressOfIssue(issue IssueChain, at time.Time) ChainProgress {
 }
 
 const (
-	// IncidentMemory limits the time between the resolution of an incident and its return. If the same fault appears
-	// later, it is a new incident.
+	// IncidentMemory is the longest time between the resolution of an incident and its return. If the same fault
+	// appears later than that, it is a new incident.
 	IncidentMemory = 30 * 24 * time.Hour
-	// MaxIncidentChains limits the list of an incident's chains. Chains that have not ended are always listed.
+	// MaxIncidentChains limits how many chains an incident lists. Chains that have not ended are always listed.
 	MaxIncidentChains = 10
-	// MaxReturns limits the list of an incident's returns.
+	// MaxReturns limits how many returns an incident lists.
 	MaxReturns = 50
-	// MaxClosingReason limits the reason for which a person closes an incident, in characters.
+	// MaxClosingReason limits a person's reason for closing an incident, in characters.
 	MaxClosingReason = 500
-	// maxIncidentText limits a text of an incident, in characters.
+	// maxIncidentText limits each text of an incident, in characters.
 	maxIncidentText = 500
-	// lateEnd extends the time for which a chain counts as waiting beyond the end of its wait. It allows for workers
-	// that are down.
+	// lateEnd is how long a chain still counts as waiting after the end of its wait. It allows for workers that are
+	// down.
 	lateEnd = time.Hour
 )
 
-// ClipIncidentText cuts a text from a verdict to the maximum length of a text in an incident.
+// ClipIncidentText cuts a text from a verdict to maxIncidentText characters.
 func ClipIncidentText(text string) string { return cut(strings.TrimSpace(text), maxIncidentText) }
 
-// incidentPattern matches IDs of incidents.
+// incidentPattern matches the ID of an incident.
 var incidentPattern = regexp.MustCompile(`^incident-[1-9]\d{0,17}$`)
 
-// CheckIncidentID checks the form of an incident's ID. The error is one sentence.
+// CheckIncidentID returns an error if id does not have the form of an incident's ID. The error is one sentence.
 func CheckIncidentID(id string) error {
 	if !incidentPattern.MatchString(id) {
 		return fmt.Errorf("%q is no incident: write incident- and its number", cut(id, 60))
@@ -215,23 +217,24 @@ func (i *Incident) StateOf() IncidentState {
 }
 
 // unanswered reports whether the chain has ended because a person must act, and nobody has acted. If a limit refused
-// the chain, no person need act: the limit passes, and then the next chain may repair.
+// the chain, unanswered returns false. The limit will pass, and then another chain may repair.
 func (c *IncidentChain) unanswered() bool {
 	passes := c.Rule == RuleCooldown || c.Rule == RuleServiceBusy || c.Rule == RuleEscalationLimit || c.Rule == RuleDayBudget
 	return c.Status == ChainEnded && !passes && (c.Outcome == OutcomeNeedsHuman || c.Rule == RuleGateExpired)
 }
 
-// unchangedSince reports whether the incident has neither become worse nor come back after the end of the chain ended.
+// unchangedSince reports that the incident has neither become worse nor come back after the end of the chain ended.
 func (i *Incident) unchangedSince(ended IncidentChain) bool {
 	return !i.WorseAt.After(ended.At) && !ended.At.Before(i.ReturnedAt)
 }
 
-// Handler returns the chain that takes care of the incident at the time at. It ignores the chain with the ID except. If
-// no chain takes care, it returns false.
+// Handler returns the chain that takes care of the incident at the time at. It ignores the chain whose ID is except. If
+// no chain takes care of the incident, Handler returns false.
 //
-// A chain takes care of an incident while it repairs or waits. An ended chain also takes care, if a person has accepted
-// the state at its gate, or still has to act. This ends when another chain has worked on the incident, or when the
-// incident becomes worse or comes back. So an unchanged fault is repaired once, and not after every look.
+// A chain takes care of an incident while the chain repairs or waits. An ended chain still takes care of the incident
+// in two cases: at its gate a person has accepted the state, or a person must act and has not acted yet. An ended chain
+// stops taking care when another chain has worked on the incident, or when the incident becomes worse or comes back. So
+// an unchanged fault is repaired once, and not after every look.
 func (i *Incident) Handler(except string, at time.Time) (IncidentChain, bool) {
 	var latest IncidentChain
 	for _, chain := range slices.Backward(i.Chains) {
@@ -250,7 +253,7 @@ func (i *Incident) Handler(except string, at time.Time) (IncidentChain, bool) {
 	return latest, settled && i.unchangedSince(latest)
 }
 
-// HighestTier returns the highest tier that has tried to repair the incident. If no tier has tried, it returns 0.
+// HighestTier returns the highest tier that has tried to repair the incident; 0 if no tier has.
 func (i *Incident) HighestTier() Tier {
 	var highest Tier
 	for _, chain := range i.Chains {
@@ -259,9 +262,9 @@ func (i *Incident) HighestTier() Tier {
 	return highest
 }
 
-// ReturnsWithin returns how often the incident has come back after a repair. It counts returns within the window of
-// limit, and the window ends at the time at. If the incident is currently resolved by a repair, the caller has found it
-// again. This return is counted, too.
+// ReturnsWithin returns how often the incident has come back after a repair. It counts the returns within limit.Window
+// before the time at. If the incident is resolved by a repair, the caller has just found it again, and this return
+// counts, too.
 func (i *Incident) ReturnsWithin(limit Limit, at time.Time) int {
 	count := 0
 	for _, returned := range i.Returns {
@@ -275,8 +278,8 @@ func (i *Incident) ReturnsWithin(limit Limit, at time.Time) int {
 	return count
 }
 
-// History describes each chain's attempt to repair the incident, oldest first, one line for each. It describes at most
-// the given number of attempts, the latest ones.
+// History describes the attempts of chains to repair the incident, oldest first, one line for each. It describes only
+// the latest attempts, at most the given number.
 func (i *Incident) History(most int) []string {
 	var lines []string
 	for _, chain := range i.Chains {
@@ -295,8 +298,9 @@ func (i *Incident) History(most int) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// MostImportant selects the incidents for the prompt of an agent, at most MaxKnownIncidents. It prefers the most severe
-// ones. Of equal severity, it prefers those that were seen last. The order stays the same.
+// MostImportant selects at most MaxKnownIncidents incidents for the prompt of an agent. It prefers severe incidents to
+// less severe ones and, if the severity is equal, incidents that were seen more recently. The order of the selected
+// incidents does not change.
 func MostImportant(incidents []Incident) []Incident {
 	if len(incidents) <= MaxKnownIncidents {
 		return incidents
@@ -327,18 +331,18 @@ type PastRepair struct {
 	At       time.Time     `json:"at"`
 	Services []string      `json:"services,omitempty"`
 	Status   SessionStatus `json:"status"`
-	// Verdict is the status of the session's verdict; empty if there was none.
+	// Verdict is the status of the session's verdict; empty if the session left no verdict.
 	Verdict VerdictStatus `json:"verdict,omitempty"`
-	// Did describes the attempted repair and its result, in the words of the verdict.
+	// Did describes the repair that the session attempted, and its result, in the words of the verdict.
 	Did string `json:"did,omitempty"`
-	// Actions lists the changes.
+	// Actions lists the changes that the session made.
 	Actions []string `json:"actions,omitempty"`
 }
 
 const (
-	// MaxPastRepairs limits the earlier repairs in an agent's prompt.
+	// MaxPastRepairs limits how many earlier repairs an agent's prompt describes.
 	MaxPastRepairs = 6
-	// maxPastActions limits the changes that are listed for one earlier repair.
+	// maxPastActions limits how many changes of one earlier repair a prompt lists.
 	maxPastActions = 6
 )
 
@@ -359,7 +363,8 @@ func NewPastRepair(session Session) PastRepair {
 	return repair
 }
 
-// Attempt returns the verdict's description of attempted repairs. If the verdict has none, it returns the summary.
+// Attempt returns the verdict's description of the attempted repairs. If this description is empty, Attempt returns the
+// summary.
 func (v *Verdict) Attempt() string {
 	if blank(v.Remediation) {
 		return ClipIncidentText(v.Summary)

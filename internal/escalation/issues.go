@@ -7,14 +7,14 @@ import (
 )
 
 // FirstTier returns the tier that begins the repair of an issue. This is the recommended tier, but at least the tier
-// above observer. observer is the tier that found the issue.
+// above observer, the tier that found the issue.
 func (i Issue) FirstTier(observer Tier) Tier { return max(i.RecommendedTier, observer+1) }
 
 // severities orders the severities, worst first.
 var severities = []Severity{SeverityCritical, SeverityWarning, SeverityInfo}
 
-// MostSevereFirst returns the indexes of issues, ordered by severity, the most severe first. Issues of equal severity
-// keep their order.
+// MostSevereFirst returns the indexes of issues, the most severe issue first. Issues of equal severity keep their
+// order.
 func MostSevereFirst(issues []Issue) []int {
 	indexes := make([]int, len(issues))
 	for i := range indexes {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Limit allows at most Max events within any period of the length Window. The zero value sets no limit.
+// Limit allows at most Max events within any period of the length Window. The zero Limit allows any number of events.
 type Limit struct {
 	Max    int      `json:"max"`
 	Window Duration `json:"window"`
 }
 
-// noLimit is the text form of no limit.
+// noLimit is the text of a Limit that is not set.
 const noLimit = "none"
 
 // ParseLimit parses a limit. "3/1h" allows three events within any hour, and "0/1h" forbids all events. "none" and ""
@@ -58,18 +58,18 @@ func (l *Limit) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Use describes the use of a limit at a given time.
+// Use describes the use of a limit at one time.
 type Use struct {
-	// Used counts the events within the window.
+	// Used counts the events within the window of the limit.
 	Used int `json:"used"`
 	// Limit is the limit itself.
 	Limit Limit `json:"limit"`
 	// Free reports whether the limit allows one more event now.
 	Free bool `json:"free"`
-	// FreeAt is the time at which the limit will allow one more event. It is zero if Free is true, or if that never
-	// happens.
+	// FreeAt is the time at which the limit will allow one more event; zero if Free is true, or if the limit never
+	// will.
 	FreeAt time.Time `json:"free_at,omitzero"`
-	// Last is the time of the latest known event, inside or outside of the window; zero if there is none.
+	// Last is the time of the latest known event, even if this time is before the window; zero if no event is known.
 	Last time.Time `json:"last,omitzero"`
 }
 

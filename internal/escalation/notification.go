@@ -14,7 +14,7 @@ const (
 	NotifyCycleMissed NotificationKind = "cycle_missed" // cycles of a schedule were skipped
 )
 
-// Severity returns the severity of notifications of this kind.
+// Severity returns the severity of notifications of the kind k.
 func (k NotificationKind) Severity() Severity {
 	switch k {
 	case NotifyFailed:
@@ -48,9 +48,9 @@ func (k NotificationKind) Headline() string {
 	return string(k)
 }
 
-// Notification is a message in plain text, and its subject.
+// Notification is a message to people in plain text.
 type Notification struct {
-	// Key identifies the notification. One key is sent at most once.
+	// Key identifies the notification. Of the notifications with one key, each target receives only the first.
 	Key      string           `json:"key"`
 	Kind     NotificationKind `json:"kind"`
 	Severity Severity         `json:"severity"`

@@ -8,31 +8,34 @@ import (
 const (
 	// defaultHeartbeat is the time between two heartbeats of an agent if the policy sets none.
 	defaultHeartbeat = time.Second
-	// leastHeartbeatTimeout tolerates a slow network, but not a lost host.
+	// leastHeartbeatTimeout is the shortest heartbeat timeout. It tolerates a slow network, but still detects a lost
+	// host soon.
 	leastHeartbeatTimeout = 30 * time.Second
-	// heartbeatsPerTimeout leaves time for retries. If no heartbeat is accepted for half of the timeout, which is three
-	// heartbeats, the worker stops its agent in the other half.
+	// heartbeatsPerTimeout is the least number of heartbeats in a heartbeat timeout. If Temporal accepts no heartbeat
+	// for half of the timeout, which is three heartbeats, the worker stops its agent during the other half.
 	heartbeatsPerTimeout = 6
 )
 
-// Policy holds the limits and permissions of a chain. A chain reads it once, at its start, and keeps that copy. So
-// changing the configuration never alters a running chain.
+// Policy holds the limits and permissions of a chain. A chain takes a copy at its start. So changing the configuration
+// does not alter a running chain.
 type Policy struct {
 	// Tiers holds one entry per tier, in the order of the function Tiers.
 	Tiers []TierPolicy `json:"tiers"`
 	// MaxTier is the highest tier that may run.
 	MaxTier Tier `json:"max_tier"`
-	// DryRun suppresses escalation and gives every tier only the permissions of TierObserve.
+	// DryRun suppresses escalation, and reduces the permissions of every tier to those of TierObserve.
 	DryRun bool `json:"dry_run"`
 	// Continuity selects how context passes from tier to tier.
 	Continuity ContinuityMode `json:"continuity"`
-	// ResumeThreshold is the part of the next model's context window (0 to 1) up to which a conversation is resumed.
+	// ResumeThreshold is the largest part of the next model's context window that a resumed conversation may fill, from
+	// 0 to 1.
 	ResumeThreshold float64 `json:"resume_threshold"`
 	// Notify reports whether a notification target is configured.
 	Notify bool `json:"notify,omitempty"`
-	// Repositories lists directories in which agents may run, in addition to the default one.
+	// Repositories lists directories in which agents may run, in addition to the default directory.
 	Repositories []string `json:"repositories,omitempty"`
-	// ResumeMaxTokens is the largest conversation that is resumed, in tokens, whatever the window. 0 sets no cap.
+	// ResumeMaxTokens caps the size of a resumed conversation in tokens, independently of the context window; 0 sets no
+	// cap.
 	ResumeMaxTokens int `json:"resume_max_tokens,omitempty"`
 	// ChainBudgetUSD caps the spending of one chain, in US dollars; 0 sets no cap.
 	ChainBudgetUSD float64 `json:"chain_budget_usd,omitempty"`
@@ -40,17 +43,18 @@ type Policy struct {
 	DayBudgetUSD float64 `json:"day_budget_usd,omitempty"`
 	// Cooldowns limits how often a service may be repaired.
 	Cooldowns Cooldowns `json:"cooldowns"`
-	// EscalationLimit limits how many chains may escalate within a window.
+	// EscalationLimit limits how many chains may escalate within its window.
 	EscalationLimit Limit `json:"escalation_limit"`
-	// Returns limits how often a fault may come back after repairs. From the Max-th return within Window on, the fault
-	// is not repaired in the same way again. Without a limit, it is always repaired in the same way.
+	// Returns limits how often a fault may come back after repairs. If a fault has come back Max times within Window,
+	// chains do not repair it in the same way again. If Returns is not set, chains always repair a fault in the same
+	// way.
 	Returns Limit `json:"returns,omitzero"`
-	// MaxParallelIssues limits how many issues of one cycle are repaired at the same time.
+	// MaxParallelIssues limits how many issues of one chain are repaired at the same time.
 	MaxParallelIssues int `json:"max_parallel_issues,omitempty"`
 	// Gate holds the rules for gates.
 	Gate GatePolicy `json:"gate,omitzero"`
-	// Encrypted reports that Temporal must not see the words of agents and people. Search attributes, which cannot be
-	// encrypted, then have no names of services.
+	// Encrypted reports that Temporal must not see the words of agents and people. Search attributes cannot be
+	// encrypted. So they do not contain the names of services.
 	Encrypted bool `json:"encrypted,omitempty"`
 	// Heartbeat is the time between two heartbeats of an agent; 0 means one second.
 	Heartbeat Duration `json:"heartbeat,omitempty"`
@@ -60,15 +64,16 @@ type Policy struct {
 type TierPolicy struct {
 	// Model is the model's name for the CLI: an alias such as "haiku" or a full name.
 	Model string `json:"model"`
-	// ContextWindow is the size of the model's context window in tokens. If the CLI has reported a size, the reported
-	// size replaces it.
+	// ContextWindow is the size of the model's context window in tokens. A size that the CLI has reported replaces the
+	// configured size.
 	ContextWindow int `json:"context_window"`
-	// Tools lists the tools that exist for the agent.
+	// Tools lists the tools that the agent has.
 	Tools []string `json:"tools"`
-	// AllowedTools lists permission rules of the CLI. If the list is not empty, a call must match one of these rules.
-	// The tier's other permissions apply as well.
+	// AllowedTools lists permission rules of the CLI. If the list is not empty, every call must match one of these
+	// rules. The tier's other rules apply as well.
 	AllowedTools []string `json:"allowed_tools,omitempty"`
-	// DisallowedTools lists permission rules of the CLI that deny calls. They override every permission.
+	// DisallowedTools lists permission rules of the CLI that deny calls. A denied call cannot be permitted by any other
+	// rule.
 	DisallowedTools []string `json:"disallowed_tools,omitempty"`
 	// Timeout is the wall-clock limit of one attempt.
 	Timeout Duration `json:"timeout"`
@@ -76,7 +81,7 @@ type TierPolicy struct {
 	MaxTurns int `json:"max_turns,omitempty"`
 	// BudgetUSD caps the spending of one session over all its attempts, in US dollars; 0 sets no cap.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// AbortOnTimeout means that a gate does not offer to continue a session after a time-out.
+	// AbortOnTimeout means that a gate does not offer to continue a session that timed out.
 	AbortOnTimeout bool `json:"abort_on_timeout,omitempty"`
 }
 

@@ -9,15 +9,15 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// Limits on the names of services. People and agents supply these names. They are written to search attributes and
+// Limits on the names of services. People and agents supply the names, and they are written to search attributes and
 // terminals.
 const (
 	MaxServices    = 100 // in one list
 	MaxServiceName = 100 // characters of one name
 )
 
-// ServiceKey returns the form of a service's name that is used for comparisons. It ignores case, and the number of
-// blanks around and between words. A Catalog also knows aliases.
+// ServiceKey returns the form of a service's name for comparisons. It ignores case, and how many blanks are around and
+// between words. It does not resolve aliases, unlike Catalog.Canonical.
 func ServiceKey(name string) string {
 	return strings.ToLower(strings.ToUpper(plaintext.Compact(name))) // some letters have two lower-case forms
 }
@@ -30,8 +30,8 @@ func HasService(services []string, name string) bool {
 	return slices.ContainsFunc(services, func(other string) bool { return SameService(other, name) })
 }
 
-// UniqueServices returns services without repetitions, in the same order. Of several spellings of a name, it keeps the
-// first.
+// UniqueServices returns services without repetitions, in the same order. Names are compared by ServiceKey, and the
+// first spelling of a name is kept.
 func UniqueServices(services []string) []string {
 	var unique []string
 	seen := map[string]bool{}
@@ -44,7 +44,7 @@ func UniqueServices(services []string) []string {
 	return unique
 }
 
-// CheckServices checks a list of services. The error describes the first problem.
+// CheckServices checks the names in a list of services. The error describes the first problem.
 func CheckServices(services []string) error {
 	if len(services) > MaxServices {
 		return fmt.Errorf("%d services, and at most %d are allowed", len(services), MaxServices)
@@ -57,7 +57,7 @@ func CheckServices(services []string) error {
 	return nil
 }
 
-// nameProblem describes the problem with the name of a service; "" if there is none.
+// nameProblem describes the problem with the name of a service; "" if the name is valid.
 func nameProblem(service string) string {
 	switch {
 	case blank(service):

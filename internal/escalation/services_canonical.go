@@ -18,8 +18,8 @@ func (c *Catalog) Verdict(verdict Verdict) Verdict {
 	return verdict
 }
 
-// Handoff returns handoff with canonical names of services. It does not change the cooldowns, because they come from
-// the store.
+// Handoff returns handoff with canonical names of services. It does not change the names in the cooldowns, because
+// these come from the store.
 func (c *Catalog) Handoff(handoff Handoff) Handoff {
 	handoff.Services = c.CanonicalAll(handoff.Services)
 	handoff.Checks = c.checks(handoff.Checks)
@@ -56,8 +56,8 @@ func (c *Catalog) Cooldowns(cooldowns Cooldowns) Cooldowns {
 	return cooldowns
 }
 
-// AllServices returns the services that need a repair or got one: those of the verdict, of its issues and of its
-// actions. It omits the names of checks, because agents also check things that are no service.
+// AllServices returns the services that need a repair or got one: the services of the verdict, of its issues and of its
+// actions. It omits the services of checks, because agents also check things that are no service.
 func (v *Verdict) AllServices() []string {
 	all := slices.Clone(v.Services)
 	for _, issue := range v.Issues {
@@ -69,7 +69,8 @@ func (v *Verdict) AllServices() []string {
 	return UniqueServices(all)
 }
 
-// Around returns the services with these names, followed by the services that they depend on, directly or indirectly.
+// Around returns the services with the given names, followed by the services on which these depend, directly or
+// indirectly.
 func (c *Catalog) Around(names []string) []Service {
 	var found []Service
 	waiting := c.CanonicalAll(names)
@@ -88,7 +89,8 @@ func (c *Catalog) Around(names []string) []Service {
 	return found
 }
 
-// ByRelevance returns all services. First come those around the given names, then the others, the most critical first.
+// ByRelevance returns all services. The result begins with the services that Around returns for names. The other
+// services follow, the most critical first.
 func (c *Catalog) ByRelevance(names []string) []Service {
 	first := c.Around(names)
 	rest := slices.DeleteFunc(c.Services(), func(service Service) bool {

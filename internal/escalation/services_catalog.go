@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// Limits on a catalog. They are far above any sensible catalog. They keep its lookups fast and its messages small.
+// Limits on a catalog. Any sensible catalog is far smaller. The limits keep lookups fast and messages small.
 const (
 	maxCatalog     = 1_000 // services
 	maxAliases     = 50    // of one service
@@ -33,27 +33,27 @@ var criticalities = []Criticality{CriticalityCritical, CriticalityHigh, Critical
 
 // Service is one service of a catalog, as an operator describes it.
 type Service struct {
-	// Name is the canonical name. Records, locks and limits use it.
+	// Name is the canonical name of the service. Records, locks and limits use this name.
 	Name string `json:"name" yaml:"name"`
 	// Aliases lists other names of the service.
 	Aliases []string `json:"aliases,omitempty" yaml:"aliases"`
 	// Look tells agents how to look at the service: an address, a command, a sentence.
 	Look string `json:"look,omitempty" yaml:"look"`
-	// Criticality is CriticalityNormal if the operator has set none.
+	// Criticality says how important the service is; CriticalityNormal if the operator has set none.
 	Criticality Criticality `json:"criticality,omitempty" yaml:"criticality"`
-	// DependsOn lists the services of the catalog that this one needs.
+	// DependsOn lists the services of the catalog that this service needs.
 	DependsOn []string `json:"depends_on,omitempty" yaml:"depends_on"`
-	// Owner is the person or team to ask.
+	// Owner is the person or team to ask about the service.
 	Owner string `json:"owner,omitempty" yaml:"owner"`
-	// Runbook is an address of instructions, or the instruction itself.
+	// Runbook is the instruction for repairing the service, or the address of the instruction.
 	Runbook string `json:"runbook,omitempty" yaml:"runbook"`
 }
 
-// Catalog lists the services that an operator has described. It finds a service by its name and its aliases. A nil
-// Catalog is valid and knows no service. Names are then compared by ServiceKey only.
+// Catalog lists the services that an operator has described. It finds a service by its name or an alias. A nil Catalog
+// is valid and has no service. Names are then compared only by ServiceKey.
 type Catalog struct {
 	services []Service
-	// index holds the position of each service in services, by the keys of its names.
+	// index maps the key of each name and alias to the position of the service in services.
 	index map[string]int
 }
 
@@ -87,7 +87,7 @@ func NewCatalog(services []Service) (*Catalog, error) {
 	return c, nil
 }
 
-// complete checks the fields of a service that depend on no other service, and fills in the default criticality.
+// complete checks the fields of s that concern no other service, and fills in the default criticality.
 func (s *Service) complete() error {
 	s.Criticality = cmp.Or(s.Criticality, CriticalityNormal)
 	if !slices.Contains(criticalities, s.Criticality) {
@@ -109,7 +109,7 @@ func (s *Service) complete() error {
 	return nil
 }
 
-// enter adds the names of the service at this position to the index.
+// enter adds the name and the aliases of one service to the index. The parameter at is the position of the service.
 func (c *Catalog) enter(at int) error {
 	service := c.services[at]
 	for _, name := range slices.Concat([]string{service.Name}, service.Aliases) {
@@ -137,7 +137,7 @@ func (c *Catalog) resolve(service *Service) error {
 	return nil
 }
 
-// checkCircles returns an error if a service depends on itself, directly or through others.
+// checkCircles returns an error if a service depends on itself, directly or through other services.
 func (c *Catalog) checkCircles() error {
 	done := make([]bool, len(c.services))
 	for i := range c.services {
@@ -148,9 +148,9 @@ func (c *Catalog) checkCircles() error {
 	return nil
 }
 
-// circle returns the names along a circle of dependencies that can be reached from a service; nil if there is none. The
-// parameter at is the position of the service. The parameter path holds the names on the way to the service. The
-// parameter done marks services from which no circle can be reached.
+// circle returns the names along a circle of dependencies that can be reached from one service; nil if no circle can be
+// reached. The parameter at is the position of the service. The parameter path holds the names on the way to the
+// service. The parameter done marks services from which no circle can be reached.
 func (c *Catalog) circle(at int, path []string, done []bool) []string {
 	name := c.services[at].Name
 	if start := slices.Index(path, name); start >= 0 {
@@ -185,8 +185,8 @@ func (c *Catalog) Known(name string) bool {
 	return known
 }
 
-// Canonical returns the canonical name of a service, found by its name or an alias. An unknown name is returned on one
-// line, without superfluous blanks.
+// Canonical returns the canonical name of the service with this name or alias. An unknown name is returned on one line,
+// without superfluous blanks.
 func (c *Catalog) Canonical(name string) string {
 	if c != nil {
 		if at, known := c.index[ServiceKey(name)]; known {
@@ -208,8 +208,8 @@ func (c *Catalog) CanonicalAll(names []string) []string {
 	return UniqueServices(canonical)
 }
 
-// Unknown returns the names that the catalog does not have, each once. For a nil Catalog it returns none, because there
-// is nothing to compare them with.
+// Unknown returns those names that the catalog does not have, each once. A nil Catalog returns none, because there is
+// nothing to compare the names with.
 func (c *Catalog) Unknown(names []string) []string {
 	if c == nil {
 		return nil

@@ -31,7 +31,7 @@ const (
 	PurposeHandoff      Purpose = "handoff"      // write the handoff to the next tier
 )
 
-// Trigger names the cause that started a chain.
+// Trigger says what started a chain.
 type Trigger string
 
 // The triggers.
@@ -41,25 +41,25 @@ const (
 	TriggerIssue     Trigger = "issue" // one of several issues that another chain found
 )
 
-// Session records one run of the claude CLI in one tier with one model.
+// Session records one run of an agent in one tier with one model.
 type Session struct {
-	// ID numbers the record. The store assigns it and never uses it twice.
+	// ID numbers the record. The store assigns the ID and never uses it twice.
 	ID int64 `json:"id"`
-	// ParentID is the ID of the session whose context this session continues; 0 if there is none.
+	// ParentID is the ID of the session whose context this session continues; 0 if there is no such session.
 	ParentID int64 `json:"parent_session_id,omitempty"`
 	// ChainID is the Temporal workflow ID of the chain.
 	ChainID string `json:"chain_id"`
-	// FirstRunID is the run ID of the chain's first run. If a chain continues as new, it keeps its FirstRunID. So
-	// FirstRunID tells chains apart that had the same workflow ID, one after the other.
+	// FirstRunID is the run ID of the chain's first run. It stays the same when the chain continues as new. Several
+	// chains, one after the other, can have the same workflow ID and differ in FirstRunID.
 	FirstRunID string `json:"first_run_id,omitempty"`
-	// Namespace and NamespaceID are the name and the ID of the chain's Temporal namespace. The store sets both. Two
-	// namespaces can contain chains with the same workflow ID. Two Temporal clusters can even have namespaces of the
-	// same name. The NamespaceID tells these chains apart.
+	// Namespace and NamespaceID are the name and the ID of the chain's Temporal namespace. The store sets both fields.
+	// Two namespaces can contain chains with the same workflow ID, and two Temporal clusters can have namespaces with
+	// the same name. Such chains differ in NamespaceID.
 	Namespace   string `json:"namespace,omitempty"`
 	NamespaceID string `json:"namespace_id,omitempty"`
-	// Sequence is the session's number in its chain, from 1. The store assigns it.
+	// Sequence is the number of the session in its chain, from 1. The store assigns this number.
 	Sequence int `json:"sequence"`
-	// SessionID is the CLI's ID of the conversation. It is a unique UUID that the workflow has chosen.
+	// SessionID is the CLI's ID of the conversation, a UUID. The workflow chooses it, and it is unique.
 	SessionID string `json:"session_id"`
 
 	Tier    Tier    `json:"tier"`
@@ -69,14 +69,14 @@ type Session struct {
 	Continuity       Continuity       `json:"continuity"`
 	ContinuityReason ContinuityReason `json:"continuity_reason"`
 
-	// Scope lists the services that the session had to look at or to repair; empty if it was not limited.
+	// Scope lists the services that the session had to examine or repair; empty if the session had no such limit.
 	Scope []string `json:"scope,omitempty"`
 
 	// Purpose is the session's task; empty for the usual work of its tier.
 	Purpose Purpose `json:"purpose,omitempty"`
-	// BudgetUSD is the session's budget in US dollars; 0 sets no cap. It is reserved while the session runs.
+	// BudgetUSD is the session's budget in US dollars; 0 sets no cap. While the session runs, this amount is reserved.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// Forced reports whether an operator overrode a cooldown, or the escalation limit, for this session.
+	// Forced reports whether an operator overrode the cooldowns or the escalation limit for this session.
 	Forced bool `json:"forced,omitempty"`
 	// DryRun reports whether the session ran with the permissions of TierObserve.
 	DryRun bool `json:"dry_run,omitempty"`
@@ -87,12 +87,12 @@ type Session struct {
 	Report
 }
 
-// CostUnknown reports whether no attempt at the session has reported anything. Such a session may have spent all of
-// BudgetUSD, so it counts with that amount.
+// CostUnknown reports whether no attempt at the session has reported a cost. Such a session may have spent all of
+// BudgetUSD, so BudgetUSD counts as its cost.
 func (s *Session) CostUnknown() bool { return s.CostEstimated && s.Attempts == 0 }
 
-// SetReport stores the final report in the session. It also sets the continuity if the session resumed its own
-// conversation after an interruption.
+// SetReport stores the final report in the session. If the session resumed its own conversation after an interruption,
+// SetReport also sets the continuity.
 func (s *Session) SetReport(report Report) {
 	s.Report = report
 	if report.Interrupted {
@@ -102,8 +102,8 @@ func (s *Session) SetReport(report Report) {
 }
 
 // MayHaveActed reports whether the session may have changed services without a report about it. Three conditions must
-// hold. The session was allowed to repair. Its model has answered, or this is unknown. It left no verdict, or a failed
-// one without actions.
+// hold. The session was allowed to repair. Its model has answered, or it is unknown whether the model has. The session
+// left no verdict, or a failed verdict without actions.
 func (s *Session) MayHaveActed() bool {
 	answered := s.Turns > 0 || s.ContextTokens > 0 || s.Tokens != (TokenUsage{}) || s.CostUSD > 0
 	silent := s.Verdict == nil || s.Verdict.Status == VerdictFailed && len(s.Verdict.Actions) == 0
@@ -115,10 +115,11 @@ func (s *Session) Repairs() bool {
 	return s.Tier >= TierSafeRepair && (s.Purpose == PurposeTier || s.Purpose == PurposeContinuation) && !s.DryRun
 }
 
-// BeganWork reports whether the session's model may have answered. If so, the agent may have changed something.
+// BeganWork reports whether the session's model may have answered. In that case the agent may have changed something.
 func (s *Session) BeganWork() bool { return s.Attempts > 1 || s.ContextTokens > 0 }
 
-// unknownUSD returns the amount that counts in addition to the recorded cost. If the real cost is known, this is 0.
+// unknownUSD returns the amount that counts against budgets in addition to the recorded cost, in US dollars. If the
+// cost is known, this is 0.
 func (s *Session) unknownUSD() float64 {
 	if !s.CostUnknown() {
 		return 0
@@ -129,35 +130,38 @@ func (s *Session) unknownUSD() float64 {
 // Report is the result of running a session.
 type Report struct {
 	Status SessionStatus `json:"status"`
-	// CostUSD is the cost of this session's own invocations, in US dollars.
+	// CostUSD is the cost of this session's invocations in US dollars. It excludes the cost of a conversation that the
+	// session resumed.
 	CostUSD float64 `json:"cost_usd"`
-	// CostEstimated reports whether at least a part of the cost comes neither from a result line nor from the proxy's
-	// count of calls.
+	// CostEstimated reports whether a part of the cost is an estimate. A cost is no estimate if it comes from the CLI's
+	// result line or from the proxy's count of calls.
 	CostEstimated bool `json:"cost_estimated,omitempty"`
-	// ReportedTotalUSD is the total printed by the CLI. Newer versions include the cost of the parent's
-	// conversation.
+	// ReportedTotalUSD is the total that the CLI printed, in US dollars. Newer versions of the CLI include the cost of
+	// the parent's conversation.
 	ReportedTotalUSD float64    `json:"reported_total_usd"`
 	Tokens           TokenUsage `json:"tokens"`
-	// ContextTokens is the number of tokens in the window after the last main-thread message.
+	// ContextTokens is how many tokens the context window contained after the last message of the main thread.
 	ContextTokens int `json:"context_tokens"`
 	// ContextWindow is the size of the model's context window in tokens, as reported by the CLI; 0 if the CLI did not
 	// report it.
 	ContextWindow int   `json:"context_window"`
 	Turns         int   `json:"turns"`
 	DurationMS    int64 `json:"duration_ms"`
-	// ReportedSessionID is the conversation ID printed by the CLI; empty if none was printed.
+	// ReportedSessionID is the conversation ID that the CLI printed; empty if the CLI printed none.
 	ReportedSessionID string `json:"reported_session_id,omitempty"`
 	CLIVersion        string `json:"cli_version,omitempty"`
-	// Containment names the method that kept the process tree together: namespace, subreaper or group.
+	// Containment names the method that held the process tree together: namespace, subreaper or group.
 	Containment string `json:"containment,omitempty"`
-	// Sandbox describes the kernel's restrictions on the process: "landlock (ABI 7)", or "none" and the reason.
+	// Sandbox describes the kernel's restrictions on the process, such as "landlock (ABI 7)". If the process had none,
+	// this is "none" and the reason.
 	Sandbox string `json:"sandbox,omitempty"`
-	// Worktree is the git worktree in which the session worked; nil if it worked in the chain's directory.
+	// Worktree is the git worktree in which the session worked; nil if the session worked in the chain's directory.
 	Worktree *Worktree `json:"worktree,omitempty"`
-	// Survivors counts processes of the agent that could not be killed and may still run, because they belong
-	// to another user.
+	// Survivors counts processes of the agent that belong to another user, so that they could not be killed and may
+	// still run.
 	Survivors int `json:"survivors,omitempty"`
-	// Interrupted reports whether the session resumed its own conversation after its process had died.
+	// Interrupted reports whether the session's process died, and a later process resumed the session's own
+	// conversation.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Attempts counts the processes started for this session.
 	Attempts int    `json:"attempts"`
@@ -169,9 +173,9 @@ type Report struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Then combines r with the report next of a later run. It adds up costs, tokens, turns, durations and survivors. The
-// status, verdict and error come from next. For attempts, the larger number counts. All other fields come from next, or
-// from r if they are empty in next.
+// Then combines r with next, the report of a later run. It adds up costs, tokens, turns, durations and survivors. Of
+// the two numbers of attempts it takes the larger. The status, verdict and error come from next. Every other field
+// comes from next or, if empty there, from r.
 func (r Report) Then(next Report) Report {
 	total := next
 	total.CostUSD += r.CostUSD

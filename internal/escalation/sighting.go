@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// KnownIncident is a verdict's entry about one of the open incidents in the agent's prompt.
+// KnownIncident is a verdict's entry about an open incident that the agent's prompt describes.
 type KnownIncident struct {
 	ID     string       `json:"id"`
 	Status IncidentNews `json:"status"`
-	// Note describes the change.
+	// Note describes the change of the incident.
 	Note string `json:"note,omitempty"`
 }
 
@@ -25,18 +25,19 @@ const (
 	IncidentGone      IncidentNews = "healed"
 )
 
-// MaxKnownIncidents limits the known incidents in a verdict, and in the prompt of an agent.
+// MaxKnownIncidents limits how many known incidents a verdict and an agent's prompt contain.
 const MaxKnownIncidents = 20
 
-// Sighting is one fault in a verdict, with the matching incident.
+// Sighting is one fault in a verdict, with the incident that matches the fault.
 type Sighting struct {
 	Fault Issue
-	// Issue is the index of the fault in the verdict's issues; -1 if the fault is not an issue.
+	// Issue is the index of the fault in the verdict's issues; -1 if the verdict has no issues or the fault is not
+	// among them.
 	Issue int
-	// Incident is the matching incident. If the fault has come back, it is a resolved incident. If the fault is new, it
-	// is nil.
+	// Incident is the matching incident; nil if the fault is new. A resolved incident means that the fault has come
+	// back.
 	Incident *Incident
-	// News compares the fault with the open incident; empty if there is none.
+	// News compares the fault with its open incident; empty if no open incident matches.
 	News IncidentNews
 	Note string
 }
@@ -54,13 +55,13 @@ func (v *Verdict) FindsFault() bool {
 	return false
 }
 
-// Sightings returns the faults in the verdict, each with its incident. If the verdict finds nothing wrong, there are
-// none. The parameter incidents holds open incidents and recently resolved ones. The parameter own holds the IDs of the
-// incidents that the chain already works on.
+// Sightings returns the faults in the verdict, each with its incident. If the verdict finds nothing wrong, Sightings
+// returns none. The parameter incidents holds open and recently resolved incidents. The parameter own holds the IDs of
+// the incidents that the chain already works on.
 //
-// A fault matches an open incident under two conditions. Both have a service in common, or both name no service. Both
-// have the same kind, or one of them has no kind. To match a resolved incident, a fault must have the same kind. No
-// incident matches more than one fault.
+// A fault matches an open incident if both of two conditions hold. First, fault and incident have a service in common,
+// or neither names a service. Second, fault and incident have the same kind, or one of them has no kind. A resolved
+// incident matches only a fault of the same kind. No incident matches more than one fault.
 func (v *Verdict) Sightings(incidents []Incident, own []string) []Sighting {
 	if !v.FindsFault() {
 		return nil
@@ -87,9 +88,9 @@ func (v *Verdict) Sightings(incidents []Incident, own []string) []Sighting {
 	return found
 }
 
-// Heals returns the IDs of the open incidents that the session's verdict ends. These are incidents that the verdict
-// calls healed, and incidents whose services it finds healthy. If the session has repaired something, the chain's own
-// incidents are also ended. The parameter own holds the IDs of the chain's own incidents.
+// Heals returns the IDs of the open incidents that the session's verdict ends. The verdict ends an incident that it
+// calls healed, and an incident whose services it finds healthy. If the status of the verdict is resolved or healthy,
+// it also ends the chain's own incidents. The parameter own holds the IDs of the own incidents.
 func (s *Session) Heals(incidents []Incident, own []string) []string {
 	if s.Verdict == nil {
 		return nil
@@ -123,7 +124,7 @@ func (s *Session) heals(incident *Incident, own []string) bool {
 	return false
 }
 
-// finds reports whether each of the services was checked, and all checks of these services have the given status.
+// finds reports whether each of services was checked, and all these checks have the given status.
 func (v *Verdict) finds(services []string, status CheckStatus) bool {
 	for _, service := range services {
 		checked := false
@@ -143,8 +144,8 @@ func (v *Verdict) finds(services []string, status CheckStatus) bool {
 	return len(services) > 0
 }
 
-// covers reports whether the session had to look at all of these services. A recheck without services covers none,
-// because it looks only at the services that were not healthy before.
+// covers reports whether the session had to examine all of services. A recheck without a scope covers no service,
+// because it examines only services that were not healthy before.
 func (s *Session) covers(services []string) bool {
 	if len(s.Scope) == 0 {
 		return s.Tier == TierObserve && s.Purpose != PurposeRecheck
@@ -152,20 +153,20 @@ func (s *Session) covers(services []string) bool {
 	return containsServices(s.Scope, services)
 }
 
-// unwell reports whether a check found at least one of the services not healthy.
+// unwell reports whether a check found any of services not healthy.
 func (v *Verdict) unwell(services []string) bool {
 	return slices.ContainsFunc(v.Checks, func(check CheckResult) bool {
 		return check.Status != CheckHealthy && HasService(services, check.Service)
 	})
 }
 
-// affects reports whether the verdict names the service as faulty.
+// affects reports whether the verdict names service as faulty.
 func (v *Verdict) affects(service string) bool {
 	return HasService(v.Services, service) ||
 		slices.ContainsFunc(v.Issues, func(issue Issue) bool { return HasService(issue.Services, service) })
 }
 
-// newsOf returns the verdict's entry about the incident. If the verdict has none, it returns false.
+// newsOf returns the verdict's entry about the incident. If the verdict has no such entry, newsOf returns false.
 func (v *Verdict) newsOf(id string) (KnownIncident, bool) {
 	for _, known := range v.Known {
 		if known.ID == id {
@@ -191,8 +192,8 @@ type incidentFinder struct {
 	used      map[string]bool
 }
 
-// find returns the incident that matches fault best; nil if none matches. It prefers open incidents, then those of the
-// chain, then those of the same kind, then the latest.
+// find returns the incident that matches fault best; nil if no incident matches. It prefers open incidents, then
+// incidents of the chain, then incidents of the same kind, then the latest incident.
 func (f *incidentFinder) find(fault Issue) *Incident {
 	var best *Incident
 	bestRank := 0
@@ -208,7 +209,7 @@ func (f *incidentFinder) find(fault Issue) *Incident {
 	return best
 }
 
-// rank returns how well fault and incident match. If they do not match, it returns 0.
+// rank says how well fault and incident match; 0 means that they do not match.
 func (f *incidentFinder) rank(fault Issue, incident *Incident) int {
 	common := SharesService(fault.Services, incident.Services) || len(fault.Services) == 0 && len(incident.Services) == 0
 	open, sameKind := incident.ResolvedAt.IsZero(), fault.Kind == incident.Kind
@@ -228,8 +229,8 @@ func (f *incidentFinder) rank(fault Issue, incident *Incident) int {
 	return rank
 }
 
-// sighting returns the sighting of fault with its incident. If the fault is more severe than its open incident, the
-// incident has become worse.
+// sighting returns the sighting of fault with incident. If fault is more severe than an open incident, the incident has
+// become worse.
 func (f *incidentFinder) sighting(fault Issue, issue int, incident *Incident) Sighting {
 	s := Sighting{Fault: fault, Issue: issue, Incident: incident}
 	if incident == nil || !incident.ResolvedAt.IsZero() {
@@ -244,8 +245,8 @@ func (f *incidentFinder) sighting(fault Issue, issue int, incident *Incident) Si
 	return s
 }
 
-// named returns sightings of open incidents that the verdict itself names as still there. It omits incidents that match
-// one of the verdict's issues.
+// named returns sightings of open incidents that the verdict names as still open. It omits incidents that match one of
+// the verdict's issues.
 func (f *incidentFinder) named() []Sighting {
 	var found []Sighting
 	for i := range f.incidents {
@@ -263,10 +264,10 @@ func (f *incidentFinder) named() []Sighting {
 	return found
 }
 
-// MoreSevere reports whether a is worse than b.
+// MoreSevere reports whether the severity a is worse than b.
 func MoreSevere(a, b Severity) bool { return slices.Index(severities, a) < slices.Index(severities, b) }
 
-// containsServices reports whether services contains all wanted services. If no service is wanted, it returns false.
+// containsServices reports whether services contains all of wanted. If wanted is empty, it returns false.
 func containsServices(services, wanted []string) bool {
 	return len(wanted) > 0 && !slices.ContainsFunc(wanted, func(service string) bool { return !HasService(services, service) })
 }
@@ -276,7 +277,7 @@ func SharesService(a, b []string) bool {
 	return slices.ContainsFunc(a, func(service string) bool { return HasService(b, service) })
 }
 
-// MergeServices appends to services those services in more that it lacks, up to MaxServices.
+// MergeServices appends to services the services in more that are not in services, up to MaxServices.
 func MergeServices(services, more []string) []string {
 	merged := slices.Clone(services)
 	for _, service := range more {
@@ -287,33 +288,34 @@ func MergeServices(services, more []string) []string {
 	return merged
 }
 
-// Recognition is the result of a comparison between the faults of a look and the incidents in the records.
+// Recognition compares the faults of a look with the incidents in the records.
 type Recognition struct {
-	// Known holds the faults that other chains take care of.
+	// Known holds the faults whose incidents other chains take care of.
 	Known []RecognizedFault
-	// New holds all other faults.
+	// New holds the faults of which no other chain takes care.
 	New []Sighting
 	// At is the time of the comparison.
 	At time.Time
 }
 
-// RecognizedFault is a fault that another chain takes care of.
+// RecognizedFault is a fault whose incident another chain takes care of.
 type RecognizedFault struct {
 	Sighting
 	Handler IncidentChain
 }
 
-// Look identifies the chain whose look is compared with the incidents.
+// Look identifies the chain that has looked.
 type Look struct {
 	ChainID string
-	// Manual reports whether a person has started the chain.
+	// Manual reports whether a person has started the chain that has looked.
 	Manual bool
 }
 
-// Recognize compares the faults of a look's verdict with incidents. A fault is known if another chain takes care of its
-// incident, and the incident includes all services of the fault. If a fault has become worse or has come back, it is
-// known only if that chain still runs, because only a running chain can react. If that chain has ended because a person
-// must act, the fault is not known to a chain that a person has started.
+// Recognize compares the faults in the verdict of a look with incidents. A fault is known if another chain, the
+// handler, takes care of its incident, and the incident includes all services of the fault. There are two exceptions. A
+// fault that has become worse or come back is known only if the handler still runs, because only a running chain can
+// react. If the handler has ended because a person must act, the fault is not known to a chain that a person has
+// started.
 func Recognize(verdict Verdict, incidents []Incident, look Look, at time.Time) Recognition {
 	recognition := Recognition{At: at}
 	for _, sighting := range verdict.Sightings(incidents, nil) {
@@ -341,15 +343,15 @@ func (f *RecognizedFault) Describe() string {
 	return fmt.Sprintf("%s is with chain %s, which %s", f.Incident.Describe(), f.Handler.ChainID, f.Handler.Describe())
 }
 
-// covered reports whether the incident includes all services of the fault.
+// covered reports whether the incident of s includes all services of the fault.
 func (s *Sighting) covered() bool {
 	return len(s.Fault.Services) == 0 || containsServices(s.Incident.Services, s.Fault.Services)
 }
 
-// AllKnown reports whether there are faults, and other chains take care of all of them.
+// AllKnown reports whether the look found faults, and all of them are known.
 func (r *Recognition) AllKnown() bool { return r != nil && len(r.Known) > 0 && len(r.New) == 0 }
 
-// KnownIssue returns the known fault for the issue with this index. If the issue is new, it returns nil.
+// KnownIssue returns the known fault with this index in the verdict's issues; nil if the issue is not known.
 func (r *Recognition) KnownIssue(issue int) *RecognizedFault {
 	if r == nil {
 		return nil
@@ -362,9 +364,9 @@ func (r *Recognition) KnownIssue(issue int) *RecognizedFault {
 	return nil
 }
 
-// AddIssues returns verdict with additional issues. It adds an issue for each incident that still exists, is not among
-// the verdict's issues, and is handled by no other chain. This is needed because a chain that splits repairs only
-// issues. AddIssues stores the index of each added issue in its sighting.
+// AddIssues returns verdict with one more issue for each incident that still exists, is not among the verdict's issues,
+// and has no other chain that takes care of it. A chain that splits repairs only issues, and would omit such an
+// incident. AddIssues stores the index of each added issue in its sighting.
 func (r *Recognition) AddIssues(verdict Verdict) Verdict {
 	if r == nil {
 		return verdict
@@ -379,7 +381,7 @@ func (r *Recognition) AddIssues(verdict Verdict) Verdict {
 	return verdict
 }
 
-// NewServices returns the services of the faults that are not known.
+// NewServices returns the services of the faults in New.
 func (r *Recognition) NewServices() []string {
 	var services []string
 	for i := range r.New {
@@ -397,7 +399,7 @@ func (r *Recognition) describe() string {
 	return strings.Join(parts, "; ")
 }
 
-// Describe describes the work of the chain on the incident. The text completes a sentence that begins with the chain.
+// Describe describes the work of the chain on the incident. The text continues a sentence whose subject is the chain.
 func (c *IncidentChain) Describe() string {
 	switch {
 	case c.Status == ChainRepairing:
@@ -415,9 +417,9 @@ func (c *IncidentChain) Describe() string {
 	}
 }
 
-// Returned returns a fault that has come back too often after repairs, so that it must not be repaired in the same way
-// again. If there is none, it returns nil. The parameter issue is the index of the issue to check. With -1, Returned
-// checks all new faults.
+// Returned returns the incident of a new fault that has come back too often after repairs, so that it must not be
+// repaired in the same way again. If no fault has, Returned returns nil. The parameter issue is the index of the issue
+// to check. If issue is -1, Returned checks all new faults.
 func (r *Recognition) Returned(limit Limit, issue int) *Incident {
 	if r == nil || !limit.IsSet() {
 		return nil

@@ -2,7 +2,7 @@ package escalation
 
 import "fmt"
 
-// Tier is a level of permissions, cost and capability. Each session runs in exactly one tier.
+// Tier is a level of permissions, cost and capability. Each session runs in one tier.
 type Tier int
 
 // The tiers, least powerful first.

@@ -6,25 +6,25 @@ type VerdictStatus string
 // The conclusions.
 const (
 	VerdictHealthy    VerdictStatus = "healthy"     // nothing is wrong
-	VerdictResolved   VerdictStatus = "resolved"    // something was wrong and is repaired
+	VerdictResolved   VerdictStatus = "resolved"    // something was wrong, and the session has repaired it
 	VerdictEscalate   VerdictStatus = "escalate"    // something is wrong, and a higher tier should repair it
 	VerdictNeedsHuman VerdictStatus = "needs_human" // something is wrong, and no tier should repair it without an operator
 	VerdictFailed     VerdictStatus = "failed"      // the tier could not do its work
 )
 
-// Verdict is the structured output of a tier's agent. VerdictSchema is its JSON schema.
+// Verdict is the structured output of an agent. VerdictSchema is its JSON schema.
 type Verdict struct {
 	Status VerdictStatus `json:"status"`
 	// Summary describes in a few sentences what was found and done.
 	Summary string `json:"summary"`
 	// Services lists the affected services.
 	Services []string `json:"services_affected,omitempty"`
-	// Kind classifies the problem of a verdict without issues; empty if the agent names no kind.
+	// Kind classifies the problem if the verdict lists no issues; empty if the agent names no kind.
 	Kind string `json:"kind,omitempty"`
 	// Checks lists the health checks that were made.
 	Checks []CheckResult `json:"check_results,omitempty"`
-	// RecommendedTier is the tier that the agent requests with VerdictEscalate; 0 if the agent names none. The
-	// supervisor makes the decision in either case.
+	// RecommendedTier is the tier that the agent requests with VerdictEscalate; 0 if the agent names no tier. The
+	// supervisor decides, and may choose another tier.
 	RecommendedTier Tier `json:"recommended_tier,omitempty"`
 	// Findings describes what the investigation found.
 	Findings string `json:"investigation_findings,omitempty"`
@@ -32,9 +32,9 @@ type Verdict struct {
 	Remediation string `json:"remediation_attempted,omitempty"`
 	// Actions lists the changes that were made.
 	Actions []Action `json:"actions,omitempty"`
-	// Issues lists the independent problems that were found, if there are several.
+	// Issues lists independent problems; empty if the agent found fewer than two.
 	Issues []Issue `json:"issues,omitempty"`
-	// Known describes what has become of the open incidents that the agent knew.
+	// Known says what has become of the open incidents that the prompt described.
 	Known []KnownIncident `json:"known_incidents,omitempty"`
 }
 
@@ -46,7 +46,7 @@ type Issue struct {
 	Severity Severity `json:"severity"`
 	// Kind classifies the problem, such as down, disk_full or certificate; empty if the agent names no kind.
 	Kind string `json:"kind,omitempty"`
-	// RecommendedTier is the requested tier; 0 if the agent names none.
+	// RecommendedTier is the tier that the agent requests for this problem; 0 if the agent names no tier.
 	RecommendedTier Tier `json:"recommended_tier,omitempty"`
 }
 

@@ -11,19 +11,19 @@ type Worktree struct {
 	Path string `json:"path"`
 	// Branch is the branch that was made for the chain.
 	Branch string `json:"branch"`
-	// Origin is the directory from which the worktree was made. It does not contain the session's changes.
+	// Origin is the directory from which the worktree was made. The session's changes are not in Origin.
 	Origin string `json:"origin"`
-	// New reports whether the worktree was made for this session. Otherwise it holds the work of earlier sessions of the
-	// chain.
+	// New reports whether the worktree was made for this session. If not, it contains the work of earlier sessions of
+	// the chain.
 	New bool `json:"new,omitempty"`
-	// Kept reports whether the worktree was left when the session ended. A worktree without changes and commits is
+	// Kept reports whether the worktree still existed after the session. A worktree without changes and commits is
 	// removed.
 	Kept bool `json:"kept,omitempty"`
-	// Commits counts the commits of the worktree that Origin does not have.
+	// Commits counts the commits in the worktree that Origin does not have.
 	Commits int `json:"commits,omitempty"`
-	// Changed reports whether the worktree has changes that are not committed.
+	// Changed reports whether the worktree has uncommitted changes.
 	Changed bool `json:"changed,omitempty"`
-	// Problem says why Commits and Changed are unknown; empty if they are known.
+	// Problem says why Commits and Changed are unknown; empty if both are known.
 	Problem string `json:"problem,omitempty"`
 }
 
