@@ -7,6 +7,6 @@
 //	               of chains that ended without doing so           sweep.go
 //	PendingReader  reads the last heartbeats of agents             pending.go
 //
-// The package ends no processes. Processes that an agent has left behind on this host are ended before its session is
-// started again: see agent.Runner and claude.EndSession.
+// The package ends no processes. Before a session starts again on this host, agent.Runner ends the processes that its
+// agent has left behind (see claude.EndSession).
 package reconcile

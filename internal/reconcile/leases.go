@@ -17,17 +17,17 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// leaseLinger is the time for which a lease remains after its activity. Within this time the SDK reports the result.
-// After the report Temporal refuses to fail the activity.
+// leaseLinger is how long a lease remains after its activity. During this time the SDK reports the result to Temporal.
+// After the report, Temporal refuses to fail the activity.
 const leaseLinger = 5 * time.Second
 
-// leasePattern is the pattern of the file names, for filepath.Glob and os.CreateTemp.
+// leasePattern is the pattern of lease files' names, for filepath.Glob and os.CreateTemp.
 const leasePattern = "lease-*"
 
-// Leases manages lease files. There is one file for each activity of a namespace that runs on a worker with this state
+// Leases manages lease files. Each activity of one namespace has a lease file while it runs on a worker with this state
 // directory. The worker's process holds a lock on the file. When a process dies, for whatever reason, the kernel
-// releases its locks. So a starting worker can find the activities of dead processes, and need not wait for their
-// timeout.
+// releases the locks of that process. So a starting worker can find the activities of dead processes, and need not wait
+// for their timeout.
 type Leases struct {
 	dir    string
 	logger *slog.Logger
@@ -43,7 +43,8 @@ type lease struct {
 }
 
 // OpenLeases creates the directory for leases in the state directory. Each namespace has its own directory. Only a
-// worker of the same namespace can fail an activity, so no other worker may take its lease.
+// worker of the same namespace can fail an activity, so workers of other namespaces must not take the lease of that
+// activity.
 func OpenLeases(stateDir, namespaceID string, logger *slog.Logger) (*Leases, error) {
 	if !filepath.IsLocal(namespaceID) {
 		return nil, fmt.Errorf("create the directory for leases: the namespace's id %q is no file name", namespaceID)
@@ -55,8 +56,8 @@ func OpenLeases(stateDir, namespaceID string, logger *slog.Logger) (*Leases, err
 	return &Leases{dir: dir, logger: logger}, nil
 }
 
-// hold creates a lease for an attempt, and returns a function that ends the lease. If the lease cannot be written, for
-// example on a full disk, the activity runs without a lease.
+// hold creates a lease for an attempt, and returns a function that ends the lease. If hold cannot write the lease, for
+// example because the disk is full, the activity runs without a lease.
 func (l *Leases) hold(info activity.Info) (release func()) {
 	held, err := l.create(lease{
 		WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID,
@@ -78,7 +79,7 @@ type heldLease struct {
 	lock *filelock.Lock
 }
 
-// end removes the lease.
+// end removes the lease file and releases its lock.
 func (h heldLease) end() error { return errors.Join(os.Remove(h.file), h.lock.Close()) }
 
 // create writes a lease and locks it.
@@ -103,7 +104,7 @@ func (l *Leases) create(attempt lease) (held heldLease, err error) {
 	return held, nil
 }
 
-// takeOrphaned removes the leases of processes that have ended, and returns these leases.
+// takeOrphaned removes and returns the leases whose processes have ended.
 func (l *Leases) takeOrphaned() (orphaned []lease, err error) {
 	unlock, err := l.lock()
 	if err != nil {
@@ -121,8 +122,8 @@ func (l *Leases) takeOrphaned() (orphaned []lease, err error) {
 	return orphaned, err
 }
 
-// takeOrphan removes a lease whose process has ended. If another process holds the lease, or if the process died before
-// it had written the lease, takeOrphan returns false.
+// takeOrphan removes a lease whose process has ended. It returns false if another process holds the lease, or if its
+// process died before it had written the lease.
 func takeOrphan(name string) (attempt lease, found bool, err error) {
 	lock, err := filelock.Try(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, filelock.ErrHeld) {
@@ -143,8 +144,8 @@ func takeOrphan(name string) (attempt lease, found bool, err error) {
 	return attempt, found, os.Remove(name)
 }
 
-// lock prevents other processes from creating and taking leases. Without lock a process could see a lease that is not
-// locked yet.
+// lock prevents other processes from creating and taking leases. If creating a lease did not hold this lock, another
+// process could find the lease before its file is locked.
 func (l *Leases) lock() (unlock func(), err error) {
 	held, err := filelock.Wait(context.Background(), l.dir)
 	if err != nil {
@@ -176,7 +177,7 @@ type leasedActivity struct {
 // ExecuteActivity implements interceptor.ActivityInboundInterceptor.
 func (a *leasedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	info := activity.GetInfo(ctx)
-	if info.IsLocalActivity { // Temporal repeats the whole workflow task instead
+	if info.IsLocalActivity { // Temporal repeats the whole workflow task if the worker dies
 		return a.Next.ExecuteActivity(ctx, in)
 	}
 	release := a.leases.hold(info)

@@ -13,7 +13,7 @@ import (
 	"github.com/claudeops/claudeops/activities"
 )
 
-// errorTypeWorkerLost is the type of the application error of an attempt whose worker died.
+// errorTypeWorkerLost is the type of the application error that ends an attempt whose worker died.
 const errorTypeWorkerLost = "WorkerLost"
 
 // orphansLimit limits the time for failing the activities of dead workers.
@@ -30,8 +30,8 @@ type Completer interface {
 	CompleteActivity(ctx context.Context, taskToken []byte, result any, err error) error
 }
 
-// FailOrphaned fails the activities whose worker on this host has died, so that Temporal retries them at once. An
-// activity that cannot be failed now is retried after its timeout.
+// FailOrphaned fails the activities whose worker on this host has died, so that Temporal retries them at once. If an
+// activity cannot be failed now, Temporal retries that activity after its timeout.
 func (l *Leases) FailOrphaned(ctx context.Context, c Completer) {
 	ctx, cancel := context.WithTimeout(ctx, orphansLimit)
 	defer cancel()
@@ -47,8 +47,8 @@ func (l *Leases) FailOrphaned(ctx context.Context, c Completer) {
 	}
 }
 
-// fail fails the attempt, so that Temporal starts the next one. If the attempt has already ended, or if Temporal would
-// not retry it, fail returns nil.
+// fail fails the attempt, so that Temporal starts the next attempt. If the attempt has already ended, or if Temporal
+// would not retry it, fail changes nothing and returns nil.
 func (attempt lease) fail(ctx context.Context, c Completer) error {
 	retried, err := attempt.isRetried(ctx, c)
 	if err != nil || !retried {
@@ -63,8 +63,8 @@ func (attempt lease) fail(ctx context.Context, c Completer) error {
 	return err
 }
 
-// isRetried reports whether Temporal would start another attempt. If it would not, the attempt must end by its timeout.
-// Only a timeout passes the last heartbeat to the workflow, and the heartbeat holds the session's spending.
+// isRetried reports whether Temporal would start another attempt. If not, the attempt must end by its timeout. Only a
+// timeout gives the workflow the last heartbeat, which holds the spending of the session.
 func (attempt lease) isRetried(ctx context.Context, c Describer) (bool, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, attempt.WorkflowID, attempt.RunID)
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {

@@ -18,22 +18,22 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// sweepInterval is the default time between two sweeps. After its termination, a chain keeps its services locked and
-// its share of the day's budget reserved for about this time.
+// sweepInterval is the default time between two sweeps. After a chain is terminated, its services stay locked, and its
+// share of the day's budget stays reserved, for about this time.
 const sweepInterval = time.Minute
 
-// lostAfter limits the time without any worker of a namespace. After this time, workers of other namespaces settle the
-// records of that namespace. Agents end with their worker, so none is at work by then. lostAfter is longer than a
-// restart or a deployment takes. It is shorter than the time for which chains wait for a service.
+// lostAfter is how long a namespace must be without any worker before workers of other namespaces settle its records.
+// Agents end with their worker, so after that time none is at work. lostAfter is longer than a restart or a deployment,
+// and shorter than chains wait for a service.
 const lostAfter = time.Hour
 
 // Records reads and closes the open sessions and the service locks of all chains.
 type Records interface {
 	// Running returns the open sessions of all namespaces.
 	Running(ctx context.Context) ([]escalation.Session, error)
-	// SettleSession closes a session. It returns false if the session was already closed.
+	// SettleSession closes a session. If the session is already closed, it returns false.
 	SettleSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) (bool, error)
-	// ReportAlive records that a worker of this namespace runs now. It returns the time of the last such report for
+	// ReportAlive records that a worker of this namespace runs now. It returns the time of the latest such report for
 	// each namespace.
 	ReportAlive(ctx context.Context, now time.Time) ([]store.SeenNamespace, error)
 	Locks
@@ -44,8 +44,8 @@ type Records interface {
 type Locks interface {
 	// ServiceLocks returns the services that chains of all namespaces have locked.
 	ServiceLocks(ctx context.Context) ([]store.ServiceLock, error)
-	// ReleaseLock releases the lock on a service. If the service was locked again after the lock was read, it returns
-	// false.
+	// ReleaseLock releases the lock on a service. If a chain has locked the service again after the caller read the
+	// lock, ReleaseLock returns false.
 	ReleaseLock(ctx context.Context, lock store.ServiceLock) (bool, error)
 }
 
@@ -53,21 +53,21 @@ type Locks interface {
 type Incidents interface {
 	// ChainsAtWork returns the chains of all namespaces that take care of incidents.
 	ChainsAtWork(ctx context.Context) ([]store.ChainAtWork, error)
-	// AbandonIncidents records that a chain does not take care of any incident any more. If the chain has recorded its
-	// progress since ChainsAtWork read it, AbandonIncidents returns false.
+	// AbandonIncidents records that a chain no longer takes care of any incident. If the chain has recorded progress
+	// after ChainsAtWork read its row, AbandonIncidents changes nothing and returns false.
 	AbandonIncidents(ctx context.Context, chain store.ChainAtWork, reason string) (bool, error)
 }
 
 var _ Records = (*store.Store)(nil)
 
-// Sweeper settles the records of chains that were terminated, timed out, or are unknown to Temporal. It closes their
-// sessions, and releases their services and incidents, because such chains cannot do that themselves. Sweeper deletes
-// nothing.
+// Sweeper settles the records of chains that were terminated, timed out, or are unknown to Temporal. Sweeper closes the
+// sessions of such chains, and releases their services and incidents, because the chains cannot do that. Sweeper
+// deletes no record.
 //
 // Workers of several namespaces may share the records. A running chain of another namespace is unknown to this
-// Sweeper's Temporal, so Sweeper leaves the chains of other namespaces alone. There is one exception: if no worker of a
-// namespace has run for an hour, perhaps because its Temporal was set up anew, Sweeper settles the records of that
-// namespace. Otherwise its chains would hold their services for good.
+// Sweeper's Temporal, so Sweeper leaves the chains of other namespaces alone. There is one exception. If no worker of a
+// namespace has run for an hour, for example because its Temporal was set up anew, Sweeper settles the records of that
+// namespace. Without this exception, chains of a lost namespace would hold their services for good.
 //
 // The cost of a closed session is the estimate of its last heartbeat. Without a heartbeat the cost is unknown, and the
 // day's budget counts the session's whole reservation.
@@ -80,7 +80,7 @@ type Sweeper struct {
 	NamespaceID string
 	// Started is the time at which this worker started.
 	Started time.Time
-	// Interval is the time between two sweeps of Run. 0 means one minute.
+	// Interval is the time between two sweeps of Run; 0 means one minute.
 	Interval time.Duration
 	Logger   *slog.Logger
 }
@@ -99,7 +99,7 @@ func (s Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// Sweep sweeps once. It logs errors and does not return them, because a worker can run chains while the records are
+// Sweep sweeps once. It logs errors and returns none, because a worker can run chains while the records are
 // unavailable.
 func (s Sweeper) Sweep(ctx context.Context) {
 	if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
@@ -109,9 +109,10 @@ func (s Sweeper) Sweep(ctx context.Context) {
 
 func (s Sweeper) interval() time.Duration { return cmp.Or(s.Interval, sweepInterval) }
 
-// sweep first reads the open sessions, the locks and the chains at work, and then looks up their chains. Chains
-// continue meanwhile, so sweep settles only records that have not changed since they were read. A session that was
-// closed meanwhile keeps its report. A service that a new run of the chain has locked stays locked.
+// sweep first reads the open sessions, the locks and the chains at work. Then it looks up the chains of these records
+// in Temporal. Chains continue meanwhile, so sweep settles only records that have not changed since it read them. If a
+// session was closed meanwhile, its report stays. If a new run of the chain has locked a service, the service stays
+// locked.
 func (s Sweeper) sweep(ctx context.Context) error {
 	lost, err := s.lostNamespaces(ctx, time.Now())
 	if err != nil {
@@ -147,15 +148,15 @@ func (s Sweeper) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(chains.problems) > 0 { // only log: the next sweep looks them up again
+	if len(chains.problems) > 0 { // only log the problems, because the next sweep looks up these chains again
 		s.Logger.Warn("cannot tell whether some chains have ended", "error", errors.Join(chains.problems...))
 	}
 	return nil
 }
 
-// lostNamespaces returns the IDs of the namespaces without any worker for lostAfter. If the machine was off, the
-// workers of other namespaces are starting, too. So for lostAfter after its own start, a worker counts no namespace as
-// lost.
+// lostNamespaces returns the IDs of the namespaces that have had no worker for lostAfter. After an outage of the
+// machine, all workers start at the same time. So until lostAfter has passed since its own start, a worker counts no
+// namespace as lost.
 func (s Sweeper) lostNamespaces(ctx context.Context, now time.Time) (map[string]bool, error) {
 	namespaces, err := s.Records.ReportAlive(ctx, now)
 	if err != nil || now.Sub(s.Started) < lostAfter {
@@ -188,7 +189,7 @@ func (s Sweeper) settleSession(ctx context.Context, chains *chainStates, session
 	return err
 }
 
-// releaseLock releases a lock if its chain has ended. The lock may be on one service or on all services.
+// releaseLock releases a lock if its chain has ended. The lock is on one service or on all services.
 func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock store.ServiceLock) error {
 	end := chains.ending(ctx, lock.NamespaceID, lock.ChainID)
 	if end.reason == "" {
@@ -201,7 +202,8 @@ func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock stor
 	return err
 }
 
-// abandonIncidents records, if the chain has ended, that it does not take care of any incident any more.
+// abandonIncidents records that an ended chain no longer takes care of any incident. If the chain has not ended,
+// abandonIncidents does nothing.
 func (s Sweeper) abandonIncidents(ctx context.Context, chains *chainStates, chain store.ChainAtWork) error {
 	end := chains.ending(ctx, chain.NamespaceID, chain.ChainID)
 	if end.reason == "" {
@@ -216,13 +218,13 @@ func (s Sweeper) abandonIncidents(ctx context.Context, chains *chainStates, chai
 
 // ending describes how a chain ended.
 type ending struct {
-	// reason explains why the chain cannot close its records; "" if the chain still runs or its state is unknown.
+	// reason says how the chain ended; "" if the chain still runs or its state is unknown.
 	reason string
 	// agents holds the agents that were running when the chain ended.
 	agents []activities.PendingAgent
 }
 
-// chainStates looks up the chains of a namespace in Temporal. It looks up each chain only once.
+// chainStates looks up the chains of one namespace in Temporal, each chain only once.
 type chainStates struct {
 	temporal    Describer
 	converter   converter.DataConverter
@@ -234,8 +236,8 @@ type chainStates struct {
 	problems []error
 }
 
-// ending returns how a chain ended. It returns zero if the chain still runs, if its state is unknown, or if workers of
-// another namespace look after it.
+// ending returns how a chain ended. It returns zero if the chain still runs, if its state is unknown, or if the chain
+// belongs to another namespace that is not lost.
 func (s *chainStates) ending(ctx context.Context, namespaceID, chainID string) ending {
 	switch {
 	case namespaceID == s.namespaceID:

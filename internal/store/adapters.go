@@ -24,7 +24,7 @@ var (
 	_ adapter = serviceKey{}
 )
 
-// nullableInt stores 0 as NULL, because a foreign key that refers to no row must be NULL.
+// nullableInt stores 0 as NULL, because a column with a foreign key must be NULL if it refers to no row.
 type nullableInt struct{ to *int64 }
 
 // Scan implements sql.Scanner.
@@ -63,7 +63,7 @@ func (m millis) Value() (driver.Value, error) {
 	return sql.NullInt64{Int64: m.to.UnixMilli(), Valid: !m.to.IsZero()}.Value()
 }
 
-// jsonText stores a value as JSON, and JSON's null as NULL.
+// jsonText stores a value as JSON. It stores JSON's null as NULL.
 type jsonText[T any] struct{ to *T }
 
 // Scan implements sql.Scanner.
@@ -91,11 +91,11 @@ func (j jsonText[T]) Value() (driver.Value, error) {
 	return sql.NullString{String: string(text), Valid: string(text) != "null"}.Value()
 }
 
-// services stores a copy of the verdict's services as a JSON list in a separate column. With this column SQL can filter
-// by service. Go code reads the services from the verdict and never from the column.
+// services stores a copy of the verdict's services as a JSON list in a column of its own, so that SQL can filter by
+// service. Go code reads the services from the verdict, never from this column.
 type services struct{ of *escalation.Report }
 
-// Scan implements sql.Scanner. It ignores the value.
+// Scan implements sql.Scanner. It ignores the column, because Go reads the services from the verdict.
 func (services) Scan(any) error { return nil }
 
 // Value implements driver.Valuer.
@@ -107,11 +107,11 @@ func (s services) Value() (driver.Value, error) {
 	return jsonText[[]string]{&list}.Value()
 }
 
-// serviceKey stores the key of a service's name (see escalation.ServiceKey) in a separate column. With this column SQL
-// can compare names. Go code never reads the column.
+// serviceKey stores the key of a service's name (see escalation.ServiceKey) in a column of its own, so that SQL can
+// compare names. Go code never reads this column.
 type serviceKey struct{ of *string }
 
-// Scan implements sql.Scanner. It ignores the value.
+// Scan implements sql.Scanner. It ignores the column, because Go computes the key from the name.
 func (serviceKey) Scan(any) error { return nil }
 
 // Value implements driver.Valuer.

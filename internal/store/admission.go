@@ -9,21 +9,24 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// OpenSession decides whether session may start. If it may, OpenSession records the session with its budget, before its
-// process starts. If the session repairs services, OpenSession also locks them for its chain. All of this is one
-// transaction. So concurrent sessions on any number of hosts never reserve more than the budgets allow, and no two
-// chains lock the same service.
+// OpenSession decides whether session may start. If so, OpenSession records the session with its budget, before the
+// session's process starts. If the session repairs services, OpenSession also locks these services for its chain. All
+// of this is one transaction. So concurrent sessions on any number of hosts never reserve more than the budgets allow,
+// and no two chains lock the same service.
 //
-// The store itself sets ID, Sequence, BudgetUSD, Forced, DryRun, Namespace and NamespaceID. It ignores the values of
-// these fields in session. An empty Status becomes SessionRunning. The store also copies ChainID, Tier and Purpose from
-// session to the request, and StartedAt to its At. StartedAt comes from Temporal. So hosts with different clocks agree
-// on the day and on every time window. A late retry is judged by the same time as the first call.
+// The store sets ID, Sequence, BudgetUSD, Forced, DryRun, Namespace and NamespaceID, and ignores the values of these
+// fields in session. If session.Status is empty, it becomes SessionRunning. The store also sets four fields of request
+// from session: ChainID, Tier, Purpose, and At from session.StartedAt. The time StartedAt comes from Temporal. So hosts
+// with different clocks agree on the day and on every time window, and a late retry is judged by the same time as the
+// first call.
 //
 // A refusal is not an error, and nothing is written. If SessionID is already recorded, OpenSession grants the session
-// again. It then returns the existing record with its budget unchanged, and locks the session's services again if they
-// are free. If the existing record belongs to another chain, the error is ErrConflict. If ParentID is unknown, the
-// error is ErrNotFound. ChainID, SessionID and StartedAt are required, and policy must have an entry for Tier.
-// Otherwise the error is ErrInvalid.
+// again and returns the existing record with its budget unchanged. It also locks those of the session's services that
+// are free again.
+//
+// The error is ErrConflict if the existing record belongs to another chain. It is ErrNotFound if session.ParentID is
+// unknown. It is ErrInvalid if session.ChainID, session.SessionID or session.StartedAt is empty, or if policy has no
+// entry for session.Tier.
 func (s *Store) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (escalation.AdmissionResult, error) {
@@ -34,7 +37,7 @@ func (s *Store) OpenSession(
 	return opening, nil
 }
 
-// Review returns the admission that OpenSession would return now. It changes nothing.
+// Review returns the admission that OpenSession would return now. Review changes nothing.
 func (s *Store) Review(
 	ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (admission escalation.Admission, err error) {
@@ -92,7 +95,8 @@ func checkRequest(request escalation.AdmissionRequest, policy escalation.Policy)
 	}
 }
 
-// openOnce records session if it is admitted. If the session is already recorded, openOnce returns the existing record.
+// openOnce records session if the session is admitted. If session is already recorded, openOnce returns the existing
+// record.
 func openOnce(
 	ctx context.Context, tx *sql.Tx, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (opening escalation.AdmissionResult, err error) {
@@ -132,7 +136,7 @@ func openOnce(
 	return opening, nil
 }
 
-// readFacts reads the facts that the admission of request depends on. namespaceID identifies the namespace of the
+// readFacts reads the facts on which the admission of request depends. The argument namespaceID is the namespace of the
 // request's chain.
 func readFacts(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
@@ -140,8 +144,8 @@ func readFacts(
 	if facts.DaySpentUSD, facts.DayReservedUSD, err = daySpent(ctx, q, request.At); err != nil {
 		return facts, fmt.Errorf("add up what the day has cost: %w", err)
 	}
-	// A chain runs one session at a time. If another session is still open now, a reset has discarded it, and it
-	// reserves nothing.
+	// A chain runs one session at a time. If another session of this chain is still open, a reset has discarded that
+	// session, and it reserves nothing.
 	if facts.ChainSpentUSD, _, err = spent(ctx, q, chainSpentQuery, request.ChainID, request.FirstRunID); err != nil {
 		return facts, fmt.Errorf("add up what the chain has cost: %w", err)
 	}
@@ -159,10 +163,9 @@ func readFacts(
 	return facts, nil
 }
 
-// spentQuery returns a query for two sums over the sessions that a condition selects. The first sum is the cost of all
-// reports of closed sessions, including replaced reports, because their cost was paid too. A closed session with
-// unknown cost (see escalation.Session.CostUnknown) counts with its budget. The second sum is the budgets of open
-// sessions.
+// spentQuery returns a query for two sums over the sessions that condition selects. The first sum is the cost of closed
+// sessions. It includes the cost in replaced reports, because that cost was paid, too. A closed session with unknown
+// cost (see escalation.Session.CostUnknown) counts with its budget. The second sum is the budgets of open sessions.
 func spentQuery(condition string) string {
 	return `
 SELECT COALESCE(SUM(CASE WHEN ended_at IS NULL THEN 0
@@ -185,8 +188,8 @@ func spent(ctx context.Context, q querier, query string, args ...any) (closed, r
 	return closed, reserved, err
 }
 
-// daySpent returns two sums over the sessions that were started on the same day (UTC) as the time at: the cost of
-// closed sessions, and the reservations of open ones.
+// daySpent returns two sums over the sessions that started on the same day (UTC) as the time at: the cost of closed
+// sessions, and the reservations of open sessions.
 func daySpent(ctx context.Context, q querier, at time.Time) (closed, reserved float64, err error) {
 	const day = 24 * time.Hour
 	morning := at.UTC().Truncate(day)
@@ -196,7 +199,7 @@ func daySpent(ctx context.Context, q querier, at time.Time) (closed, reserved fl
 
 const (
 	// The conditions on tier and purpose match escalation.AdmissionRequest.Repairs. Without MATERIALIZED, SQLite would
-	// read all chains to count the distinct ones.
+	// read the sessions of all chains before it selects the distinct chains.
 	escalationsQuery = `
 WITH repairs AS MATERIALIZED (
     SELECT chain_id, first_run_id FROM sessions
@@ -209,7 +212,7 @@ SELECT COUNT(*) > 0 FROM sessions WHERE chain_id = $1 AND first_run_id = $2 AND 
 )
 
 // escalations counts the other chains that have repaired within the window of limit. It also reports whether this chain
-// has ever repaired. An earlier chain with the same workflow ID counts as another chain.
+// has repaired at any time. An earlier chain with the same workflow ID counts as another chain.
 func escalations(
 	ctx context.Context, q querier, request escalation.AdmissionRequest, limit escalation.Limit,
 ) (others int, own bool, err error) {

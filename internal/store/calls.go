@@ -9,26 +9,26 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Limits on the texts of a decision, in bytes. Agents choose these texts, so the texts can be of any length.
+// Limits on the texts of a decision, in bytes. Agents write these texts, so the texts can have any length.
 const (
 	maxCallInput  = 16 << 10
 	maxCallReason = 4 << 10
-	maxCallName   = 500 // the name of a tool or of a service
+	maxCallName   = 500 // the name of a tool or a service
 )
 
-// callsQuery selects the calls of the chain $1 in the namespace $2. If $2 is empty, it selects the calls of that chain
-// in all namespaces.
+// callsQuery selects the calls of the chain $1 in the namespace $2. If $2 is empty, callsQuery selects the calls of
+// that chain in all namespaces.
 var callsQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) + ` FROM calls
 WHERE chain_id = $1 AND ($2 = '' OR NOT EXISTS (
     SELECT 1 FROM sessions WHERE sessions.session_id = calls.session_id AND sessions.namespace_id <> $2
 )) ORDER BY id`
 
-// AppendDecisions records decisions on tool calls, in the given order. If it fails, it records none. If a decision on
-// the same call of the same session is already recorded, AppendDecisions leaves it unchanged.
+// AppendDecisions records decisions on tool calls, in the given order. If it fails, it records none of them. If a
+// decision on a call is already recorded, the recorded decision stays unchanged.
 //
-// Long texts are cut, and end with a note of the original length: inputs at 16 KiB, rules and reasons at 4 KiB, names
-// at 500 bytes. At most 100 actions are kept. ChainID, SessionID, Call, Tool and At are required. If one is missing,
-// the error is ErrInvalid.
+// Long texts are cut: inputs at 16 KiB, rules and reasons at 4 KiB, names at 500 bytes. A text that was cut ends with a
+// note of the original length. At most 100 actions of a call are kept. The error is ErrInvalid if a decision has no
+// ChainID, SessionID, Call, Tool or At.
 func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error {
 	decisions, err := canonical(decisions)
 	if err == nil && len(decisions) > 0 {
@@ -40,8 +40,8 @@ func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.Call
 	return nil
 }
 
-// Decisions returns the decisions on the calls of a chain, in the order in which they were recorded. If the chain has
-// none or is unknown, the list is empty.
+// Decisions returns the decisions on the calls of a chain, in the order in which they were recorded. If there are none,
+// or if the chain is unknown, the list is empty.
 func (s *Store) Decisions(ctx context.Context, chainID string) ([]escalation.CallDecision, error) {
 	decisions, err := collect(ctx, s.db, callFields, callsQuery, chainID, s.namespace.ID)
 	if err != nil {
@@ -91,8 +91,8 @@ func bound(decision escalation.CallDecision) escalation.CallDecision {
 	return decision
 }
 
-// cut returns text if it has at most limit bytes. Otherwise it returns the beginning of text with a note of its length.
-// It never splits a UTF-8 character.
+// cut returns text if it has at most limit bytes. If text is longer, cut returns the beginning of text, with a note of
+// the original length. It never splits a UTF-8 character.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

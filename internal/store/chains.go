@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// A parent is recorded before its children, and record numbers only grow. So the order by number puts parents before
-// their children.
+// A parent is recorded before its children, and each record has a higher number than all earlier records. So the order
+// by number puts parents before their children.
 var (
 	forwardQuery = `
 WITH RECURSIVE line (id) AS (
@@ -28,14 +28,14 @@ WITH RECURSIVE line (id, parent) AS (
 )
 
 // Forward returns the record with the number id and all its descendants, in the order in which they were opened.
-// Parents come before children. Descendants in later chains that continued this chain are included. If id is unknown,
-// the error is ErrNotFound.
+// Parents come before children. Descendants can belong to later chains, which resumed a session of this chain. If id is
+// unknown, the error is ErrNotFound.
 func (s *Store) Forward(ctx context.Context, id int64) ([]escalation.Session, error) {
 	return s.line(ctx, forwardQuery, id)
 }
 
-// Backward returns the record with the number id, then its parent, and so on to the session without a parent. If id is
-// unknown, the error is ErrNotFound.
+// Backward returns the record with the number id, the parent of that record, the parent of that parent, and so on. If
+// id is unknown, the error is ErrNotFound.
 func (s *Store) Backward(ctx context.Context, id int64) ([]escalation.Session, error) {
 	return s.line(ctx, backwardQuery, id)
 }
@@ -51,13 +51,14 @@ func (s *Store) line(ctx context.Context, query string, id int64) ([]escalation.
 	return sessions, nil
 }
 
-// ofChain selects the rows of the chain $1 in the namespace $2, or in all namespaces if $2 is empty.
+// ofChain selects the rows of the chain $1 in the namespace $2. If $2 is empty, ofChain selects the rows of that chain
+// in all namespaces.
 const ofChain = " WHERE chain_id = $1 AND ($2 = '' OR namespace_id = $2)"
 
 var chainQuery = selectSessions + ofChain + " ORDER BY namespace_id, sequence"
 
-// Chain returns the sessions of a chain by sequence. If the chain has none yet or is unknown, the list is empty. A
-// Store without a namespace returns the sessions of all chains with this ID, one chain after the other.
+// Chain returns the sessions of a chain by sequence. If there are none yet, or if the chain is unknown, the list is
+// empty. A Store without a namespace returns the sessions of all chains with this ID, one chain after the other.
 func (s *Store) Chain(ctx context.Context, chainID string) ([]escalation.Session, error) {
 	sessions, err := collect(ctx, s.db, sessionFields, chainQuery, chainID, s.namespace.ID)
 	if err != nil {

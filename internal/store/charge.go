@@ -9,15 +9,17 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Charge adds the actions of a tool call to the ledger before the call runs, if the cooldowns allow all of them. If
-// they do not, Charge adds none and returns the refusal. All of this is one transaction. So no limit is exceeded, even
-// if calls of several chains and hosts are charged at the same time.
+// Charge adds the actions of a tool call to the ledger before the call runs, if the cooldowns allow all of these
+// actions. If the cooldowns do not, Charge adds no action and returns the refusal. All of this is one transaction. So
+// no limit is exceeded, even if several chains and hosts charge calls at the same time.
 //
-// A call is charged only once. If an operator has overridden the cooldowns for a session (see
-// escalation.Session.Forced), its calls are charged and never refused. A charge stays until ReturnCharge, even if the
-// session never reports. If SessionID is unknown, the error is ErrNotFound. If the session belongs to another chain
-// than ChainID, the error is ErrConflict. Call and At are required, service names must be valid, and each kind must
-// have a cooldown. Otherwise the error is ErrInvalid.
+// A call is charged only once. If an operator has overridden the cooldowns for the session (see
+// escalation.Session.Forced), Charge adds the actions and never refuses. Only ReturnCharge removes a charge, even if
+// the session never reports.
+//
+// The error is ErrNotFound if charge.SessionID is unknown. It is ErrConflict if that session does not belong to
+// charge.ChainID. It is ErrInvalid if charge.Call or charge.At is empty, if the name of a service is invalid, or if an
+// action is of a kind without a cooldown.
 func (s *Store) Charge(ctx context.Context, charge escalation.Charge) (refusal *escalation.ChargeRefusal, err error) {
 	if charge, err = canonical(charge); err == nil {
 		for i := range charge.Actions {
@@ -39,8 +41,8 @@ func (s *Store) Charge(ctx context.Context, charge escalation.Charge) (refusal *
 
 const returnQuery = "DELETE FROM ledger WHERE session_id = $1 AND call_id = $2"
 
-// ReturnCharge removes a call's charge from the ledger. Use it for a call that never ran. If the call has no charge,
-// ReturnCharge does nothing.
+// ReturnCharge removes the charge of a call from the ledger. Use it for a call that never ran. If the call has no
+// charge, ReturnCharge does nothing.
 func (s *Store) ReturnCharge(ctx context.Context, sessionID, call string) error {
 	if call == "" { // ledger entries from verdicts have an empty call, and must stay
 		return fmt.Errorf("return the charge of a call of session %q: %w: it has no id", sessionID, ErrInvalid)

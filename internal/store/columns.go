@@ -8,15 +8,15 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// field is a column of a table and the matching field of a Go record. Its value is a pointer to the record's field, or
-// an adapter around that pointer. Package database/sql writes rows to the value, and reads query arguments from it.
+// field is a column of a table, with a pointer to the matching field of a Go record or an adapter around that pointer.
+// Package database/sql scans columns into this pointer, and reads query arguments through it.
 type field struct {
 	column string
 	value  any
 }
 
-// sessionFields lists the columns of sessions. Every query on that table is built from this list. So a new column needs
-// only a line here and a migration.
+// sessionFields lists the columns of the table sessions. Every query on that table is built from this list. So a new
+// column needs only a line here and a migration.
 func sessionFields(s *escalation.Session) []field {
 	return append([]field{
 		{"id", &s.ID},
@@ -42,7 +42,7 @@ func sessionFields(s *escalation.Session) []field {
 	}, reportFields(&s.Report)...)
 }
 
-// reportFields lists those columns of sessions that a report sets.
+// reportFields lists those columns of the table sessions that a report sets.
 func reportFields(r *escalation.Report) []field {
 	return []field{
 		{"status", &r.Status},
@@ -73,7 +73,7 @@ func reportFields(r *escalation.Report) []field {
 	}
 }
 
-// eventFields lists the columns of events, without the row number and the namespace.
+// eventFields lists the columns of the table events, without the row number and the namespace.
 func eventFields(e *escalation.Event) []field {
 	return []field{
 		{"event_key", &e.Key},
@@ -86,7 +86,7 @@ func eventFields(e *escalation.Event) []field {
 	}
 }
 
-// replacedFields lists the columns of replaced_reports, without the row number.
+// replacedFields lists the columns of the table replaced_reports, without the row number.
 func replacedFields(r *replacedReport) []field {
 	return []field{
 		{"session_id", &r.sessionID},
@@ -96,7 +96,7 @@ func replacedFields(r *replacedReport) []field {
 	}
 }
 
-// ledgerFields lists the columns of ledger, without the row number.
+// ledgerFields lists the columns of the table ledger, without the row number.
 func ledgerFields(r *ledgerRow) []field {
 	return []field{
 		{"service", &r.Service},
@@ -110,7 +110,7 @@ func ledgerFields(r *ledgerRow) []field {
 	}
 }
 
-// callFields lists the columns of calls, without the row number.
+// callFields lists the columns of the table calls, without the row number.
 func callFields(d *escalation.CallDecision) []field {
 	return []field{
 		{"chain_id", &d.ChainID},
@@ -127,7 +127,7 @@ func callFields(d *escalation.CallDecision) []field {
 	}
 }
 
-// lockFields lists the columns of service_locks.
+// lockFields lists the columns of the table service_locks.
 func lockFields(l *ServiceLock) []field {
 	return []field{
 		{"service_key", serviceKey{&l.Service}},
@@ -139,7 +139,7 @@ func lockFields(l *ServiceLock) []field {
 	}
 }
 
-// incidentFields lists the columns of incidents.
+// incidentFields lists the columns of the table incidents.
 func incidentFields(i *incidentRow) []field {
 	return []field{
 		{"id", &i.row},
@@ -161,7 +161,7 @@ func incidentFields(i *incidentRow) []field {
 	}
 }
 
-// incidentChainFields lists the columns of incident_chains, without the row number.
+// incidentChainFields lists the columns of the table incident_chains, without the row number.
 func incidentChainFields(c *incidentChainRow) []field {
 	return []field{
 		{"incident_id", &c.incident},
@@ -189,7 +189,7 @@ func columns(fields []field) string {
 	return strings.Join(names, ", ")
 }
 
-// values returns the values of fields, as arguments or as destinations.
+// values returns the pointers or adapters of fields, for use as query arguments or as scan destinations.
 func values(fields []field) []any {
 	out := make([]any, len(fields))
 	for i, f := range fields {
@@ -204,7 +204,7 @@ func insertInto(table string, fields []field) (query string, args []any) {
 	return query, values(fields)
 }
 
-// placeholders returns count placeholders, such as "$2, $3". Their numbers begin with the parameter first.
+// placeholders returns count placeholders, numbered from the parameter first, such as "$2, $3".
 func placeholders(first, count int) string {
 	marks := make([]string, count)
 	for i := range marks {

@@ -3,9 +3,9 @@ package store
 import "errors"
 
 var (
-	// ErrNotFound means that a record does not exist, or that a record refers to another record that does not exist.
+	// ErrNotFound means that a record does not exist, or that a record refers to a missing record.
 	ErrNotFound = errors.New("no such record")
-	// ErrInvalid means that a record lacks a required value, or has a value that cannot be stored.
+	// ErrInvalid means that a record lacks a required value, or contains a value that cannot be stored.
 	ErrInvalid = errors.New("invalid record")
 	// ErrConflict means that a record contradicts an existing record.
 	ErrConflict = errors.New("conflicting record")
@@ -13,7 +13,7 @@ var (
 
 // IsTransient reports whether the same call may succeed later. Examples are a busy database, a full disk, a lost
 // connection and a context that has ended. For nil, and for errors in the request or in the data, it returns false. An
-// unknown error counts as transient, because a retry is cheap and a lost record is not.
+// unknown error counts as transient, because a retry costs little and a lost record costs much.
 func IsTransient(err error) bool {
 	switch {
 	case err == nil:
@@ -28,7 +28,7 @@ func IsTransient(err error) bool {
 // errUnusable marks a database that Open refuses. It is permanent, regardless of the database's error code.
 var errUnusable = errors.New("it cannot be used")
 
-// missingReference reports whether err is a violated foreign key, that is, a row refers to a row that does not exist.
+// missingReference reports whether err is a violated foreign key, which means that a row refers to a missing row.
 func missingReference(err error) bool {
 	return sqliteMissingReference(err) || postgresMissingReference(err)
 }

@@ -10,9 +10,9 @@ import (
 
 var eventsQuery = "SELECT " + columns(eventFields(new(escalation.Event))) + " FROM events" + ofChain + " ORDER BY id"
 
-// AppendEvents records events in the given order. If it fails, it records none. If an event with the same Key is
-// already recorded, AppendEvents leaves it unchanged. Key, ChainID and At are required. If one is missing, the error is
-// ErrInvalid.
+// AppendEvents records events in the given order. If it fails, it records none of them. If an event with the same Key
+// is already recorded, the recorded event stays unchanged. The error is ErrInvalid if an event has no Key, ChainID or
+// At.
 func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) error {
 	events, err := canonical(events)
 	if err == nil && len(events) > 0 {
@@ -24,8 +24,8 @@ func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) err
 	return nil
 }
 
-// Events returns the events of a chain in the order in which they were recorded. If the chain has none or is unknown,
-// the list is empty.
+// Events returns the events of a chain in the order in which they were recorded. If there are none, or if the chain is
+// unknown, the list is empty.
 func (s *Store) Events(ctx context.Context, chainID string) ([]escalation.Event, error) {
 	events, err := collect(ctx, s.db, eventFields, eventsQuery, chainID, s.namespace.ID)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// applyVerdict opens, updates and resolves incidents according to the verdict of an ended session. It links the
-// incidents with the session's chain.
+// applyVerdict opens, updates and resolves incidents according to the verdict of an ended session. It also records that
+// the session's chain has met these incidents.
 func applyVerdict(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
 	own, err := incidentsOf(ctx, tx, chainKey{session.ChainID, session.NamespaceID, session.FirstRunID})
 	if err != nil {
@@ -37,7 +37,7 @@ func applyVerdict(ctx context.Context, tx *sql.Tx, session escalation.Session, a
 	return change.apply(ctx)
 }
 
-// incidentChange applies one verdict to the incidents.
+// incidentChange applies one verdict to the recorded incidents.
 type incidentChange struct {
 	tx      *sql.Tx
 	session escalation.Session
@@ -68,12 +68,12 @@ func (c *incidentChange) apply(ctx context.Context) error {
 	return nil
 }
 
-// resolution returns the way in which the session has resolved an incident.
+// resolution returns how the session has resolved an incident.
 func (c *incidentChange) resolution(id string) escalation.IncidentEnd {
 	if c.session.Verdict.Status == escalation.VerdictResolved {
 		return escalation.IncidentRepaired
 	}
-	// The chain has repaired in an earlier session, and this look confirms the repair.
+	// If an earlier session of the chain has repaired, this look confirms the repair.
 	for _, chain := range c.rowOf(id).Chains {
 		if chain.ChainID == c.session.ChainID && chain.FirstRunID == c.session.FirstRunID && chain.Tier > 0 {
 			return escalation.IncidentRepaired
@@ -87,7 +87,7 @@ func (c *incidentChange) rowOf(id string) *incidentRow {
 	return &c.known[at]
 }
 
-// sight records a fault. It opens an incident for a new fault, and updates the matching incident otherwise.
+// sight records a fault. For a new fault, it opens an incident. For a known fault, it updates the incident.
 func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting) error {
 	fault := sighting.Fault
 	if sighting.Incident == nil {
@@ -105,7 +105,7 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 	row := c.rowOf(sighting.Incident.ID)
 	if !row.ResolvedAt.IsZero() {
 		if row.ResolvedAt.After(c.at) {
-			return nil // an old report that came late
+			return nil // the report is older than the resolution
 		}
 		row.comeBack(c.at)
 		row.Severity = fault.Severity
@@ -115,8 +115,8 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 	if row.Kind == "" {
 		row.Kind = fault.Kind
 	}
-	// WorseAt is for chains other than the incident's own. If the own chain finds its incident worse, it knows that,
-	// and so does a person who then accepts the state.
+	// WorseAt informs chains that do not work on the incident. A chain that works on it already knows that its incident
+	// is worse. So does a person who accepts the state at the gate of that chain.
 	if sighting.News == escalation.IncidentWorse && row.WorseAt.IsZero() && !slices.Contains(c.own, row.ID) {
 		row.WorseAt = c.at
 	}
@@ -146,12 +146,12 @@ func linkChain(ctx context.Context, tx *sql.Tx, row incidentChainRow) error {
 	return err
 }
 
-// linkAll records that the chain of row has met the incidents with these IDs.
+// linkAll records that the chain of row has met the incidents with the given IDs.
 func linkAll(ctx context.Context, tx *sql.Tx, row incidentChainRow, ids []string) error {
 	for _, id := range ids {
 		err := tx.QueryRowContext(ctx, "SELECT id FROM incidents WHERE id = $1", incidentRowOf(id)).Scan(&row.incident)
 		if errors.Is(err, sql.ErrNoRows) {
-			continue // the chain's input may name what these records do not have
+			continue // the chain's input may name an incident that is not in these records
 		}
 		if err != nil {
 			return err
@@ -165,7 +165,7 @@ func linkAll(ctx context.Context, tx *sql.Tx, row incidentChainRow, ids []string
 
 const attemptQuery = "UPDATE incident_chains SET tier = CASE WHEN tier < $4 THEN $4 ELSE tier END, did = $5 WHERE " + ofChainRun
 
-// keepAttempt records the repair that a session has attempted, for each incident of its chain.
+// keepAttempt records the repair that a session has attempted in each incident of its chain.
 func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) error {
 	if !session.Repairs() || session.Verdict == nil && !session.BeganWork() {
 		return nil
@@ -176,12 +176,13 @@ func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) er
 	return err
 }
 
-// resolve marks the incident as resolved.
+// resolve marks the incident as resolved. The parameter by is the ID of the chain or the name of the person, and
+// session is the conversation.
 func (i *incidentRow) resolve(how escalation.IncidentEnd, by, session string, at time.Time) {
 	i.ResolvedAt, i.ResolvedBy, i.ResolvedReason, i.Resolution, i.resolvedSession = at, by, "", how, session
 }
 
-// comeBack opens a resolved incident again.
+// comeBack marks a resolved incident as open again.
 func (i *incidentRow) comeBack(at time.Time) {
 	if i.Resolution == escalation.IncidentRepaired {
 		i.Returns = append(i.Returns, at.UTC())
@@ -244,8 +245,8 @@ func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress es
 	return nil
 }
 
-// claimIncidents records that the session's chain works on the incidents of the request. If the session repairs, it
-// also records that the chain repairs its own incidents.
+// claimIncidents records that the chain of request works on the incidents of request. If the session repairs,
+// claimIncidents also records that the chain is repairing its incidents.
 func claimIncidents(
 	ctx context.Context, tx *sql.Tx, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
 ) error {
@@ -271,20 +272,21 @@ const endEarlierQuery = `
 UPDATE incident_chains SET status = $1, outcome = $2, reason = 'a later chain has the same workflow ID'
 WHERE chain_id = $3 AND namespace_id = $4 AND first_run_id <> $5 AND at < $6 AND status <> $1`
 
-// endEarlier records that earlier chains with the ID of chain have ended, because Temporal runs only one at a time. A
-// terminated chain could not record its end itself.
+// endEarlier records that earlier chains with the same workflow ID have ended, because Temporal runs only one of them
+// at a time. A terminated chain could not record its end.
 func endEarlier(ctx context.Context, tx *sql.Tx, chain chainKey, at time.Time) error {
 	_, err := tx.ExecContext(ctx, endEarlierQuery, string(escalation.ChainEnded), string(escalation.OutcomeFailed),
 		chain.chainID, chain.namespaceID, chain.firstRunID, at.UnixMilli())
 	return err
 }
 
-// repairsQuery selects the latest sessions of other chains that may have changed services. The conditions on tier and
-// purpose match escalation.Session.Repairs.
+// repairsQuery selects sessions of other chains that may have changed services, the latest first. The conditions on
+// tier and purpose match escalation.Session.Repairs.
 var repairsQuery = selectSessions + ` WHERE started_at > $1 AND (chain_id <> $2 OR namespace_id <> $3 OR first_run_id <> $4)
 AND ended_at IS NOT NULL AND tier >= $5 AND purpose IN ($6, $7) AND NOT dry_run ORDER BY started_at DESC LIMIT 200`
 
-// pastRepairs returns the latest repairs of the requested services by other chains, oldest first.
+// pastRepairs returns the latest repairs by other chains that concern a service of request, oldest first. It returns at
+// most MaxPastRepairs.
 func pastRepairs(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
 ) ([]escalation.PastRepair, error) {
@@ -309,7 +311,7 @@ func pastRepairs(
 	return repairs, err
 }
 
-// readBrief returns the facts about incidents for the agent of a request.
+// readBrief returns the facts about incidents for the agent of the requested session.
 func readBrief(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
 ) (brief escalation.IncidentBrief, err error) {

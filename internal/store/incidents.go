@@ -13,16 +13,15 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// incidentRow is an incident with the columns that only the store needs.
+// incidentRow is an incident, with columns that only the store needs.
 type incidentRow struct {
 	escalation.Incident
 	row int64
-	// resolvedSession is the conversation whose verdict resolved the incident. If a person closed the incident, it is
-	// empty.
+	// resolvedSession is the conversation whose verdict resolved the incident; empty if a person closed the incident.
 	resolvedSession string
 }
 
-// incidentChainRow is the work of a chain on an incident, with the incident's row number.
+// incidentChainRow is the work of a chain on an incident, with the row number of the incident.
 type incidentChainRow struct {
 	escalation.IncidentChain
 	incident int64
@@ -45,8 +44,8 @@ func (s *Store) keyOf(chain escalation.ChainRun) chainKey {
 
 const incidentPrefix = "incident-"
 
-// incidentRowOf returns the row number for an incident's ID. If the ID has another form, it returns 0, which is the
-// number of no row.
+// incidentRowOf returns the row number in an incident's ID. If id is not an incident's ID, it returns 0. No row has the
+// number 0.
 func incidentRowOf(id string) int64 {
 	number, err := strconv.ParseInt(strings.TrimPrefix(id, incidentPrefix), 10, 64)
 	if err != nil || !strings.HasPrefix(id, incidentPrefix) {
@@ -74,16 +73,17 @@ var (
 
 // IncidentFilter selects incidents.
 type IncidentFilter struct {
-	// Since adds the incidents that were resolved after this time. If Since is zero, only open incidents are selected.
+	// Since adds the incidents that were resolved after this time. If Since is zero, no resolved incident is added.
 	Since time.Time
-	// Services limits the list to incidents of these services. If it is empty, incidents of all services are selected.
+	// Services limits the list to incidents of these services. If Services is empty, the list has the incidents of all
+	// services.
 	Services []string
-	// IDs adds incidents by their IDs, regardless of their services.
+	// IDs adds the incidents with these IDs, whatever their services.
 	IDs []string
 }
 
-// Incidents returns the open incidents, and the incidents that were resolved after filter.Since. They are in the order
-// in which they opened.
+// Incidents returns the open incidents, and the incidents that were resolved after filter.Since, in the order in which
+// they were opened.
 func (s *Store) Incidents(ctx context.Context, filter IncidentFilter) (incidents []escalation.Incident, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		incidents, err = readIncidents(ctx, tx, filter)
@@ -95,7 +95,7 @@ func (s *Store) Incidents(ctx context.Context, filter IncidentFilter) (incidents
 	return incidents, nil
 }
 
-// Incident returns one incident, or ErrNotFound.
+// Incident returns one incident. If id is unknown, the error is ErrNotFound.
 func (s *Store) Incident(ctx context.Context, id string) (incident escalation.Incident, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		row, err := oneIncident(ctx, tx, id)
@@ -117,7 +117,7 @@ type IncidentClosing struct {
 }
 
 // CloseIncident resolves an incident on behalf of a person, and returns the incident. If the incident is already
-// resolved, CloseIncident returns it unchanged with ErrConflict. If the incident is unknown, the error is ErrNotFound.
+// resolved, CloseIncident returns the unchanged incident with ErrConflict. If id is unknown, the error is ErrNotFound.
 // If closing lacks an actor or a time, the error is ErrInvalid.
 func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentClosing) (incident escalation.Incident, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
@@ -142,8 +142,8 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 	return incident, nil
 }
 
-// ChainIncidents returns the incidents that a chain works on, and those that its session has ended. These can include
-// the chain's own incidents, because other chains may work on them, too.
+// ChainIncidents returns the incidents that a chain works on (own), and the incidents that the session has ended
+// (healed). One incident can be in both lists.
 func (s *Store) ChainIncidents(
 	ctx context.Context, chain escalation.ChainRun, sessionID string,
 ) (own, healed []escalation.Incident, err error) {
@@ -167,13 +167,13 @@ func (s *Store) ChainIncidents(
 	return own, healed, nil
 }
 
-// RecordProgress records the progress of a chain with its incidents. If progress.Only is set, it concerns only these
-// incidents. RecordProgress adds the chain to the incidents in progress.Owns, and removes it from those in
-// progress.Leaves.
+// RecordProgress records the progress of a chain with its incidents. If progress.Only is set, RecordProgress changes
+// only the incidents in that list. It adds the chain to the incidents in progress.Owns, and removes the chain from the
+// incidents in progress.Leaves.
 func (s *Store) RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error {
 	key := s.keyOf(chain)
 	ids, err := incidentsOf(ctx, s.db, key)
-	if err == nil && len(ids)+len(progress.Owns) > 0 { // the chains of healthy looks have none
+	if err == nil && len(ids)+len(progress.Owns) > 0 { // a chain that finds nothing wrong has no incidents
 		err = s.write(ctx, func(tx *sql.Tx) error { return recordProgress(ctx, tx, key, progress) })
 	}
 	if err != nil {
@@ -186,11 +186,11 @@ func (s *Store) RecordProgress(ctx context.Context, chain escalation.ChainRun, p
 type ChainAtWork struct {
 	ChainID     string
 	NamespaceID string
-	// At is when it last said so.
+	// At is the time of the chain's latest recorded progress.
 	At time.Time
 }
 
-// ChainsAtWork returns the chains that repair incidents, or that wait with incidents.
+// ChainsAtWork returns the chains that repair incidents, or that wait before they repair incidents.
 func (s *Store) ChainsAtWork(ctx context.Context) ([]ChainAtWork, error) {
 	rows, err := collect(ctx, s.db, incidentChainFields, handlersQuery, string(escalation.ChainRepairing), string(escalation.ChainWaiting))
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *Store) ChainsAtWork(ctx context.Context) ([]ChainAtWork, error) {
 const abandonQuery = `
 UPDATE incident_chains SET status = $1, outcome = $2, reason = $3 WHERE chain_id = $4 AND namespace_id = $5 AND at = $6 AND status <> $1`
 
-// AbandonIncidents records the end of a chain that could not record it itself. If the chain has recorded progress since
+// AbandonIncidents records the end of a chain that could not record its end. If the chain has recorded progress after
 // the caller read its row, AbandonIncidents changes nothing and returns false.
 func (s *Store) AbandonIncidents(ctx context.Context, chain ChainAtWork, reason string) (abandoned bool, err error) {
 	var rows int64
@@ -286,7 +286,7 @@ func completeIncidents(ctx context.Context, q querier, query string, args ...any
 	return rows, err
 }
 
-// complete fills in the fields of an incident that are not in its row.
+// complete fills in those fields of an incident that are not in its row.
 func (i *incidentRow) complete(ctx context.Context, q querier) error {
 	i.ID = incidentPrefix + strconv.FormatInt(i.row, 10)
 	chains, err := collect(ctx, q, incidentChainFields, chainsOfQuery, i.row)

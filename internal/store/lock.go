@@ -8,13 +8,13 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// lockPatience limits the time for which Open waits for other processes that open the same database. The migration of a
-// large database may take seconds.
+// lockPatience limits how long Open waits for other processes that open the same database. They may migrate a large
+// database, which can take seconds.
 const lockPatience = 30 * time.Second
 
-// lockDirectory waits until dir is not locked, and then locks it until the caller calls unlock. So no two processes
-// create or migrate one database at the same time. SQLite's own locks cannot prevent that, because they end with each
-// transaction. lockDirectory leaves no lock file behind.
+// lockDirectory waits until no other process has locked dir, and then locks dir until the caller calls unlock. So no
+// two processes create or migrate one database at the same time. SQLite's own locks cannot prevent that, because they
+// end with each transaction. lockDirectory leaves no lock file behind.
 func lockDirectory(ctx context.Context, dir string) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()

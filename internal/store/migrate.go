@@ -13,8 +13,8 @@ import (
 //go:embed migrations
 var migrationFiles embed.FS
 
-// versionTable is the table with the version of the schema. If a database has this table, Open accepts it as a database
-// of this program. Therefore the name differs from goose's default, which other programs may use.
+// versionTable is the table with the version of the schema. Open takes a database with this table for a database of
+// this program. Therefore the name differs from goose's default, which other programs may use.
 const versionTable = "claudeops_schema_version"
 
 // migrator returns goose's provider that migrates db.

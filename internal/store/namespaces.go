@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// SeenNamespace is a namespace with the time of the latest report that a worker of it runs.
+// SeenNamespace is a namespace with the time of the latest report by a worker of that namespace.
 type SeenNamespace struct {
 	Namespace
 
 	SeenAt time.Time
 }
 
-// namespaceFields lists the columns of namespaces.
+// namespaceFields lists the columns of the table namespaces.
 func namespaceFields(n *SeenNamespace) []field {
 	return []field{{"id", &n.ID}, {"name", &n.Name}, {"seen_at", millis{&n.SeenAt}}}
 }

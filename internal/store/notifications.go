@@ -22,7 +22,7 @@ func deliveryFields(d *delivery) []field {
 var deliveredQuery = "SELECT " + columns(deliveryFields(new(delivery))) +
 	" FROM notifications WHERE notification_key = $1 AND namespace_id = $2 ORDER BY id"
 
-// Delivered returns the targets to which the namespace's notification with this key was sent.
+// Delivered returns the targets that have received the notification with this key of the Store's namespace.
 func (s *Store) Delivered(ctx context.Context, key string) ([]string, error) {
 	deliveries, err := collect(ctx, s.db, deliveryFields, deliveredQuery, key, s.namespace.ID)
 	if err != nil {
@@ -35,8 +35,8 @@ func (s *Store) Delivered(ctx context.Context, key string) ([]string, error) {
 	return targets, nil
 }
 
-// RecordDelivery records that the namespace's notification with this key was sent to target. If the delivery is already recorded,
-// RecordDelivery leaves it unchanged.
+// RecordDelivery records that target has received the notification with this key of the Store's namespace. If this
+// delivery is already recorded, RecordDelivery changes nothing.
 func (s *Store) RecordDelivery(ctx context.Context, key, target string, at time.Time) error {
 	if key == "" || target == "" || at.IsZero() {
 		return fmt.Errorf("record a notification: %w: it lacks its key, its target or its time", ErrInvalid)

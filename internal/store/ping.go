@@ -7,7 +7,7 @@ import (
 
 const pingQuery = "SELECT COUNT(*) FROM namespaces"
 
-// Ping reads from the database, to check that it answers.
+// Ping checks that the database answers a query.
 func (s *Store) Ping(ctx context.Context) error {
 	var count int
 	if err := s.db.QueryRowContext(ctx, pingQuery).Scan(&count); err != nil {

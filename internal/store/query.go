@@ -10,8 +10,8 @@ import (
 // selectSessions selects whole session records. A WHERE clause can follow.
 var selectSessions = "SELECT " + columns(sessionFields(new(escalation.Session))) + " FROM sessions"
 
-// collect returns one record for each row of query. The query selects the columns of fields. Without rows the list is
-// empty.
+// collect returns one record for each row of query. The query must select the columns of fields. If it selects no rows,
+// the list is empty.
 func collect[T any](ctx context.Context, q querier, fields func(*T) []field, query string, args ...any) ([]T, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -29,7 +29,7 @@ func collect[T any](ctx context.Context, q querier, fields func(*T) []field, que
 	return records, rows.Err()
 }
 
-// oneSession returns the only row of query, or ErrNotFound.
+// oneSession returns the only row of query. If there is no row, the error is ErrNotFound.
 func oneSession(ctx context.Context, q querier, query string, args ...any) (escalation.Session, error) {
 	found, err := collect(ctx, q, sessionFields, query, args...)
 	switch {

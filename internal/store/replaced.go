@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// replacedReport is an earlier report of a session that a later report has replaced.
+// replacedReport is a report of a session that a later report has replaced.
 type replacedReport struct {
 	sessionID string
 	endedAt   time.Time

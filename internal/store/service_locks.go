@@ -9,12 +9,13 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// ServiceLock is the lock of a chain on a service. While it exists, no other chain repairs the service.
+// ServiceLock is the lock of a chain on a service. While the lock exists, no other chain repairs the service.
 type ServiceLock struct {
-	// Service is empty if the chain has locked all services. A chain that repairs without naming a service does so.
+	// Service is the name of the service; empty if the chain has locked all services, because it repairs without naming
+	// a service.
 	Service string `json:"service"`
 	ChainID string `json:"chain_id"`
-	// Since is the start of the chain's latest session that locked the service.
+	// Since is the start of the latest session of the chain that locked the service.
 	Since time.Time `json:"since"`
 	// Namespace and NamespaceID are the name and the ID of the chain's Temporal namespace.
 	Namespace   string `json:"namespace,omitempty"`
@@ -23,7 +24,7 @@ type ServiceLock struct {
 
 var selectLocks = "SELECT " + columns(lockFields(new(ServiceLock))) + " FROM service_locks"
 
-// ServiceLocks returns the locks of the chains of all namespaces, by service.
+// ServiceLocks returns the locks of all chains in all namespaces, ordered by service.
 func (s *Store) ServiceLocks(ctx context.Context) ([]ServiceLock, error) {
 	locks, err := collect(ctx, s.db, lockFields, selectLocks+" ORDER BY service_key")
 	if err != nil {
@@ -39,10 +40,10 @@ const (
 	releaseAllQuery = "DELETE FROM service_locks WHERE service_key = $1 AND chain_id = $2 AND namespace_id = $3"
 )
 
-// everyService is the name in a lock on all services. No service has this name, because names are not blank.
+// everyService stands for all services in a lock. It is no valid name of a service.
 const everyService = ""
 
-// ReleaseServices releases all locks of a chain. If the chain has none, it does nothing.
+// ReleaseServices releases all locks of a chain. If the chain has no locks, ReleaseServices does nothing.
 func (s *Store) ReleaseServices(ctx context.Context, chainID string) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, releaseQuery, chainID, s.namespace.ID)
@@ -54,9 +55,8 @@ func (s *Store) ReleaseServices(ctx context.Context, chainID string) error {
 	return nil
 }
 
-// ReleaseLock releases a lock of a chain in any namespace, and reports whether it did. If the lock is gone, or was
-// taken again after the caller read it, ReleaseLock does nothing. So a new run of the chain keeps the locks that it has
-// taken.
+// ReleaseLock releases a lock of a chain in any namespace. If the lock is gone, or was taken again after the caller
+// read it, ReleaseLock returns false and changes nothing. So a new run of the chain keeps the locks that it has taken.
 func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released bool, err error) {
 	var rows int64
 	err = s.write(ctx, func(tx *sql.Tx) error {
@@ -73,9 +73,9 @@ func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released boo
 	return rows > 0, nil
 }
 
-// lockServices locks services for the chain of session, except those that another chain has locked. If the list of
-// services is empty, lockServices locks all services. Otherwise it first releases the chain's lock on all services, if
-// there is one.
+// lockServices locks services for the chain of session, except services that another chain has locked. If services is
+// empty, lockServices locks all services. If services names any, lockServices first releases the chain's lock on all
+// services.
 func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, services []string) error {
 	if len(services) == 0 {
 		services = []string{everyService}
@@ -97,8 +97,8 @@ func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, s
 	return nil
 }
 
-// busyQuery selects the locks of other chains by service. The argument is the number of services to compare. For 0 it
-// selects all locks of other chains.
+// busyQuery selects the locks of other chains. The argument is the number of services that the query compares. If it is
+// 0, busyQuery selects all locks of other chains.
 func busyQuery(services int) string {
 	query := selectLocks + " WHERE (chain_id <> $1 OR namespace_id <> $2)"
 	if services > 0 {
@@ -107,8 +107,8 @@ func busyQuery(services int) string {
 	return query + " ORDER BY service_key"
 }
 
-// busyServices returns the locks of other chains that exclude request. A lock on all services excludes every repair.
-// Any lock excludes a repair without services.
+// busyServices returns the locks of other chains that forbid the repair of request. A lock on all services forbids
+// every repair. If request names no service, any lock forbids its repair.
 func busyServices(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
 ) ([]escalation.BusyService, error) {

@@ -9,27 +9,27 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// sessionActions holds the ledger entries of one session within a transaction.
+// sessionActions holds the ledger entries of one session during a transaction.
 type sessionActions struct {
 	tx      *sql.Tx
 	session escalation.Session
 	rows    []ledgerRow
 }
 
-// ledgerRow is a ledger entry with its position among the session's entries for the same target. Returned charges can
-// leave gaps in the positions.
+// ledgerRow is a ledger entry with its position among the session's entries for one target. The positions can have
+// gaps, because charges can be returned.
 type ledgerRow struct {
 	escalation.LedgerEntry
 	position int
 }
 
-// target is the service and kind of an action. Two reports of the same action of a session have the same target.
+// target is the service and the kind of an action. A charge and a report of the same action have the same target.
 type target struct {
 	service string
 	kind    escalation.ActionKind
 }
 
-// targetOf returns the target of an action. It identifies the service by its ServiceKey, because a verdict and a call
+// targetOf returns the target of an action. A target has the ServiceKey of the service, because a verdict and a call
 // may spell the name differently.
 func targetOf(service string, kind escalation.ActionKind) target {
 	return target{escalation.ServiceKey(service), kind}
@@ -51,7 +51,7 @@ func actionsOf(ctx context.Context, tx *sql.Tx, session escalation.Session) (*se
 	return &sessionActions{tx: tx, session: session, rows: rows}, nil
 }
 
-// charged reports whether the call has entries in the ledger.
+// charged reports whether call has entries in the ledger.
 func (a *sessionActions) charged(call string) bool {
 	for i := range a.rows {
 		if a.rows[i].Call == call {
@@ -61,7 +61,7 @@ func (a *sessionActions) charged(call string) bool {
 	return false
 }
 
-// same returns the entries with the given target, oldest first.
+// same returns the session's entries for one target, oldest first.
 func (a *sessionActions) same(as target) []*ledgerRow {
 	var found []*ledgerRow
 	for i := range a.rows {
@@ -87,8 +87,8 @@ func (a *sessionActions) enter(ctx context.Context, entry escalation.LedgerEntry
 	return nil
 }
 
-// succeed records on a charged entry whether the action succeeded. At the time of the charge this was unknown. Entries
-// from verdicts stay unchanged.
+// succeed records whether a charged action succeeded, which was unknown at the time of the charge. Entries from
+// verdicts stay unchanged.
 func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded bool) error {
 	if row.Call == "" || row.Succeeded == succeeded {
 		return nil
@@ -100,14 +100,15 @@ func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded 
 	return nil
 }
 
-// claimedQuery selects the services that a session has locked by name. Each lock has the time of the latest session
-// that took it in its column since. If a later session of the chain takes a lock again, the query does not select it
+// claimedQuery selects the services that one session has locked by name. The column since of a lock is the start of the
+// latest session that took the lock. If a later session of the chain has taken a lock again, the query omits that lock
 // for the earlier session.
 var claimedQuery = selectLocks + " WHERE chain_id = $1 AND namespace_id = $2 AND since = $3 AND service_key <> '' ORDER BY service_key"
 
-// presumeActions adds one restart of each service that the session has locked to the ledger, if none of the session's
-// calls was charged. Call it for a session that may have acted (see escalation.Session.MayHaveActed). Without presumed
-// restarts, a session that times out again and again could restart a service without limit.
+// presumeActions adds presumed restarts to the ledger: one restart for each service that the session has locked. If the
+// ledger already has entries of the session, presumeActions adds nothing. Call it for a session that may have acted
+// without a report (see escalation.Session.MayHaveActed). Without presumed restarts, a session that times out again and
+// again could restart a service without limit.
 func presumeActions(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
 	own, err := actionsOf(ctx, tx, session)
 	if err != nil || len(own.rows) > 0 {
@@ -126,9 +127,9 @@ func presumeActions(ctx context.Context, tx *sql.Tx, session escalation.Session,
 	return nil
 }
 
-// recordActions adds the actions in the session's verdict to the ledger. It omits actions that are already there, as
-// the charge of a call or from an earlier report. It removes no entry, even if the verdict does not name it. If a call
-// was charged for the same service, new entries have the service's name from that call.
+// recordActions adds the actions in the session's verdict to the ledger. It omits actions that the ledger already has,
+// either from the charge of a call or from an earlier report. It removes no entry, even if the verdict does not name
+// the action. If the session has entries for the same target, a new entry spells the name of the service as these do.
 func recordActions(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
 	own, err := actionsOf(ctx, tx, session)
 	if err != nil {

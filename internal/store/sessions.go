@@ -15,28 +15,29 @@ import (
 
 // CloseSession records the report of a session and its end time.
 //
-// Recording the same report again changes nothing, not even the end time. If a chain is reset, a tier can run again
-// under the same session id. Its different report then replaces the current one, because a later report knows more. The
-// replaced report is kept, because its cost was paid too.
+// Recording the same report again changes nothing, not even the end time. After a reset of the chain, a tier can run
+// again under the same session id. A different report then replaces the current report, because a later report knows
+// more. The replaced report is kept, because its cost was paid, too.
 //
-// The restarts and redeployments in the report's verdict are added to the ledger, unless they are already there. Faults
-// in the verdict open or update incidents. Services that the verdict finds healthy or repaired resolve incidents. If
-// the session is unknown, the error is ErrNotFound. If the report has no final status, or endedAt is zero, the error is
-// ErrInvalid.
+// CloseSession adds the restarts and redeployments in the verdict to the ledger, if the ledger does not have them. It
+// opens or updates incidents for the faults in the verdict, and resolves incidents whose services the verdict finds
+// healthy or repaired. If sessionID is unknown, the error is ErrNotFound. If the report has no final status, or if
+// endedAt is zero, the error is ErrInvalid.
 func (s *Store) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
 	_, err := s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt})
 	return err
 }
 
-// SettleSession closes an open session like CloseSession, and leaves a closed session unchanged. It reports whether it
-// closed the session. Use it for a session that another process has left open, and may have closed in the meantime.
+// SettleSession closes an open session in the same way as CloseSession. It leaves a closed session unchanged and
+// returns false. Use it for a session that another process has left open, and may have closed in the meantime.
 func (s *Store) SettleSession(
 	ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time,
 ) (settled bool, err error) {
 	return s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt, onlyOpen: true})
 }
 
-// BySessionID returns the record of the conversation with the CLI's id sessionID, or ErrNotFound.
+// BySessionID returns the record of the conversation with the CLI's id sessionID. If there is no record, the error is
+// ErrNotFound.
 func (s *Store) BySessionID(ctx context.Context, sessionID string) (escalation.Session, error) {
 	session, err := bySessionID(ctx, s.db, sessionID)
 	if err != nil {
@@ -50,7 +51,7 @@ type closing struct {
 	sessionID string
 	report    escalation.Report
 	endedAt   time.Time
-	// onlyOpen leaves a closed session as it is.
+	// onlyOpen leaves a closed session unchanged.
 	onlyOpen bool
 }
 
@@ -94,8 +95,8 @@ func checkClosing(end closing) error {
 	}
 }
 
-// recorded returns the record with the SessionID of session, or nil. If the record belongs to another chain, the error
-// is ErrConflict.
+// recorded returns the record with the SessionID of session; nil if there is no record. If the record belongs to
+// another chain, the error is ErrConflict.
 func recorded(ctx context.Context, tx *sql.Tx, session escalation.Session) (*escalation.Session, error) {
 	existing, err := bySessionID(ctx, tx, session.SessionID)
 	switch {
@@ -110,7 +111,7 @@ func recorded(ctx context.Context, tx *sql.Tx, session escalation.Session) (*esc
 	}
 }
 
-// recordSession inserts session, and returns the record.
+// recordSession inserts session and returns its record.
 func recordSession(ctx context.Context, tx *sql.Tx, session escalation.Session) (_ escalation.Session, err error) {
 	session.Status = cmp.Or(session.Status, escalation.SessionRunning)
 	if session.Sequence, err = nextSequence(ctx, tx, session); err != nil {
@@ -127,7 +128,7 @@ func nextSequence(ctx context.Context, tx *sql.Tx, session escalation.Session) (
 	return next, nil
 }
 
-// insertSession inserts session and returns the stored record.
+// insertSession inserts session and returns the record as it is stored.
 func insertSession(ctx context.Context, tx *sql.Tx, session escalation.Session) (escalation.Session, error) {
 	fields := slices.DeleteFunc(sessionFields(&session), func(f field) bool { return f.column == "id" })
 	query, args := insertInto("sessions", fields)
@@ -142,7 +143,8 @@ func insertSession(ctx context.Context, tx *sql.Tx, session escalation.Session) 
 	return oneSession(ctx, tx, selectSessions+" WHERE id = $1", id)
 }
 
-// closeOnce records the report of a session. If the report is already recorded, it does nothing and returns false.
+// closeOnce records the report of a session. If this report is already recorded, closeOnce changes nothing and returns
+// false.
 func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err error) {
 	current, err := bySessionID(ctx, tx, end.sessionID)
 	if err != nil {
@@ -179,9 +181,8 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 	return true, err
 }
 
-// keepReport prepares a closed session for a further report, the parameter next. It reports whether that report is
-// already recorded, as the current report or as a replaced one. If it is not recorded, keepReport adds the current
-// report to the replaced ones.
+// keepReport prepares a closed session for next, a further report. If next is already recorded, as the current or as a
+// replaced report, keepReport returns true. If not, keepReport adds the current report to the replaced reports.
 func keepReport(ctx context.Context, tx *sql.Tx, current escalation.Session, next escalation.Report) (known bool, err error) {
 	if reflect.DeepEqual(current.Report, next) {
 		return true, nil

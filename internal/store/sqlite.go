@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// busyTimeout limits the wait for writers in other processes. Their transactions take milliseconds. After the
-	// timeout the call fails with a transient error. SQLite ignores the context while it waits, so a cancelled call can
-	// take until the timeout.
+	// busyTimeout limits the wait for writers in other processes, whose transactions take milliseconds. After the
+	// timeout, the call fails with a transient error. SQLite ignores the context during the wait, so a cancelled call
+	// can take as long as the timeout.
 	busyTimeout = 10 * time.Second
-	// maxConns limits the connections of one Store: one for the only writer that SQLite allows, and the others for
-	// readers.
+	// maxConns limits the connections of one Store: one for the only writer that SQLite allows, and the remaining
+	// connections for readers.
 	maxConns = 4
 )
 
-// openSQLite opens the database in the file at path. It creates a missing file.
+// openSQLite opens the database in the file at path. If the file is missing, openSQLite creates it.
 func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -60,8 +60,8 @@ func openLocked(ctx context.Context, path string) (*sql.DB, error) {
 }
 
 // createFile creates an empty file with mode 0600. SQLite creates its other files with the same mode. If the file
-// exists, createFile does not open it, because closing it would drop the locks that SQLite holds on it for this
-// process.
+// exists, createFile does not open the file. Opening and closing it would drop the locks that SQLite holds on the file
+// for this process.
 func createFile(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the operator chooses the path
 	if errors.Is(err, os.ErrExist) {
@@ -88,7 +88,7 @@ func sqliteDSN(path string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// prepareSQLite checks that the database is usable and belongs to this program, and then migrates it.
+// prepareSQLite checks that the database is usable and belongs to this program. Then it migrates the database.
 func prepareSQLite(ctx context.Context, db *sql.DB) error {
 	if _, err := refuseForeign(ctx, db, sqliteDialect); err != nil {
 		return err
@@ -103,7 +103,7 @@ func prepareSQLite(ctx context.Context, db *sql.DB) error {
 	if _, err := upToDate(ctx, provider); err != nil {
 		return err
 	}
-	// In WAL mode readers and a writer do not wait for each other. SQLite stores the mode in the file.
+	// In WAL mode, readers do not wait for a writer, nor a writer for readers. SQLite stores this mode in the file.
 	if _, err := db.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil {
 		return fmt.Errorf("switch to a write-ahead log: %w", err)
 	}
@@ -111,9 +111,9 @@ func prepareSQLite(ctx context.Context, db *sql.DB) error {
 }
 
 // probeWrite checks that the database is writable. It creates a table and rolls back. SQLite opens a read-only file
-// without an error. Without this check, only the first record would fail.
+// without an error. Without this check, Open would succeed, and the first record would fail.
 //
-// probeWrite waits for no other writer. If SQLite finds one, the file is writable.
+// probeWrite waits for no other writer. If another writer is active, the file is writable.
 func probeWrite(ctx context.Context, db *sql.DB) (err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func explainSQLite(err error) error {
 	}
 }
 
-// sqliteCode returns SQLite's primary result code, or SQLITE_OK if err is not SQLite's.
+// sqliteCode returns SQLite's primary result code; SQLITE_OK if err does not come from SQLite.
 func sqliteCode(err error) int {
 	if failure, ok := errors.AsType[*sqlite.Error](err); ok {
 		return failure.Code() & 0xff
@@ -166,8 +166,8 @@ func sqliteCode(err error) int {
 	return sqlite3.SQLITE_OK
 }
 
-// sqlitePermanent reports whether a retry would get the same error from SQLite. The other error codes depend on
-// conditions that can change: locks, disk, memory, permissions.
+// sqlitePermanent reports whether SQLite would return the same error on a retry. For other errors, a retry may succeed,
+// because they depend on conditions that change: locks, disk, memory, permissions.
 func sqlitePermanent(err error) bool {
 	switch sqliteCode(err) {
 	case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_INTERNAL, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB,

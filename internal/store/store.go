@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Store is an open database of records. It is safe for concurrent use.
+// Store is an open database of records. A Store is safe for concurrent use.
 type Store struct {
 	db      *sql.DB
 	dialect dialect
@@ -18,21 +18,21 @@ type Store struct {
 	// their context at once. If they waited for SQLite's lock instead, they would poll, and a writer could starve. If
 	// they waited for PostgreSQL's lock, each would take a connection.
 	writing chan struct{}
-	// namespace is the namespace of the chains that this Store records. It is zero if the Store is in no namespace.
+	// namespace is the namespace of the chains that this Store records; zero for a Store without a namespace.
 	namespace Namespace
 }
 
 // Namespace identifies a Temporal namespace. Workers of several namespaces may use one database.
 type Namespace struct {
-	// ID is Temporal's ID of the namespace, a UUID. Two clusters never use the same ID, even for namespaces of the same
-	// name.
+	// ID is Temporal's ID of the namespace, a UUID. Two clusters never use the same ID, even if their namespaces have
+	// the same name.
 	ID   string
 	Name string
 }
 
-// In returns a Store on the same database that records the chains of namespace. Its methods on one chain concern only
-// the chain with that ID in this namespace. Chains with the same ID in other namespaces are separate. Admission still
-// counts the sessions, actions and locks of all namespaces, because they share the services and the money.
+// In returns a Store for the chains of namespace, on the same database. A method with a chain's ID concerns only the
+// chain with that ID in this namespace. Admission still counts the sessions, actions and locks of all namespaces,
+// because all namespaces share the services and the money.
 //
 // A Store without a namespace is for readers. Its methods Chain, Events and Decisions return the records of all
 // namespaces.
@@ -46,9 +46,9 @@ func (s *Store) In(namespace Namespace) *Store {
 
 // Open opens the SQLite database in the file at path, and migrates its schema.
 //
-// A missing file is created with mode 0600, a missing directory with mode 0700. An existing file or directory keeps its
-// mode. Open refuses a file that is not a database of this program, and a file that a newer release has migrated. It
-// leaves such a file unchanged.
+// Open creates a missing file with mode 0600, and a missing directory with mode 0700. An existing file or directory
+// keeps its mode. Open refuses a file that is not a database of this program, and a file that a newer release has
+// migrated. A refused file stays unchanged.
 func Open(ctx context.Context, path string) (*Store, error) {
 	db, err := openSQLite(ctx, path)
 	if err != nil {
@@ -65,13 +65,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// querier runs queries, inside a transaction or outside of one.
+// querier runs queries, inside or outside of a transaction.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// write runs fn in a transaction. If fn succeeds, it commits the transaction. Write transactions never overlap, so the
+// write runs fn in a transaction, and commits the transaction if fn succeeds. Write transactions never overlap, so the
 // values that fn reads are still true when fn writes.
 func (s *Store) write(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	select {
