@@ -14,7 +14,7 @@ import (
 // Prefix begins the name of every variable that this package reads.
 const Prefix = "CLAUDEOPS_"
 
-// Config holds all validated settings of Claude Ops, as Load returns them. All paths are absolute.
+// Config holds all settings of Claude Ops after validation. All paths are absolute.
 type Config struct {
 	Chain      Chain      `group:"Chain"`
 	Limits     Limits     `group:"Budgets and cooldowns"`
@@ -31,11 +31,11 @@ type Config struct {
 	Log        Log        `group:"Log"`
 	Telemetry  Telemetry  `group:"Telemetry"`
 
-	// given is the set of variables that the environment sets.
+	// given is the set of variables that the environment sets to a value.
 	given map[string]bool
 }
 
-// Chain holds the settings of chains, and of how context passes between tiers.
+// Chain holds the settings of chains, and the settings for passing context between tiers.
 type Chain struct {
 	MaxTier         escalation.Tier           `env:"MAX_TIER" desc:"Highest tier that may run: 1, 2 or 3. A chain that needs a higher one asks a person."`
 	DryRun          bool                      `env:"DRY_RUN" desc:"true: check and report only. Nothing escalates, and every tier has the permissions of tier 1."`
@@ -87,14 +87,14 @@ type State struct {
 	Transcripts         string        `env:"TRANSCRIPTS" default:"file://STATE_DIR-transcripts" desc:"Archive of the agents' conversations. They are restored from it if the host or the state directory is lost. Give the URL of a directory (file:///absolute/path) or of a bucket that all workers share: s3://bucket?region=eu-west-1, gs://bucket or azblob://container, with &prefix=some/dir/ for a part of it. none: no archive. Only CLAUDEOPS_RETENTION deletes something in it."`
 }
 
-// Encryption holds the settings of the encryption of what Temporal stores.
+// Encryption holds the settings for encrypting what Temporal stores.
 type Encryption struct {
 	KeysFile string `env:"ENCRYPTION_KEYS_FILE" desc:"Absolute path of a file of keys. If set, workers and starters encrypt what Temporal stores: inputs, results, heartbeats, failures and summaries; and chains publish no names of services as search attributes. All workers and starters need the same keys. Each line has an ID, a blank and 32 random bytes as base64. The first key encrypts; all keys decrypt. Other users must have no access to the file. docs/encryption.md describes how to create and replace keys."`
-	// Keys has the keys of KeysFile; it is nil if KeysFile is unset.
+	// Keys holds the keys in KeysFile; nil if KeysFile is unset.
 	Keys *encryption.Keys `env:"-"`
 }
 
-// load reads the file of keys, if there is one.
+// load reads the file of keys, if the setting names one.
 func (e *Encryption) load(p *problems) {
 	if e.KeysFile == "" {
 		return
@@ -110,9 +110,9 @@ const encryptionKeysFile = "ENCRYPTION_KEYS_FILE"
 type Claude struct {
 	Path      string `env:"CLAUDE" desc:"The claude executable: a path, or a name to look up on PATH."`
 	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude" desc:"Directory for the CLI's login, settings and conversations. Unset: a directory of its own; credentials then come from the environment. login: the directory of the user who runs this program, with that user's login. An absolute path: that existing directory."`
-	// Login reports that ConfigDir is the directory of the user who runs this program. The CLI then gets HOME (and
-	// CLAUDE_CONFIG_DIR, if set) of this process. With these variables it also finds a login that is stored elsewhere,
-	// for example in a keychain.
+	// Login reports that ConfigDir is the directory of the user who runs this program. In this case the CLI gets HOME
+	// (and CLAUDE_CONFIG_DIR, if set) of this process. With these variables the CLI also finds a login outside of
+	// ConfigDir, for example in a keychain.
 	Login            bool          `env:"-"`
 	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of additional environment variables for agents, comma-separated (AWS_* matches all with that beginning). Agents always get the variables that they need to run and, if a cloud serves the model, its credentials. They never get a key or token of the model's API, even if it is named here."`
 	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run. The built-in policy lets tier 2 change files in it. If set, it must be an absolute path that exists, and must not contain the state directory."`
@@ -125,12 +125,12 @@ type Claude struct {
 	Containment      Containment   `env:"CONTAINMENT" desc:"How an agent's processes are kept together, so that all of them can be ended: auto, namespace, subreaper or group. auto is subreaper on Linux and group elsewhere. namespace is the most reliable, but its agents cannot send signals to processes of the host. starter doctor prints the one in use."`
 	Sandbox          Sandbox       `env:"SANDBOX" desc:"Sandbox of the kernel (Landlock, Linux 5.19 and newer). It denies agents of tiers 1 and 2 the worker's files, keys and memory, and denies tier 1 writing outside of its own directories. auto: use it if possible, otherwise record that it is missing. require: run no agent of these tiers without it. off: do not use it. starter doctor prints whether it works here."`
 	AgentUser        string        `env:"AGENT_USER" desc:"Name of the user that agents run as. Requires a worker that runs as root. Unset: the worker's own user. If set, the agents' default directories are in STATE_DIR-agents instead of STATE_DIR, and the user must be able to pass through the directories above it."`
-	// Account describes AgentUser; it is nil if AgentUser is unset.
+	// Account describes AgentUser; nil if AgentUser is unset.
 	Account    *Account `env:"-"`
 	APIRetries int      `env:"API_RETRIES" desc:"Number of times that the CLI repeats a failed call of the model's API; 0 to 10."`
 }
 
-// Containment selects the method that keeps the processes of an agent together, so that all of them can be ended.
+// Containment selects the method that holds the processes of an agent together, so that all of them can be ended.
 type Containment string
 
 // The containments.
@@ -141,7 +141,7 @@ const (
 	ContainmentGroup     Containment = "group"
 )
 
-// Worktrees selects where an agent repairs if its directory is in a git repository.
+// Worktrees selects where an agent repairs if its working directory is in a git repository.
 type Worktrees string
 
 // The values of Worktrees.
@@ -188,12 +188,12 @@ type Guard struct {
 // Services holds the description of the operator's services.
 type Services struct {
 	File string `env:"SERVICES_FILE" desc:"Absolute path of a list of your services: their names and aliases, how to look at them, what they depend on, and more. Agents are told it, and every name of a service is matched against it. Begin with a copy of deploy/services.example.yaml; deploy/services.schema.json describes it. Unset: services have the names that people and agents give them."`
-	// Catalog holds the services of File; nil if File is unset.
+	// Catalog holds the services in File; nil if File is unset.
 	Catalog *escalation.Catalog `env:"-"`
 }
 
-// Prompts holds the paths of files that replace the built-in instructions of a tier. An empty path selects the built-in
-// instructions.
+// Prompts holds the paths of files that replace the built-in instructions of a tier. If a path is empty, the tier keeps
+// its built-in instructions.
 type Prompts struct {
 	Tier1 string `env:"PROMPT" desc:"Absolute path of a file with the instructions of tier 1. It replaces the built-in ones."`
 	Tier2 string `env:"TIER2_PROMPT" desc:"Absolute path of a file with the instructions of tier 2. It replaces the built-in ones."`
@@ -224,8 +224,8 @@ func (n Notify) Targets() ([]notify.Target, error) {
 	return targets, nil
 }
 
-// Worker holds the settings of a worker. It does not hold the connection to Temporal. Temporal's own variables
-// (TEMPORAL_ADDRESS and so on) configure the connection.
+// Worker holds the settings of a worker, without the connection to Temporal. Temporal's own variables (TEMPORAL_ADDRESS
+// and so on) configure that connection.
 type Worker struct {
 	TaskQueue           string        `env:"TASK_QUEUE" desc:"Temporal task queue of workflows and short activities. Agents use the queue of this name with -agents appended."`
 	MaxConcurrentAgents int           `env:"MAX_CONCURRENT_AGENTS" desc:"Number of agents that one worker runs at the same time."`
@@ -247,7 +247,7 @@ type Log struct {
 	Format LogFormat `env:"LOG_FORMAT" desc:"text for people, json for machines."`
 }
 
-// LogLevel is the lowest severity that is logged.
+// LogLevel is the lowest severity of logged messages.
 type LogLevel string
 
 // The levels.
@@ -310,8 +310,8 @@ func (c Config) Policy() escalation.Policy {
 	return policy
 }
 
-// WithFreeHeartbeats returns c for a Temporal server on which heartbeats cost nothing. If the environment sets no interval,
-// agents then send a heartbeat every second.
+// WithFreeHeartbeats returns c for a server on which heartbeats cost nothing. If the environment sets no interval,
+// agents send a heartbeat every second to such a server.
 func (c Config) WithFreeHeartbeats() Config {
 	if !c.given[Prefix+heartbeatInterval] {
 		c.Worker.HeartbeatInterval = leastHeartbeat
@@ -319,7 +319,7 @@ func (c Config) WithFreeHeartbeats() Config {
 	return c
 }
 
-// namedTier holds a tier's settings, and the prefix of their names, such as "TIER1_".
+// namedTier holds the settings of a tier, and the prefix of their variables, such as "TIER1_".
 type namedTier struct {
 	prefix string
 	tier   *Tier

@@ -7,7 +7,7 @@ import (
 )
 
 // defaults returns the configuration for an empty environment. It omits the values that resolve derives from the
-// environment. A comment beside each number gives its reason.
+// environment. Each number has its reason beside it.
 func defaults() Config {
 	return Config{
 		Chain: Chain{
@@ -58,8 +58,8 @@ func limits() Limits {
 	}
 }
 
-// window is the smallest context window of all models, in tokens. If the CLI reports a larger window, the reported
-// value replaces it.
+// window is the smallest context window of all models, in tokens. If the CLI reports a larger window for a model, the
+// reported size replaces this size.
 const window = 200_000
 
 func tier1() Tier {

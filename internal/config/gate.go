@@ -9,10 +9,10 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// DurationList is a list of durations. Its text form is separated by commas; "none" is the empty list.
+// DurationList is a list of durations. In its text form, commas separate the durations. "none" is the empty list.
 type DurationList []time.Duration
 
-// String formats d as text that parses back into d.
+// String formats d as text from which parseDurations returns d.
 func (d DurationList) String() string {
 	if len(d) == 0 {
 		return noItems
@@ -24,13 +24,13 @@ func (d DurationList) String() string {
 	return strings.Join(items, ",")
 }
 
-// PersonList is a list of people's names. Its text form is separated by commas.
+// PersonList is a list of people's names. In its text form, commas separate the names.
 type PersonList []string
 
-// String formats p as text that parses back into p.
+// String formats p as text from which parsePeople returns p.
 func (p PersonList) String() string { return strings.Join(p, ",") }
 
-// parseDurations parses a DurationList. Its errors complete the phrase "it must".
+// parseDurations parses a DurationList. An error of parseDurations completes the phrase "it must".
 func parseDurations(text string) (DurationList, error) {
 	if strings.TrimSpace(text) == noItems {
 		return DurationList{}, nil
@@ -46,7 +46,7 @@ func parseDurations(text string) (DurationList, error) {
 	return list, nil
 }
 
-// parsePeople parses a PersonList. Its errors complete the phrase "it must".
+// parsePeople parses a PersonList. An error of parsePeople completes the phrase "it must".
 func parsePeople(text string) (PersonList, error) {
 	var list PersonList
 	for item := range strings.SplitSeq(text, ",") {
@@ -59,7 +59,7 @@ func parsePeople(text string) (PersonList, error) {
 		}
 		list = append(list, item)
 	}
-	if len(list) == 0 { // an empty list lets everybody answer, so a value of only commas must be a mistake
+	if len(list) == 0 { // an empty list would let everybody answer, so a value of only commas must be a mistake
 		return nil, errors.New("name at least one person; leave it unset if everybody may answer")
 	}
 	return list, nil

@@ -10,18 +10,18 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Limit is an escalation.Limit without the method UnmarshalText. With this method, the env package would call
-// UnmarshalText instead of our parser, which has better error messages.
+// Limit is an escalation.Limit without the method UnmarshalText. If Limit had this method, the env package would call
+// it instead of parseLimit, whose error messages are better.
 type Limit escalation.Limit
 
-// String formats l as text that parses back into l.
+// String formats l as text from which parseLimit returns l.
 func (l Limit) String() string { return escalation.Limit(l).String() }
 
-// Overrides holds the limits of single services by service name. Its text form lists items such as
-// jellyfin:restart=4/4h, separated by semicolons or line breaks.
+// Overrides holds the limits of single services by service name. Its text form has items such as jellyfin:restart=4/4h.
+// Semicolons or line breaks separate the items.
 type Overrides map[string]escalation.ServiceCooldowns
 
-// String formats o as text that parses back into o.
+// String formats o as text from which parseOverrides returns o.
 func (o Overrides) String() string {
 	var items []string
 	add := func(service string, kind escalation.ActionKind, limit *escalation.Limit) {
@@ -36,7 +36,7 @@ func (o Overrides) String() string {
 	return strings.Join(items, ";")
 }
 
-// parseOverrides parses Overrides. Its error lists all problems and completes the phrase "it must".
+// parseOverrides parses Overrides. An error lists all problems and completes the phrase "it must".
 func parseOverrides(text string) (Overrides, error) {
 	overrides := Overrides{}
 	var found []string
@@ -55,8 +55,8 @@ func parseOverrides(text string) (Overrides, error) {
 	return overrides, nil
 }
 
-// add parses one item. The limit follows the last equals sign, and the kind follows the last colon before it. Service
-// names may contain both characters. The errors of add complete a sentence that begins with the item.
+// add parses one item. The last equals sign precedes the limit, and the last colon before this sign precedes the kind.
+// The name of a service may contain both characters. An error of add completes a sentence that begins with the item.
 func (o Overrides) add(item string) error {
 	equals := strings.LastIndex(item, "=")
 	if equals < 0 {
@@ -103,8 +103,8 @@ func (o Overrides) set(service string, kind escalation.ActionKind, limit escalat
 	return nil
 }
 
-// spelled returns the name under which o holds the limits of a service. If o has the service under another spelling, it
-// returns that spelling, otherwise service.
+// spelled returns the name under which o holds the limits of a service. If o has the service in another spelling,
+// spelled returns that spelling. If o does not have the service, spelled returns service.
 func (o Overrides) spelled(service string) string {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if escalation.SameService(name, service) {
@@ -114,7 +114,7 @@ func (o Overrides) spelled(service string) string {
 	return service
 }
 
-// parseLimit parses a limit. Its errors complete the phrase "it must".
+// parseLimit parses a limit. An error of parseLimit completes the phrase "it must".
 func parseLimit(value string) (any, error) {
 	limit, err := escalation.ParseLimit(value)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // Load reads the configuration from environ, which has the form of os.Environ. It also reads the prompt files, the
-// policy file, the services file and the file of keys that environ names. It changes no file. If Load fails, the error
-// is an *Error with all problems. The Config must not be used in that case.
+// policy file, the services file and the file of keys that environ names. It changes no file. If a problem is found,
+// the error is an *Error with all problems, and the Config must not be used.
 func Load(environ []string) (Config, error) {
 	vars := env.ToMap(environ)
 	cfg := defaults()
@@ -36,18 +36,17 @@ func Load(environ []string) (Config, error) {
 	return cfg, nil
 }
 
-// foreignVariables holds the variables of other programs that defaults depend on.
+// foreignVariables holds other programs' variables from which defaults are derived.
 type foreignVariables struct {
 	home         string // HOME
 	xdgState     string // XDG_STATE_HOME
 	claudeConfig string // CLAUDE_CONFIG_DIR, the CLI's own variable
 }
 
-// userLogin is the value of CLAUDEOPS_CLAUDE_CONFIG_DIR that selects the login of the user who runs this
-// program.
+// userLogin is a value of CLAUDEOPS_CLAUDE_CONFIG_DIR. It selects the login of the user who runs this program.
 const userLogin = "login"
 
-// resolve makes configured paths absolute. It also fills in the settings that are derived from other settings.
+// resolve makes configured paths absolute. It also fills in settings that are derived from other settings.
 func resolve(c *Config, foreign foreignVariables, p *problems) {
 	absolute := func(name string, path *string) {
 		if !p.given(name) {
@@ -107,7 +106,7 @@ func resolveConfigDir(c *Claude, agentsDir string, foreign foreignVariables, p *
 	}
 }
 
-// lacksToolOf reports whether rule names a tool that is not in t.Tools. Tools of MCP servers are never reported.
+// lacksToolOf reports whether rule names a tool that is not in t.Tools. For a tool of an MCP server it returns false.
 func (t Tier) lacksToolOf(rule string) bool {
 	tool := toolOf(rule)
 	return !fromServer(tool) && !slices.Contains(t.Tools, tool)

@@ -14,11 +14,11 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// parse stores the values of p.vars in cfg, and records a problem for each value that cannot be parsed. A field keeps
-// its value if its variable is unset or empty.
+// parse stores the values of p.vars in cfg, and records a problem for each value that cannot be parsed. If a variable
+// is unset or empty, its field keeps its value.
 func parse(cfg *Config, p *problems) {
-	// The library's errors name the Go field, but several variables share one field of a type such as Tier. The library
-	// calls the OnSet hook with the variable's name just before the parser.
+	// The library's errors name the Go field, but several variables share one field of a type such as Tier. So the hook
+	// OnSet notes the name of the variable. The library calls this hook just before the parser.
 	current := ""
 	err := env.ParseWithOptions(cfg, env.Options{
 		Prefix:      Prefix,
@@ -42,15 +42,15 @@ func parse(cfg *Config, p *problems) {
 	}
 }
 
-// valueError is a problem with a value. It passes through the env library unchanged.
+// valueError is a problem with a value. The env library passes a valueError through unchanged.
 type valueError struct {
 	variable, sentence string
 }
 
 func (e *valueError) Error() string { return e.sentence }
 
-// parsers returns a parser for each type of setting. Each parser's error completes the phrase "it must"; explain
-// converts it.
+// parsers returns a parser for each type of setting. The error of a parser completes the phrase "it must". The argument
+// explain converts this error to a sentence.
 func parsers(explain func(value string, err error) error) map[reflect.Type]env.ParserFunc {
 	of := func(parse env.ParserFunc) env.ParserFunc {
 		return func(value string) (any, error) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// stateDir returns Claude Ops' directory below the user's state directory, or "" if there is none. A relative
-// XDG_STATE_HOME is ignored, as the XDG specification requires.
+// stateDir returns Claude Ops' directory below the user's state directory; "" if the user has no state directory. A
+// relative XDG_STATE_HOME is ignored, as the XDG specification requires.
 func (s foreignVariables) stateDir() string {
 	switch {
 	case filepath.IsAbs(s.xdgState):
@@ -21,9 +21,9 @@ func (s foreignVariables) stateDir() string {
 	}
 }
 
-// absolute cleans path and expands a leading ~/, because no shell does so in an environment file. It rejects relative
-// paths, because programs started in different directories would resolve them differently and keep separate records.
-// Its errors complete the phrase "it must".
+// absolute cleans path and expands a leading ~/, because no shell expands it in an environment file. It rejects a
+// relative path, because programs that start in different directories would resolve it differently and keep separate
+// records. An error of absolute completes the phrase "it must".
 func (s foreignVariables) absolute(path string) (string, error) {
 	if rest, found := strings.CutPrefix(path, "~/"); found {
 		if !filepath.IsAbs(s.home) {
@@ -55,8 +55,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// AgentsDir returns the parent of the directories in which agents write. Normally it is the state directory. Agents of
-// another user cannot access the state directory, so for them it is a directory beside it.
+// AgentsDir returns the parent of the directories in which agents write. Normally this is the state directory. Agents
+// that run as another user cannot access the state directory, so their AgentsDir is a directory beside it.
 func (c Config) AgentsDir() string {
 	if c.Claude.AgentUser == "" || c.State.Dir == "" {
 		return c.State.Dir
@@ -64,14 +64,15 @@ func (c Config) AgentsDir() string {
 	return c.State.Dir + "-agents"
 }
 
-// ScratchDir returns the default of WORK_DIR. Its content is worthless, so several agents may work in it at once.
+// ScratchDir returns the default of WORK_DIR. Its content is worthless, so several agents may work there at the same
+// time.
 func (c Config) ScratchDir() string { return filepath.Join(c.AgentsDir(), "work") }
 
 // WorktreesDir returns the directory of the git worktrees in which agents repair.
 func (c Config) WorktreesDir() string { return filepath.Join(c.AgentsDir(), "worktrees") }
 
-// MakeDirs creates Claude Ops' own directories and checks that they are writable. Only their owner may access them. The
-// error joins one sentence for each directory that is not usable.
+// MakeDirs creates Claude Ops' own directories and checks that they are writable. Only the owner of a directory may
+// access it. The error joins one sentence for each unusable directory.
 func (c Config) MakeDirs() error {
 	dirs := []ownDir{{c.State.Dir, "STATE_DIR", nil}}
 	if c.Claude.Account != nil {
@@ -99,15 +100,14 @@ func (c Config) MakeDirs() error {
 	return errors.Join(failures...)
 }
 
-// ownDir is one of Claude Ops' own directories. The field setting is the name of the setting for its location. The
-// field hand is a function that sets the directory's owner and mode. If hand is nil, the directory keeps this process's
-// user.
+// ownDir is one of Claude Ops' own directories. The field setting is the name of the setting with its path. The field
+// hand is a function that sets the owner and mode of the directory. If hand is nil, the owner and mode do not change.
 type ownDir struct {
 	path, setting string
 	hand          func(path string) error
 }
 
-// make creates the directory if it is missing, checks that it is writable, and sets its owner and mode.
+// make creates the directory if it is missing, and checks that the directory is writable. Then it calls hand.
 func (d ownDir) make() error {
 	err := makeWritable(d.path)
 	if err == nil && d.hand != nil {
@@ -116,12 +116,12 @@ func (d ownDir) make() error {
 	return err
 }
 
-// passThrough lets other users traverse a directory, but not list it.
+// passThrough lets other users traverse a directory, but not list the entries.
 func passThrough(path string) error {
-	return os.Chmod(path, 0o711) //nolint:gosec // its entries have modes of their own
+	return os.Chmod(path, 0o711) //nolint:gosec // the entries have modes of their own
 }
 
-// own makes the account the owner of a directory. A nil account changes nothing.
+// own makes the account the owner of a directory. If the account is nil, own changes nothing.
 func (a *Account) own(path string) error {
 	if a == nil {
 		return nil
@@ -129,7 +129,7 @@ func (a *Account) own(path string) error {
 	return os.Lchown(path, a.UID, a.GID)
 }
 
-// makeWritable creates dir if it is missing. It then writes and removes a file in dir. The mode alone does not show
+// makeWritable creates dir if it is missing. Then it writes and removes a file in dir, because the mode does not show
 // whether the file system is read-only or full.
 func makeWritable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

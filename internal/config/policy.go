@@ -9,7 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// LoadPolicy returns the policy that the guard enforces: the configured file or the built-in one.
+// LoadPolicy returns the policy that the guard enforces. This is the policy in PolicyFile or, if PolicyFile is unset,
+// the built-in policy.
 func (g Guard) LoadPolicy() (*guard.Policy, error) {
 	if g.PolicyFile == "" {
 		return guard.ParsePolicy(deploy.Policy)
@@ -21,7 +22,7 @@ func (g Guard) LoadPolicy() (*guard.Policy, error) {
 	return guard.ParsePolicy(text)
 }
 
-// validate reads the configured policy, so that the start of the program fails if the policy is invalid.
+// validate reads the policy in PolicyFile, so that the program does not start with an invalid policy.
 func (g Guard) validate(p *problems) {
 	if g.PolicyFile == "" {
 		return

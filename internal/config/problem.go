@@ -10,8 +10,8 @@ import (
 type Problem struct {
 	// Variable is the full name of the variable.
 	Variable string
-	// Sentence describes the problem and the allowed values. It names the variable. It also contains the value if the
-	// value is not secret.
+	// Sentence names the variable, and describes the problem and the allowed values. It contains the variable's value,
+	// unless the value is secret.
 	Sentence string
 }
 
@@ -20,7 +20,8 @@ type Error struct {
 	Problems []Problem
 }
 
-// Error returns one line for a single problem. For several problems it returns a heading and one line for each.
+// Error returns one line for a single problem. For several problems, it returns a heading and one line for each
+// problem.
 func (e *Error) Error() string {
 	if len(e.Problems) == 1 {
 		return "configuration: " + e.Problems[0].Sentence
@@ -33,8 +34,8 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// problems collects the problems of all variables. It keeps only the first problem of each variable. If the value did
-// not parse, later checks of the variable would report misleading problems.
+// problems collects the problems of all variables, but for each variable only the first. If a value did not parse,
+// later checks of its variable would report misleading problems.
 type problems struct {
 	vars map[string]string
 	list []Problem
@@ -54,15 +55,15 @@ func (p *problems) add(name, sentence string) {
 	p.list = append(p.list, Problem{Variable: variable, Sentence: sentence})
 }
 
-// must records a problem if ok is false. The arguments format and args complete the phrase "it must".
+// must records a problem with Prefix+name if ok is false. The arguments format and args complete the phrase "it must".
 func (p *problems) must(name string, ok bool, format string, args ...any) {
 	if !ok {
 		p.add(name, mustSentence(Prefix+name, p.vars[Prefix+name], fmt.Sprintf(format, args...)))
 	}
 }
 
-// given reports whether the environment sets Prefix+name. Checks that compare several settings use it to skip settings
-// that have their default. Without this, a default could make a value of the operator invalid.
+// given reports whether the environment sets Prefix+name. Checks that compare two settings call given to skip a setting
+// with its default value. Without given, the default of one setting could make the operator's value of another invalid.
 func (p *problems) given(name string) bool { return p.vars[Prefix+name] != "" }
 
 func (p *problems) err() error {
@@ -72,8 +73,8 @@ func (p *problems) err() error {
 	return &Error{Problems: p.list}
 }
 
-// mustSentence returns a sentence such as "VARIABLE is VALUE; it must WHAT." It omits the values of secretVariables,
-// and truncates long values.
+// mustSentence returns a sentence such as "VARIABLE is VALUE; it must WHAT." It omits the value of a secret variable,
+// and truncates a long value.
 func mustSentence(variable, value, what string) string {
 	const shown = 120
 	switch {

@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// RuleList is a list of tool names or permission rules. Its text form is separated by commas or line breaks. Commas
-// inside parentheses do not separate. "none" is the empty list.
+// RuleList is a list of tool names or permission rules. In its text form, commas or line breaks separate the entries.
+// Commas inside parentheses belong to the entry. "none" is the empty list.
 type RuleList []string
 
-// String formats r as text that parses back into r.
+// String formats r as text from which parseRules returns r.
 func (r RuleList) String() string { return strings.Join(r, ",") }
 
-// NameList is a list of environment variables. Its text form is separated by commas. A name that ends in "*"
-// matches every name with that beginning.
+// NameList is a list of environment variables. In its text form, commas separate the names. A name with "*" at its end
+// matches every name that begins with the part before "*".
 type NameList []string
 
 // String formats n as text.
 func (n NameList) String() string { return strings.Join(n, ",") }
 
-// PathList is a list of absolute paths. Its text form is separated by commas.
+// PathList is a list of absolute paths. In its text form, commas separate the paths.
 type PathList []string
 
-// String formats p as text that parses back into p.
+// String formats p as text from which parsePaths returns p.
 func (p PathList) String() string { return strings.Join(p, ",") }
 
-// SecretList is a list of URLs that contain credentials. Its text form is separated by blanks, or by commas that are
-// followed by another URL. Any other comma belongs to its URL.
+// SecretList is a list of URLs that contain credentials. In its text form, blanks separate the URLs. A comma also
+// separates two URLs if another URL follows the comma. Any other comma belongs to a URL.
 type SecretList []string
 
 // String returns the number of URLs, without any of their text.
@@ -47,7 +47,7 @@ var (
 	nameShape = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 )
 
-// parseRules parses a RuleList. Its errors complete the phrase "it must".
+// parseRules parses a RuleList. An error of parseRules completes the phrase "it must".
 func parseRules(text string) (RuleList, error) {
 	if strings.TrimSpace(text) == noItems {
 		return nil, nil
@@ -99,7 +99,7 @@ func splitRules(text string) ([]string, error) {
 	return items, nil
 }
 
-// parseNames parses a NameList. Its errors complete the phrase "it must".
+// parseNames parses a NameList. An error of parseNames completes the phrase "it must".
 func parseNames(text string) (NameList, error) {
 	var names NameList
 	for part := range strings.SplitSeq(text, ",") {
@@ -115,7 +115,7 @@ func parseNames(text string) (NameList, error) {
 	return names, nil
 }
 
-// parsePaths parses a PathList. Its errors complete the phrase "it must".
+// parsePaths parses a PathList. An error of parsePaths completes the phrase "it must".
 func parsePaths(text string) (PathList, error) {
 	var paths PathList
 	for part := range strings.SplitSeq(text, ",") {
@@ -131,7 +131,7 @@ func parsePaths(text string) (PathList, error) {
 	return paths, nil
 }
 
-// nextURL matches the comma between two URLs.
+// nextURL matches a comma that separates two URLs, and the beginning of the second URL.
 var nextURL = regexp.MustCompile(`,\s*([A-Za-z][A-Za-z0-9+.-]*://)`)
 
 // parseSecrets parses a SecretList.
@@ -139,12 +139,12 @@ func parseSecrets(text string) SecretList {
 	return strings.Fields(nextURL.ReplaceAllString(strings.TrimSuffix(text, ","), " $1"))
 }
 
-// toolOf returns the tool named by a rule: "Bash" for "Bash(docker ps:*)".
+// toolOf returns the tool that a rule names: "Bash" for "Bash(docker ps:*)".
 func toolOf(rule string) string {
 	tool, _, _ := strings.Cut(rule, "(")
 	return tool
 }
 
-// fromServer reports whether a tool comes from an MCP server. A rule may name such a tool even if TOOLS does not list
-// it.
+// fromServer reports whether a tool comes from an MCP server. A rule may name such a tool even if the tool is not in
+// the setting TOOLS.
 func fromServer(tool string) bool { return strings.HasPrefix(tool, "mcp__") }

@@ -9,14 +9,14 @@ import (
 type Account struct {
 	Name     string
 	UID, GID int
-	// Groups holds the IDs of all its groups.
+	// Groups holds the IDs of all groups of the account.
 	Groups []int
 }
 
 const agentUser = "AGENT_USER"
 
-// resolveAccount looks up the user that agents run as. It does not check whether this program may change users, because
-// a starter that only reads chains does not need that right.
+// resolveAccount looks up the user that agents run as. It does not check whether this program may start processes as
+// that user. A starter that only reads chains needs no such right.
 func resolveAccount(c *Claude, p *problems) {
 	if c.AgentUser == "" {
 		return
@@ -55,7 +55,7 @@ func lookUp(name string) (*Account, error) {
 	return account, nil
 }
 
-// validateSandbox records settings that conflict with a separate user for agents.
+// validateSandbox records settings that contradict a separate user for agents.
 func (c Config) validateSandbox(p *problems) {
 	if c.Claude.AgentUser == "" {
 		return

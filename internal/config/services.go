@@ -18,14 +18,14 @@ import (
 // servicesVersion is the version of the format of a services file.
 const servicesVersion = 1
 
-// servicesFile is a services file. deploy/services.schema.json describes it.
+// servicesFile is the content of a services file. deploy/services.schema.json describes the format.
 type servicesFile struct {
 	Version  int                  `yaml:"version"`
 	Services []escalation.Service `yaml:"services"`
 }
 
-// ParseServices parses the content of a services file. Its error describes the first mistake in one sentence, with the line
-// or the service.
+// ParseServices parses the content of a services file. An error describes the first mistake in one sentence, and names
+// the line or the service.
 func ParseServices(text []byte) (*escalation.Catalog, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField())
 	var file servicesFile
@@ -53,7 +53,7 @@ func malformed(err error) error {
 	return fmt.Errorf("in line %d: %s", line, problem)
 }
 
-// load reads the services file, if there is one.
+// load reads the services file, if the setting names one.
 func (s *Services) load(p *problems) {
 	if s.File == "" {
 		return
@@ -65,7 +65,7 @@ func (s *Services) load(p *problems) {
 	p.must("SERVICES_FILE", err == nil, "name a list of services that can be used: %s", errorText(err))
 }
 
-// validateOverrides checks that no service has its own limits twice, under two of its names.
+// validateOverrides checks that no service has limits under two of its names.
 func (c Config) validateOverrides(p *problems) {
 	seen := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Limits.Overrides)) {

@@ -12,27 +12,27 @@ import (
 type Setting struct {
 	// Name is the variable's full name.
 	Name string `json:"name"`
-	// Group is the heading under which the setting is listed.
+	// Group is the heading above the setting in lists.
 	Group string `json:"group"`
 	// Value is the current value, in the syntax of the variable. Secrets are masked.
 	Value string `json:"value"`
-	// Default is the value that applies if the variable is unset, or a description of that value.
+	// Default is the value of the setting if the variable is unset, or a description of that value.
 	Default string `json:"default"`
 	// Meaning describes the setting's effect and its allowed values.
 	Meaning string `json:"meaning"`
-	// Secret reports whether the value may contain credentials. Such a Value is masked, unless it is the plain URL of a
+	// Secret reports whether the value may contain credentials. Value is then masked, unless it is the plain URL of a
 	// database file.
 	Secret bool `json:"secret"`
 	// FromEnv reports whether the environment sets the variable.
 	FromEnv bool `json:"from_env"`
 }
 
-// databaseVariable is a secret variable. Its value is shown if it is the plain URL of a file. The values of all other secret
-// variables are never shown.
+// databaseVariable is a secret variable whose value is shown if it is the plain URL of a file. The values of other
+// secret variables are never shown.
 const databaseVariable = Prefix + "DATABASE_URL"
 
-// secretVariables lists the variables whose values may contain credentials. A test compares them with the
-// secret tags.
+// secretVariables lists the variables whose values may contain credentials. A test compares this list with the tag
+// secret of the fields.
 var secretVariables = []string{databaseVariable, Prefix + "NOTIFY_URLS"}
 
 // Settings returns all settings of c in the order of declaration.
@@ -68,8 +68,8 @@ type leaf struct {
 	value reflect.Value
 }
 
-// leaves returns the fields of cfg that hold settings, in the order of declaration. It reads the tags in the same way
-// as the env package. A test compares the names that both find.
+// leaves returns the fields of cfg that hold settings, in the order of declaration. It interprets the tags in the same
+// way as the env package. A test compares the variables that both find.
 func leaves(cfg Config) []leaf {
 	var found []leaf
 	var walk func(value reflect.Value, prefix, group string)

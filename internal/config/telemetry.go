@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Telemetry holds the settings of metrics, health checks and profiles. Traces have none here, because OpenTelemetry's own
-// variables (OTEL_EXPORTER_OTLP_ENDPOINT and so on) configure them.
+// Telemetry holds the settings of metrics, health checks and profiles. It has no settings of traces, because
+// OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT and so on) configure traces.
 type Telemetry struct {
 	MetricsAddress string `env:"METRICS_ADDRESS" desc:"Address (host:port) at which worker and starter up serve /metrics for Prometheus, /healthz (the process lives) and /readyz (it works for Temporal, and the database answers). Unset: none, and nothing is measured. Everybody who reaches the address can read it. Each worker of a host needs a port of its own."`
 	PprofAddress   string `env:"PPROF_ADDRESS" desc:"Loopback address (host:port, such as 127.0.0.1:6060) at which worker and starter up serve profiles of the process below /debug/pprof/. Unset: none. Agents are refused."`
@@ -28,7 +28,8 @@ func (t Telemetry) validate(p *problems) {
 	}
 }
 
-// hostOf returns the host of an address. It returns false unless the address has the form host:port with a port number.
+// hostOf returns the host of an address. If the address does not have the form host:port with a port number, hostOf
+// returns false.
 func hostOf(address string) (host string, ok bool) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -38,7 +39,7 @@ func hostOf(address string) (host string, ok bool) {
 	return host, err == nil
 }
 
-// isLoopback reports whether connections to host can come from this machine only.
+// isLoopback reports whether host can be reached only from this machine.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true

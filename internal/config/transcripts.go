@@ -8,7 +8,7 @@ import (
 // NoTranscripts is the value of CLAUDEOPS_TRANSCRIPTS that disables the archive.
 const NoTranscripts = "none"
 
-// directoryScheme is the URL scheme of an archive in a directory.
+// directoryScheme is the URL scheme of an archive that is a directory.
 const directoryScheme = "file"
 
 // locationOf formats the directory dir in the syntax of CLAUDEOPS_TRANSCRIPTS.
@@ -16,7 +16,7 @@ func locationOf(dir string) string {
 	return (&url.URL{Scheme: directoryScheme, Path: dir}).String()
 }
 
-// TranscriptsDir returns the directory of the transcript archive, or "" if the archive is not a directory.
+// TranscriptsDir returns the directory of the transcript archive; "" if the archive is not a directory.
 func (s State) TranscriptsDir() string {
 	parsed, err := url.Parse(s.Transcripts)
 	if err != nil || parsed.Scheme != directoryScheme {
@@ -32,7 +32,7 @@ func validateTranscripts(location string, p *problems) {
 	}
 	parsed, err := url.Parse(location)
 	switch {
-	case err != nil: // the value is not shown: it may contain a password
+	case err != nil: // do not show the value, because it may contain a password
 		p.add("TRANSCRIPTS", Prefix+"TRANSCRIPTS (value not shown): it must be a URL, or "+NoTranscripts+".")
 		return
 	case parsed.User != nil:

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// In every pod, Kubernetes sets variables with the addresses of all Services of the pod's namespace. For a Service
-// called claudeops or claudeops-something, the names of these variables begin with CLAUDEOPS_. The patterns match the
-// rest of these names, and the value of NAME_PORT.
+// Kubernetes sets variables in every pod, with the addresses of all Services in the pod's namespace. For a Service with
+// the name claudeops or claudeops-something, the names of these variables begin with CLAUDEOPS_. serviceLink matches
+// the rest of such a name. serviceValue matches the value of the variable NAME_PORT.
 var (
 	serviceLink  = regexp.MustCompile(`(^|_)(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 	serviceValue = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 
-// reportUnknown records every variable in vars that looks like a setting of Claude Ops but is unknown. It never shows a
-// value, because a misspelled name may belong to a secret.
+// reportUnknown records every variable in vars that looks like a setting of Claude Ops but is unknown. It never shows
+// the value of such a variable, because a misspelled name may belong to a secret.
 func reportUnknown(vars map[string]string, known []string, p *problems) {
 	for _, variable := range slices.Sorted(maps.Keys(vars)) {
 		name, ours := ourName(variable)
@@ -34,8 +34,8 @@ func reportUnknown(vars map[string]string, known []string, p *problems) {
 	}
 }
 
-// ourName returns variable without our prefix. It also accepts common misspellings of the prefix: lower case,
-// and CLAUDE_OPS_.
+// ourName returns variable without our prefix; false if variable lacks the prefix. It also accepts two common
+// misspellings of the prefix: lower case, and CLAUDE_OPS_.
 func ourName(variable string) (name string, ours bool) {
 	upper := strings.ToUpper(variable)
 	for _, prefix := range []string{Prefix, "CLAUDE_OPS_"} {
@@ -53,13 +53,13 @@ func isServiceLink(name, value string) bool {
 	return (name == "PORT" || strings.HasSuffix(name, "_PORT")) && serviceValue.MatchString(value)
 }
 
-// misnomers maps names that people expect to the real names. It lists only names whose nearest spelling is a different
-// setting.
+// misnomers maps names that people expect to the real names. It contains only names for which nearest would find a
+// different setting.
 var misnomers = map[string]string{
 	Prefix + "TIER1_PROMPT": Prefix + "PROMPT",
 }
 
-// nearest returns the known name that variable most likely misspells, or "".
+// nearest returns the known name of which variable most likely is a misspelling; "" if no known name is near.
 func nearest(variable string, known []string) string {
 	if meant, found := misnomers[variable]; found {
 		return meant
@@ -73,8 +73,8 @@ func nearest(variable string, known []string) string {
 	return best
 }
 
-// distance returns the Levenshtein distance of a and b in bytes: the number of insertions, deletions and
-// replacements that turn one into the other.
+// distance returns the Levenshtein distance of a and b in bytes: the number of insertions, deletions and replacements
+// that turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -41,9 +41,10 @@ func (c Config) validate(p *problems) {
 
 const (
 	heartbeatInterval = "HEARTBEAT_INTERVAL"
-	// leastHeartbeat is the shortest interval. Temporal's answer to a heartbeat takes milliseconds.
+	// leastHeartbeat is the shortest interval between heartbeats. Temporal's answer to a heartbeat takes milliseconds.
 	leastHeartbeat = time.Second
-	// longestHeartbeat is the longest interval. An agent learns from the answer to a heartbeat that its chain was cancelled.
+	// longestHeartbeat is the longest interval between heartbeats. The answer to a heartbeat tells the agent's worker
+	// that the chain was cancelled.
 	longestHeartbeat = 10 * time.Second
 )
 
@@ -88,8 +89,8 @@ func (c Config) validateRetention(p *problems) {
 		escalation.ShortDuration(escalations), Prefix)
 }
 
-// longestGrace is the maximum of STOP_GRACE. It is well below the 30 seconds after which Temporal considers a silent
-// worker dead.
+// longestGrace is the maximum of STOP_GRACE. It is well below the shortest heartbeat timeout (30 seconds), after which
+// Temporal considers a silent worker dead.
 const longestGrace = 10 * time.Second
 
 func (c Config) validateClaude(p *problems) {
@@ -103,7 +104,7 @@ func (c Config) validateClaude(p *problems) {
 }
 
 // validatePlaces checks the directories that the operator has chosen for agents. Agents can read their working
-// directory and, from tier 2 on, write to it. So none of Claude Ops' own files may be there.
+// directory and, from Tier 2 on, write to it. So none of Claude Ops' own files may be in these directories.
 func (c Config) validatePlaces(p *problems) {
 	const exist = "be an existing directory"
 	if c.Claude.Login {
@@ -122,7 +123,7 @@ func (c Config) validatePlaces(p *problems) {
 	}
 }
 
-// validatePlace checks that a directory in which agents run contains none of Claude Ops' own files.
+// validatePlace checks that a directory for agents contains none of Claude Ops' own files.
 func (c Config) validatePlace(name, dir string, p *problems) {
 	const ours = "which agents must not touch"
 	p.must(name, !contains(dir, c.State.Dir), "not contain the state directory %s, %s", c.State.Dir, ours)
@@ -166,7 +167,7 @@ func (t Tier) validate(prefix string, firstByte time.Duration, p *problems) {
 }
 
 // refusedTools lists tools that no agent may have. Each agent must remain one process with one record and one cost.
-// These tools would let an agent start another agent, or leave work running after its end.
+// With one of these tools, an agent could start another agent, or leave work that continues after the agent's end.
 var refusedTools = []string{
 	"Agent", "Task", // start other agents
 	"ListAgents", "SendMessage", // talk to other sessions, whatever their tier
@@ -194,14 +195,14 @@ func (t Tier) validateTools(prefix string, p *problems) {
 		"be about tools that %s%s lists, and that lacks those of %s", Prefix, tools, strings.Join(unusable, ", "))
 }
 
-// policyTools lists the CLI's tools that a policy can grant.
+// policyTools lists the CLI's tools whose use a policy can permit.
 var policyTools = []string{"Bash", "Read", "Grep", "Glob", "Edit", "Write"}
 
-// granted reports whether a policy can grant a tool.
+// granted reports whether a policy can permit the use of tool.
 func granted(tool string) bool { return slices.Contains(policyTools, tool) || fromServer(tool) }
 
-// validate reads every prompt file, so that an unusable file is reported when the program starts, and not later when an
-// agent starts.
+// validate reads every prompt file, so that an unusable file is reported at the start of the program, and not at the
+// start of an agent.
 func (p Prompts) validate(found *problems) {
 	for _, file := range []struct {
 		name     string

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// auditBacklog limits the number of refused answers that wait to be recorded. If answers arrive faster than the
-	// database can store them, all are still refused, but some are not recorded.
+	// auditBacklog limits how many refused answers wait to be recorded. If refused answers arrive faster than the
+	// database can store them, some are not recorded.
 	auditBacklog = 1_000
 	// auditPause is the time between two attempts to write to a database that is unavailable.
 	auditPause = time.Second
-	// auditDrain limits the time for which a stopping worker tries to record the remaining events.
+	// auditDrain limits how long a stopping worker tries to record the remaining events.
 	auditDrain = 5 * time.Second
 )
 
-// audit records gate answers that were refused. Temporal does not store an update that its validator refuses, and a
-// validator must not have side effects. Therefore the worker records the refusal outside of the workflow.
+// audit records gate answers that chains have refused. Temporal does not store an update that its validator refuses,
+// and a validator must not have side effects. Therefore the worker records the refused answer outside of the workflow.
 type audit struct {
 	append func(ctx context.Context, events []escalation.Event) error
 	logger *slog.Logger
@@ -37,7 +37,7 @@ func newAudit(write func(context.Context, []escalation.Event) error, logger *slo
 	return &audit{append: write, logger: logger, queue: make(chan escalation.Event, auditBacklog)}
 }
 
-// add queues an event without waiting. If the queue is full, it logs the event instead.
+// add queues an event without waiting. If the queue is full, add only logs the event.
 func (a *audit) add(event escalation.Event) {
 	select {
 	case a.queue <- event:
@@ -47,7 +47,7 @@ func (a *audit) add(event escalation.Event) {
 	}
 }
 
-// run records queued events until ctx ends. Then it records the remaining events, for at most auditDrain.
+// run records queued events until ctx ends. Then it tries to record the remaining events, for at most auditDrain.
 func (a *audit) run(ctx context.Context) {
 	for {
 		select {
@@ -73,8 +73,9 @@ func (a *audit) drain(ctx context.Context) {
 	}
 }
 
-// write records an event, and retries as long as the error is temporary. If ctx ends meanwhile, write puts the event
-// back into the queue. During the final drain it logs the event as not recorded instead.
+// write records an event, and retries as long as the error is temporary. If ctx ends before a retry, write puts the
+// event back into the queue. During the final drain, write does not put the event back, and logs that the event is not
+// recorded.
 func (a *audit) write(ctx context.Context, event escalation.Event) {
 	for {
 		err := a.append(context.WithoutCancel(ctx), []escalation.Event{event})
@@ -98,7 +99,7 @@ func (a *audit) write(ctx context.Context, event escalation.Event) {
 	}
 }
 
-// auditing is an interceptor that records gate answers that a worker's chains have refused.
+// auditing is an interceptor for a worker. It records gate answers that chains of this worker have refused.
 type auditing struct {
 	interceptor.WorkerInterceptorBase
 	audit *audit
@@ -116,7 +117,8 @@ type auditedWorkflow struct {
 	audit *audit
 }
 
-// ValidateUpdate implements interceptor.WorkflowInboundInterceptor. The SDK does not call it during a replay.
+// ValidateUpdate implements interceptor.WorkflowInboundInterceptor. The SDK does not call ValidateUpdate during a
+// replay.
 func (w *auditedWorkflow) ValidateUpdate(ctx workflow.Context, in *interceptor.UpdateInput) error {
 	refusal := w.Next.ValidateUpdate(ctx, in)
 	if refusal == nil || in.Name != workflows.ResolveGate || len(in.Args) != 1 {
@@ -127,7 +129,8 @@ func (w *auditedWorkflow) ValidateUpdate(ctx workflow.Context, in *interceptor.U
 		return refusal
 	}
 	chain, message := workflow.GetInfo(ctx).WorkflowExecution, "update "+workflows.DescribeRefusedReply(reply, refusal)
-	// If Temporal repeats a workflow task, the chain refuses the same update again. The key must then be the same.
+	// If Temporal repeats a workflow task, the chain refuses the same update again. The key must be the same both
+	// times.
 	digest := sha256.Sum256([]byte(workflow.GetCurrentUpdateInfo(ctx).ID + "\x00" + message))
 	w.audit.add(escalation.Event{
 		Key: fmt.Sprintf("%s/refused/%s", chain.RunID, hex.EncodeToString(digest[:12])), ChainID: chain.ID,

@@ -23,20 +23,20 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// connectTimeout limits the time for which Connect waits for the Temporal frontend.
+// connectTimeout limits how long Connect waits for the Temporal frontend.
 const connectTimeout = 10 * time.Second
 
 // reportInterval is the interval at which the workers of a client report to Temporal. `starter workers` lists the reports.
 const reportInterval = 30 * time.Second
 
-// ErrConnectionSettings is the error if the connection settings of Temporal itself are invalid. ConnectionOptions lists
-// these settings.
+// ErrConnectionSettings is the error for invalid settings of the connection to Temporal. ConnectionOptions lists these
+// settings.
 var ErrConnectionSettings = errors.New("the connection settings of Temporal")
 
 // ConnectionOptions reads Temporal's own settings from environ ("NAME=value"): TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE,
-// TEMPORAL_API_KEY, TLS and the profiles of temporal.toml. If a `starter up` runs on the state directory, its server
-// can replace the address. Then the settings must name that server or no address. The options connect to that server
-// with its token. They have the converters of WithConverters.
+// TEMPORAL_API_KEY, TLS and the profiles of temporal.toml. A `starter up` on the state directory has a server of its
+// own. If the settings name that server or no address, the options connect to that server with its token. All options
+// have the converters of WithConverters.
 func ConnectionOptions(environ []string, cfg config.Config, logger *slog.Logger) (client.Options, error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: variables(environ)})
 	if err != nil {
@@ -55,8 +55,9 @@ func ConnectionOptions(environ []string, cfg config.Config, logger *slog.Logger)
 	return withLocal(WithConverters(options, redact.New(environ), cfg.Encryption.Keys), cfg.State.Dir)
 }
 
-// WithConverters returns options with the converters that every client and worker must have. They mask secrets in failures
-// and, with keys, encrypt what Temporal stores. The inner codecs see payloads that are not encrypted.
+// WithConverters returns options with the converters that every client and worker must have. The converters mask
+// secrets in failures. If keys is not nil, they also encrypt what Temporal stores. The inner codecs get payloads before
+// encryption and after decryption.
 func WithConverters(
 	options client.Options, mask *redact.Redactor, keys *encryption.Keys, inner ...converter.PayloadCodec,
 ) client.Options {
@@ -66,7 +67,8 @@ func WithConverters(
 }
 
 // withLocal changes options to use the server and the token of the `starter up` on the state directory. If options name
-// another server, withLocal leaves them unchanged. If no `starter up` runs, it only fills in the default address.
+// another server, withLocal returns options unchanged. If no `starter up` runs and options name no server, withLocal
+// fills in Temporal's default address.
 func withLocal(options client.Options, stateDir string) (client.Options, error) {
 	address := options.HostPort
 	if options.HostPort == "" {
@@ -75,7 +77,7 @@ func withLocal(options client.Options, stateDir string) (client.Options, error) 
 	server, err := FindLocal(stateDir)
 	switch {
 	case errors.Is(err, ErrNoLocal), errors.Is(err, fs.ErrPermission):
-		return options, nil // another Temporal, or another user's state directory
+		return options, nil // the settings may mean another Temporal, or the state directory belongs to another user
 	case err != nil:
 		return client.Options{}, err
 	case address == "" || server.isAt(address):
@@ -84,11 +86,11 @@ func withLocal(options client.Options, stateDir string) (client.Options, error) 
 	return options, nil
 }
 
-// Connect connects to Temporal and returns after the server has answered. It waits for at most connectTimeout.
+// Connect connects to Temporal and returns after the server has answered. Connect waits at most connectTimeout.
 func Connect(ctx context.Context, options client.Options) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if options.DataConverter == nil { // the SDK's own would end a chain that it cannot decrypt
+	if options.DataConverter == nil { // the SDK's own converter would end a chain that it cannot decrypt
 		options.DataConverter = encryption.NewConverter(nil)
 	}
 	options.WorkerHeartbeatInterval = cmp.Or(options.WorkerHeartbeatInterval, reportInterval)
@@ -106,8 +108,8 @@ func Connect(ctx context.Context, options client.Options) (client.Client, error)
 	return connected, nil
 }
 
-// isUnknownHost reports whether the host name of an address cannot be resolved. The client's own error does not
-// distinguish this case.
+// isUnknownHost reports whether the host name in an address cannot be resolved. The error of the client does not show
+// this.
 func isUnknownHost(ctx context.Context, address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err == nil {
@@ -117,13 +119,14 @@ func isUnknownHost(ctx context.Context, address string) bool {
 	return ok && failure.IsNotFound
 }
 
-// variables is an environment ("NAME=value") in the form that envconfig requires.
+// variables is an environment ("NAME=value") that implements envconfig.EnvLookup.
 type variables []string
 
 // Environ implements envconfig.EnvLookup.
 func (v variables) Environ() []string { return v }
 
-// LookupEnv implements envconfig.EnvLookup. If a name occurs twice, the last value counts, as in package os/exec.
+// LookupEnv implements envconfig.EnvLookup. If a name occurs twice, LookupEnv returns the last value, as package
+// os/exec does.
 func (v variables) LookupEnv(name string) (string, bool) {
 	for _, entry := range slices.Backward(v) {
 		if key, value, _ := strings.Cut(entry, "="); key == name {

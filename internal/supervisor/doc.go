@@ -1,5 +1,5 @@
-// Package supervisor assembles a worker: configuration, records, the claude driver and prompts become the activities
-// of Temporal workers. The production worker and the all-in-one programs share it. It links no Temporal server.
+// Package supervisor assembles a worker: configuration, records, the claude driver and prompts become the activities of
+// Temporal workers. The production worker and the all-in-one commands use this package. It links no Temporal server.
 //
 //	Connect           -> client            Temporal's own settings
 //	SetUpNamespace    -> search attributes

@@ -19,21 +19,21 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// localDir is the directory of a `starter up` below its state directory. The other constants name files in it. Agents
-// must not read these files.
+// localDir is a directory below the state directory of a `starter up`. The other constants name files in localDir.
+// Agents must not read these files.
 const (
 	localDir = "up"
-	// tokenName is the file with the token. The file remains when the server ends.
+	// tokenName is the file with the token. When the server ends, this file stays.
 	tokenName = "token"
-	// serverName is the file with the server's address. The server's process holds a lock on the file.
+	// serverName is the file with the server's address. While the server runs, its process holds a lock on this file.
 	serverName = "server.json"
 )
 
-// tokenBytes is the length of a token before it is encoded as hexadecimal text.
+// tokenBytes is the length of a token in bytes, before its encoding as hexadecimal text.
 const tokenBytes = 32
 
 var (
-	// ErrLocalInUse is the error for a second `starter up` on the same state directory.
+	// ErrLocalInUse is the error if another `starter up` already runs on the state directory.
 	ErrLocalInUse = errors.New("another `starter up` runs on this state directory")
 	// ErrNoLocal is the error if no `starter up` runs on a state directory.
 	ErrNoLocal = errors.New("no `starter up` serves on this state directory")
@@ -42,9 +42,9 @@ var (
 // LocalServer is the Temporal server of a `starter up`. Other programs of the same user connect to it.
 type LocalServer struct {
 	Address string `json:"temporal_address"`
-	// WebUI is the root URL of the Web UI; empty if there is none.
+	// WebUI is the root URL of the Web UI; empty if the server has no Web UI.
 	WebUI string `json:"web_ui,omitempty"`
-	// Token is required from every client. It gives full access.
+	// Token is the key that the server requires from every client. It gives full access.
 	Token string `json:"-"`
 }
 
@@ -57,7 +57,7 @@ func (s LocalServer) ClientOptions(o client.Options) client.Options {
 	return o
 }
 
-// isAt reports whether address is the address of this server. All names of the loopback address are equivalent.
+// isAt reports whether address is the address of this server. It treats all names of the loopback address as equal.
 func (s LocalServer) isAt(address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s LocalServer) isAt(address string) bool {
 	return err == nil && port == ownPort && isLoopback(host)
 }
 
-// IsOnThisHost reports whether an address has a name of the loopback address.
+// IsOnThisHost reports whether the host in address is a name of the loopback address.
 func IsOnThisHost(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && isLoopback(host)
@@ -77,11 +77,11 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
-// FindLocal returns the server of the `starter up` that runs on a state directory. If none runs, the error wraps
-// ErrNoLocal.
+// FindLocal returns the server of the `starter up` that runs on stateDir. If no `starter up` runs there, the error
+// wraps ErrNoLocal.
 //
-// FindLocal ignores the files of a server that has ended. Another program could listen at that address now, and would
-// receive the token.
+// FindLocal ignores the files of a server that has ended. Another program could now listen at the address of that
+// server, and would receive the token.
 func FindLocal(stateDir string) (LocalServer, error) {
 	dir := filepath.Join(stateDir, localDir)
 	turn, err := filelock.Wait(context.Background(), dir)
@@ -105,7 +105,7 @@ func FindLocal(stateDir string) (LocalServer, error) {
 	return server, nil
 }
 
-// IsLocal reports whether options lead to the server of the `starter up` on a state directory.
+// IsLocal reports whether options connect to the server of the `starter up` on stateDir.
 func IsLocal(options client.Options, stateDir string) bool {
 	server, err := FindLocal(stateDir)
 	return err == nil && server.isAt(options.HostPort)
@@ -113,8 +113,8 @@ func IsLocal(options client.Options, stateDir string) bool {
 
 func noLocal(stateDir string) error { return fmt.Errorf("%w: %s", ErrNoLocal, stateDir) }
 
-// readServer returns the server in a file if the process that announced the server still runs. Otherwise the error is
-// ErrNoLocal.
+// readServer returns the server that the file describes, if the server's process still runs. If the process has ended,
+// the error is ErrNoLocal.
 func readServer(name string) (server LocalServer, err error) {
 	held, err := filelock.IsHeld(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -131,22 +131,23 @@ func readServer(name string) (server LocalServer, err error) {
 		return server, err
 	}
 	if json.Unmarshal(content, &server) != nil {
-		return LocalServer{}, ErrNoLocal // the process has not announced its server yet
+		return LocalServer{}, ErrNoLocal // the server's process has not announced the server yet
 	}
 	return server, nil
 }
 
-// LocalLock is the lock of a `starter up` on its state directory. When the process ends, the kernel releases the lock.
+// LocalLock is the lock of a `starter up` on its state directory. The kernel releases the lock when the process ends.
 type LocalLock struct {
-	// Token is the token that the server must require. The first start on the state directory creates it.
+	// Token is the token that the server must require. The first `starter up` on the state directory creates this
+	// token.
 	Token string
 
 	dir  string
 	lock *filelock.Lock
 }
 
-// LockLocal locks a state directory for this process. If the directory is missing, LockLocal creates it. If another
-// process has locked it, the error is ErrLocalInUse.
+// LockLocal locks a state directory for this process. If the directory is missing, LockLocal creates the directory. If
+// another process has locked the directory, the error is ErrLocalInUse.
 func LockLocal(stateDir string) (_ *LocalLock, err error) {
 	dir := filepath.Join(stateDir, localDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -174,7 +175,7 @@ func LockLocal(stateDir string) (_ *LocalLock, err error) {
 	return c, nil
 }
 
-// Announce makes the server known to FindLocal. The server must already listen and require the token of the lock.
+// Announce makes server known to FindLocal. The server must already listen, and must require c.Token.
 func (c *LocalLock) Announce(server LocalServer) error {
 	turn, err := filelock.Wait(context.Background(), c.dir)
 	if err != nil {
@@ -194,8 +195,8 @@ func (c *LocalLock) Announce(server LocalServer) error {
 // Close releases the lock on the state directory.
 func (c *LocalLock) Close() error { return c.lock.Close() }
 
-// OpenToken returns the token in the file of that name. If the file is missing, it creates a new token. A file that other users
-// can read, or the group can write, is an error.
+// OpenToken returns the token in the file. If the file is missing, OpenToken creates a file with a new token. If other
+// users can read or change the file, or its group can change it, OpenToken returns an error.
 func OpenToken(name string) (string, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -211,8 +212,8 @@ func OpenToken(name string) (string, error) {
 	return keptToken(name)
 }
 
-// keptToken returns the token in the file of that name. If the file is missing, or if other users have access to it,
-// keptToken creates a new token.
+// keptToken returns the token in the file. If the file is missing, or if other users can access the file, keptToken
+// creates a new token.
 func keptToken(name string) (string, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -240,7 +241,7 @@ func readToken(name string) (string, error) {
 	return token, nil
 }
 
-// writePrivate writes a file that only its owner can read. It writes the whole file, or changes nothing.
+// writePrivate writes a file that only its owner can read. It replaces the whole file, or changes nothing.
 func writePrivate(name, content string) error {
 	file, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {

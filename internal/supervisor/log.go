@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
-// NewLogger returns a logger with the configured level and format. It masks secrets in its output, and adds chain, session,
-// tier and trace to lines about a session (see telemetry.WithSession).
+// NewLogger returns a logger with the configured level and format. The logger masks secrets in its output. To lines
+// about a session, it adds the chain, session, tier and trace (see telemetry.WithSession).
 func NewLogger(w io.Writer, settings config.Log, mask *redact.Redactor) *slog.Logger {
 	options := &slog.HandlerOptions{Level: settings.Level.Slog(), ReplaceAttr: mask.Attr}
 	var handler slog.Handler = slog.NewTextHandler(w, options)

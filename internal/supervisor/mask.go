@@ -14,10 +14,9 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// The texts of agents are masked where they are received. Package claude masks the CLI's output, and package agent
-// masks the files that agents leave. This file masks the texts of people, who can start chains and answer gates with
-// other programs. It also masks the texts of agents once more. IDs, times and the supervisor's own texts stay
-// unchanged.
+// This file masks secrets in the texts of people, who can start chains and answer gates with other programs. It also
+// masks the texts of agents a second time. Package claude has already masked the CLI's output, and package agent has
+// already masked the files that agents leave. IDs, times and the supervisor's own texts stay unchanged.
 
 // maskedVerdict returns verdict with the secrets in its texts masked. A verdict that cannot be encoded as JSON stays
 // unchanged.
@@ -70,13 +69,13 @@ func (r recorder) AppendEvents(ctx context.Context, events []escalation.Event) e
 	return r.Store.AppendEvents(ctx, maskedEvents(r.mask, events))
 }
 
-// maskedTarget is a notification target that gets only masked texts. Its errors are masked, too.
+// maskedTarget is a notification target whose texts and errors are masked.
 type maskedTarget struct {
 	activities.NotifyTarget
 	mask *redact.Redactor
 }
 
-// maskTargets wraps targets so that they get only masked texts.
+// maskTargets wraps each target in a maskedTarget.
 func maskTargets(mask *redact.Redactor, targets []activities.NotifyTarget) []activities.NotifyTarget {
 	masked := make([]activities.NotifyTarget, len(targets))
 	for i, target := range targets {
@@ -91,8 +90,8 @@ func (t maskedTarget) Send(ctx context.Context, notification escalation.Notifica
 	return t.mask.Error(t.NotifyTarget.Send(ctx, notification))
 }
 
-// MaskFailures returns the failure converter of a client, which masks the secrets in errors. Histories store failures. With
-// keys it encrypts them.
+// MaskFailures returns the failure converter of a client. It masks the secrets in errors, because histories store
+// failures. If keys is not nil, it also encrypts failures.
 func MaskFailures(mask *redact.Redactor, keys *encryption.Keys) converter.FailureConverter {
 	return encryption.NewFailureConverter(keys, func(failure *failurepb.Failure) {
 		failure.Message, failure.StackTrace = mask.Text(failure.GetMessage()), mask.Text(failure.GetStackTrace())

@@ -18,13 +18,13 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// allRecords combines the methods of the records for chains with those for agents.
+// allRecords has the methods of the records for chains and the methods for agents.
 type allRecords interface {
 	activities.Recorder
 	agent.Records
 }
 
-// measured returns records that count in metrics; without metrics, the records themselves.
+// measured returns records that also count for metrics. If metrics is nil, measured returns records unchanged.
 func measured(records recorder, metrics *telemetry.Metrics) allRecords {
 	if metrics == nil {
 		return records
@@ -32,15 +32,15 @@ func measured(records recorder, metrics *telemetry.Metrics) allRecords {
 	return measuredRecords{records, metrics}
 }
 
-// measuredRecords counts the sessions that end, the calls that are refused, and the errors of the database.
+// measuredRecords counts ended sessions, refused calls, and errors of the database.
 type measuredRecords struct {
 	recorder
 
 	metrics *telemetry.Metrics
 }
 
-// CloseSession implements activities.Recorder. It counts a session when its record is closed for the first time. A repeated
-// activity finds it closed, so that it counts once.
+// CloseSession implements activities.Recorder. It counts a session only if its record was open before. So a session
+// counts once, even if the activity is repeated.
 func (r measuredRecords) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
 	session, _, lookupErr := r.FindSession(ctx, sessionID)
 	err := r.recorder.CloseSession(ctx, sessionID, report, endedAt)
@@ -53,7 +53,8 @@ func (r measuredRecords) CloseSession(ctx context.Context, sessionID string, rep
 	return err
 }
 
-// AppendDecisions implements agent.Records. It counts decisions when they are recorded; what is not recorded is tried again.
+// AppendDecisions implements agent.Records. It counts decisions after recording them, because the caller tries again if
+// the recording fails.
 func (r measuredRecords) AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error {
 	err := r.recorder.AppendDecisions(ctx, decisions)
 	r.metrics.StoreFailed(telemetry.StoreDecisions, err)
@@ -144,7 +145,7 @@ func (r measuredRecords) ReturnCharge(ctx context.Context, sessionID, call strin
 	return err
 }
 
-// sweptRecords counts the sessions that a sweep closes, and the errors of the database that it meets.
+// sweptRecords counts the sessions that a sweep closes, and the errors of the database during sweeps.
 type sweptRecords struct {
 	*store.Store
 
@@ -174,7 +175,7 @@ func (r sweptRecords) SettleSession(
 	return settled, err
 }
 
-// chainCounter is an interceptor that counts the chains that end on a worker.
+// chainCounter is an interceptor for a worker. It counts the chains that end on this worker.
 type chainCounter struct {
 	interceptor.WorkerInterceptorBase
 
@@ -194,8 +195,8 @@ type countedWorkflow struct {
 	metrics *telemetry.Metrics
 }
 
-// ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor. A chain whose last workflow task is repeated counts
-// twice; that is rare, and the records have each chain once.
+// ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor. If Temporal repeats the last workflow task of a
+// chain, the chain counts twice. That is rare, and the records have each chain once.
 func (w *countedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	result, err := w.Next.ExecuteWorkflow(ctx, in)
 	if workflow.IsReplaying(ctx) || workflow.GetInfo(ctx).WorkflowType.Name != workflows.ChainWorkflow {
@@ -207,7 +208,7 @@ func (w *countedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.
 	return result, err
 }
 
-// outcomeOf returns the outcome with which a chain's workflow ends; "" if it continues as new.
+// outcomeOf returns the outcome of a chain whose workflow returns result and err; "" if the chain continues as new.
 func outcomeOf(result any, err error) escalation.Outcome {
 	switch chain, ok := result.(workflows.ChainResult); {
 	case workflow.IsContinueAsNewError(err):
@@ -221,7 +222,7 @@ func outcomeOf(result any, err error) escalation.Outcome {
 	}
 }
 
-// watchedAgent tells the log, the metrics and the traces which session an agent works for, and what it does.
+// watchedAgent reports to the log, the metrics and the traces for which session an agent works, and what it does.
 type watchedAgent struct {
 	activities.Agent
 

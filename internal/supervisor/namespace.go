@@ -22,12 +22,12 @@ const (
 	// attributePoll is the interval at which SetUpNamespace checks whether added attributes have appeared in the
 	// namespace.
 	attributePoll = 100 * time.Millisecond
-	// attributeWait limits the time that added attributes may take to appear. Servers cache the attributes.
+	// attributeWait limits how long added attributes may take to appear. Servers cache the attributes of a namespace.
 	attributeWait = 30 * time.Second
 )
 
 // MissingAttributesError lists the search attributes that a namespace lacks. Its text tells an operator how to add
-// them.
+// these attributes.
 type MissingAttributesError struct {
 	Namespace string
 	Missing   []temporal.SearchAttributeKey
@@ -35,7 +35,7 @@ type MissingAttributesError struct {
 	Err error
 }
 
-// Error returns a message with the commands to run, one on each line.
+// Error returns a message with the commands that add the attributes, each on its own line.
 func (e *MissingAttributesError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "namespace %q lacks search attributes; add them with:", e.Namespace)
@@ -52,11 +52,12 @@ func (e *MissingAttributesError) Error() string {
 // Unwrap returns Err.
 func (e *MissingAttributesError) Unwrap() error { return e.Err }
 
-// FindNamespace returns the ID of the namespace with the given name. Temporal creates the ID with the namespace. So the
-// ID differs between two clusters. It stays the same if the cluster's address changes or another cluster takes over.
+// FindNamespace returns the ID of the namespace with the given name. Temporal creates the ID together with the
+// namespace. So two clusters have different IDs for the same name. The ID stays the same if the address of the cluster
+// changes or another cluster takes over.
 func FindNamespace(ctx context.Context, c client.Client, name string) (store.Namespace, error) {
-	// Every API key for the namespace permits this call. For the cluster's ID, Temporal Cloud requires additional
-	// permissions.
+	// Every API key for the namespace permits this call. On Temporal Cloud, reading the ID of the cluster would require
+	// additional permissions.
 	described, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: name})
 	if err != nil {
 		return store.Namespace{}, fmt.Errorf("look up the id of namespace %q: %w", name, err)
@@ -68,8 +69,8 @@ func FindNamespace(ctx context.Context, c client.Client, name string) (store.Nam
 	return store.Namespace{ID: id, Name: name}, nil
 }
 
-// SetUpNamespace adds those of the project's search attributes that the namespace lacks, and waits until they appear.
-// If it cannot add them, the error is a *MissingAttributesError.
+// SetUpNamespace adds the project's search attributes that the namespace lacks, and waits until they appear. If an
+// attribute cannot be added, the error is a *MissingAttributesError.
 func SetUpNamespace(ctx context.Context, c client.Client, namespace string) error {
 	missing, err := MissingAttributes(ctx, c, namespace)
 	if err != nil || len(missing) == 0 {
@@ -89,8 +90,8 @@ func SetUpNamespace(ctx context.Context, c client.Client, namespace string) erro
 	return awaitAttributes(ctx, c, namespace)
 }
 
-// MissingAttributes returns those of the project's search attributes that the namespace lacks. If an attribute exists
-// with another type, it returns an error.
+// MissingAttributes returns the project's search attributes that the namespace lacks. If the namespace has an attribute
+// with the same name and another type, MissingAttributes returns an error.
 func MissingAttributes(ctx context.Context, c client.Client, namespace string) ([]temporal.SearchAttributeKey, error) {
 	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/notify"
 )
 
-// notifyTarget adapts a target of package notify to the interface of the activities.
+// notifyTarget adapts a target of package notify to activities.NotifyTarget.
 type notifyTarget struct{ notify.Target }
 
 var _ activities.NotifyTarget = notifyTarget{}

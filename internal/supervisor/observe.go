@@ -17,9 +17,11 @@ import (
 )
 
 const (
-	// observeInterval is the time between two observations. Prometheus usually scrapes as often or more often.
+	// observeInterval is the time between two observations. Prometheus usually scrapes at the same interval or a
+	// shorter one.
 	observeInterval = time.Minute
-	// maxObservedGates limits the chains whose gates are looked up in the records. `starter gate` has the same limit.
+	// maxObservedGates limits for how many chains the records are asked when the gate was opened. `starter gate` has
+	// the same limit.
 	maxObservedGates = 2_000
 )
 
@@ -33,7 +35,7 @@ type observer struct {
 	interval  time.Duration
 }
 
-// run observes at every interval until ctx ends.
+// run calls observe at every interval until ctx ends.
 func (o observer) run(ctx context.Context) {
 	ticker := time.NewTicker(o.interval)
 	defer ticker.Stop()
@@ -49,7 +51,7 @@ func (o observer) run(ctx context.Context) {
 	}
 }
 
-// observe observes once. After an error the metrics keep their values.
+// observe sets the metrics once. After an error, the metrics keep their earlier values.
 func (o observer) observe(ctx context.Context) error {
 	seen := telemetry.Observation{At: time.Now(), Incidents: map[escalation.IncidentState]int{}}
 	sessions, sessionsErr := o.records.Running(ctx)
@@ -103,7 +105,7 @@ func (o observer) openGates(ctx context.Context) ([]string, error) {
 	}
 }
 
-// openedAt returns when the open gate of a chain was opened; zero if the records do not have it.
+// openedAt returns the time at which the open gate of a chain was opened; zero if this time is not in the records.
 func (o observer) openedAt(ctx context.Context, chainID string) (time.Time, error) {
 	events, err := o.records.Events(ctx, chainID)
 	var opened time.Time
@@ -118,7 +120,7 @@ func (o observer) openedAt(ctx context.Context, chainID string) (time.Time, erro
 	return opened, err
 }
 
-// earlier returns the earlier of two times. A zero time counts as none.
+// earlier returns the earlier of two times. It ignores a zero time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -126,14 +128,14 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Reasons why a worker is not ready.
+// The reasons why a worker is not ready.
 var (
 	errNoTemporal = errors.New("no answer from Temporal")
 	errNoDatabase = errors.New("no answer from the database")
 )
 
-// ready returns a probe that asks Temporal and the database. Its errors are fixed texts, because errors of connections can
-// contain credentials.
+// ready returns a probe that asks Temporal and the database. The probe's errors are fixed texts, because an error of a
+// connection can contain credentials.
 func (s *Supervisor) ready(c client.Client) telemetry.Probe {
 	return func(ctx context.Context) error {
 		if _, err := c.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}); err != nil {

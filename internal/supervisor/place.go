@@ -16,34 +16,34 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// AgentPlace holds the facts about one session that the guard needs in addition to the configuration.
+// AgentPlace holds what the guard needs to know about one session, in addition to the configuration.
 type AgentPlace struct {
-	// Directory is the directory in which the agent works. An empty Directory means the configured one.
+	// Directory is the agent's working directory; empty for the configured directory.
 	Directory string
-	// Variables holds the variables that only this session's agent gets, including a TMPDIR of its own.
+	// Variables holds the variables that only the agent of this session gets, such as its TMPDIR.
 	Variables map[string]string
-	// Doors lists ports of the supervisor that are not in the configuration, such as those of `starter up`.
+	// Doors lists ports of the supervisor that the configuration does not name, such as the ports of `starter up`.
 	Doors []guard.Door
-	// Asked lists files that the agent is asked to write.
+	// Asked lists files that the prompt asks the agent to write.
 	Asked []string
 }
 
-// places describes for the guard the execution environment of this worker's sessions.
+// places describes to the guard where the sessions of this worker run.
 type places struct {
 	config  config.Config
 	environ []string
-	// doors lists ports of the worker that are not in the configuration.
+	// doors lists ports of the worker that the configuration does not name.
 	doors []guard.Door
 }
 
-// of returns the execution environment of a session's calls.
+// of describes where the calls of one session run.
 func (p *places) of(directory string, variables map[string]string, asked []string) (guard.Place, error) {
 	return GuardPlace(p.config, p.environ, AgentPlace{Directory: directory, Variables: variables, Doors: p.doors, Asked: asked})
 }
 
-// GuardPlace describes for the guard the execution environment of an agent's calls: the agent's directories and
-// variables, and the supervisor's own files and addresses. The argument environ ("NAME=value") is the worker's
-// environment. GuardPlace resolves symbolic links and changes nothing.
+// GuardPlace describes to the guard where an agent's calls run: the agent's directories and variables, and the
+// supervisor's own files and addresses. The argument environ ("NAME=value") is the worker's environment. GuardPlace
+// resolves symbolic links and changes nothing.
 func GuardPlace(cfg config.Config, environ []string, session AgentPlace) (guard.Place, error) {
 	doors, err := doorsOf(cfg, environ)
 	if err != nil {
@@ -77,14 +77,14 @@ func GuardPlace(cfg config.Config, environ []string, session AgentPlace) (guard.
 	}, nil
 }
 
-// shellVariables lists the variables that the CLI and the shell give to every command.
+// shellVariables lists the variables that the CLI and the shell set for every command.
 var shellVariables = []string{
 	"PWD", "OLDPWD", "SHLVL", "_", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_TMPDIR", "GIT_EDITOR",
 }
 
-// ownFiles lists the supervisor's own files. These are its records, its conversations, the credentials for Temporal and
-// claude, the encryption keys, and the files that control agents: the policy, the services file and the prompts. The
-// worktrees are also listed, because a session may use only its own worktree.
+// ownFiles lists the supervisor's own files: its records, its conversations, the credentials for Temporal and claude,
+// the encryption keys, and the files that control agents (the policy, the services file and the prompts). It also lists
+// the directory of all worktrees, because a session may use only its own worktree.
 func ownFiles(cfg config.Config, environ []string) []string {
 	own := []string{
 		cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(), cfg.Guard.PolicyFile,
@@ -108,7 +108,7 @@ func ownFiles(cfg config.Config, environ []string) []string {
 	return slices.DeleteFunc(own, func(path string) bool { return path == "" })
 }
 
-// bothNames returns each path twice: as given, and with its symbolic links resolved.
+// bothNames returns each path twice: as given, and with symbolic links resolved.
 func bothNames(paths []string) []string {
 	var all []string
 	for _, path := range paths {
@@ -122,7 +122,7 @@ func bothNames(paths []string) []string {
 }
 
 // doorsOf lists the addresses of Temporal, its Web UI and the database that are in the configuration. It also lists the
-// default ports of Temporal and its Web UI on this host. Agents must not connect to the default ports, whatever program
+// default ports of Temporal and its Web UI on this host. Agents must not connect to these ports, whatever program
 // listens there.
 func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 	options, err := ConnectionOptions(environ, cfg, slog.New(slog.DiscardHandler))
@@ -164,7 +164,7 @@ func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 // usualPorts maps schemes of URLs to their default ports.
 var usualPorts = map[string]string{"http": "80", "https": "443"}
 
-// doorAt parses "host:port" or "host". An address without a port gets usualPort.
+// doorAt parses "host:port" or "host". If address has no port, the door gets usualPort.
 func doorAt(address, usualPort string) (guard.Door, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

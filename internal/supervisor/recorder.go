@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// recorder adapts the store to the interface for chains. It masks secrets before it writes them.
+// recorder adapts the store to the interfaces of the activities. It masks secrets before the store writes.
 type recorder struct {
 	*store.Store
 	mask *redact.Redactor
@@ -40,21 +40,21 @@ func (r recorder) RecordProgress(ctx context.Context, chain escalation.ChainRun,
 	return r.Store.RecordProgress(ctx, chain, progress)
 }
 
-// AppendDecisions records the guard's decisions on calls. The inputs of the calls come from the CLI's hook, so
-// nothing has masked them before.
+// AppendDecisions records the guard's decisions on calls. It masks the inputs of the calls, which come unmasked from
+// the CLI's hook.
 func (r recorder) AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error {
 	return r.Store.AppendDecisions(ctx, maskedDecisions(r.mask, decisions))
 }
 
-// Charge adds the actions of a call to the ledger. It masks the names of services in the same way as in a verdict, so
-// that both have the same name.
+// Charge adds the actions of a call to the ledger. It masks the names of services as CloseSession does, so that a
+// charge and a verdict have the same names.
 func (r recorder) Charge(ctx context.Context, charge escalation.Charge) (*escalation.ChargeRefusal, error) {
 	charge.Actions = maskedActions(r.mask, charge.Actions)
 	return r.Store.Charge(ctx, charge)
 }
 
-// maskedDecisions returns decisions with the secrets in their texts masked. It masks the whole input before the store
-// cuts it. If the store cut first, a secret could lose the end by which it is recognised.
+// maskedDecisions returns decisions with the secrets in their texts masked. It masks a whole input, before the store
+// cuts the input. In a cut text, a secret could lack the end by which it is recognised.
 func maskedDecisions(mask *redact.Redactor, decisions []escalation.CallDecision) []escalation.CallDecision {
 	masked := slices.Clone(decisions)
 	for i := range masked {

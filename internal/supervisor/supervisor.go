@@ -30,9 +30,9 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// stickyTimeout limits the time for which the next step of a chain waits for the worker that has the chain in memory.
-// After this time any worker may take the step. The limit is short, because after a crash that worker is gone. Other
-// workers quickly replay the small history of a chain.
+// stickyTimeout limits how long the next step of a chain waits for the worker that has the chain in memory. After this
+// time any worker may take the step. The time is short for the case that this worker has crashed. Other workers need
+// little time, because the history of a chain is small.
 const stickyTimeout = time.Second
 
 // Supervisor is a worker: it runs chains and their agents.
@@ -43,7 +43,7 @@ type Supervisor struct {
 	resources
 
 	telemetry *telemetry.Telemetry
-	// identity identifies this process's workers for Temporal. It has the form of the SDK's identity, followed by the
+	// identity identifies the workers of this process to Temporal. It is the SDK's default identity, followed by the
 	// version.
 	identity string
 	// version is the worker's version in its deployment; zero if there is none.
@@ -51,10 +51,9 @@ type Supervisor struct {
 	// sweepInterval is Environment.SweepInterval.
 	sweepInterval time.Duration
 	settings      activities.Settings
-	// observed are the records of the namespace, for the metrics. Run sets it.
+	// observed is the store of the namespace's records, for the metrics. Run sets this field.
 	observed *store.Store
-	// Run sets the fields that depend on the namespace: leases, the store of records, and the deliveries of
-	// notifications.
+	// Run sets the fields that depend on the namespace: leases, records.Store and notifications.Deliveries.
 	leases        *reconcile.Leases
 	records       activities.Records
 	notifications activities.Notifications
@@ -63,24 +62,26 @@ type Supervisor struct {
 
 // Environment describes the process in which a Supervisor runs.
 type Environment struct {
-	// Environ is the environment ("NAME=value") of the process. Agents get only the permitted variables from it.
+	// Environ is the environment ("NAME=value") of the process. Agents get only those variables that are permitted.
 	Environ []string
 	// Host is the name of this machine in records and in the identity of its workers.
 	Host string
 	// Version is the version of this program in records and in the identity of its workers.
 	Version string
 	Logger  *slog.Logger
-	// Telemetry gets the metrics and traces of the worker; nil for none. Connect the client with its Instrument.
+	// Telemetry collects the metrics and traces of the worker; nil for none. The method Instrument of Telemetry must
+	// prepare the options of the client.
 	Telemetry *telemetry.Telemetry
 	// Executable is the program that the CLI runs to ask whether a call is permitted. It must contain package
-	// agentshell. If Executable is empty, this process's own program is used.
+	// agentshell. If Executable is empty, the CLI runs this process's own program.
 	Executable string
 	// SweepInterval is the time between two sweeps; 0 means one minute. A sweep closes the sessions and releases the
-	// services that ended chains have left behind. The metrics of gates and incidents are read as often.
+	// services of chains that have ended without doing so. The metrics of gates and incidents are read at the same
+	// interval.
 	SweepInterval time.Duration
 }
 
-// locate finds the CLI. If there is a warning about the CLI's version, locate logs it.
+// locate finds the CLI, and logs a warning about the CLI's version if there is one.
 func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*claude.CLI, error) {
 	cli, err := claude.Locate(ctx, options)
 	if err != nil {
@@ -93,8 +94,8 @@ func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*
 }
 
 // New creates a Supervisor. It fails in three cases: claude is missing; a setting, a prompt or the policy is invalid;
-// or the records or the archive of transcripts cannot be opened. A failed New may leave directories and the database
-// behind. Close releases the resources of the Supervisor.
+// or the records or the archive of transcripts cannot be opened. After an error, directories and a new database may
+// remain. Close releases the resources of the Supervisor.
 func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, error) {
 	if err := cfg.MakeDirs(); err != nil {
 		return nil, err
@@ -151,11 +152,11 @@ type resources struct {
 	store   *store.Store
 	places  *places
 	agents  *agent.Runner
-	// mask masks secrets, including those in this process's environment.
+	// mask masks secrets, including secrets in this process's environment.
 	mask *redact.Redactor
 }
 
-// openResources opens all resources. After an error none of them stays open.
+// openResources opens all resources. If one cannot be opened, openResources closes the others.
 func openResources(
 	ctx context.Context, cfg config.Config, cli *claude.CLI, policy *guard.Policy, env Environment,
 ) (r resources, err error) {
@@ -179,7 +180,8 @@ func openResources(
 	return r, err
 }
 
-// withSecrets returns environ with the encryption keys as variables, so that they are masked like the other secrets in it.
+// withSecrets returns environ with the encryption keys as additional variables, so that the keys are masked like other
+// secrets in environ.
 func withSecrets(environ []string, cfg config.Config) []string {
 	all := slices.Clone(environ)
 	for i, secret := range cfg.Encryption.Keys.Secrets() {
@@ -203,7 +205,7 @@ func (r resources) close() error {
 	return errors.Join(errs...)
 }
 
-// loadTexts loads the prompts of the agents, and the policy that limits them.
+// loadTexts loads the prompts and the policy for agents.
 func loadTexts(cfg config.Config) (*prompts.Set, *guard.Policy, error) {
 	texts, err := prompts.Load(cfg.Prompts.Overrides())
 	if err != nil {
@@ -213,7 +215,7 @@ func loadTexts(cfg config.Config) (*prompts.Set, *guard.Policy, error) {
 	return texts, policy, err
 }
 
-// briefs returns a function that summarizes the policy for a tier. The summary is a part of the tier's prompt.
+// briefs returns a function that summarizes the policy for a tier. The prompt of the tier contains this summary.
 func briefs(policy *guard.Policy) func(escalation.Tier) string {
 	return func(tier escalation.Tier) string { return policy.Brief(int(tier)) }
 }
@@ -248,21 +250,21 @@ func OpenArchive(ctx context.Context, cfg config.Config) (*transcripts.Archive, 
 	return archive, nil
 }
 
-// Close interrupts running agents and revokes their keys. After that the guards answer no more calls. Finally Close
+// Close interrupts running agents and revokes their keys. From then on, the guards answer no calls. Finally Close
 // closes the records and the archive.
 func (s *Supervisor) Close() error { return s.close() }
 
-// KeepAgentsFrom forbids agents to connect to these ports of this host. Use it for the supervisor's own ports that
-// are not in the configuration. Call it before Run.
+// KeepAgentsFrom forbids agents to connect to the given ports of this host. Use it for ports of the supervisor that the
+// configuration does not name. Call KeepAgentsFrom before Run.
 func (s *Supervisor) KeepAgentsFrom(ports ...int) {
 	for _, port := range ports {
 		s.places.doors = append(s.places.doors, guard.Door{Host: "127.0.0.1", Port: port})
 	}
 }
 
-// Run works until ctx ends or a worker fails permanently. Then it drains the workers: it accepts no new work, lets
-// running agents finish for the configured time, and interrupts the rest. The argument namespace is the name of the
-// client's namespace.
+// Run works until ctx ends or a worker fails permanently. Then it drains the workers: they accept no new work, running
+// agents may continue for the configured time, and Run interrupts agents that still run after it. The argument
+// namespace is the name of the client's namespace.
 func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string) error {
 	sweeper, err := s.enter(ctx, c, namespace)
 	if ctx.Err() != nil {
@@ -277,7 +279,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 	failed := make(chan error, 2) // one for each worker, so that neither blocks
 	onFatal := func(err error) { failed <- err }
 	refused := newAudit(s.records.Store.AppendEvents, s.logger)
-	stopAudit := inBackground(context.WithoutCancel(ctx), refused.run) // it outlives the chains' worker
+	stopAudit := inBackground(context.WithoutCancel(ctx), refused.run) // the audit ends after the chains' worker
 	defer stopAudit()
 	chains, agents := s.chainsWorker(c, refused, onFatal), s.agentsWorker(c, onFatal)
 
@@ -305,7 +307,8 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 	return err
 }
 
-// chainsWorker returns the worker for workflows and all activities but agents. It records refused changes in refused.
+// chainsWorker returns the worker for workflows and for all activities that run no agent. Gate answers that its chains
+// refuse go to the argument refused.
 func (s *Supervisor) chainsWorker(c client.Client, refused *audit, onFatal func(error)) worker.Worker {
 	chains := worker.New(c, s.config.Worker.TaskQueue, worker.Options{
 		Identity:                     s.identity,
@@ -334,8 +337,9 @@ func (s *Supervisor) agentsWorker(c client.Client, onFatal func(error)) worker.W
 	return agents
 }
 
-// drain stops both workers. After the configured time it interrupts the agents that still run. The agents' worker still
-// waits for them, so that it can report their results to Temporal. Temporal then gives them to another worker at once.
+// drain stops both workers. After the configured time, it interrupts the agents that still run. The agents' worker
+// waits until these agents have ended and their results are reported to Temporal. Then Temporal gives their tiers to
+// another worker at once.
 func (s *Supervisor) drain(chains, agents worker.Worker) {
 	s.telemetry.SetProbe(nil)
 	limit := time.AfterFunc(s.config.Worker.DrainTimeout, s.agents.Interrupt)
@@ -344,8 +348,8 @@ func (s *Supervisor) drain(chains, agents worker.Worker) {
 	chains.Stop()
 }
 
-// enter looks up the namespace. It opens the namespace's leases, and selects the namespace for records and deliveries.
-// It returns the sweeper of the namespace's chains.
+// enter looks up the namespace, opens its leases, and selects it for records and deliveries. It returns the sweeper for
+// the chains of the namespace.
 func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace string) (sweeper reconcile.Sweeper, err error) {
 	own, err := FindNamespace(ctx, c, namespace)
 	if err != nil {
@@ -380,7 +384,7 @@ func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconci
 	}
 }
 
-// register registers the workflows, and the activities that agents must not delay.
+// register registers the workflows, and the activities that must not wait for a free place for agents.
 func (s *Supervisor) register(chains worker.Registry, c client.Client) {
 	registerWorkflows(chains)
 	chains.RegisterActivity(&s.settings)
@@ -396,7 +400,8 @@ func (s *Supervisor) converter() converter.DataConverter {
 	return encryption.NewConverter(s.config.Encryption.Keys)
 }
 
-// inBackground runs fn until ctx ends or the caller calls stop. The function stop waits until fn has returned.
+// inBackground starts fn with a context that ends with ctx or when the caller calls stop. The function stop waits until
+// fn has returned.
 func inBackground(ctx context.Context, fn func(ctx context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -18,8 +18,8 @@ import (
 	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
-// StartTelemetry starts the configured telemetry of a worker. environ ("NAME=value") must be the environment of the process.
-// The caller must close the telemetry.
+// StartTelemetry starts the configured telemetry of a worker. The argument environ ("NAME=value") must be the
+// environment of the process. The caller must close the telemetry.
 func StartTelemetry(
 	ctx context.Context, cfg config.Config, environ []string, version string, logger *slog.Logger,
 ) (*telemetry.Telemetry, error) {
@@ -29,7 +29,7 @@ func StartTelemetry(
 	})
 }
 
-// refuseAgents returns an error for connections of agents. Only on Linux can it distinguish agents.
+// refuseAgents returns an error for a connection of an agent. It recognises agents only on Linux.
 func refuseAgents(conn net.Conn) error {
 	agent, err := claude.FromAgent(conn)
 	switch {
@@ -41,7 +41,7 @@ func refuseAgents(conn net.Conn) error {
 	return nil
 }
 
-// interceptors returns own with the interceptors that all workers have.
+// interceptors returns own together with the interceptors that all workers have.
 func (s *Supervisor) interceptors(own ...interceptor.WorkerInterceptor) []interceptor.WorkerInterceptor {
 	all := slices.Concat(own, []interceptor.WorkerInterceptor{s.leases.Interceptor()})
 	if metrics := s.telemetry.Metrics(); metrics != nil {
@@ -50,8 +50,8 @@ func (s *Supervisor) interceptors(own ...interceptor.WorkerInterceptor) []interc
 	return all
 }
 
-// beginObserving observes the gates, sessions and incidents of all chains until stop is called. Without metrics it does
-// nothing.
+// beginObserving observes the gates, sessions and incidents of all chains until the caller calls stop. If there are no
+// metrics, beginObserving does nothing.
 func (s *Supervisor) beginObserving(ctx context.Context, c client.Client, namespace string) (stop func()) {
 	metrics := s.telemetry.Metrics()
 	if metrics == nil {
@@ -64,7 +64,7 @@ func (s *Supervisor) beginObserving(ctx context.Context, c client.Client, namesp
 	return inBackground(ctx, seen.run)
 }
 
-// limitsOf returns the configured values that metrics are compared with.
+// limitsOf returns the configured values with which alerts compare metrics.
 func limitsOf(cfg config.Config) telemetry.Limits {
 	limits := telemetry.Limits{
 		Agents: cfg.Worker.MaxConcurrentAgents, DayBudgetUSD: cfg.Limits.DayBudgetUSD, Models: map[escalation.Tier]string{},
