@@ -1,5 +1,5 @@
-// Package cli implements starter, the operator's command line. This package holds the root command; each package
-// below it holds a group of related commands.
+// Package cli implements starter, the operator's command line. This package holds the root command. Each package below
+// it holds a group of related commands.
 package cli
 
 import (
@@ -31,7 +31,7 @@ func Execute(ctx context.Context, p program.Process) program.ExitCode {
 
 func execute(ctx context.Context, c *console.Console) program.ExitCode {
 	c.Output = console.Text
-	begun := false // an error before a command begins is an error in the command line
+	begun := false // an error before any command begins is an error in the command line
 	root := rootCommand(c)
 	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
 	root.SetArgs(c.Args)
@@ -45,7 +45,7 @@ func execute(ctx context.Context, c *console.Console) program.ExitCode {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		c.Complain("starter", err)
 	}
-	if closeErr := c.Close(); closeErr != nil { // the command is done, with or without its traces
+	if closeErr := c.Close(); closeErr != nil { // the command has done its work, even if its traces cannot be sent
 		c.Complain("starter", closeErr)
 	}
 	return program.CodeOf(err)

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// takeGrace is the time after which a scheduled attempt counts as waiting for a free worker. A free worker takes an
-// attempt much sooner.
+// takeGrace is the time after which an attempt whose start time has passed counts as waiting for a free worker. A free
+// worker takes an attempt much sooner.
 const takeGrace = 2 * time.Second
 
 // Attempt is the current attempt at the running session, as Temporal reports it.
@@ -26,27 +26,28 @@ type Attempt struct {
 	State AttemptState
 	// Number is the number of this attempt at the session, from 1.
 	Number int
-	// StartsAt is the time at which a scheduled attempt starts.
+	// StartsAt is the time at which an attempt in the state AttemptScheduled starts.
 	StartsAt time.Time
 	// Queue is the task queue whose workers may take the attempt.
 	Queue string
-	// Failure says why the previous attempt ended; empty if there was none. It may contain an agent's words.
+	// Failure says why the previous attempt ended; empty if there was no previous attempt. It may contain an agent's
+	// words.
 	Failure string
 }
 
-// AttemptState is the state of an attempt.
+// AttemptState is the state of an attempt, as a person sees it.
 type AttemptState string
 
 // The states.
 const (
-	AttemptStarted   AttemptState = "started"   // a worker runs it, or will take it within takeGrace
-	AttemptScheduled AttemptState = "scheduled" // it waits for its start time
-	AttemptQueued    AttemptState = "queued"    // it waits for a free worker
-	AttemptPaused    AttemptState = "paused"    // somebody has paused it in Temporal
+	AttemptStarted   AttemptState = "started"   // a worker runs the attempt, or will take it within takeGrace
+	AttemptScheduled AttemptState = "scheduled" // the attempt waits for its start time
+	AttemptQueued    AttemptState = "queued"    // the attempt waits for a free worker
+	AttemptPaused    AttemptState = "paused"    // somebody has paused the attempt in Temporal
 )
 
-// AttemptAt returns the current attempt at the chain's running session, and the session's last heartbeat. Each result
-// is nil if there is none, or if Temporal cannot report it now.
+// AttemptAt returns the current attempt at the chain's running session, and the last heartbeat of that session. Each
+// result is nil if it does not exist, or if Temporal cannot report it now.
 func AttemptAt(ctx context.Context, c console.Connection, id string, chain escalation.Chain) (*Attempt, *activities.TierProgress) {
 	running := chain.Last()
 	if running == nil || running.Status != escalation.SessionRunning {
@@ -64,7 +65,7 @@ func AttemptAt(ctx context.Context, c console.Connection, id string, chain escal
 	return nil, nil
 }
 
-// NewAttempt converts a pending activity to an attempt. The data converter decodes why an earlier attempt failed.
+// NewAttempt converts a pending activity to an attempt. The argument data decodes the failure of the previous attempt.
 func NewAttempt(pending *workflowpb.PendingActivityInfo, data converter.DataConverter, now time.Time) *Attempt {
 	a := &Attempt{
 		State:   AttemptStarted,
@@ -97,8 +98,8 @@ func failureText(failure *failurepb.Failure, data converter.DataConverter) strin
 	}
 }
 
-// progressOf returns the last heartbeat of an activity. If there is none, or if it belongs to another session,
-// progressOf returns nil.
+// progressOf returns the last heartbeat of an activity. If the activity has sent none, or if the heartbeat belongs to
+// another session, progressOf returns nil.
 func progressOf(pending *workflowpb.PendingActivityInfo, data converter.DataConverter, sessionID string) *activities.TierProgress {
 	var progress activities.TierProgress
 	details := pending.GetHeartbeatDetails()
@@ -108,7 +109,7 @@ func progressOf(pending *workflowpb.PendingActivityInfo, data converter.DataConv
 	return &progress
 }
 
-// Before says why the previous attempt ended; "" if there was none.
+// Before says why the previous attempt ended; "" if there was no previous attempt.
 func (a *Attempt) Before() string {
 	if a == nil || a.Failure == "" {
 		return ""
@@ -116,7 +117,7 @@ func (a *Attempt) Before() string {
 	return fmt.Sprintf("attempt %d ended: %s", a.Number-1, console.Printable(a.Failure, 300))
 }
 
-// Waits names the thing for which the attempt waits, in a few words; "" if it does not wait.
+// Waits says in a few words for what the attempt waits; "" if the attempt does not wait.
 func (a *Attempt) Waits() string {
 	if a == nil {
 		return ""

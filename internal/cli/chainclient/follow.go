@@ -22,13 +22,14 @@ import (
 )
 
 const (
-	// localInterval is the time between two queries where they cost nothing. Heartbeats come every second there.
+	// localInterval is the time between two queries to a server on this host, where queries cost nothing. Heartbeats
+	// come every second there.
 	localInterval = 250 * time.Millisecond
-	// remoteInterval is the time between two queries elsewhere. Temporal Cloud bills each. Heartbeats come every 10
-	// seconds there.
+	// remoteInterval is the time between two queries to any other server. Temporal Cloud bills each query, and
+	// heartbeats come every 10 seconds there.
 	remoteInterval = 5 * time.Second
 	// notifyGrace limits the wait for the notifications of a chain whose outcome is known. A working notification
-	// service needs less; a service that is down may keep the chain open for an hour.
+	// service needs less. A service that is down may keep the chain open for an hour.
 	notifyGrace = 5 * time.Second
 	// MaxQueries limits the number of concurrent queries, because each query occupies a worker.
 	MaxQueries = 8
@@ -43,7 +44,7 @@ type Follower struct {
 	Local bool
 
 	Run client.WorkflowRun
-	// Patience limits the wait for a worker's answer to a query.
+	// Patience limits how long Follower waits for a worker's answer to a query.
 	Patience time.Duration
 }
 
@@ -52,23 +53,23 @@ type Snapshot struct {
 	Chain escalation.Chain
 	// Live reports that the chain's workflow has answered. A live chain without an outcome is running.
 	Live bool
-	// Attempt is the current attempt at the running session; nil if there is none.
+	// Attempt is the current attempt at the running session; nil if unknown.
 	Attempt *Attempt
-	// Progress is the last heartbeat of the running session; nil if there is none.
+	// Progress is the last heartbeat of the running session; nil if unknown.
 	Progress *activities.TierProgress
-	// Issues holds the chains of issues that have not ended, by their ID.
+	// Issues maps the IDs of issues' chains that have not ended to these chains.
 	Issues map[string]escalation.Chain
-	// Calls holds the decisions on calls of the chain's agents. It is nil if they were not looked up, or if the
-	// records cannot be read on this host.
+	// Calls holds the decisions on calls of the chain's agents; nil if nobody has looked them up, or if this host
+	// cannot read the records.
 	Calls []escalation.CallDecision
-	// Notifying reports that the outcome is known and only slow notifications are left.
+	// Notifying reports that the outcome is known, and that the chain waits only for slow notifications.
 	Notifying bool
 }
 
 // CostUSD returns the cost of the chain, including the running session's cost so far.
 func (s Snapshot) CostUSD() float64 { return s.Chain.CostUSD + s.SpentUSD() }
 
-// SpentUSD returns the cost of the running session so far, over all its attempts.
+// SpentUSD returns the cost of the running session so far, over all attempts at that session.
 func (s Snapshot) SpentUSD() float64 {
 	if s.Progress == nil {
 		return 0
@@ -78,9 +79,9 @@ func (s Snapshot) SpentUSD() float64 {
 
 // Observer receives the snapshots of a Follower. All calls come from one goroutine.
 type Observer interface {
-	// Saw is called after every query, whether or not anything is new.
+	// Saw is called after every query, even if nothing has changed.
 	Saw(now Snapshot)
-	// SawNobody is called instead of Saw when no worker or no server answers.
+	// SawNobody is called at a followInterval instead of Saw if no worker or no server answers.
 	SawNobody()
 }
 
@@ -92,15 +93,16 @@ func (f Follower) interval() time.Duration {
 	return remoteInterval
 }
 
-// Follow reports snapshots of the chain until it has ended, and a last one afterwards. Then it returns the chain. It
-// does not wait for slow notifications. If ctx ends first, Follow returns ctx's error, and the chain continues.
+// Follow reports snapshots of the chain until the chain has ended, and one more snapshot of the ended chain. Then it
+// returns the chain. Follow does not wait for slow notifications. If ctx ends first, Follow returns ctx's error, and
+// the chain continues.
 func (f Follower) Follow(ctx context.Context, observer Observer) (escalation.Chain, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
 	var chain escalation.Chain
 	go func() { ended <- f.Run.Get(ctx, &chain) }()
-	var concluded time.Time // since when only notifications are left; zero before
+	var concluded time.Time // the time since which the chain waits only for notifications; zero before
 	ticker := time.NewTicker(f.interval())
 	defer ticker.Stop()
 	for {
@@ -130,8 +132,8 @@ func (f Follower) Follow(ctx context.Context, observer Observer) (escalation.Cha
 	}
 }
 
-// conclude returns the chain after its end. err is the error of the chain's workflow. If the chain has failed, conclude
-// explains err.
+// conclude returns the chain after its end. The argument err is the error of the chain's workflow. If the workflow has
+// failed, conclude explains err.
 func (f Follower) conclude(ctx context.Context, chain escalation.Chain, err error) (escalation.Chain, error) {
 	id := f.Run.GetID()
 	switch {
@@ -148,14 +150,14 @@ func (f Follower) conclude(ctx context.Context, chain escalation.Chain, err erro
 	return chain, nil
 }
 
-// isRefusal reports whether a chain refused its input.
+// isRefusal reports whether err means that a chain has refused its input.
 func isRefusal(err error) bool {
 	refused, ok := errors.AsType[*temporal.ApplicationError](err)
 	return ok && refused.Type() == workflows.ErrorTypeInput
 }
 
-// look reports and returns a snapshot of the chain; false if nobody answers. It queries the latest run, because a chain
-// with a long history continues in a new run.
+// look queries the chain, and reports and returns a snapshot. If nobody answers, look returns false. It queries the
+// latest run, because a chain with a long history continues in a new run.
 func (f Follower) look(ctx context.Context, observer Observer) (Snapshot, bool) {
 	ctx, cancel := context.WithTimeout(ctx, f.Patience)
 	defer cancel()
@@ -172,7 +174,8 @@ func (f Follower) look(ctx context.Context, observer Observer) (Snapshot, bool) 
 	return Snapshot{}, false
 }
 
-// notifiesOnly reports whether the chain's outcome is known and recorded, and only notifications are pending.
+// notifiesOnly reports whether the chain's outcome is known and recorded, so that the chain waits only for
+// notifications.
 func (f Follower) notifiesOnly(ctx context.Context, chain escalation.Chain) bool {
 	if chain.Outcome == "" {
 		return false
@@ -189,7 +192,7 @@ func (f Follower) notifiesOnly(ctx context.Context, chain escalation.Chain) bool
 	})
 }
 
-// issues queries the chains of unfinished issues. It leaves out chains that do not answer.
+// issues queries the chains of issues that have not ended. It omits chains that do not answer.
 func (f Follower) issues(ctx context.Context, chain escalation.Chain) map[string]escalation.Chain {
 	answers := make(map[string]escalation.Chain)
 	var mutex sync.Mutex

@@ -16,14 +16,15 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// answerTimeout limits the wait for the confirmation of an answer. A chain confirms an answer after recording it.
+// answerTimeout limits the wait for the confirmation of an answer. A chain confirms an answer after recording the
+// answer.
 const answerTimeout = 30 * time.Second
 
 // ErrNoGate is the error for a chain that does not wait for a person.
 var ErrNoGate = errors.New("it does not wait at a gate; `starter gate` lists the chains that do")
 
-// QueryGate asks a chain for its open gate, and waits for the reply, for at most the time patience. For an unknown ID
-// it returns ErrNoSuchChain. If no gate is open, it returns ErrNoGate.
+// QueryGate returns the open gate of a chain. It waits for the chain's reply at most for the time patience. If the ID
+// is unknown, the error is ErrNoSuchChain. If no gate is open, the error is ErrNoGate.
 func QueryGate(ctx context.Context, c client.Client, patience time.Duration, id string) (*escalation.Gate, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -44,8 +45,8 @@ func QueryGate(ctx context.Context, c client.Client, patience time.Duration, id 
 	return gate, nil
 }
 
-// ResolveGate answers a gate. If the workflow refuses the answer, the error holds the workflow's message and is
-// marked as misuse.
+// ResolveGate answers a gate. If the workflow refuses the answer, the error has the workflow's message and counts as
+// misuse of the command.
 func ResolveGate(ctx context.Context, c client.Client, id string, answer escalation.GateAnswer) (escalation.GateResolution, error) {
 	var resolution escalation.GateResolution
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -60,7 +61,7 @@ func ResolveGate(ctx context.Context, c client.Client, id string, answer escalat
 	return resolution, refusal(err)
 }
 
-// refusal converts the error of an update to an error for people; nil stays nil.
+// refusal converts the error of an update to an error for people. It converts nil to nil.
 func refusal(err error) error {
 	_, cut := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
 	_, unknown := errors.AsType[*serviceerror.NotFound](err)

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// InputFlags holds the flags for the input of a chain. `run` and `schedule create` use them.
+// InputFlags holds the flags of `run` and `schedule create` that describe the input of a chain.
 type InputFlags struct {
 	tier       escalation.Tier
 	maxTier    escalation.Tier
@@ -27,7 +27,7 @@ type InputFlags struct {
 	repository string
 }
 
-// Register adds the flags to flags.
+// Register adds the flags of o to flags.
 func (o *InputFlags) Register(flags *pflag.FlagSet) {
 	tiers := escalation.Tiers()
 	flags.Var(console.TierFlag{Tier: &o.tier, Allowed: tiers}, "tier", "tier to start with (default 1)")
@@ -40,7 +40,8 @@ func (o *InputFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.repository, "repository", "", "directory to work in: one that CLAUDEOPS_REPOSITORIES of the workers lists")
 }
 
-// Input returns the workflow's input that the flags describe, after validating it. A prompt file named - is stdin.
+// Input returns the validated workflow input that the flags describe. If the name of the prompt file is -, Input reads
+// the prompt from stdin.
 func (o *InputFlags) Input(stdin io.Reader) (workflows.ChainInput, error) {
 	input := workflows.ChainInput{
 		StartTier:  o.tier,

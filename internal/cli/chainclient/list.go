@@ -45,7 +45,7 @@ func RunningQuery(filter string) string {
 	return query
 }
 
-// List returns at most limit chains that match query, a list filter of Temporal.
+// List returns the chains that match query, a list filter of Temporal. It returns at most the number limit of chains.
 func List(ctx context.Context, c console.Connection, query string, limit int) ([]Row, error) {
 	rows := []Row{} // an empty list is [] in JSON
 	var page []byte
@@ -88,7 +88,7 @@ func rowOf(execution *workflowpb.WorkflowExecutionInfo) Row {
 		workflows.CostAttribute.GetName():     &row.CostUSD,
 	} {
 		if payload, ok := fields[name]; ok {
-			// An attribute with an unexpected type stays empty.
+			// If the attribute has an unexpected type, target stays empty.
 			_ = converter.GetDefaultDataConverter().FromPayload(payload, target)
 		}
 	}
@@ -102,9 +102,9 @@ func statusName(status enumspb.WorkflowExecutionStatus) string {
 // OpenGate is the value of workflows.GateAttribute while a chain waits for a person.
 const OpenGate = "open"
 
-// State describes the chain's state for a person.
+// State describes the state of the chain in one word or a few.
 func (r Row) State() string {
-	if r.Status == "running" && r.Gate == OpenGate { // a chain that was terminated at its gate keeps the attribute
+	if r.Status == "running" && r.Gate == OpenGate { // a chain that was terminated at its gate still has the attribute
 		return "waits for a person"
 	}
 	return r.Status

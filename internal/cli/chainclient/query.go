@@ -1,5 +1,5 @@
-// Package chainclient works with chains through Temporal: it starts them, lists and queries them, follows one until it
-// has ended, and answers their gates.
+// Package chainclient works with chains through Temporal. It starts, lists, queries and follows chains, and answers
+// their gates.
 package chainclient
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// ErrNoSuchChain is the error for an ID that neither Temporal nor the records know.
+// ErrNoSuchChain is the error for an ID that is unknown both to Temporal and in the records.
 var ErrNoSuchChain = errors.New("no such chain")
 
-// Query asks the workflow for the chain.
+// Query asks the workflow of a chain for the chain's state.
 func Query(ctx context.Context, c client.Client, id, runID string) (escalation.Chain, error) {
 	var chain escalation.Chain
 	answer, err := c.QueryWorkflow(ctx, id, runID, workflows.ChainQuery)
@@ -34,7 +34,8 @@ func Query(ctx context.Context, c client.Client, id, runID string) (escalation.C
 	return chain, err
 }
 
-// Describe returns Temporal's description of a chain. It returns an error if the ID belongs to another workflow type.
+// Describe returns Temporal's description of a chain. If the workflow with this ID has another type, Describe returns
+// an error.
 func Describe(ctx context.Context, c client.Client, id string) (*workflowpb.WorkflowExecutionInfo, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
@@ -50,14 +51,14 @@ func Describe(ctx context.Context, c client.Client, id string) (*workflowpb.Work
 	return chain, nil
 }
 
-// IsUnanswered reports whether a query failed because no worker answered it in time.
+// IsUnanswered reports whether a query failed because no worker answered in time.
 func IsUnanswered(err error) bool {
 	_, late := errors.AsType[*serviceerror.DeadlineExceeded](err)
 	return late || errors.Is(err, context.DeadlineExceeded)
 }
 
-// ExplainQueryError explains why a query failed. Either there is no such chain, or the chain failed before it could
-// answer, or no worker answered within the time patience.
+// ExplainQueryError explains why a query failed. There are three explanations: there is no such chain, the chain failed
+// before it could answer, or no worker answered within the time patience.
 func ExplainQueryError(ctx context.Context, c client.Client, patience time.Duration, id string, err error) error {
 	_, refused := errors.AsType[*serviceerror.QueryFailed](err)
 	if !refused && !IsUnanswered(err) {
@@ -79,15 +80,15 @@ func ExplainQueryError(ctx context.Context, c client.Client, patience time.Durat
 	}
 }
 
-// undecodable is the beginning of the SDK's message for a workflow input that cannot be decoded. The message
-// continues with undecoded, the reason and the name of the workflow.
+// undecodable is the beginning of the SDK's message for a workflow input that cannot be decoded. The rest of the
+// message is undecoded, the reason, and the name of the workflow.
 const (
 	undecodable = "unable to decode the workflow function input payload"
 	undecoded   = "unable to decode: "
 )
 
-// RootCause returns the message of the application error in a workflow's error, and other errors unchanged. If the SDK
-// reports an input that cannot be decoded, RootCause shortens the message.
+// RootCause returns the message of the application error inside a workflow's error. It returns any other error
+// unchanged. For an input that cannot be decoded, RootCause shortens the SDK's message.
 func RootCause(err error) error {
 	application, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// Start starts a chain with the given ID, or with a new ID if id is empty.
+// Start starts a chain with the given ID. If the ID is empty, Start makes a new ID.
 func Start(ctx context.Context, c client.Client, queue, id string, input workflows.ChainInput) (client.WorkflowRun, error) {
 	if id == "" {
 		id = newChainID(time.Now())

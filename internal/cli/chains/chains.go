@@ -10,7 +10,7 @@ import (
 // app implements the commands of this package.
 type app struct{ *console.Console }
 
-// Commands returns `run`, `chain`, `chains`, `watch`, `escalate` and `cancel`.
+// Commands returns the commands `run`, `chain`, `chains`, `watch`, `escalate` and `cancel`.
 func Commands(c *console.Console) []*cobra.Command {
 	a := &app{c}
 	return []*cobra.Command{

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// follow prints the progress of a chain until it has ended, and returns the chain. It does not wait for slow
-// notifications. If ctx ends first, the chain continues.
+// follow prints the progress of a chain until the chain has ended, and returns the chain. It does not wait for slow
+// notifications. If ctx ends first, the chain continues without follow.
 func (a *app) follow(ctx context.Context, c console.Connection, run client.WorkflowRun) (escalation.Chain, error) {
 	follower := chainclient.Follower{Client: c, Converter: c.Converter, Local: c.Local, Run: run, Patience: a.Patience}
 	chain, err := follower.Follow(ctx, chainview.NewPrinter(a.Console))
@@ -25,14 +25,14 @@ func (a *app) follow(ctx context.Context, c console.Connection, run client.Workf
 	return chain, err
 }
 
-// sayGoesOn prints that the chain continues, for a person who stops watching it.
+// sayGoesOn tells a person who stops watching that the chain continues.
 func (a *app) sayGoesOn(id string) {
 	a.Say("Chain %s goes on. See it with: %s; end it with: %s",
 		console.PrintableID(id), console.LookCommand(id), console.EndCommand(id))
 }
 
-// printEnded prints an ended chain. If err is not nil, it returns err. Otherwise it returns the error for the chain's
-// outcome (see errorOf).
+// printEnded prints an ended chain. If err is not nil, printEnded returns err. If err is nil, it returns the error for
+// the chain's outcome (see errorOf).
 func (a *app) printEnded(chain escalation.Chain, err error) error {
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (a *app) printEnded(chain escalation.Chain, err error) error {
 	return errorOf(chain)
 }
 
-// errorOf returns an error with the exit code for the chain's outcome; nil for a good outcome.
+// errorOf returns an error with the exit code for the chain's outcome; nil if the exit code is 0.
 func errorOf(chain escalation.Chain) error {
 	failure := func(code program.ExitCode) error {
 		reason := console.Printable(chain.Reason, 1_000)

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// listFilter selects chains. Empty fields select all.
+// listFilter selects chains. An empty field selects chains with any value.
 type listFilter struct {
 	running bool
 	outcome string
@@ -71,7 +71,7 @@ func (a *app) list(ctx context.Context, f listFilter) error {
 	return a.Print(rows, func(w io.Writer) { writeChains(w, rows) })
 }
 
-// errServiceHidden refuses --service if chains publish no names of services.
+// errServiceHidden is the error for --service if chains do not publish the names of services.
 var errServiceHidden = errors.New("--service finds nothing while CLAUDEOPS_ENCRYPTION_KEYS_FILE is set: " +
 	"Temporal does not learn the services of chains; look in the records with: starter incidents --service NAME")
 

@@ -19,13 +19,13 @@ import (
 type View struct {
 	escalation.Chain
 
-	// Calls holds the decisions on the calls of the chain's agents, in order. It is nil, and omitted from the JSON,
-	// if the records cannot be read on this host.
+	// Calls holds the decisions on the calls of the chain's agents, in order. If this host cannot read the records,
+	// Calls is nil, and the JSON omits it.
 	Calls []escalation.CallDecision `json:"calls,omitzero"`
 }
 
-// recordedCalls returns the decisions on the calls of a chain of the namespace; nil if the records cannot be read on this
-// host. It creates no database.
+// recordedCalls returns the decisions on the calls of a chain in namespace; nil if this host cannot read the records.
+// If the database is missing, recordedCalls does not create one.
 func recordedCalls(ctx context.Context, cfg config.Config, namespace store.Namespace, chainID string) []escalation.CallDecision {
 	if file := cfg.State.DatabaseFile(); file != "" {
 		if _, err := os.Stat(file); err != nil {
@@ -44,7 +44,7 @@ func recordedCalls(ctx context.Context, cfg config.Config, namespace store.Names
 	return calls
 }
 
-// callsOf returns the decisions on the calls of the sessions. The sessions may belong to several chains.
+// callsOf returns the decisions on the calls of the given sessions, which may belong to several chains.
 func callsOf(ctx context.Context, records *store.Store, sessions []escalation.Session) ([]escalation.CallDecision, error) {
 	calls := []escalation.CallDecision{}
 	var chains []string
@@ -68,9 +68,9 @@ func callsOf(ctx context.Context, records *store.Store, sessions []escalation.Se
 	return calls, nil
 }
 
-// settled returns a chain with the sessions and the cost from the records. Use it for a chain that was ended from
-// outside, because the workflow of such a chain does not know them. If the records cannot be read, settled returns the
-// chain unchanged.
+// settled returns chain with the sessions and the cost from the records. Use it for a chain that was terminated or
+// timed out, because the workflow of such a chain does not know how its last session ended. If the records cannot be
+// read, settled returns chain unchanged.
 func settled(ctx context.Context, cfg config.Config, namespace store.Namespace, chain escalation.Chain) escalation.Chain {
 	recorded, err := recordedChain(ctx, cfg, namespace, chain.ID)
 	if err != nil {
@@ -80,7 +80,7 @@ func settled(ctx context.Context, cfg config.Config, namespace store.Namespace, 
 	return chain
 }
 
-// recordedChain builds a chain from its records in the namespace.
+// recordedChain builds the chain with this ID from its records in namespace.
 func recordedChain(ctx context.Context, cfg config.Config, namespace store.Namespace, id string) (chain escalation.Chain, err error) {
 	opened, err := supervisor.OpenStore(ctx, cfg)
 	if err != nil {
@@ -102,9 +102,8 @@ func recordedChain(ctx context.Context, cfg config.Config, namespace store.Names
 	return chain, err
 }
 
-// recordedIn returns the namespace to use for a chain that Temporal does not know. The namespace own is returned if it
-// has no ID or if it has records of the chain. Otherwise recordedIn returns the namespace with the latest session of a
-// chain with this ID.
+// recordedIn returns the namespace to use for a chain that Temporal does not know. If own has no ID, or has records of
+// the chain, recordedIn returns own. If not, it returns the namespace of the latest session whose chain has this ID.
 func recordedIn(ctx context.Context, cfg config.Config, own store.Namespace, id string) (_ store.Namespace, err error) {
 	if own.ID == "" {
 		return own, nil
@@ -123,7 +122,8 @@ func recordedIn(ctx context.Context, cfg config.Config, own store.Namespace, id 
 	return store.Namespace{ID: latest.NamespaceID, Name: latest.Namespace}, nil
 }
 
-// lineageOf returns the session with this number, its ancestors and its descendants, and the decisions on their calls.
+// lineageOf returns the session with this number, its ancestors and its descendants, with the decisions on the calls of
+// these sessions.
 func lineageOf(ctx context.Context, records *store.Store, number int64) (chainview.Lineage, error) {
 	var found chainview.Lineage
 	var err error

@@ -76,7 +76,8 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 	return a.printEnded(chain, err)
 }
 
-// runInput builds the workflow's input from the flags and validates it, so that an invalid input starts no chain.
+// runInput builds the workflow's input from the flags. It validates the input, so that an invalid input starts no
+// chain.
 func (a *app) runInput(o runOptions) (workflows.ChainInput, error) {
 	if err := o.checkID(); err != nil {
 		return workflows.ChainInput{}, err
@@ -92,7 +93,7 @@ func (a *app) runInput(o runOptions) (workflows.ChainInput, error) {
 	return input, input.Validate()
 }
 
-// checkID validates the ID that --id gives the chain.
+// checkID validates the ID in the flag --id.
 func (o runOptions) checkID() error {
 	if o.id == "" {
 		return nil

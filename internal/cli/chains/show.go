@@ -45,7 +45,7 @@ func (a *app) showCommand() *cobra.Command {
 	return cmd
 }
 
-// show shows a chain. It queries the chain's workflow. If Temporal no longer knows the chain, it reads the records.
+// show shows a chain. It queries the chain's workflow. If Temporal no longer knows the chain, show reads the records.
 func (a *app) show(ctx context.Context, id string, everyCall bool) error {
 	c, cfg, err := a.Connect(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *app) show(ctx context.Context, id string, everyCall bool) error {
 	defer cancel()
 	chain, err := chainclient.Query(asking, c, id, "")
 	live := err == nil
-	// The lookup of the namespace's ID needs a permission of its own. Without the ID, show the records of all
+	// Looking up the namespace's ID needs an additional permission. If the lookup fails, show the records of all
 	// namespaces.
 	namespace, _ := supervisor.FindNamespace(asking, c, c.Namespace)
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
@@ -77,8 +77,8 @@ func (a *app) show(ctx context.Context, id string, everyCall bool) error {
 	})
 }
 
-// recorded reads a chain from the records if Temporal does not know the chain. It returns the chain and its namespace.
-// This namespace may differ from own.
+// recorded reads a chain that Temporal does not know from the records. It returns the chain and its namespace, which
+// may differ from own.
 func (a *app) recorded(
 	ctx context.Context, cfg config.Config, own store.Namespace, id string,
 ) (namespace store.Namespace, chain escalation.Chain, err error) {
@@ -93,15 +93,15 @@ func (a *app) recorded(
 	return namespace, chain, err
 }
 
-// brokenOff reports whether a chain was terminated or timed out in Temporal. The workflow of such a chain does not
-// know the outcome.
+// brokenOff reports whether a chain was terminated or timed out in Temporal. The workflow of such a chain does not know
+// how the chain ended.
 func brokenOff(ctx context.Context, c client.Client, id string) bool {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	status := described.GetWorkflowExecutionInfo().GetStatus()
 	return err == nil && (status == enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED || status == enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)
 }
 
-// lineage shows the session with this number, with its ancestors and descendants.
+// lineage shows the session with this number, its ancestors and its descendants.
 func (a *app) lineage(ctx context.Context, number int64, everyCall bool) (err error) {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// These messages are sent to the screen in addition to those of the terminal and to chainclient.Snapshot.
+// Messages to the screen, in addition to chainclient.Snapshot and the messages of the terminal.
 type (
 	// nobodyMsg says that no worker answers queries.
 	nobodyMsg struct{}
@@ -40,11 +40,11 @@ type watchModel struct {
 	now  chainclient.Snapshot
 	seen bool
 	away bool
-	// form asks for the answer to the open gate; nil if no gate is open or the gate was answered.
+	// form asks for the answer to the open gate; nil if no gate is open, or if the person has answered the open gate.
 	form *gates.Form
-	// answered is the ID of the last answered gate. An older snapshot may still show that gate as open.
+	// answered is the ID of the gate that was answered last. An older snapshot may still show this gate as open.
 	answered string
-	// note shows the result of the last answer.
+	// note describes the result of the last answer.
 	note  string
 	ended *endedMsg
 }
@@ -81,7 +81,7 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, cmd
 }
 
-// attend opens the form for a new gate, and closes the form of a gate that was closed elsewhere.
+// attend opens the form for a new gate. If a gate was closed elsewhere, attend closes the form of that gate.
 func (m *watchModel) attend(chain escalation.Chain) tea.Cmd {
 	gate := chain.OpenGate()
 	switch {
@@ -114,7 +114,7 @@ func (m *watchModel) open(gate escalation.Gate) tea.Cmd {
 	return start
 }
 
-// fill passes a message to the form. When the form is complete, it sends the answer.
+// fill passes a message to the form. When the form is complete, fill sends the answer.
 func (m *watchModel) fill(msg tea.Msg) tea.Cmd {
 	if m.form == nil {
 		return nil
@@ -127,7 +127,8 @@ func (m *watchModel) fill(msg tea.Msg) tea.Cmd {
 	return func() tea.Msg { return m.answer(*answer) }
 }
 
-// conclude shows the result of an answer. If the answer failed and the gate is still open, it opens the form again.
+// conclude shows the result of an answer. If the answer failed and the gate is still open, conclude opens the form
+// again.
 func (m *watchModel) conclude(msg answeredMsg) tea.Cmd {
 	if msg.err == nil {
 		m.note = console.Printable(msg.next, 600)

@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// maxShownEvents limits the number of shown events. Only the latest events are shown.
+// maxShownEvents limits how many of the latest events are shown.
 const maxShownEvents = 8
 
 // View implements tea.Model.
@@ -24,7 +24,7 @@ func (m *watchModel) View() tea.View {
 	return console.FullScreen(slices.Concat(above, events, below), m.size.Height)
 }
 
-// overview returns the lines about the chain: its sessions, the latest tool calls, and the reason why it waits.
+// overview returns the lines about the chain: its sessions, the latest tool calls, and why the chain waits.
 func (m *watchModel) overview() []string {
 	if !m.seen {
 		return []string{m.cut("chain " + console.Printable(m.id, 200)), m.cut("asking for it …")}
@@ -114,7 +114,7 @@ func markOf(state activities.ToolState) string {
 	return "?"
 }
 
-// issue describes the chain of an issue, with the command that answers its open gate.
+// issue describes the chain of an issue. If that chain waits at a gate, issue adds the command that answers the gate.
 func (m *watchModel) issue(issue escalation.IssueChain) []string {
 	state, cost := cmp.Or(string(issue.Outcome), "running"), issue.CostUSD
 	live, running := m.now.Issues[issue.ChainID]
@@ -152,7 +152,7 @@ func (m *watchModel) gate() []string {
 	return append([]string{""}, m.form.Lines(m.app.Clock, m.now.Chain.ID)...)
 }
 
-// footer returns the result of the last answer, and the key that closes the screen.
+// footer returns the result of the last answer, and the name of the key that closes the screen.
 func (m *watchModel) footer() []string {
 	lines := []string{""}
 	if m.note != "" {

@@ -20,10 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// Update reports whether the flag -update is set, so that tests write golden files.
+// Update reports whether the flag -update is set. With this flag, tests write golden files.
 func Update() bool { return *update }
 
-// RequireGolden compares got with a file in testdata. With -update it writes the file.
+// RequireGolden compares got with a file in testdata. If the flag -update is set, it writes the file.
 func RequireGolden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	if Update() {
@@ -35,13 +35,14 @@ func RequireGolden(t *testing.T, name string, got []byte) {
 	require.Equal(t, string(want), string(got))
 }
 
-// Noon is the current time in tests whose output shows times.
+// Noon is the current time for tests whose output shows times.
 var Noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 // Clock returns Noon.
 func Clock() time.Time { return Noon }
 
-// Conversation returns the same conversation id every time for a number, so that the output of tests does not change.
+// Conversation returns the conversation id for a number. The id is always the same, so that the output of tests does
+// not change.
 func Conversation(number byte) string { return uuid.UUID{15: number}.String() }
 
 // Observed returns an ended session of tier 1.
@@ -65,7 +66,7 @@ func Repairing() escalation.Session {
 	}
 }
 
-// Interrupted returns the session of Repairing after a time limit has ended it.
+// Interrupted returns the session of Repairing after a time limit has stopped it.
 func Interrupted() escalation.Session {
 	session := Repairing()
 	session.Report = escalation.Report{
@@ -156,7 +157,7 @@ func ToolsInFlight() *activities.TierProgress {
 // HostileFailure is an attempt's error in the words of a hostile agent.
 const HostileFailure = "the API call failed: Connection refused\x1b]0;owned\x07\x1b[2J\r\nby the agent"
 
-// Climbed returns a chain that has run all tiers. In tier 2 a resume failed, and a new session started from a handoff.
+// Climbed returns a chain that has run all tiers. In Tier 2, resuming failed, and a new session started from a handoff.
 func Climbed() escalation.Chain {
 	session := func(id, parent int64, tier escalation.Tier, model string, cost float64, took time.Duration) escalation.Session {
 		return escalation.Session{
@@ -185,7 +186,8 @@ func Climbed() escalation.Chain {
 	return chain
 }
 
-// Bash returns the decision on a shell command. If reason is empty, the command is allowed, otherwise denied.
+// Bash returns the decision on a shell command. If reason is empty, the decision allows the command. If not, it denies
+// the command.
 func Bash(sessionID string, minute int, command, reason string) escalation.CallDecision {
 	input, err := json.Marshal(map[string]string{"description": "Do it", "command": command})
 	if err != nil {

@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	// maxDenied limits the denied calls that a tree lists for one session. An agent may repeat a denied call for
-	// hours.
+	// maxDenied limits how many denied calls a tree lists for one session. An agent may repeat a denied call for hours.
 	maxDenied = 20
-	// maxSubject limits the shown part of a call's subject in a tree, in characters.
+	// maxSubject limits how much of a call's subject a tree shows, in characters.
 	maxSubject = 100
 )
 
@@ -23,12 +22,13 @@ type ListedCalls bool
 
 // The choices.
 const (
-	DeniedCalls ListedCalls = false // only denied calls, at most maxDenied of a session
+	DeniedCalls ListedCalls = false // only denied calls, at most maxDenied for each session
 	EveryCall   ListedCalls = true
 )
 
-// writeCalls writes the decisions on the calls of a session, with indent before each line. It writes the numbers of
-// allowed and denied calls, then the listed calls. For a session without calls it writes nothing.
+// writeCalls writes the decisions on the calls of a session, with indent before each line. It writes how many calls
+// were allowed and denied, and then the calls that list selects. For a session without calls, writeCalls writes
+// nothing.
 func writeCalls(w io.Writer, clock console.Clock, indent string, calls []escalation.CallDecision, list ListedCalls) {
 	if len(calls) == 0 {
 		return
@@ -53,7 +53,7 @@ func writeCalls(w io.Writer, clock console.Clock, indent string, calls []escalat
 	}
 }
 
-// callLine shows a call on one line: the decision, its time, the subject, and the reason of a denial.
+// callLine describes a call on one line: the decision, its time, the subject and, for a denied call, the reason.
 func callLine(clock console.Clock, call *escalation.CallDecision) string {
 	decided, why := "allowed", ""
 	if !call.Allowed {
@@ -64,8 +64,8 @@ func callLine(clock console.Clock, call *escalation.CallDecision) string {
 		decided, at, console.Printable(call.Tool, 40), console.Printable(subjectOf(call.Input), maxSubject), why)
 }
 
-// subjectOf returns the most informative field of a call's input. If no known field is present, it returns the whole
-// input.
+// subjectOf returns the most informative field of a call's input. If the input has no known field, subjectOf returns
+// the whole input.
 func subjectOf(input string) string {
 	var fields map[string]any
 	if json.Unmarshal([]byte(input), &fields) == nil {

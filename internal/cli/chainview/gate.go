@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// GateText describes a gate to the person who answers it, in lines of at most width columns.
+// GateText describes a gate for the person who answers. Each line has at most width columns.
 func GateText(clock console.Clock, chainID string, gate escalation.Gate, width int) []string {
 	lines := []string{
 		console.Cut(fmt.Sprintf("%s of chain %s", gate.ID, console.Printable(chainID, 200)), width),
@@ -43,7 +43,7 @@ func GateText(clock console.Clock, chainID string, gate escalation.Gate, width i
 	return lines
 }
 
-// continuationOf names the session that an answer can continue, or the reason why none can be continued.
+// continuationOf names the session that an answer can continue. If no session can be continued, it returns the reason.
 func continuationOf(gate escalation.Gate) string {
 	if gate.Continuation == nil {
 		if gate.NoContinuation == "" {
@@ -55,7 +55,7 @@ func continuationOf(gate escalation.Gate) string {
 		console.Printable(gate.Continuation.SessionID, 60), gate.Continuation.Role, gate.Continuation.State)
 }
 
-// meaningOf says what an action does at a gate.
+// meaningOf says what an action at gate does.
 func meaningOf(action escalation.GateAction, gate escalation.Gate) string {
 	switch action {
 	case escalation.GateContinue:
@@ -66,12 +66,12 @@ func meaningOf(action escalation.GateAction, gate escalation.Gate) string {
 		return "override: accept the state and end the chain"
 	case escalation.GateAbort:
 		return "abort: end the chain"
-	case escalation.GateRecheck: // nobody can choose it
+	case escalation.GateRecheck: // people cannot choose this action
 	}
 	return console.Printable(string(action), 60)
 }
 
-// newsOf describes the result of a later look at an incident.
+// newsOf describes what another chain has found about an incident.
 func newsOf(clock console.Clock, news escalation.GateNews) string {
 	text := fmt.Sprintf("%s is %s since %s, says chain %s",
 		console.Printable(news.IncidentID, 60), news.Status, clock.Moment(news.At), console.Printable(news.ChainID, 200))
@@ -81,7 +81,7 @@ func newsOf(clock console.Clock, news escalation.GateNews) string {
 	return text
 }
 
-// ReasonOf returns a gate's source and reason in a line.
+// ReasonOf returns the source and the reason of a gate on one line.
 func ReasonOf(gate escalation.Gate) string {
 	return fmt.Sprintf("%s: %s", gate.Source, console.Printable(gate.Reason, 300))
 }

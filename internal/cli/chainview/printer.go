@@ -10,19 +10,20 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Printer prints the progress of a chain in lines. It prints each event, call and gate only once.
+// Printer prints the progress of a chain line by line. It prints each event, call and gate once.
 type Printer struct {
 	console *console.Console
 
-	// lastEvent is the key of the last printed event. It is not an index, because a chain that has run for very long
-	// drops its oldest events.
+	// lastEvent is the key of the event that was printed last. An index would not do, because a chain that has run for
+	// very long drops its oldest events.
 	lastEvent string
-	// session and call identify the last printed tool call: its conversation, and its number there.
+	// session and call identify the tool call that was printed last: the conversation, and the number of the call in
+	// it.
 	session string
 	call    int
-	// lastStatus is the last printed status. lastEnded is the last attempt that was printed as ended.
+	// lastStatus is the status that was printed last. lastEnded is the attempt whose end was printed last.
 	lastStatus, lastEnded string
-	// gates holds the open gates that were printed, by chain ID and gate ID.
+	// gates holds the open gates that were printed, by the ID of the chain and the ID of the gate.
 	gates map[string]bool
 	away  bool // no worker answered the last query
 }
@@ -34,7 +35,8 @@ func NewPrinter(c *console.Console) *Printer {
 	return &Printer{console: c, gates: make(map[string]bool)}
 }
 
-// SawNobody implements chainclient.Observer. It prints once that no worker answers.
+// SawNobody implements chainclient.Observer. It prints that no worker answers, but only once until a worker answers
+// again.
 func (p *Printer) SawNobody() {
 	if !p.away {
 		p.console.Say("%s  no worker answers yet", p.now())
@@ -84,7 +86,7 @@ func (p *Printer) printGate(chain escalation.Chain) {
 	p.console.Say("%s    answer with: %s", at, console.AnswerCommand(chain.ID))
 }
 
-// printTools prints the tool calls that the heartbeat of the running tier lists.
+// printTools prints the tool calls in the heartbeat of the running tier.
 func (p *Printer) printTools(progress activities.TierProgress) {
 	if p.session != progress.SessionID {
 		p.session, p.call = progress.SessionID, 0
@@ -92,8 +94,8 @@ func (p *Printer) printTools(progress activities.TierProgress) {
 	p.printCalls(progress.Now.Tools)
 }
 
-// printAttempt prints why the previous attempt ended. It also prints the status of the session whenever it has
-// changed.
+// printAttempt prints why the previous attempt ended. If the status of the session has changed, it also prints the
+// status.
 func (p *Printer) printAttempt(now chainclient.Snapshot) {
 	if before := now.Attempt.Before(); before != "" {
 		ended := fmt.Sprintf("%s %d", now.Chain.Last().SessionID, now.Attempt.Number)
@@ -108,7 +110,7 @@ func (p *Printer) printAttempt(now chainclient.Snapshot) {
 	}
 }
 
-// printCalls prints the new calls. Their numbers begin again with each invocation of a session.
+// printCalls prints the calls that it has not printed yet. Each invocation of a session numbers its calls from 1.
 func (p *Printer) printCalls(calls []activities.ToolCall) {
 	if len(calls) > 0 && calls[len(calls)-1].Number < p.call {
 		p.call = 0
@@ -121,5 +123,5 @@ func (p *Printer) printCalls(calls []activities.ToolCall) {
 	}
 }
 
-// now returns the time of day.
+// now returns the current time of day.
 func (p *Printer) now() string { return p.console.Clock.TimeOfDay(p.console.Clock()) }

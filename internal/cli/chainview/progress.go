@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 )
 
-// Status returns the worker of the running session, or the reason why the session waits; "" if neither is known.
+// Status names the worker of the running session, or says why the session waits; "" if neither is known.
 func Status(clock console.Clock, now chainclient.Snapshot) string {
 	at, progress := now.Attempt, now.Progress
 	if at == nil {
@@ -18,7 +18,7 @@ func Status(clock console.Clock, now chainclient.Snapshot) string {
 	}
 	switch at.State {
 	case chainclient.AttemptStarted:
-		// The previous attempt's heartbeat remains in Temporal until this attempt sends one.
+		// Temporal keeps the heartbeat of the previous attempt until this attempt sends a heartbeat.
 		if progress != nil && progress.WorkerPID != 0 && progress.Attempt >= at.Number {
 			return workerOf(*progress)
 		}
@@ -32,7 +32,8 @@ func Status(clock console.Clock, now chainclient.Snapshot) string {
 	return ""
 }
 
-// effort returns one line with the status of the running session and the reason why its previous attempt ended.
+// effort returns one line with the status of the running session and, if there was a previous attempt, why that attempt
+// ended.
 func effort(clock console.Clock, now chainclient.Snapshot) string {
 	says := []string{Status(clock, now), now.Attempt.Before()}
 	return strings.Join(slices.DeleteFunc(says, func(text string) bool { return text == "" }), "; ")

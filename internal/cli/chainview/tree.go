@@ -1,5 +1,5 @@
-// Package chainview shows chains to people: as a tree, and in lines while they run. It makes the words of agents safe
-// for a terminal.
+// Package chainview shows chains to people: as a tree or, while a chain runs, line by line. It makes the words of
+// agents safe for a terminal.
 package chainview
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// WriteTree draws a chain without the live data of a running session.
+// WriteTree draws a chain. It does not show the status and calls of a running session.
 func WriteTree(w io.Writer, clock console.Clock, chain escalation.Chain) {
 	WriteSnapshot(w, clock, chainclient.Snapshot{Chain: chain}, DeniedCalls)
 }
@@ -61,7 +61,8 @@ func WriteSnapshot(w io.Writer, clock console.Clock, now chainclient.Snapshot, l
 	}
 }
 
-// writeSessions draws a line for each session, with its calls below it. It returns the sum of the durations.
+// writeSessions draws a line for each session, with the calls of the session below. It returns the total duration of
+// the sessions.
 func writeSessions(w io.Writer, clock console.Clock, now chainclient.Snapshot, listed ListedCalls) (total time.Duration) {
 	sessions := now.Chain.Sessions
 	var drawn bytes.Buffer
@@ -92,7 +93,7 @@ func writeSessions(w io.Writer, clock console.Clock, now chainclient.Snapshot, l
 	return total
 }
 
-// EarlierOf returns a line about the sessions that a very long chain has dropped; "" if there are none.
+// EarlierOf returns a line about the sessions that a very long chain has dropped; "" if the chain has dropped none.
 func EarlierOf(chain escalation.Chain) string {
 	left, noun := chain.Earlier, "sessions"
 	if left.Sessions == 0 {
@@ -104,8 +105,8 @@ func EarlierOf(chain escalation.Chain) string {
 	return fmt.Sprintf("… %d earlier %s, %s: in the records", left.Sessions, noun, console.Dollars(left.CostUSD))
 }
 
-// writeGate writes why a gate was opened. Below it writes who closed the gate and when, or the command for the
-// answer.
+// writeGate writes why a gate was opened. The next line says who closed the gate and when. For an open gate, it has the
+// command that answers the gate.
 func writeGate(w io.Writer, clock console.Clock, chainID string, gate escalation.Gate) {
 	_, _ = fmt.Fprintf(w, "    Gate %s  %s  %s\n", gate.ID, gate.Tier, ReasonOf(gate))
 	if gate.Answer != nil {
@@ -115,7 +116,7 @@ func writeGate(w io.Writer, clock console.Clock, chainID string, gate escalation
 	_, _ = fmt.Fprintf(w, "        open since %s; answer with: %s\n", clock.Moment(gate.OpenedAt), console.AnswerCommand(chainID))
 }
 
-// ContextOf describes the origin of a session's context, and the session's verdict.
+// ContextOf describes where the context of a session comes from, and the verdict of the session.
 func ContextOf(session *escalation.Session) string {
 	text := string(session.Continuity)
 	if session.Purpose != escalation.PurposeTier {
@@ -143,11 +144,11 @@ func ContextOf(session *escalation.Session) string {
 	return text
 }
 
-// Lineage holds a session's ancestors and descendants. Both lists include the session itself.
+// Lineage holds the ancestors and the descendants of a session. Both lists include the session.
 type Lineage struct {
 	Backward []escalation.Session `json:"backward"`
 	Forward  []escalation.Session `json:"forward"`
-	// Calls holds the decisions on the calls of these sessions.
+	// Calls holds the decisions on the calls of all sessions in both lists.
 	Calls []escalation.CallDecision `json:"calls"`
 }
 
@@ -160,7 +161,7 @@ func WriteLineage(w io.Writer, title string, sessions []escalation.Session) {
 	_, _ = fmt.Fprintf(w, "%s %s\n", title, strings.Join(numbers, " → "))
 }
 
-// Mark returns the symbol for a session's status.
+// Mark returns the symbol for the status of a session.
 func Mark(status escalation.SessionStatus) string {
 	switch status {
 	case escalation.SessionRunning:
@@ -174,7 +175,7 @@ func Mark(status escalation.SessionStatus) string {
 	return "?"
 }
 
-// Figures returns the cost and the duration of a session. For a running session it returns the values up to now.
+// Figures returns the cost and the duration of a session. For a running session, both are the values so far.
 func Figures(snapshot chainclient.Snapshot, session *escalation.Session, now time.Time) (cost string, took time.Duration) {
 	if session.Status == escalation.SessionRunning && snapshot.Live {
 		return console.Dollars(snapshot.SpentUSD()), max(now.Sub(session.StartedAt), 0)
@@ -186,7 +187,7 @@ func durationOf(session *escalation.Session) time.Duration {
 	return time.Duration(session.DurationMS) * time.Millisecond
 }
 
-// costOf returns the cost of a session as text. The text marks estimates, upper bounds and unknown costs.
+// costOf returns the cost of a session as text, which marks estimates, upper bounds and unknown costs.
 func costOf(session *escalation.Session) string {
 	switch {
 	case session.CostUnknown() && session.BudgetUSD > 0:

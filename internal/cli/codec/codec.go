@@ -1,4 +1,5 @@
-// Package codec holds the command that decrypts for Temporal's Web UI and for the program temporal.
+// Package codec holds the command `codec`. Temporal's Web UI and the program temporal use this command to decrypt what
+// Temporal stores.
 package codec
 
 import (
@@ -22,19 +23,19 @@ import (
 )
 
 const (
-	// defaultAddress is beside the ports of Temporal (7233) and its Web UI (8233).
+	// defaultAddress has the port after the ports of Temporal (7233) and its Web UI (8233).
 	defaultAddress = "127.0.0.1:8234"
-	// tokenName is the name of the file with the token in the state directory.
+	// tokenName is the name of the token file in the state directory.
 	tokenName = "codec-token"
 
-	// These limits are generous for a few megabytes on a slow line.
+	// Limits on requests and on stopping. They suffice for a few megabytes on a slow line.
 	headerTimeout = 10 * time.Second
 	readTimeout   = 30 * time.Second
 	writeTimeout  = time.Minute
 	stopTimeout   = 5 * time.Second
 )
 
-// app implements the command.
+// app implements the command `codec`.
 type app struct{ *console.Console }
 
 // options are the flags of `codec`.
@@ -44,7 +45,7 @@ type options struct {
 	plainHTTP                 bool
 }
 
-// Command returns `codec`.
+// Command returns the command `codec`.
 func Command(c *console.Console) *cobra.Command {
 	a := &app{c}
 	var o options
@@ -93,7 +94,7 @@ func (o options) check() error {
 		o.origin)
 }
 
-// serve serves until ctx ends.
+// serve serves requests until ctx ends.
 func (a *app) serve(ctx context.Context, o options) error {
 	if err := o.check(); err != nil {
 		return program.Misuse(err)
@@ -150,14 +151,14 @@ func address(listener net.Listener, secure bool) string {
 	return "http://" + listener.Addr().String()
 }
 
-// serving is the result of `codec`.
+// serving is the result of `codec`, which prints it when the endpoint is ready.
 type serving struct {
 	Endpoint  string   `json:"endpoint"`
 	TokenFile string   `json:"token_file"`
 	Keys      []string `json:"keys"`
 }
 
-// tell prints the address. It prints the link with the token only on a terminal: other output is stored.
+// tell prints the address. It prints the link with the token only on a terminal, because output elsewhere is stored.
 func (a *app) tell(s serving, endpoint encryption.Endpoint) error {
 	link := "in a terminal, `starter codec` prints a link for the browser of the Web UI"
 	if a.OnTerminal() {

@@ -15,7 +15,8 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// OneArgument is the argument check for commands with one required argument. The command's usage names the argument.
+// OneArgument is the argument check for commands with one required argument. The error uses the name of the argument in
+// the command's usage.
 func OneArgument(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		_, name, _ := strings.Cut(cmd.Use, " ")
@@ -24,8 +25,8 @@ func OneArgument(cmd *cobra.Command, args []string) error {
 	return OneArgumentAtMost(cmd, args)
 }
 
-// OneArgumentAtMost is the argument check for commands with one optional argument. It refuses an empty argument,
-// because an empty one usually comes from an unset shell variable.
+// OneArgumentAtMost is the argument check for commands with one optional argument. It refuses an empty argument, which
+// usually comes from an unset shell variable.
 func OneArgumentAtMost(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 1:

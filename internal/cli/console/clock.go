@@ -2,7 +2,7 @@ package console
 
 import "time"
 
-// Clock returns the current time, in the time zone for output.
+// Clock returns the current time. The zone of this time is the time zone for output.
 type Clock func() time.Time
 
 // TimeOfDay returns the time of day of t.
@@ -11,7 +11,7 @@ func (c Clock) TimeOfDay(t time.Time) string { return t.In(c().Location()).Forma
 // DateTime returns the date and the time of day of t.
 func (c Clock) DateTime(t time.Time) string { return t.In(c().Location()).Format(time.DateTime) }
 
-// Moment returns the date, the time of day and the zone of t, to the minute.
+// Moment returns the date, the time of day (to the minute) and the zone of t.
 func (c Clock) Moment(t time.Time) string {
 	return t.In(c().Location()).Format("2006-01-02 15:04 MST")
 }

@@ -2,10 +2,10 @@ package console
 
 import "github.com/claudeops/claudeops/workflows"
 
-// maxChainID is the maximum length of a workflow ID. With this limit, printed commands always contain the whole ID.
+// maxChainID is the maximum length of a workflow ID, so that a printed command always contains the whole ID.
 const maxChainID = 1_000
 
-// PrintableID returns the ID of a chain in a form that is safe for a terminal.
+// PrintableID returns a chain's ID in a form that is safe for a terminal.
 func PrintableID(chainID string) string { return Printable(chainID, maxChainID) }
 
 // AnswerCommand returns the command that answers the gate of a chain.

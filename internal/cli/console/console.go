@@ -17,34 +17,33 @@ import (
 	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
-// Patience limits the wait for a worker's answer to a query. A worker that is down delays a command by at most this
-// time.
+// Patience limits how long a command waits for a worker's answer to a query.
 const Patience = 10 * time.Second
 
 // Console holds the streams, the environment and the settings of one command.
 type Console struct {
 	program.Process
 
-	// Clock returns the current time, in the time zone for output.
+	// Clock returns the current time. The zone of this time is the time zone for output.
 	Clock Clock
-	// Patience limits the wait for a worker's answer to a query.
+	// Patience limits how long the command waits for a worker's answer to a query.
 	Patience time.Duration
 	Output   Format
 
-	// masks caches the result of masking; nil before the first call.
+	// masks holds the result of the method masking; nil before the first call.
 	masks *masking
-	// telemetry traces the calls of Temporal; nil before Connect.
+	// telemetry traces the calls to Temporal; nil before Connect.
 	telemetry *telemetry.Telemetry
 }
 
-// Connection is a client of Temporal with its namespace.
+// Connection is a client of Temporal, with the name of its namespace.
 type Connection struct {
 	client.Client
 
 	Namespace string
-	// Converter decodes payloads that the client returns as Temporal has stored them.
+	// Converter decodes payloads that the client returns in the form in which Temporal stores them.
 	Converter converter.DataConverter
-	// Local reports that the server runs on this host. Queries cost nothing there.
+	// Local reports that the server runs on this host, where queries cost nothing.
 	Local bool
 	// Decoding masks no secrets in payloads. A replay must see what the workers see.
 	Decoding supervisor.Decoding
@@ -73,7 +72,7 @@ func (c *Console) Connect(ctx context.Context) (Connection, config.Config, error
 	}, cfg, err
 }
 
-// startTelemetry starts to trace the calls of Temporal, if the environment asks for it.
+// startTelemetry starts tracing the calls to Temporal, if the environment configures traces.
 func (c *Console) startTelemetry(ctx context.Context) (err error) {
 	if c.telemetry != nil {
 		return nil
@@ -84,10 +83,10 @@ func (c *Console) startTelemetry(ctx context.Context) (err error) {
 	return program.Misuse(err)
 }
 
-// Close sends the traces of the command that are not sent yet.
+// Close sends those traces of the command that are not sent yet.
 func (c *Console) Close() error { return c.telemetry.Close() }
 
-// QuietLogger returns a logger for warnings and errors only. Use it for commands whose output is their result.
+// QuietLogger returns a logger that writes only warnings and errors. Use it for commands whose output is their result.
 func (c *Console) QuietLogger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: redact.New(c.Environ).Attr}))
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Variable returns the value of a variable in environ; "" if it is not set.
+// Variable returns the value of a variable in environ; "" if environ does not have the variable.
 func Variable(environ []string, name string) string {
 	for _, entry := range environ {
 		if key, value, _ := strings.Cut(entry, "="); key == name {
@@ -16,8 +16,8 @@ func Variable(environ []string, name string) string {
 	return ""
 }
 
-// Actor returns the name of the person who starts a chain or answers a gate. If the parameter given is empty, it
-// returns the name of the user.
+// Actor returns the name of the person who starts a chain or answers a gate. This is the parameter given or, if it is
+// empty, the name of the user who runs the command.
 func (c *Console) Actor(given string) string {
 	name := cmp.Or(given, Variable(c.Environ, "USER"), Variable(c.Environ, "LOGNAME"))
 	if name != "" {
@@ -29,7 +29,7 @@ func (c *Console) Actor(given string) string {
 	return "" // the workflow refuses an answer without a name and explains why
 }
 
-// ShellQuote returns text as one word of a POSIX shell.
+// ShellQuote quotes text as one word of a POSIX shell.
 func ShellQuote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -2,14 +2,14 @@ package console
 
 import "github.com/claudeops/claudeops/internal/program"
 
-// The exit codes of starter, in addition to those of package program.
+// The exit codes of starter that package program does not have.
 const (
 	ExitNeedsPerson program.ExitCode = 3 // a followed chain ended needs_human, suppressed or aborted
 	ExitDenied      program.ExitCode = 3 // policy check: the call is denied; policy test: some decisions are not as expected
 	ExitChainFailed program.ExitCode = 4 // a followed chain ended failed
 )
 
-// ExitHelp lists the exit codes.
+// ExitHelp describes the exit codes.
 const ExitHelp = `Exit codes:
   0  done; followed to its end, the chain ended healthy, resolved, known or overridden
   1  something did not work

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Dollars formats an amount in US dollars: with four decimals if it is below one cent, otherwise with two.
+// Dollars formats an amount in US dollars. It shows four decimals for amounts below one cent, and two for all others.
 func Dollars(usd float64) string {
 	if usd > 0 && usd < 0.01 {
 		return fmt.Sprintf("$%.4f", usd)
@@ -13,7 +13,8 @@ func Dollars(usd float64) string {
 	return fmt.Sprintf("$%.2f", usd)
 }
 
-// Duration formats a duration in whole seconds, such as "45s" or "2m0s". Below 10 s it shows tenths of a second.
+// Duration formats a duration in whole seconds, such as "45s" or "2m0s". For a duration below 10 s, it shows tenths of
+// a second.
 func Duration(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.1fs", d.Seconds())
@@ -21,7 +22,7 @@ func Duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// Span formats a duration in its largest units, at most two, such as 2h5m or 3d4h.
+// Span formats a duration in at most two units, beginning with the largest, such as 2h5m or 3d4h.
 func Span(d time.Duration) string {
 	d = max(d, 0)
 	days, hours, minutes := int(d.Hours())/24, int(d.Hours()), int(d.Minutes())

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// FlagProblem explains an invalid value of a flag, in the same words as the configuration does for a variable.
+// FlagProblem explains an invalid value of a flag, in the words in which package config explains an invalid variable.
 func FlagProblem(_ *cobra.Command, err error) error {
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -25,8 +25,8 @@ func FlagProblem(_ *cobra.Command, err error) error {
 	return fmt.Errorf("--%s is %q; it must %s", flag.Name, invalid.GetValue(), demand(flag.Value, invalid.Unwrap()))
 }
 
-// demand returns the end of the sentence "it must ..." for an error message. The errors of this project's own flag
-// types already have that form.
+// demand returns the end of an error message that begins with "it must". The errors of this project's flag types
+// already have this form.
 func demand(value pflag.Value, err error) string {
 	switch value.Type() {
 	case "bool":
@@ -42,7 +42,7 @@ func demand(value pflag.Value, err error) string {
 	}
 }
 
-// TierFlag is a flag whose value is one of the allowed tiers.
+// TierFlag is a flag whose value is one of several allowed tiers.
 type TierFlag struct {
 	Tier    *escalation.Tier
 	Allowed []escalation.Tier
@@ -79,7 +79,7 @@ func (f TierFlag) names() []string {
 	return names
 }
 
-// OrList joins names for a sentence: a, b or c.
+// OrList joins names for use in a sentence: a, b or c.
 func OrList(names []string) string {
 	last := len(names) - 1
 	if last == 0 {
@@ -88,9 +88,9 @@ func OrList(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// ServicesFlag is a flag whose value is a list of service names, separated by commas. Unlike pflag's own type it keeps
-// an empty name, so that validation refuses it. If the empty name were dropped, the chain would not be restricted to
-// one service any more.
+// ServicesFlag is a flag whose value is a list of service names. Commas separate the names. Unlike pflag's own type,
+// ServicesFlag keeps an empty name, so that validation refuses the list. If an empty name were dropped, the list could
+// become empty, and the chain would cover all services.
 type ServicesFlag []string
 
 var _ pflag.Value = (*ServicesFlag)(nil)
@@ -114,11 +114,11 @@ func (f *ServicesFlag) Set(value string) error {
 	return nil
 }
 
-// idPattern matches the IDs that people may choose for a schedule or a chain. People type these IDs, and workflow IDs
-// contain them.
+// idPattern matches the IDs that people may choose for a schedule or a chain. People type such an ID, and workflow IDs
+// contain it.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
 
-// CheckID validates an ID. The parameter what is the name for the kind of ID in the error.
+// CheckID validates an ID. The error calls the ID by the words in the parameter what.
 func CheckID(what, id string) error {
 	if !idPattern.MatchString(id) {
 		return fmt.Errorf("%s %q must begin with a letter or digit and consist of at most 200 letters, digits and . _ : -", what, id)

@@ -12,12 +12,12 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// MaskedHint tells people that their input contained a secret, and how agents can get credentials.
+// MaskedHint tells people that their input contained a secret, and how agents get credentials instead.
 const MaskedHint = "starter: what you gave holds a secret. It was masked before it was sent, because histories keep what is sent; " +
 	"agents get credentials by CLAUDEOPS_PASS_ENV\n"
 
-// masking masks secrets in payloads. It masks outgoing payloads, so that no history contains a secret. It also masks
-// incoming payloads, because another client may have sent a secret.
+// masking masks secrets in payloads: in outgoing payloads, so that no history contains a secret, and in incoming
+// payloads, because another client may have sent a secret.
 type masking struct {
 	mask *redact.Redactor
 	// masked is called when the user's own input was masked.
@@ -26,8 +26,8 @@ type masking struct {
 
 var _ converter.PayloadCodec = (*masking)(nil)
 
-// masking returns the codec, which is created on the first call. It prints MaskedHint when it masks the person's
-// input for the first time.
+// masking returns the masking of this command, and creates it on the first call. When the masking first masks the
+// person's input, it prints MaskedHint.
 func (c *Console) masking() *masking {
 	tell := func() { _, _ = io.WriteString(c.Stderr, MaskedHint) }
 	if c.masks == nil {
@@ -51,7 +51,7 @@ func (m *masking) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, err
 	return shown, nil
 }
 
-// MaskText returns given with its secrets masked. Use it for texts that do not travel as payloads.
+// MaskText returns given with its secrets masked. Use it for text that is not sent as a payload.
 func (c *Console) MaskText(given string) string {
 	m := c.masking()
 	clean := m.mask.Text(given)
@@ -61,11 +61,11 @@ func (c *Console) MaskText(given string) string {
 	return clean
 }
 
-// Masked returns a text of the records with its secrets masked. Unlike MaskText it prints no hint, because somebody else has
-// written the text.
+// Masked returns text from the records with its secrets masked. Masked prints no hint, because the text does not come
+// from the person who runs the command.
 func (c *Console) Masked(text string) string { return c.masking().mask.Text(text) }
 
-// apply masks the JSON in payloads. It returns the payloads, and whether anything was masked.
+// apply masks the JSON in payloads. It returns the payloads, and reports whether it has masked anything.
 func (m *masking) apply(payloads []*commonpb.Payload) (masked []*commonpb.Payload, changed bool) {
 	for _, payload := range payloads {
 		if string(payload.GetMetadata()[converter.MetadataEncoding]) == converter.MetadataEncodingJSON {

@@ -40,7 +40,7 @@ func (f *Format) Set(value string) error {
 	return errors.New("be text or json")
 }
 
-// Print writes value as JSON, or calls text to write it for people.
+// Print writes value as JSON if the format is JSON. If not, Print calls text, which writes the result for people.
 func (c *Console) Print(value any, text func(w io.Writer)) error {
 	switch c.Output {
 	case JSON:
@@ -54,7 +54,7 @@ func (c *Console) Print(value any, text func(w io.Writer)) error {
 	return nil
 }
 
-// Say prints a line for people. It prints to stdout, or to stderr if stdout holds JSON.
+// Say prints a line for people to stdout. If stdout holds JSON, Say prints to stderr.
 func (c *Console) Say(format string, args ...any) {
 	w := c.Stdout
 	if c.Output == JSON {
@@ -72,9 +72,9 @@ func Table(w io.Writer, rows [][]string) {
 	_ = t.Flush()
 }
 
-// Printable makes text from an agent safe for a terminal: one line, no control
-// characters, at most limit characters.
+// Printable makes text from an agent safe for a terminal: one line, no control characters, and at most the number limit
+// of characters.
 func Printable(text string, limit int) string { return plaintext.Cut(plaintext.Line(text), limit) }
 
-// PrintableError makes an error that may hold agents' words safe for a terminal.
+// PrintableError makes an error safe for a terminal, because the error may contain agents' words.
 func PrintableError(err error) error { return errors.New(Printable(err.Error(), 1_000)) }

@@ -16,8 +16,8 @@ type Terminal struct {
 	in, out *os.File
 }
 
-// Terminal returns the terminal of the program. It returns false if stdin or stdout is not a terminal, if the
-// terminal is too simple for screens (TERM=dumb), or if the output is JSON.
+// Terminal returns the terminal of the program. It returns false in three cases: stdin or stdout is not a terminal, the
+// terminal cannot show screens (TERM=dumb), or the output is JSON.
 func (c *Console) Terminal() (Terminal, bool) {
 	in, typed := c.Stdin.(*os.File)
 	out, seen := c.Stdout.(*os.File)
@@ -26,7 +26,7 @@ func (c *Console) Terminal() (Terminal, bool) {
 	return Terminal{in, out}, able
 }
 
-// OnTerminal reports whether stdout is a terminal. Output to a terminal is not stored.
+// OnTerminal reports whether stdout is a terminal, so that the output is not stored.
 func (c *Console) OnTerminal() bool {
 	out, ok := c.Stdout.(*os.File)
 	return ok && term.IsTerminal(int(out.Fd()))
@@ -41,22 +41,23 @@ func (t Terminal) Options(ctx context.Context, environ []string) []tea.ProgramOp
 	}
 }
 
-// The styles of screens. They only add emphasis: the text alone carries the meaning.
+// The styles of screens. They only add emphasis. The text has the same meaning without them.
 var (
 	HeadStyle  = lipgloss.NewStyle().Bold(true)
 	FaintStyle = lipgloss.NewStyle().Faint(true)
 	GateStyle  = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
 )
 
-// FullScreen shows lines on a screen of height rows. If there are too many lines, it omits the first ones, because the
-// question is at the end. After the program ends, the terminal shows its earlier content again.
+// FullScreen shows lines on a screen with the given height in rows. If there are too many lines, FullScreen omits lines
+// at the beginning, because the question to the person is at the end. When the program ends, the terminal shows its
+// earlier content again.
 func FullScreen(lines []string, height int) tea.View {
 	view := tea.NewView(strings.Join(lines[max(len(lines)-height, 0):], "\n"))
 	view.AltScreen = true
 	return view
 }
 
-// AnyWidth is the width of output that is not a terminal. Lines of any length are allowed there.
+// AnyWidth is the width of output that does not go to a terminal. Such output may have lines of any length.
 const AnyWidth = 0
 
 // Width returns the width of the terminal in columns; AnyWidth if stdout is not a terminal.
@@ -80,10 +81,10 @@ func Cut(line string, width int) string {
 	return ansi.Truncate(line, width, "…")
 }
 
-// minText is the minimum width of a text beside its label, in columns, even on a narrow terminal.
+// minText is the minimum width in columns of a text beside its label. It applies even if the terminal is narrower.
 const minText = 16
 
-// Labelled returns text as lines of at most width columns. label is in front of the first line.
+// Labelled returns text as lines of at most width columns, with label before the text of the first line.
 func Labelled(label, text string, width int) []string {
 	lines := []string{text}
 	if width != AnyWidth {

@@ -16,8 +16,9 @@ import (
 // guidanceLines is the height of the input field for guidance.
 const guidanceLines = 3
 
-// Form asks a person for the answer to a gate. It asks for the action first. If the answer lets an agent continue and
-// contains no guidance yet, the form asks for guidance. If the answer ends the chain, the form asks for a confirmation.
+// Form asks a person for the answer to a gate. It asks for the action before anything else. If an agent continues after
+// the answer, and the answer has no guidance yet, Form asks for guidance. If the chain ends after the answer, Form asks
+// for a confirmation.
 type Form struct {
 	Gate escalation.Gate
 
@@ -28,7 +29,7 @@ type Form struct {
 	sure     bool
 }
 
-// NewForm returns a form for a terminal of the given size, and the command that starts the form.
+// NewForm returns a form for a terminal of the given size. It also returns the command that starts the form.
 func NewForm(gate escalation.Gate, size tea.WindowSizeMsg) (*Form, tea.Cmd) {
 	f := &Form{Gate: gate, size: size}
 	start := f.begin()
@@ -56,7 +57,7 @@ func (f *Form) begin() tea.Cmd {
 	return tea.Sequence(start, fit)
 }
 
-// Fill passes a message to the form. It returns the answer when the form is complete. If the person does not confirm
+// Fill passes a message to the form. When the form is complete, Fill returns the answer. If the person does not confirm
 // the end of the chain, the form starts again.
 func (f *Form) Fill(msg tea.Msg) (*escalation.GateAnswer, tea.Cmd) {
 	if size, ok := msg.(tea.WindowSizeMsg); ok {
@@ -79,7 +80,7 @@ func (f *Form) Fill(msg tea.Msg) (*escalation.GateAnswer, tea.Cmd) {
 	return &answer, cmd
 }
 
-// check validates the answer that the person has typed.
+// check validates the text that the person has typed as the answer.
 func (f *Form) check(text string) error {
 	if _, err := escalation.ParseGateReply(f.Gate, text); err != nil {
 		return console.PrintableError(err)
@@ -87,7 +88,8 @@ func (f *Form) check(text string) error {
 	return nil
 }
 
-// chosen returns the answer that the person has typed. While the text is not valid, it returns an empty answer.
+// chosen returns the answer that the person has typed. While the typed text is not valid, chosen returns an empty
+// answer.
 func (f *Form) chosen() escalation.GateAnswer {
 	answer, err := escalation.ParseGateReply(f.Gate, f.reply)
 	if err != nil {
@@ -102,7 +104,7 @@ func (f *Form) ends() bool {
 	return action == escalation.GateOverride || action == escalation.GateAbort
 }
 
-// Lines returns the gate and the form below it.
+// Lines returns the text of the gate, and the form below.
 func (f *Form) Lines(clock console.Clock, chainID string) []string {
 	lines := chainview.GateText(clock, chainID, f.Gate, f.size.Width)
 	lines[0] = console.GateStyle.Render(lines[0])
@@ -151,7 +153,7 @@ func (m *askModel) View() tea.View {
 	return console.FullScreen(lines, m.form.size.Height)
 }
 
-// ask shows the gate on the terminal and asks for the answer.
+// ask shows the gate on the terminal, and asks the person for the answer.
 func (a *app) ask(ctx context.Context, place console.Terminal, chainID string, gate escalation.Gate) (escalation.GateAnswer, error) {
 	model := &askModel{clock: a.Clock, chainID: chainID, gate: gate}
 	_, err := tea.NewProgram(model, place.Options(ctx, a.Environ)...).Run()

@@ -110,7 +110,7 @@ func (a *app) answer(ctx context.Context, id string, o options) error {
 	return a.Print(resolution, func(w io.Writer) { _, _ = fmt.Fprintln(w, console.Printable(resolution.Next, 600)) })
 }
 
-// reply returns the answer from the flags, or asks the person at the terminal.
+// reply returns the answer in the flags. If the flags contain no answer, reply asks the person at the terminal.
 func (a *app) reply(ctx context.Context, id string, gate escalation.Gate, o options) (escalation.GateAnswer, error) {
 	if o.action != "" {
 		answer, err := escalation.ParseGateReply(gate, o.action)

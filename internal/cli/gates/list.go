@@ -26,14 +26,14 @@ type Row struct {
 	Services  []string  `json:"services,omitempty"`
 	CostUSD   float64   `json:"cost_usd"`
 	StartedAt time.Time `json:"started_at"`
-	// Gate is nil if the chain did not answer. Problem then gives the reason.
+	// Gate is nil if the chain did not answer the query. Problem then gives the reason.
 	Gate       *escalation.Gate `json:"gate,omitempty"`
 	AgeSeconds int64            `json:"age_seconds,omitempty"`
 	Problem    string           `json:"problem,omitempty"`
 }
 
-// since returns the time at which the row's gate was opened. If the chain did not answer, it returns the chain's
-// start time.
+// since returns the time at which the row's gate was opened. If the chain did not answer, since returns the time at
+// which the chain started.
 func (r Row) since() time.Time {
 	if r.Gate != nil {
 		return r.Gate.OpenedAt
@@ -42,14 +42,14 @@ func (r Row) since() time.Time {
 }
 
 const (
-	// maxAsked limits the number of chains that are queried for their gates.
+	// maxAsked limits how many chains are queried for their gates.
 	maxAsked = 2_000
-	// listTimeout limits the time of all queries together. Without a worker, each query takes the full patience.
+	// listTimeout limits the time for all queries together. If there is no worker, each query takes the whole Patience.
 	listTimeout = time.Minute
 )
 
-// list lists the open gates, oldest first. Only a chain itself knows when its gate was opened, so list queries all
-// chains before it cuts the list.
+// list lists the open gates, oldest first. Only the workflow of a chain knows when its gate was opened. So list queries
+// all chains before it cuts the list to the number limit.
 func (a *app) list(ctx context.Context, limit int) error {
 	c, _, err := a.Connect(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *app) list(ctx context.Context, limit int) error {
 	})
 }
 
-// writeLeftOut writes two numbers: of the gates beyond the limit, and of the chains beyond maxAsked.
+// writeLeftOut says how many gates beyond the limit, and how many chains beyond maxAsked, the list omits.
 func writeLeftOut(w io.Writer, more, waiting int) {
 	if more > 0 {
 		_, _ = fmt.Fprintf(w, "%d more; see them with --limit\n", more)
@@ -79,7 +79,7 @@ func writeLeftOut(w io.Writer, more, waiting int) {
 	}
 }
 
-// openGates returns the list filter for chains that wait at a gate.
+// openGates returns Temporal's list filter for chains that wait at a gate.
 func openGates() string {
 	return strings.Join([]string{
 		"WorkflowType = " + chainclient.Quote(workflows.ChainWorkflow),
@@ -88,8 +88,8 @@ func openGates() string {
 	}, " AND ")
 }
 
-// askGates queries the chains for their gates, a few chains at a time. It returns the gates, oldest first. Chains whose
-// gate was closed in the meantime are left out.
+// askGates queries the chains for their gates, a few chains at a time. It returns the gates, oldest first. It omits
+// chains whose gate was closed in the meantime.
 func (a *app) askGates(ctx context.Context, c console.Connection, chains []chainclient.Row) []Row {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -124,7 +124,7 @@ func (a *app) askGate(ctx context.Context, c console.Connection, chain chainclie
 	return row
 }
 
-// tableWidth is the minimum width of a table in columns. On a narrower terminal each field is on its own line.
+// tableWidth is the minimum width of the table in columns. On a narrower terminal, each field has a line of its own.
 const tableWidth = 80
 
 func (a *app) writeList(w io.Writer, rows []Row) {

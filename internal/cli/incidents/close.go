@@ -70,7 +70,7 @@ func checkClosing(closing store.IncidentClosing) error {
 	return escalation.CheckActor(closing.Actor)
 }
 
-// writeClosed names the incident that was closed, and the chains that continue to work on it.
+// writeClosed names the closed incident, and the chains that still work on the incident.
 func writeClosed(w io.Writer, clock console.Clock, incident *View) {
 	_, _ = fmt.Fprintf(w, "%s is closed (%s: %s).\n",
 		incident.ID, servicesOf(incident, 200), console.Printable(incident.Summary, maxSummary))

@@ -1,4 +1,5 @@
-// Package incidents holds the commands that list, show and close incidents. They need the records only, not Temporal.
+// Package incidents holds the commands that list, show and close incidents. These commands read the records and need no
+// connection to Temporal.
 package incidents
 
 import (
@@ -18,11 +19,11 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// View is an incident in the output. Its secrets are masked.
+// View is an incident for the output, with its secrets masked.
 type View struct {
 	escalation.Incident
 
-	// Handler is the ID of the chain that takes care of the incident; empty if there is none.
+	// Handler is the ID of the chain that takes care of the incident; empty if no chain does.
 	Handler string `json:"handler,omitempty"`
 }
 
@@ -69,7 +70,7 @@ func (a *app) masked(incident escalation.Incident) escalation.Incident {
 	return incident
 }
 
-// records opens the records of this host. It creates no database.
+// records opens the records of this host. If the database is missing, records does not create one.
 func (a *app) records(ctx context.Context) (*store.Store, config.Config, error) {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {
@@ -84,7 +85,7 @@ func (a *app) records(ctx context.Context) (*store.Store, config.Config, error) 
 	return opened, cfg, err
 }
 
-// incidentID returns the ID of the incident that a person has named by its ID or its number.
+// incidentID returns the ID of an incident. A person has given the incident's ID or only its number.
 func incidentID(given string) (string, error) {
 	id := given
 	if _, err := strconv.ParseUint(given, 10, 64); err == nil {
@@ -96,7 +97,7 @@ func incidentID(given string) (string, error) {
 	return id, nil
 }
 
-// explained converts the error of a request about an incident to an error for people.
+// explained converts an error of the store about an incident to an error for people.
 func explained(id string, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no %s; `starter incidents --all` lists those that are", id)

@@ -25,7 +25,7 @@ const listHelp = "The list begins with the most severe open incidents, and of th
 	"  resolved   the fault is gone, or a person has closed the incident\n\n" +
 	"In JSON each incident has the fields of `starter incidents show`."
 
-// listFilter selects incidents. If all fields are empty, it selects all open incidents.
+// listFilter selects incidents. If all fields are empty, listFilter selects all open incidents.
 type listFilter struct {
 	all     bool
 	service string
@@ -95,7 +95,7 @@ func (f listFilter) check() error {
 	return nil
 }
 
-// query converts the filter for the store. The store does not filter by state.
+// query converts those parts of the filter that the store applies. The store does not filter by state.
 func (f listFilter) query(catalog *escalation.Catalog) store.IncidentFilter {
 	var query store.IncidentFilter
 	if service := catalog.Canonical(f.service); service != "" {
@@ -107,7 +107,7 @@ func (f listFilter) query(catalog *escalation.Catalog) store.IncidentFilter {
 	return query
 }
 
-// byUrgency compares two incidents by their order in the list.
+// byUrgency compares two incidents. The list begins with the more urgent incident.
 func byUrgency(a, b escalation.Incident) int {
 	switch {
 	case a.ResolvedAt.IsZero() != b.ResolvedAt.IsZero():

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 )
 
-// tableWidth is the minimum width of the table in columns. On a narrower terminal each incident has several lines.
+// tableWidth is the minimum width of the table in columns. On a narrower terminal, each incident has several lines.
 const tableWidth = 140
 
 // maxSummary limits the summary of an incident in a list, in characters.
@@ -85,7 +85,7 @@ func servicesOf(incident *View, limit int) string {
 // ago returns how long ago t was.
 func ago(clock console.Clock, t time.Time) string { return console.Span(clock().Sub(t)) + " ago" }
 
-// times returns a number of repetitions in words.
+// times returns in words how often something has happened.
 func times(count int) string {
 	switch count {
 	case 0:

@@ -85,7 +85,7 @@ func writeIncident(w io.Writer, clock console.Clock, width int, incident *View) 
 	}
 }
 
-// handlerOf names the chain that takes care of the incident, and the tier or state of that chain.
+// handlerOf names the chain that takes care of the incident, and the chain's tier or state.
 func handlerOf(incident *View) string {
 	does := ""
 	for _, chain := range slices.Backward(incident.Chains) {
@@ -113,7 +113,7 @@ func writeChain(w io.Writer, clock console.Clock, width int, chain *escalation.I
 	}
 }
 
-// statusOf describes the chain's work on the incident, or the end of that work.
+// statusOf describes the work of the chain on the incident or, if this work has ended, its end.
 func statusOf(clock console.Clock, chain *escalation.IncidentChain) string {
 	switch chain.Status {
 	case escalation.ChainEnded:
@@ -146,7 +146,7 @@ func returnsOf(clock console.Clock, incident *View) string {
 	return text + "; after a repair at " + strings.Join(moments, ", ")
 }
 
-// resolutionOf describes the resolution of the incident: when, by whom and how.
+// resolutionOf says when the incident was resolved, by whom and how.
 func resolutionOf(clock console.Clock, incident *View) string {
 	at := moment(clock, incident.ResolvedAt)
 	switch incident.Resolution {
@@ -163,7 +163,7 @@ func resolutionOf(clock console.Clock, incident *View) string {
 	return text
 }
 
-// moment formats a time together with its distance from now.
+// moment formats t, and how long before or after the current time it is.
 func moment(clock console.Clock, t time.Time) string {
 	return fmt.Sprintf("%s (%s)", clock.Moment(t), ago(clock, t))
 }

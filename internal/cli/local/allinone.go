@@ -28,10 +28,11 @@ type AllInOne struct {
 	logger *slog.Logger
 
 	stopWorker context.CancelFunc
-	worked     chan error // receives the worker's error once, when the worker has ended
+	worked     chan error // receives the worker's error once, after the worker has ended
 }
 
-// StartAllInOne starts all parts. If one fails, StartAllInOne stops the parts that have started.
+// StartAllInOne starts the server, the Web UI and the worker. If one of them fails, StartAllInOne stops those that have
+// started.
 func StartAllInOne(
 	ctx context.Context, cfg config.Config, options embedded.Options, environment supervisor.Environment,
 ) (_ *AllInOne, err error) {
@@ -48,7 +49,8 @@ func StartAllInOne(
 	if one.lock, err = supervisor.LockLocal(cfg.State.Dir); err != nil {
 		return nil, err
 	}
-	// Pass the token in this variable, whose value is masked wherever it occurs. Agents do not get the variable.
+	// Pass the token in a variable, because the values of such variables are masked wherever they occur. Agents do not
+	// get this variable.
 	environment.Environ = append(slices.Clone(environment.Environ), "STARTER_UP_TOKEN="+one.lock.Token)
 	if one.worker, err = supervisor.New(ctx, cfg, environment); err != nil {
 		return nil, err
@@ -61,7 +63,7 @@ func StartAllInOne(
 	if err := one.connect(ctx, environment, cfg.Encryption.Keys); err != nil {
 		return nil, err
 	}
-	// The worker must outlive ctx, so that Stop can drain it while the server still runs.
+	// The worker must continue after ctx has ended, so that Stop can drain the worker while the server still runs.
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	one.stopWorker = stop
 	go func() { one.worked <- one.worker.Run(working, one.client, embedded.DefaultNamespace) }()
@@ -85,7 +87,7 @@ func (one *AllInOne) connect(ctx context.Context, environment supervisor.Environ
 	return one.lock.Announce(local)
 }
 
-// admitPeople refuses connections of agents to the Web UI. It can recognise agents only on Linux.
+// admitPeople refuses connections of agents to the Web UI. It recognises agents only on Linux.
 func admitPeople(conn net.Conn) error {
 	agent, err := claude.FromAgent(conn)
 	switch {
@@ -97,7 +99,7 @@ func admitPeople(conn net.Conn) error {
 	return nil
 }
 
-// wait waits until ctx ends or the worker fails. Then it drains the worker and stops everything.
+// wait waits until ctx ends or the worker fails. Then it calls Stop.
 func (one *AllInOne) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

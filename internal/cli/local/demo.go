@@ -38,8 +38,8 @@ type demoResult struct {
 	Chain escalation.Chain `json:"chain"`
 	chainview.Lineage
 
-	// Temporal is the address of the server, and WebUI a link to the chain. Without --keep both are empty. The link
-	// contains the demo's token. The token is valid until the demo ends.
+	// Temporal is the address of the server. WebUI is a link to the chain, which contains the demo's token. The token
+	// is valid until the demo ends. Without --keep, both fields are empty.
 	Temporal string `json:"temporal_address,omitempty"`
 	WebUI    string `json:"web_ui,omitempty"`
 }
@@ -86,7 +86,8 @@ func (a *app) demo(ctx context.Context, o demoOptions) error {
 	return nil
 }
 
-// playDemo runs the demo in stateDir and prints its result. It stops everything before it returns the chain.
+// playDemo runs the demo in stateDir and prints its result. Before playDemo returns, it stops everything that it has
+// started.
 func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (escalation.Chain, error) {
 	cfg, environ, err := a.demoConfig(stateDir)
 	if err != nil {
@@ -111,8 +112,8 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 	return result.Chain, errors.Join(err, one.Stop())
 }
 
-// demoLogger returns a logger for warnings and errors. It logs nothing after ctx ends, because interrupted parts would
-// then log errors.
+// demoLogger returns a logger for warnings and errors. After ctx ends, the logger writes nothing, because interrupted
+// parts would log errors.
 func (a *app) demoLogger(ctx context.Context) *slog.Logger {
 	level := levelFunc(func() slog.Level {
 		if ctx.Err() != nil {
@@ -123,7 +124,7 @@ func (a *app) demoLogger(ctx context.Context) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: redact.New(a.Environ).Attr}))
 }
 
-// levelFunc is a log level that is computed for each message.
+// levelFunc is a log level that is computed again for each message.
 type levelFunc func() slog.Level
 
 var _ slog.Leveler = levelFunc(nil)
@@ -131,7 +132,8 @@ var _ slog.Leveler = levelFunc(nil)
 // Level implements slog.Leveler.
 func (f levelFunc) Level() slog.Level { return f() }
 
-// demoConfig installs the stand-in and the broken service in stateDir, and returns the configuration for them.
+// demoConfig installs the stand-in for claude and the broken service in stateDir. It returns the configuration of the
+// demo.
 func (a *app) demoConfig(stateDir string) (config.Config, []string, error) {
 	bin := filepath.Join(stateDir, "claude", "bin") // the stand-in writes its records into this directory, and its sandbox allows that
 	if err := os.MkdirAll(bin, 0o700); err != nil {
@@ -149,7 +151,7 @@ func (a *app) demoConfig(stateDir string) (config.Config, []string, error) {
 	return cfg, environ, err
 }
 
-// demoChain runs one chain and returns the demo's result. The result contains the addresses only if keep is set.
+// demoChain runs one chain and returns the result of the demo. If keep is not set, the result contains no addresses.
 func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, keep bool) (result demoResult, err error) {
 	run, err := chainclient.Start(ctx, one.client, cfg.Worker.TaskQueue, "", workflows.ChainInput{
 		Trigger: escalation.TriggerManual, Services: []string{"jellyfin"}, Prompt: "People say that jellyfin is down.",

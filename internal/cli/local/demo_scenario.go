@@ -13,7 +13,7 @@ import (
 )
 
 // demoService is a small service that is really broken and really repaired. A restart does not help, because only a
-// redeployment removes the stale lock.
+// redeployment removes the stale lock file.
 const demoService = `#!/bin/sh
 case "$1" in
   status)   if [ -e "$2.lock" ]; then echo "HTTP 502 Bad Gateway"; else echo "HTTP 200 OK"; fi ;;
@@ -38,11 +38,12 @@ programs:
       redeploy: {tier: 3, args: SERVICE, action: redeployment}
 `
 
-// demoThinking is the pause before each reply of the stand-in model. Heartbeats come once a second, so a shorter tool
-// call might not be shown.
+// demoThinking is the pause before each reply of the stand-in model. Heartbeats come every second, so people might not
+// see a shorter tool call.
 const demoThinking = 1500 * time.Millisecond
 
-// demoSite holds the paths of the demo's service: a program in a directory of its own, and a lock in the working directory.
+// demoSite holds the paths of the demo's service: the directory of its program, the policy, and the working directory
+// with its lock file.
 type demoSite struct{ bin, policy, work string }
 
 func demoSiteIn(stateDir string) demoSite {
@@ -67,7 +68,7 @@ func (d demoSite) build() error {
 	return os.WriteFile(filepath.Join(d.work, "jellyfin.lock"), nil, 0o600)
 }
 
-// demoEnvironment returns the environment of the demo. It takes only PATH from the user's environment.
+// demoEnvironment returns the environment of the demo. From the user's environment, it takes only PATH.
 func demoEnvironment(stateDir, claude, path string) []string {
 	site := demoSiteIn(stateDir)
 	set := func(name, value string) string { return config.Prefix + name + "=" + value }

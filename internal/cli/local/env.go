@@ -14,10 +14,10 @@ import (
 
 // ClientSettings is the result of `env`.
 type ClientSettings struct {
-	// Variables holds the variables with which temporal, tctl and programs with Temporal's SDKs connect to the server
-	// of `starter up`.
+	// Variables holds the variables for connecting to the server of `starter up`. The programs temporal and tctl read
+	// them, and so do programs with Temporal's SDKs.
 	Variables []Variable `json:"variables"`
-	// WebUI is the link that opens the Web UI; empty without one.
+	// WebUI is the link that opens the Web UI; empty if the server has no Web UI.
 	WebUI string `json:"web_ui,omitempty"`
 }
 
@@ -52,14 +52,14 @@ func (a *app) env() error {
 	return a.Print(settings, func(w io.Writer) { writeClientSettings(w, settings) })
 }
 
-// settingsFor returns the settings with which clients connect to a server. Temporal's SDKs read the same variables as
-// the command temporal.
+// settingsFor returns the settings for connecting to server. Temporal's SDKs and the program temporal read the same
+// variables.
 func settingsFor(server supervisor.LocalServer) ClientSettings {
 	settings := ClientSettings{Variables: []Variable{
 		{"TEMPORAL_ADDRESS", server.Address},
 		{"TEMPORAL_NAMESPACE", embedded.DefaultNamespace},
 		{"TEMPORAL_API_KEY", server.Token},
-		{"TEMPORAL_TLS", "false"}, // the key alone would switch TLS on
+		{"TEMPORAL_TLS", "false"}, // without this, the key would switch TLS on
 		{"TEMPORAL_CLI_ADDRESS", server.Address},
 		{"TEMPORAL_CLI_NAMESPACE", embedded.DefaultNamespace},
 		{"TEMPORAL_CLI_AUTH", "Bearer " + server.Token},

@@ -1,5 +1,5 @@
-// Package local holds `up` and `demo`, which run everything in one process. It also holds `env`, which prints the
-// settings for other programs to connect to `up`.
+// Package local holds the commands `up` and `demo`, which run everything in one process. It also holds `env`, which
+// prints the settings with which other programs connect to `up`.
 package local
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
-// upOptions holds the flags of `up`. The default ports are those of Temporal's own development server.
+// upOptions holds the flags of `up`. The default ports are the same as those of Temporal's development server.
 type upOptions struct {
 	port   int
 	uiPort int
@@ -30,7 +30,7 @@ type upOptions struct {
 // app implements the commands of this package.
 type app struct{ *console.Console }
 
-// Commands returns `up`, `demo` and `env`.
+// Commands returns the commands `up`, `demo` and `env`.
 func Commands(c *console.Console) []*cobra.Command {
 	a := &app{c}
 	return []*cobra.Command{a.upCommand(), a.demoCommand(), a.envCommand()}
@@ -51,7 +51,7 @@ func (a *app) upCommand() *cobra.Command {
 	return cmd
 }
 
-// Running is the result of `up`. It is printed as soon as the servers are ready.
+// Running is the result of `up`, which prints it as soon as the servers are ready.
 type Running struct {
 	Temporal string `json:"temporal_address"`
 	WebUI    string `json:"web_ui"`
@@ -97,8 +97,8 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	return one.wait(ctx)
 }
 
-// Print prints the addresses. It prints the link with the Web UI's token only on a terminal. Other output is stored,
-// for example in the journal of a service, where agents may read it.
+// Print prints the addresses. It prints the link with the token of the Web UI only on a terminal. Output elsewhere is
+// stored, for example in the journal of a service, where agents may read the token.
 func (r Running) Print(c *console.Console, link string) error {
 	here := "CLAUDEOPS_STATE_DIR=" + console.ShellQuote(r.StateDir) + " starter"
 	if !c.OnTerminal() {

@@ -43,8 +43,8 @@ func addDirFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "dir", "", "directory in which the agent works; the configured one if left out")
 }
 
-// oneCommand is the argument check for a command that takes a command line as one argument. Quotes keep the shell
-// from interpreting the command line.
+// oneCommand is the argument check for a command whose only argument is a command line. People must quote the command
+// line, so that their shell does not interpret it.
 func oneCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return fmt.Errorf("`%s` takes the command as one argument: put quotes around it", cmd.CommandPath())

@@ -85,7 +85,7 @@ func writeList(w io.Writer, title string, items []string) {
 	}
 }
 
-// writeGrants lists programs, and the permitted uses below each.
+// writeGrants lists the programs that may run, each with the permitted uses below.
 func writeGrants(w io.Writer, e guard.Explanation) {
 	if len(e.Grants) == 0 {
 		return
@@ -107,7 +107,7 @@ func writeGrants(w io.Writer, e guard.Explanation) {
 	}
 }
 
-// grantLines describes the permitted use of a program: the arguments first, then options and conditions.
+// grantLines describes one permitted use of a program: the arguments, then options and conditions.
 func grantLines(g guard.Grant) []string {
 	words := append(strings.Fields(g.Command), argumentTexts(g.Arguments)...)
 	if len(words) == 0 {
@@ -138,7 +138,7 @@ func grantLines(g guard.Grant) []string {
 	return lines
 }
 
-// argumentTexts formats arguments as usage lines do.
+// argumentTexts formats arguments as a usage line does.
 func argumentTexts(arguments []string) []string {
 	texts := make([]string, len(arguments))
 	for i, argument := range arguments {
@@ -148,7 +148,7 @@ func argumentTexts(arguments []string) []string {
 	return texts
 }
 
-// optionTexts shortens each option to its names and the type of its value.
+// optionTexts shortens each option to its names and the type of the option's value.
 func optionTexts(options []string) []string {
 	texts := make([]string, len(options))
 	for i, option := range options {
@@ -171,7 +171,7 @@ func valueText(kind string) string {
 
 const explainWidth = 110
 
-// wrapped breaks text into lines of at most explainWidth columns.
+// wrapped breaks text into lines with at most explainWidth columns.
 func wrapped(text string) []string {
 	var lines []string
 	line := ""

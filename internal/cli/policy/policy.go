@@ -1,4 +1,4 @@
-// Package policy holds the commands that check and explain what the agents of each tier may do.
+// Package policy holds the commands that check and explain what agents of each tier may do.
 package policy
 
 import (
@@ -42,14 +42,14 @@ var (
 	errNoTier    = errors.New("--tier is missing: say with it for which tier, 1, 2 or 3")
 )
 
-// checker decides on calls with the configured policy. It treats every call as if an agent had made it at place.
+// checker decides on calls with the configured policy, as if an agent had made each call at place.
 type checker struct {
 	policy *guard.Policy
 	guard  *guard.Guard
 	place  guard.Place
 }
 
-// openGuard loads the configured policy. dir is the working directory of the calls. If dir is empty, openGuard uses the
+// openGuard loads the configured policy. The argument dir is the working directory of the calls; empty for the
 // configured directory.
 func (a *app) openGuard(dir string) (checker, error) {
 	cfg, err := config.Load(a.Environ)
@@ -83,7 +83,7 @@ func existingDir(dir string) (string, error) {
 	return absolute, nil
 }
 
-// Call is a call for the guard to decide on.
+// Call is a call on which the guard decides.
 type Call struct {
 	Tier    escalation.Tier `json:"tier"`
 	Tool    string          `json:"tool"`
@@ -91,7 +91,7 @@ type Call struct {
 	Input   json.RawMessage `json:"input,omitempty"`
 }
 
-// complete sets the default tool and validates the call.
+// complete fills in the default tool, and validates the call.
 func (c Call) complete() (Call, error) {
 	hasInput, hasCommand := len(c.Input) > 0, c.Command != ""
 	c.Tool = cmp.Or(c.Tool, "Bash")
@@ -115,7 +115,7 @@ func (c Call) complete() (Call, error) {
 	return c, nil
 }
 
-// decide returns the guard's decision on a complete call.
+// decide returns the guard's decision on a call that complete has returned.
 func (g checker) decide(c Call) (guard.Decision, error) {
 	input := c.Input
 	if len(input) == 0 {
@@ -127,5 +127,5 @@ func (g checker) decide(c Call) (guard.Decision, error) {
 	return g.guard.Decide(guard.Call{Tier: int(c.Tier), Tool: c.Tool, Input: input, Place: g.place}), nil
 }
 
-// longLine limits a text from a call in the output, in characters.
+// longLine limits how much text of a call the output contains, in characters.
 const longLine = 1000

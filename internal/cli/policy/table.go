@@ -34,7 +34,7 @@ func (a *app) testCommand() *cobra.Command {
 	return cmd
 }
 
-// row is a line of a table.
+// row is a row of a table of calls.
 type row struct {
 	Call
 
@@ -49,7 +49,7 @@ type TestResult struct {
 	Differ []Difference `json:"differ"`
 }
 
-// Difference is a call on which the guard's decision differs from the expected one.
+// Difference is a call for which the guard's decision differs from the expected decision.
 type Difference struct {
 	Call
 
@@ -91,7 +91,7 @@ func (a *app) test(file, dir string) error {
 	return nil
 }
 
-// readTable reads a table of calls. Its errors name the faulty line.
+// readTable reads a table of calls. An error names the line of the table.
 func (a *app) readTable(file string) (_ []row, err error) {
 	from, name := a.Stdin, "standard input"
 	if file != "-" {
@@ -127,7 +127,7 @@ func (a *app) readTable(file string) (_ []row, err error) {
 	return rows, nil
 }
 
-// readRow decodes a line of a table. An unknown field is an error, because it may be a misspelt name.
+// readRow decodes one line of a table. A field with an unknown name is an error, because the name may be misspelled.
 func readRow(text []byte) (row, error) {
 	var r row
 	decoder := json.NewDecoder(bytes.NewReader(text))

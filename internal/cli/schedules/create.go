@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	// defaultCatchup limits the delay of a cycle after an outage of Temporal. A cycle with a longer delay is skipped.
-	// Each cycle examines the current state, so a burst of cycles after an outage would be of no use.
+	// defaultCatchup limits the delay of a cycle after an outage of Temporal. If the delay would be longer, Temporal
+	// skips the cycle. Each cycle examines the current state, so several cycles at once after an outage would be of no
+	// use.
 	defaultCatchup = time.Minute
 	// leastCatchup is Temporal's minimum catch-up window.
 	leastCatchup = 10 * time.Second
@@ -116,7 +117,7 @@ func (a *app) createSchedule(ctx context.Context, id string, o createOptions, gi
 	})
 }
 
-// check returns the first error in the flags. Temporal checks the rest, for example time zones.
+// check returns the first error in the flags. It omits some checks that Temporal makes, for example of time zones.
 func (o createOptions) check(id string, given func(flag string) bool) error {
 	if err := console.CheckID("schedule ID", id); err != nil {
 		return err
@@ -149,7 +150,7 @@ func (o createOptions) check(id string, given func(flag string) bool) error {
 	return err
 }
 
-// schedule returns the options for Temporal to create the schedule.
+// schedule returns the options with which Temporal creates the schedule.
 func (o createOptions) schedule(id, queue string, input workflows.ChainInput) (client.ScheduleOptions, error) {
 	overlap, err := overlapPolicy(o.overlap)
 	if err != nil {
@@ -181,8 +182,9 @@ func (o createOptions) schedule(id, queue string, input workflows.ChainInput) (c
 	}, nil
 }
 
-// commented appends a cron expression to itself as a comment. If the expression already has a comment, it stays
-// unchanged. Temporal translates the expression but keeps the comment, so that people can still read the expression.
+// commented appends to a cron expression a comment with the same expression. If the expression has a comment, commented
+// returns the expression unchanged. Temporal translates the expression but keeps the comment, so that people can still
+// read the expression.
 func commented(expression string) string {
 	if strings.Contains(expression, "#") {
 		return expression
@@ -190,15 +192,15 @@ func commented(expression string) string {
 	return expression + " # " + expression
 }
 
-// overlap is an overlap policy of Temporal and its name.
+// overlap is an overlap policy of Temporal, with its name.
 type overlap struct {
 	name   string
 	policy enumspb.ScheduleOverlapPolicy
-	// harm is the reason why schedules may not have the policy; empty if they may.
+	// harm says why schedules may not use the policy; empty if they may.
 	harm string
 }
 
-// overlaps lists the overlap policies. A policy applies to a cycle that becomes due while another cycle runs.
+// overlaps lists the overlap policies. An overlap policy applies when a cycle becomes due while another cycle runs.
 func overlaps() []overlap {
 	return []overlap{
 		{name: "skip", policy: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP},
@@ -223,8 +225,8 @@ func overlapNames() string {
 	return strings.Join(names, ", ")
 }
 
-// overlapPolicy returns the policy with the given name. It fails if the name is unknown or if schedules may not have
-// the policy.
+// overlapPolicy returns the policy with the given name. It returns an error if the name is unknown, or if schedules may
+// not use the policy.
 func overlapPolicy(name string) (enumspb.ScheduleOverlapPolicy, error) {
 	for _, known := range overlaps() {
 		switch {
@@ -238,8 +240,8 @@ func overlapPolicy(name string) (enumspb.ScheduleOverlapPolicy, error) {
 	return 0, fmt.Errorf("--overlap %q is none of %s", name, overlapNames())
 }
 
-// overlapName returns the name of a policy. It names forbidden policies, too, because another client may have created
-// the schedule.
+// overlapName returns the name of a policy. It also knows the policies that schedules may not use, because another
+// client may have created the schedule.
 func overlapName(policy enumspb.ScheduleOverlapPolicy) string {
 	for _, known := range overlaps() {
 		if known.policy == cmp.Or(policy, enumspb.SCHEDULE_OVERLAP_POLICY_SKIP) {

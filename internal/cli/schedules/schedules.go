@@ -1,4 +1,4 @@
-// Package schedules holds the commands for schedules, whose cycles start chains.
+// Package schedules holds the commands for schedules. A schedule starts cycles, and each cycle starts a chain.
 package schedules
 
 import (
@@ -19,7 +19,7 @@ import (
 // app implements the commands of this package.
 type app struct{ *console.Console }
 
-// Command returns `schedule`.
+// Command returns the command `schedule`.
 func Command(c *console.Console) *cobra.Command {
 	a := &app{c}
 	cmd := &cobra.Command{
@@ -45,7 +45,7 @@ type changed struct {
 	Done string `json:"done"`
 }
 
-// changeSchedule calls change with the schedule of the given ID, and prints the change.
+// changeSchedule calls change with the schedule that has the given ID. Then it prints what was done.
 func (a *app) changeSchedule(ctx context.Context, id, done string, change func(client.ScheduleHandle) error) error {
 	c, _, err := a.Connect(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (a *app) changeSchedule(ctx context.Context, id, done string, change func(c
 	return a.Print(changed{id, done}, func(w io.Writer) { _, _ = fmt.Fprintf(w, "Schedule %s: %s.\n", id, done) })
 }
 
-// explainError converts the error of a request about a schedule to an error for people.
+// explainError converts Temporal's error about a schedule to an error for people.
 func explainError(id string, err error) error {
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		return fmt.Errorf("there is no schedule %s; `starter schedule list` shows those that are", id)

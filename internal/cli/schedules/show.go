@@ -25,7 +25,7 @@ type Row struct {
 	Paused bool      `json:"paused"`
 	Note   string    `json:"note,omitempty"`
 	LastAt time.Time `json:"last_at,omitzero"`
-	// Next holds the times of the next cycles, soonest first; empty if there are none.
+	// Next holds the times of the next cycles, soonest first; empty if no cycle is due.
 	Next []time.Time `json:"next"`
 }
 
@@ -37,16 +37,16 @@ type Detail struct {
 	Overlap        string              `json:"overlap"`
 	CatchupWindow  escalation.Duration `json:"catchup_window"`
 	PauseOnFailure bool                `json:"pause_on_failure"`
-	// Actor is the name of the person in the input of each chain; empty if the input has none.
+	// Actor is the name of the person in the input of each chain; empty if the input names nobody.
 	Actor string `json:"actor,omitempty"`
 	// Input is the input of each chain.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Cycles counts the started cycles. Skipped counts cycles that did not start because another one still ran. Missed
-	// counts cycles that did not start because Temporal was down.
+	// Cycles counts the cycles that have started. Skipped counts the cycles that did not start because another cycle
+	// was still running. Missed counts the cycles that did not start because Temporal was down.
 	Cycles  int `json:"cycles"`
 	Skipped int `json:"skipped"`
 	Missed  int `json:"missed"`
-	// Running and Recent hold the workflow IDs of cycles, oldest first. If cycles may overlap (allow_all), Temporal
+	// Running and Recent hold the workflow IDs of cycles, oldest first. With the overlap policy allow_all, Temporal
 	// does not report which cycles are running.
 	Running []string `json:"running"`
 	Recent  []string `json:"recent"`
@@ -94,8 +94,8 @@ func rowOfEntry(entry *client.ScheduleListEntry) Row {
 	return row
 }
 
-// upcoming returns the times of the next cycles. For a paused schedule it returns none, although Temporal computes
-// them.
+// upcoming returns the times of the next cycles. For a paused schedule it returns none, although Temporal computes such
+// times.
 func upcoming(times []time.Time, paused bool) []time.Time {
 	if paused || times == nil {
 		return []time.Time{}
@@ -157,8 +157,8 @@ func describeSchedule(id string, described *client.ScheduleDescription, data con
 	return detail
 }
 
-// inputOf returns the input of the chains. It returns nil if the input is not JSON, which is possible in schedules of
-// other programs.
+// inputOf returns the input of the schedule's chains; nil if the input is not JSON. Schedules of other programs can
+// have such an input.
 func inputOf(action client.ScheduleAction, data converter.DataConverter) json.RawMessage {
 	started, ok := action.(*client.ScheduleWorkflowAction)
 	if !ok || len(started.Args) == 0 {
@@ -172,13 +172,13 @@ func inputOf(action client.ScheduleAction, data converter.DataConverter) json.Ra
 	return input
 }
 
-// actorOf returns the actor from the input of a chain; empty if there is none.
+// actorOf returns the actor in the input of a chain; empty if the input names none.
 func actorOf(input json.RawMessage) string {
 	var said struct {
 		Actor string `json:"actor"`
 	}
 	if json.Unmarshal(input, &said) != nil {
-		return "" // the input may have another form in schedules of other programs
+		return "" // a schedule of another program may have an input of another form
 	}
 	return said.Actor
 }

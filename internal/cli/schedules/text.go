@@ -63,7 +63,7 @@ func writeSchedule(w io.Writer, s Detail) {
 	console.Table(w, lines)
 }
 
-// localTime returns a time in the local zone; "-" for none.
+// localTime returns a time in the local zone; "-" for the zero time.
 func localTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// maxClockSkew is the largest accepted difference from Temporal's clock. Some durations, such as cooldowns, are
-	// computed from both clocks. A larger difference would make these durations wrong.
+	// maxClockSkew is the largest accepted difference between this machine's clock and Temporal's clock. Some
+	// durations, such as cooldowns, are computed from both clocks. A larger difference would make these durations
+	// wrong.
 	maxClockSkew = 5 * time.Second
-	// clockQueue is a task queue that nothing else polls.
+	// clockQueue is a task queue that no other program polls.
 	clockQueue = "claudeops-doctor"
-	// clockPoll is the duration of the poll. Temporal refuses much shorter polls.
+	// clockPoll is the duration of the poll in serverTime. Temporal refuses much shorter polls.
 	clockPoll = 5 * time.Second
 	// clockLook is the time between two checks whether Temporal has recorded the poll.
 	clockLook = 50 * time.Millisecond
@@ -33,7 +34,8 @@ func checkClock(ctx context.Context, c console.Connection) Finding {
 	if err != nil {
 		return failed(check, fmt.Errorf("ask Temporal for its time: %w", err))
 	}
-	// Temporal read its clock at some time from before to now. Only a time outside of that range means skew.
+	// Temporal read its clock at some time between before and now. So only a time outside of this range means that the
+	// clocks differ.
 	skew := max(before.Sub(theirs), time.Until(theirs), 0)
 	if skew > maxClockSkew {
 		return failed(check, fmt.Errorf("this machine and Temporal disagree by %s; synchronize both with NTP", skew.Round(time.Second)))
@@ -41,8 +43,8 @@ func checkClock(ctx context.Context, c console.Connection) Finding {
 	return passed(check, "agrees with Temporal's")
 }
 
-// serverTime returns Temporal's time. No API call returns that time directly, but the server records the time of the
-// last poll of a task queue. So serverTime polls a task queue and reads this record.
+// serverTime returns Temporal's time. No API call returns this time, but the server records when a task queue was last
+// polled. So serverTime polls a task queue and reads this record.
 func serverTime(ctx context.Context, c console.Connection) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, clockPoll)
 	defer cancel()

@@ -23,14 +23,14 @@ import (
 type Finding struct {
 	Check string `json:"check"`
 	OK    bool   `json:"ok"`
-	// Detail describes the result and, if the check failed, the repair.
+	// Detail describes the result and, if the check failed, how to repair the problem.
 	Detail string `json:"detail"`
 }
 
 // app implements the commands of this package.
 type app struct{ *console.Console }
 
-// Commands returns `doctor`, `config` and `notify`.
+// Commands returns the commands `doctor`, `config` and `notify`.
 func Commands(c *console.Console) []*cobra.Command {
 	a := &app{c}
 	return []*cobra.Command{a.doctorCommand(), a.configCommand(), a.notifyCommand()}
@@ -63,7 +63,7 @@ func (a *app) doctor(ctx context.Context) error {
 	return nil
 }
 
-// examine runs every check. If a check has failed, examine skips the checks that depend on it.
+// examine runs the checks. If a check has failed, examine omits the checks that depend on it.
 func (a *app) examine(ctx context.Context) []Finding {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {
@@ -98,7 +98,7 @@ func checkDatabase(ctx context.Context, cfg config.Config) Finding {
 }
 
 // checkTranscripts reports whether the archive of conversations can be read. It writes no test file, because nothing
-// is ever deleted there.
+// ever deletes files in the archive.
 func checkTranscripts(ctx context.Context, cfg config.Config) Finding {
 	const check = "transcripts"
 	if cfg.State.Transcripts == config.NoTranscripts {
@@ -123,7 +123,7 @@ func checkServices(settings config.Services) Finding {
 	return passed(check, fmt.Sprintf("%d described in %s", len(settings.Catalog.Services()), settings.File))
 }
 
-// checkEncryption reports the keys for what Temporal stores.
+// checkEncryption reports whether chains are encrypted, and with which key.
 func checkEncryption(settings config.Encryption) Finding {
 	const check = "encryption"
 	if settings.Keys == nil {
@@ -132,7 +132,8 @@ func checkEncryption(settings config.Encryption) Finding {
 	return passed(check, fmt.Sprintf("on: %s encrypts, %d keys decrypt", settings.Keys.Current(), len(settings.Keys.IDs())))
 }
 
-// checkNotifications reports the services that are notified. It sends nothing, because a test would notify people.
+// checkNotifications reports which services get notifications. It sends no test notification, because people would
+// receive it.
 func checkNotifications(settings config.Notify) Finding {
 	const check = "notifications"
 	targets, err := settings.Targets()
@@ -163,7 +164,7 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) Finding {
 }
 
 // checkCredentials reports whether agents find credentials in this environment, and whether the worker or the agents
-// hold them. It does not try the credentials, because that costs money.
+// have them. It does not use the credentials, because that would cost money.
 func (a *app) checkCredentials(cfg config.Config) Finding {
 	const check = "credentials"
 	options := agent.ClaudeOptions(cfg.Claude, a.Environ)
@@ -183,7 +184,7 @@ func (a *app) checkCredentials(cfg config.Config) Finding {
 	return passed(check, where+" stays with the worker: each session gets a key of its own")
 }
 
-// checkContainment probes how this host can contain an agent's processes.
+// checkContainment reports how this host can hold an agent's processes together.
 func checkContainment(choice config.Containment) Finding {
 	const check = "containment"
 	found, err := processes.Probe(processes.Mode(choice))
@@ -193,7 +194,7 @@ func checkContainment(choice config.Containment) Finding {
 	return passed(check, found.String())
 }
 
-// checkSandbox probes which sandbox the kernel of this host provides for agents.
+// checkSandbox reports which sandbox this host's kernel provides for agents.
 func (a *app) checkSandbox(ctx context.Context, cfg config.Config) Finding {
 	const check = "sandbox"
 	found, err := agent.ProbeSandbox(ctx, cfg, a.Environ)

@@ -34,7 +34,7 @@ func (a *app) notifyCommand() *cobra.Command {
 
 var errNoNotifyCommand = errors.New("say what to do with notifications: test")
 
-// Attempt is the result of one notification.
+// Attempt is the result of sending one notification.
 type Attempt struct {
 	// Number is the position of the service in CLAUDEOPS_NOTIFY_URLS, from 1.
 	Number  int    `json:"number"`
