@@ -75,7 +75,7 @@ func TestDeploymentsNameSettingsThatExist(t *testing.T) {
 		}
 		looked++
 		for _, name := range mentioned.FindAllString(read(t, path), -1) {
-			require.True(t, strings.Contains(documented, "\n| `"+name+"` |"), "%s names %s", path, name)
+			require.Contains(t, documented, "\n| `"+name+"` |", "%s names %s", path, name)
 		}
 		return nil
 	}))

@@ -76,7 +76,8 @@ func (c *Cluster) StartStandby(t testing.TB) *Cluster {
 	t.Helper()
 	standby, err := startAs(func(bin, dir string) []string {
 		return []string{
-			filepath.Join(bin, "pg_basebackup"), "-D", filepath.Join(dir, "data"), "-h", c.dir, "-U", "postgres", "-R", "-c", "fast", "--no-sync",
+			filepath.Join(bin, "pg_basebackup"), "-D", filepath.Join(dir, "data"), "-h", c.dir, "-U", "postgres", "-R",
+			"-c", "fast", "--no-sync",
 		}
 	})
 	require.NoError(t, err)

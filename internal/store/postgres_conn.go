@@ -33,7 +33,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	one.Dialer(sockets)
 	opened, err := one.Connect(ctx)
 	if err != nil {
-		return nil, oneLine{err}
+		return nil, oneLineError{err}
 	}
 	conn := opened.(driverConn) //nolint:forcetypeassert // a type of the driver, which Connect always returns
 	return &connection{driverConn: conn, socket: *sockets.latest.Load(), limit: c.limit}, nil
@@ -42,13 +42,15 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (c connector) Driver() driver.Driver { return &pq.Driver{} }
 
-// oneLine is an error whose text has no line breaks. The driver writes a line for each host.
-type oneLine struct{ error }
+// oneLineError is an error whose text has no line breaks. The driver writes a line for each host.
+type oneLineError struct{ error }
 
-func (e oneLine) Error() string { return strings.NewReplacer(":\n", ": ", "\n", "; ").Replace(e.error.Error()) }
+func (e oneLineError) Error() string {
+	return strings.NewReplacer(":\n", ": ", "\n", "; ").Replace(e.error.Error())
+}
 
 // Unwrap returns the error.
-func (e oneLine) Unwrap() error { return e.error }
+func (e oneLineError) Unwrap() error { return e.error }
 
 // dialer connects, and keeps the latest socket. The driver also connects to cancel a call.
 type dialer struct{ latest atomic.Pointer[net.Conn] }

@@ -133,7 +133,8 @@ func TestSoakPrometheus(t *testing.T) {
 	for _, expr := range dashboardQueries(t) {
 		values, err := p.query(expr)
 		require.NoError(t, err, expr)
-		if all++; len(values) > 0 {
+		all++
+		if len(values) > 0 {
 			shown++
 		}
 	}

@@ -23,7 +23,7 @@ type polls struct {
 }
 
 // intercept is a grpc.UnaryClientInterceptor.
-func (p *polls) intercept(
+func (p *polls) intercept( //nolint:revive // gRPC's signature
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
 	err := call(ctx, method, request, reply, conn, options...)
