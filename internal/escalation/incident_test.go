@@ -187,6 +187,33 @@ func TestHealsOfARecheck(t *testing.T) {
 	require.Equal(t, []string{"incident-1"}, session.Heals(incidents, nil))
 }
 
+// TestHealsWhatItCouldSee checks that a session ends no incident that another chain has seen after its beginning, unless
+// its chain owns the incident, the verdict names it, or the session has repaired it since.
+func TestHealsWhatItCouldSee(t *testing.T) {
+	t.Parallel()
+	incidents := []Incident{{ID: "incident-1", Services: []string{"web"}, LastSeenAt: incidentNoon}}
+	before, after := incidentNoon.Add(-time.Minute), incidentNoon.Add(time.Minute)
+	named := Verdict{Status: VerdictHealthy, Known: []KnownIncident{{ID: "incident-1", Status: IncidentGone}}}
+	for name, tt := range map[string]struct {
+		verdict        Verdict
+		started, ended time.Time
+		own            []string
+		want           bool
+	}{
+		"a look after it":              {Verdict{Status: VerdictHealthy}, incidentNoon, after, nil, true},
+		"a look that began before":     {Verdict{Status: VerdictHealthy}, before, after, nil, false},
+		"of the chain that owns it":    {Verdict{Status: VerdictHealthy}, before, after, []string{"incident-1"}, true},
+		"a look that names it":         {named, before, after, nil, true},
+		"a repair that ends after":     {Verdict{Status: VerdictResolved, Services: []string{"web"}}, before, after, nil, true},
+		"a repair that ended before":   {Verdict{Status: VerdictResolved, Services: []string{"web"}}, before, before, nil, false},
+		"a check of a look before":     {Verdict{Status: VerdictEscalate, Checks: []CheckResult{{Service: "web", Status: CheckHealthy}}}, before, after, nil, false},
+		"a check of a look afterwards": {Verdict{Status: VerdictEscalate, Checks: []CheckResult{{Service: "web", Status: CheckHealthy}}}, incidentNoon, after, nil, true},
+	} {
+		session := Session{Tier: TierObserve, StartedAt: tt.started, EndedAt: tt.ended, Report: Report{Verdict: &tt.verdict}}
+		require.Equal(t, tt.want, len(session.Heals(incidents, tt.own)) == 1, name)
+	}
+}
+
 func TestMostImportantIncidents(t *testing.T) {
 	t.Parallel()
 	var incidents []Incident

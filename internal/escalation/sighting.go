@@ -88,9 +88,10 @@ func (v *Verdict) Sightings(incidents []Incident, own []string) []Sighting {
 	return found
 }
 
-// Heals returns the IDs of the open incidents that the session's verdict ends. The verdict ends an incident that it
-// calls healed, and an incident whose services it finds healthy. If the status of the verdict is resolved or healthy,
-// it also ends the chain's own incidents. The parameter own holds the IDs of the own incidents.
+// Heals returns the IDs of the open incidents that the session's verdict ends. These are incidents that the verdict
+// calls healed, and incidents whose services it finds healthy. If the session has repaired something, the chain's own
+// incidents are also ended. The parameter own holds the IDs of the chain's own incidents. If another chain has seen an
+// incident too late for this session, Heals leaves it open, unless the verdict names it.
 func (s *Session) Heals(incidents []Incident, own []string) []string {
 	if s.Verdict == nil {
 		return nil
@@ -109,6 +110,9 @@ func (s *Session) heals(incident *Incident, own []string) bool {
 	if news, named := v.newsOf(incident.ID); named {
 		return news.Status == IncidentGone
 	}
+	if !slices.Contains(own, incident.ID) && s.precedes(incident.LastSeenAt) {
+		return false
+	}
 	switch v.Status {
 	case VerdictResolved:
 		if len(own) > 0 {
@@ -124,7 +128,16 @@ func (s *Session) heals(incident *Incident, own []string) bool {
 	return false
 }
 
-// finds reports whether each of services was checked, and all these checks have the given status.
+// precedes reports whether the session says nothing about a fault that was seen at this time. A look may have checked
+// the service before that time. A repair may have followed it, so a repair precedes only what was seen after its end.
+func (s *Session) precedes(seen time.Time) bool {
+	if s.Verdict.Status == VerdictResolved {
+		return seen.After(s.EndedAt)
+	}
+	return seen.After(s.StartedAt)
+}
+
+// finds reports whether each of the services was checked, and all checks of these services have the given status.
 func (v *Verdict) finds(services []string, status CheckStatus) bool {
 	for _, service := range services {
 		checked := false

@@ -30,6 +30,7 @@ func applyVerdict(ctx context.Context, tx *sql.Tx, session escalation.Session, a
 		}
 		known = append(known, rows...)
 	}
+	session.EndedAt = at // a report that comes later has its own time
 	change := incidentChange{tx: tx, session: session, at: at, known: known}
 	for _, row := range own {
 		change.own = append(change.own, incidentPrefix+strconv.FormatInt(row, 10))

@@ -262,6 +262,26 @@ func testIncidentsTwice(t *testing.T, database backend) {
 	require.Equal(t, escalation.IncidentResolved, c.incident("incident-1").State)
 }
 
+// testOverlappingLooks checks that a healthy look does not resolve an incident that another look found while the first
+// one ran. A later report about the first look does not resolve it either.
+func testOverlappingLooks(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	first := opening("first", "first/look", 0)
+	first.Tier, first.StartedAt = 1, noon.Add(time.Hour-time.Minute)
+	_, err := c.s.OpenSession(bounded(t), first, escalation.AdmissionRequest{}, lenient())
+	require.NoError(t, err)
+	c.ran("second", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	well := healthy("web")
+	report := escalation.Report{Status: escalation.SessionCompleted, Attempts: 1, Verdict: &well}
+	for range 2 {
+		report.CostUSD++
+		require.NoError(t, c.s.CloseSession(bounded(t), "first/look", report, c.at.Add(2*time.Minute)))
+		require.Len(t, c.open(), 1)
+	}
+	c.ran("third", 1, well)
+	require.Empty(t, c.open())
+}
+
 // testCloseIncident checks that a person can close an incident.
 func testCloseIncident(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
