@@ -177,7 +177,7 @@ func composeChain(input ChainInput, chain escalation.Chain) *chainRun {
 	log := &eventLog{view: newView(chain, policy)}
 	c := &chainRun{
 		input: input, policy: policy, log: log,
-		sessions: &sessions{log: log, policy: policy},
+		sessions: &sessions{log: log, policy: policy, hasRequest: input.Prompt != ""},
 		people:   &notifier{log: log, policy: policy},
 		requests: &escalationRequests{log: log, policy: policy},
 		parent:   &parentLink{chainID: chain.ID},

@@ -126,9 +126,10 @@ func TestUnansweredIncident(t *testing.T) {
 func TestHealthyLookComparesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictHealthy, 0.03))
-	_, err := w.run(t, workflows.ChainInput{})
+	chain, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
 	require.Empty(t, w.compared)
+	require.False(t, chain.Sessions[0].HasRequest)
 }
 
 // TestWorseIncident checks that a chain that waits is told once of an incident that has become worse, and that a chain that

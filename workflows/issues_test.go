@@ -86,6 +86,7 @@ func TestChainSplitsIntoItsIssues(t *testing.T) {
 	require.Equal(t, escalation.TierSafeRepair, first.StartTier)
 	require.Equal(t, result.Sessions[0].SessionID, first.ResumeFrom.SessionID, "it forks the observer's conversation")
 	require.Equal(t, "be quick", first.Prompt)
+	require.True(t, result.Sessions[0].HasRequest)
 	require.Equal(t, "issue 1", first.Issue)
 	require.InDelta(t, 1.00, first.BudgetUSD, 1e-9, "its share of what is left")
 	require.Equal(t, result.Events, s.events)

@@ -20,6 +20,8 @@ type sessions struct {
 	policy *escalation.Policy
 	// incidents receives the incidents that the records return; nil if the workflow has none.
 	incidents *incidents
+	// hasRequest reports whether the operator gave the workflow a request of its own.
+	hasRequest bool
 	// directory is the agents' working directory; empty for the default one.
 	directory string
 	// inFlight holds the tool calls that had no result when the last session ended.
@@ -122,6 +124,7 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 		ContinuityReason: request.context.Reason,
 		Purpose:          request.purpose,
 		Scope:            s.log.chain.Services,
+		HasRequest:       s.hasRequest,
 		StartedAt:        workflow.Now(ctx),
 		Report:           escalation.Report{Status: escalation.SessionRunning},
 	}

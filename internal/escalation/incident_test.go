@@ -187,6 +187,23 @@ func TestHealsOfARecheck(t *testing.T) {
 	require.Equal(t, []string{"incident-1"}, session.Heals(incidents, nil))
 }
 
+// TestHealsOfARequest checks that a healthy look with a request of its own heals only what a check or an entry names, and
+// the incidents of its chain.
+func TestHealsOfARequest(t *testing.T) {
+	t.Parallel()
+	var incidents []Incident
+	for i, service := range []string{"web", "db", "mail", "dns"} {
+		incidents = append(incidents, Incident{ID: fmt.Sprintf("incident-%d", i+1), Services: []string{service}})
+	}
+	session := Session{Tier: TierObserve, HasRequest: true, Report: Report{Verdict: &Verdict{
+		Status: VerdictHealthy, Checks: []CheckResult{{Service: "db", Status: CheckHealthy}},
+		Known: []KnownIncident{{ID: "incident-3", Status: IncidentGone}},
+	}}}
+	require.Equal(t, []string{"incident-2", "incident-3", "incident-4"}, session.Heals(incidents, []string{"incident-4"}))
+	session.Scope = []string{"web"}
+	require.Equal(t, []string{"incident-2", "incident-3"}, session.Heals(incidents, nil))
+}
+
 // TestHealsWhatItCouldSee checks that a session ends no incident that another chain has seen after its beginning, unless
 // its chain owns the incident, the verdict names it, or the session has repaired it since.
 func TestHealsWhatItCouldSee(t *testing.T) {

@@ -80,6 +80,9 @@ type Session struct {
 	Forced bool `json:"forced,omitempty"`
 	// DryRun reports whether the session ran with the permissions of TierObserve.
 	DryRun bool `json:"dry_run,omitempty"`
+	// HasRequest reports whether the operator gave the chain a request of its own. Such a look need not check all
+	// services.
+	HasRequest bool `json:"has_request,omitempty"`
 
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`

@@ -157,9 +157,13 @@ func (v *Verdict) finds(services []string, status CheckStatus) bool {
 	return len(services) > 0
 }
 
-// covers reports whether the session had to examine all of services. A recheck without a scope covers no service,
-// because it examines only services that were not healthy before.
+// covers reports whether the session had to look at all of these services. A recheck without services covers none,
+// because it looks only at the services that were not healthy before. A chain with a request of its own covers none,
+// because the request may be about something else.
 func (s *Session) covers(services []string) bool {
+	if s.HasRequest {
+		return false
+	}
 	if len(s.Scope) == 0 {
 		return s.Tier == TierObserve && s.Purpose != PurposeRecheck
 	}

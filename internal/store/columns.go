@@ -37,6 +37,7 @@ func sessionFields(s *escalation.Session) []field {
 		{"budget_usd", &s.BudgetUSD},
 		{"forced", &s.Forced},
 		{"dry_run", &s.DryRun},
+		{"has_request", &s.HasRequest},
 		{"started_at", millis{&s.StartedAt}},
 		{"ended_at", millis{&s.EndedAt}},
 	}, reportFields(&s.Report)...)

@@ -282,6 +282,20 @@ func testOverlappingLooks(t *testing.T, database backend) {
 	require.Empty(t, c.open())
 }
 
+// testHealthyRequest checks that a healthy look with a request of its own leaves the incidents open that it does not name.
+func testHealthyRequest(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.ran("first", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	session := opening("backups", "backups/look", 0)
+	session.Tier, session.StartedAt, session.HasRequest = 1, c.at.Add(time.Hour), true
+	_, err := c.s.OpenSession(bounded(t), session, escalation.AdmissionRequest{}, lenient())
+	require.NoError(t, err)
+	well := healthy("backups")
+	report := escalation.Report{Status: escalation.SessionCompleted, Attempts: 1, Verdict: &well}
+	require.NoError(t, c.s.CloseSession(bounded(t), "backups/look", report, c.at.Add(2*time.Hour)))
+	require.Len(t, c.open(), 1)
+}
+
 // testCloseIncident checks that a person can close an incident.
 func testCloseIncident(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)

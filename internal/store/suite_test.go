@@ -84,6 +84,7 @@ func testBackend(t *testing.T, database backend) {
 		"a worse incident beside an issue":          testWorseBesideIssue,
 		"incidents that come back":                  testIncidentReturns,
 		"incidents of a repeated close":             testIncidentsTwice,
+		"incidents of a look with a request":        testHealthyRequest,
 		"incidents of overlapping looks":            testOverlappingLooks,
 		"a person closes an incident":               testCloseIncident,
 		"incidents of a chain that has gone":        testAbandonedIncidents,

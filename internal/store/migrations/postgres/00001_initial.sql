@@ -22,6 +22,7 @@ CREATE TABLE sessions (
     budget_usd            DOUBLE PRECISION NOT NULL,             -- what was reserved for it
     forced                BOOLEAN          NOT NULL,
     dry_run               BOOLEAN          NOT NULL,
+    has_request           BOOLEAN          NOT NULL,             -- true: it was asked for something of its own
     started_at            BIGINT           NOT NULL,             -- milliseconds since 1970, UTC
     ended_at              BIGINT,
     status                TEXT COLLATE "C" NOT NULL,

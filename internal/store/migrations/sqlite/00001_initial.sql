@@ -22,6 +22,7 @@ CREATE TABLE sessions (
     budget_usd            REAL    NOT NULL,             -- what was reserved for it
     forced                INTEGER NOT NULL CHECK (forced IN (0, 1)),
     dry_run               INTEGER NOT NULL CHECK (dry_run IN (0, 1)),
+    has_request           INTEGER NOT NULL CHECK (has_request IN (0, 1)), -- 1: it was asked for something of its own
     started_at            INTEGER NOT NULL,             -- milliseconds since 1970, UTC
     ended_at              INTEGER,
     status                TEXT    NOT NULL,
