@@ -246,8 +246,8 @@ func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress es
 	return nil
 }
 
-// claimIncidents records that the chain of request works on the incidents of request. If the session repairs,
-// claimIncidents also records that the chain is repairing its incidents.
+// claimIncidents records that the session's chain works on the incidents of the request. If the session repairs, or
+// writes the handoff to a repair, it also records that the chain repairs its own incidents.
 func claimIncidents(
 	ctx context.Context, tx *sql.Tx, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
 ) error {
@@ -262,7 +262,7 @@ func claimIncidents(
 	if err := linkAll(ctx, tx, link, request.Incidents); err != nil {
 		return err
 	}
-	if !request.Repairs(policy) {
+	if !request.Repairs(policy) && request.Purpose != escalation.PurposeHandoff {
 		return nil
 	}
 	repairing := escalation.ChainProgress{Status: escalation.ChainRepairing, At: request.At}

@@ -296,6 +296,17 @@ func testHealthyRequest(t *testing.T, database backend) {
 	require.Len(t, c.open(), 1)
 }
 
+// testHandoffClaims checks that a chain takes care of its incident while its first tier writes the handoff to a repair.
+func testHandoffClaims(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.ran("first", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	session := opening("first", "first/handoff", 0)
+	session.Tier, session.Purpose, session.StartedAt = 1, escalation.PurposeHandoff, c.at.Add(time.Hour)
+	_, err := c.s.OpenSession(bounded(t), session, escalation.AdmissionRequest{Services: []string{"web"}}, lenient())
+	require.NoError(t, err)
+	require.Equal(t, escalation.IncidentRepairing, c.incident("incident-1").State)
+}
+
 // testCloseIncident checks that a person can close an incident.
 func testCloseIncident(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
