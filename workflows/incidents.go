@@ -33,13 +33,15 @@ type incidentNews struct {
 	signal  IncidentSignal
 }
 
-// recognize compares the faults that a look has found with the incidents in the records. It returns nil in three cases:
-// the session is no look, the session finds nothing wrong, or a person forces the step. If the records do not answer,
-// recognize also returns nil, and every fault counts as new.
+// recognize compares the faults that a look has found with the incidents in the records. A recheck is a look, too,
+// because another chain may have begun with the fault during the wait. If the recheck checks a report that the incidents
+// have healed, this chain keeps them. recognize returns nil in three cases: the session is no such look, it finds nothing
+// wrong, or a person forces the step. If the records do not answer, it also returns nil, and every fault counts as new.
 func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.Session) *escalation.Recognition {
 	n.recognition = nil
 	verdict := session.Verdict
-	look := session.Tier == escalation.TierObserve && session.Purpose == escalation.PurposeTier
+	recheck := session.Purpose == escalation.PurposeRecheck && !s.healed
+	look := session.Tier == escalation.TierObserve && (session.Purpose == escalation.PurposeTier || recheck)
 	if !look || s.forced() || session.Status != escalation.SessionCompleted || verdict == nil || !verdict.FindsFault() {
 		return nil
 	}
@@ -56,7 +58,12 @@ func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.S
 		workflow.GetLogger(ctx).Warn("the known incidents cannot be read: all that is wrong counts as new", "error", err)
 		return nil
 	}
-	by := escalation.Look{ChainID: n.log.chain.ID, Manual: n.log.chain.Trigger == escalation.TriggerManual}
+	by := escalation.Look{
+		ChainID: n.log.chain.ID, Manual: n.log.chain.Trigger == escalation.TriggerManual, Own: n.log.chain.OwnIncidents(),
+	}
+	if parent := workflow.GetInfo(ctx).ParentWorkflowExecution; parent != nil {
+		by.ParentID = parent.ID
+	}
 	recognition := escalation.Recognize(*verdict, known, by, input.At)
 	n.recognition = &recognition
 	return n.recognition

@@ -240,7 +240,8 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionI
 		return complete(OutcomeNeedsHuman, RuleMaxTier,
 			fmt.Sprintf("%s asks for %s, and %s is the highest allowed", tier, next, policy.MaxTier))
 	}
-	if returned := input.Recognition.Returned(policy.Returns, -1); returned != nil {
+	// Before a recheck, the chain has already decided how to begin with a fault that has come back.
+	if returned := input.Recognition.Returned(policy.Returns, -1); returned != nil && input.MinTier == 0 {
 		return DecideReturned(policy, *returned, next, input.Recognition.At)
 	}
 	return Decision{

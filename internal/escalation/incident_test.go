@@ -91,6 +91,12 @@ func TestDecideReturned(t *testing.T) {
 	require.Equal(t, OutcomeNeedsHuman, decision.Outcome, "tier 3 was tried")
 	require.Equal(t, TierSafeRepair, decision.Tier, "what a person may let run")
 
+	escalate := Session{Tier: TierObserve, Report: Report{Status: SessionCompleted, Verdict: &Verdict{Status: VerdictEscalate}}}
+	incident.Returns = []time.Time{incidentNoon}
+	back := &Recognition{New: []Sighting{{Incident: &incident}}, At: incidentNoon}
+	require.Equal(t, RuleReturned, Decide(policy, escalate, DecisionInput{Recognition: back}).Rule)
+	require.Equal(t, RuleVerdict, Decide(policy, escalate, DecisionInput{Recognition: back, MinTier: TierSafeRepair}).Rule, "a recheck")
+
 	policy.MaxTier, incident.Chains = TierSafeRepair, nil
 	require.Equal(t, OutcomeNeedsHuman, DecideReturned(policy, incident, TierSafeRepair, incidentNoon).Outcome)
 }
@@ -173,6 +179,46 @@ func TestRecognize(t *testing.T) {
 	require.Equal(t, []string{"web"}, verdict.Issues[1].Services, "a split chain repairs it, too")
 	require.Equal(t, "incident-1", recognition.Returned(once, 1).ID)
 	require.Nil(t, recognition.KnownIssue(1))
+}
+
+// TestRecheckOfTwoChains checks that of two chains that wait with one incident, exactly one leaves it to the other,
+// although both look again at the same time.
+func TestRecheckOfTwoChains(t *testing.T) {
+	t.Parallel()
+	first, second := worked("first", ChainWaiting, ""), worked("second", ChainWaiting, "")
+	first.Since, second.Since = incidentNoon.Add(-2*time.Hour), incidentNoon.Add(-time.Hour)
+	tried, repairs, together, gone := second, second, second, second
+	tried.Tier, repairs.Status, together.Since = TierSafeRepair, ChainRepairing, first.Since
+	gone.Status, gone.Outcome = ChainEnded, OutcomeNeedsHuman
+	for name, tt := range map[string]struct {
+		second IncidentChain
+		leaves string // the chain that leaves the incident to the other one
+	}{
+		"one met it earlier":        {second, "second"},
+		"one has tried a repair":    {tried, "first"},
+		"one repairs":               {repairs, "first"},
+		"both met it together":      {together, "second"},
+		"one has ended for a human": {gone, "first"},
+	} {
+		incident := Incident{ID: "incident-1", Services: []string{"web"}, Chains: []IncidentChain{first, tt.second}}
+		verdict := Verdict{Status: VerdictEscalate, Services: []string{"web"}}
+		for _, id := range []string{"first", "second"} {
+			recognition := Recognize(verdict, []Incident{incident}, Look{ChainID: id, Own: []string{"incident-1"}}, incidentNoon)
+			if id == "first" || tt.second.Status != ChainEnded {
+				require.Equal(t, id == tt.leaves, recognition.AllKnown(), "%s: %s", name, id)
+			}
+		}
+		require.Len(t, incident.Chains, 2)
+		require.Equal(t, []string{"first", "second"}, []string{incident.Chains[0].ChainID, incident.Chains[1].ChainID})
+	}
+
+	split := Incident{ID: "incident-1", Services: []string{"web"}, Chains: []IncidentChain{worked("split", ChainRepairing, ""), first}}
+	issue := Look{ChainID: "first", Own: []string{"incident-1"}, ParentID: "split"}
+	recognition := Recognize(Verdict{Status: VerdictEscalate, Services: []string{"web"}}, []Incident{split}, issue, incidentNoon)
+	require.Empty(t, recognition.Known, "its parent waits for it")
+	sibling := Incident{ID: "incident-2", Services: []string{"web"}, Chains: []IncidentChain{worked("sibling", ChainRepairing, "")}}
+	recognition = Recognize(Verdict{Status: VerdictEscalate, Services: []string{"web"}}, []Incident{split, sibling}, issue, incidentNoon)
+	require.Empty(t, recognition.Known, "a recheck is about the chain's own incident first")
 }
 
 // TestHealsOfARecheck checks that a healthy recheck without services heals only its chain's incidents. It looks at nothing else.

@@ -1,6 +1,7 @@
 package escalation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -326,6 +327,11 @@ type Look struct {
 	ChainID string
 	// Manual reports whether a person has started the chain that has looked.
 	Manual bool
+	// Own holds the IDs of the incidents that the chain already works on; empty for a first look.
+	Own []string
+	// ParentID is the chain that has split into this one and others; empty if there is none. The parent only waits for
+	// this chain, so it takes care of nothing itself.
+	ParentID string
 }
 
 // Recognize compares the faults in the verdict of a look with incidents. A fault is known if another chain, the
@@ -335,13 +341,13 @@ type Look struct {
 // started.
 func Recognize(verdict Verdict, incidents []Incident, look Look, at time.Time) Recognition {
 	recognition := Recognition{At: at}
-	for _, sighting := range verdict.Sightings(incidents, nil) {
+	for _, sighting := range verdict.Sightings(incidents, look.Own) {
 		incident := sighting.Incident
 		if incident == nil || !sighting.covered() {
 			recognition.New = append(recognition.New, sighting)
 			continue
 		}
-		handler, handled := incident.Handler(look.ChainID, at)
+		handler, handled := look.handler(*incident, at)
 		back := !incident.ResolvedAt.IsZero()
 		if !handled || handler.Status == ChainEnded && (back || sighting.News == IncidentWorse || look.Manual && handler.unanswered()) {
 			recognition.New = append(recognition.New, sighting)
@@ -353,6 +359,30 @@ func Recognize(verdict Verdict, incidents []Incident, look Look, at time.Time) R
 		recognition.Known = append(recognition.Known, RecognizedFault{sighting, handler})
 	}
 	return recognition
+}
+
+// handler returns the other chain that takes care of incident. If there is none, it returns false.
+//
+// Two chains may wait with the same incident and look again at the same time. Exactly one of them must go on. So a chain
+// that already works on the incident leaves it only to a chain that is ahead of it.
+func (l Look) handler(incident Incident, at time.Time) (IncidentChain, bool) {
+	chains := incident.Chains
+	isOwn := func(chain IncidentChain) bool { return chain.ChainID == l.ChainID && chain.Status != ChainEnded }
+	own := slices.IndexFunc(chains, isOwn)
+	incident.Chains = slices.DeleteFunc(slices.Clone(chains), func(chain IncidentChain) bool {
+		behind := own >= 0 && chain.Status != ChainEnded && !chain.aheadOf(chains[own])
+		return behind || l.ParentID != "" && chain.ChainID == l.ParentID
+	})
+	return incident.Handler(l.ChainID, at)
+}
+
+// aheadOf reports whether the chain has come further with its incident than other: it repairs, or it has tried a higher
+// tier, or it met the incident earlier.
+func (c *IncidentChain) aheadOf(other IncidentChain) bool {
+	if c.Status == ChainRepairing || other.Status == ChainRepairing {
+		return other.Status != ChainRepairing
+	}
+	return cmp.Or(cmp.Compare(other.Tier, c.Tier), c.Since.Compare(other.Since), cmp.Compare(c.ChainID, other.ChainID)) < 0
 }
 
 // Describe names the incident and the chain that takes care of it.
