@@ -177,12 +177,21 @@ func (n *incidents) left() []escalation.ChainIncident {
 	return left
 }
 
-// ofIssues returns the ID of the incident for each of the verdict's issues; "" for an issue without an incident.
+// ofIssues returns the ID of the chain's own incident for each of the verdict's issues. If an issue has none, its ID is
+// "". A known issue has none, because another chain owns its incident.
 func (n *incidents) ofIssues(verdict escalation.Verdict) []string {
 	ids := make([]string, len(verdict.Issues))
-	for _, sighting := range verdict.Sightings(n.own, n.log.chain.OwnIncidents()) {
+	fresh := verdict
+	fresh.Issues = nil
+	var indexes []int // in the verdict's issues, for each fresh one
+	for i, issue := range verdict.Issues {
+		if n.recognition.KnownIssue(i) == nil {
+			fresh.Issues, indexes = append(fresh.Issues, issue), append(indexes, i)
+		}
+	}
+	for _, sighting := range fresh.Sightings(n.own, n.log.chain.OwnIncidents()) {
 		if sighting.Issue >= 0 && sighting.Incident != nil {
-			ids[sighting.Issue] = sighting.Incident.ID
+			ids[indexes[sighting.Issue]] = sighting.Incident.ID
 		}
 	}
 	return ids

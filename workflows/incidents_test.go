@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -569,6 +570,43 @@ func TestSplitLeavesKnownIssues(t *testing.T) {
 	require.Equal(t, map[string]bool{"incident-8": true, "incident-9": false}, asked)
 	require.Equal(t, []string{"incident-7"}, s.closed[0].Progress.Leaves)
 	require.Equal(t, escalation.ChainRepairing, s.closed[0].Progress.Status)
+}
+
+// TestIssuesOfOneService checks that each issue of a service gets its own incident, although the agent names no kind. A
+// known issue gets none.
+func TestIssuesOfOneService(t *testing.T) {
+	t.Parallel()
+	for name, known := range map[string]bool{"all are new": false, "the first is known": true} {
+		s := newSplitting(t, func(string) (escalation.Chain, error) {
+			return escalation.Chain{Outcome: escalation.OutcomeResolved}, nil
+		})
+		s.tiers = []tierScript{func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+			report, err := findsIssues(2, 2, 2)(t, input)
+			for i := range report.Verdict.Issues {
+				report.Verdict.Issues[i].Services = []string{"jellyfin"}
+			}
+			return report, err
+		}}
+		want := []string{"incident-7", "incident-8", "incident-9"}
+		for i, id := range want {
+			s.brief.Incidents = append(s.brief.Incidents, escalation.Incident{
+				ID: id, Services: []string{"jellyfin"}, Summary: fmt.Sprintf("issue %d", i+1),
+			})
+		}
+		if known {
+			s.incidents = []escalation.Incident{knownIncident(escalation.ChainWaiting)}
+			s.brief.Incidents, want[0] = s.brief.Incidents[1:], ""
+		}
+		chain, err := s.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		for i, issue := range chain.Issues {
+			require.Equal(t, want[i], issue.IncidentID, "%s: %s", name, issue.Summary)
+		}
+		for _, input := range s.inputs {
+			require.Contains(t, want, input.Incidents[0])
+		}
+		require.Len(t, s.inputs, len(s.brief.Incidents))
+	}
 }
 
 // TestSplitWithNamedIncidents checks what happens to known incidents that are none of a verdict's issues: the chain that takes

@@ -210,8 +210,8 @@ type incidentFinder struct {
 	used      map[string]bool
 }
 
-// find returns the incident that matches fault best; nil if no incident matches. It prefers open incidents, then
-// incidents of the chain, then incidents of the same kind, then the latest incident.
+// find returns the incident that matches fault best; nil if none matches. It prefers open incidents, then those of the
+// chain, then those of the same kind, then those with the same summary, then the latest.
 func (f *incidentFinder) find(fault Issue) *Incident {
 	var best *Incident
 	bestRank := 0
@@ -239,7 +239,8 @@ func (f *incidentFinder) rank(fault Issue, incident *Incident) int {
 		return 0
 	}
 	rank := 1
-	for i, better := range []bool{sameKind, slices.Contains(f.own, incident.ID), open} {
+	sameSummary := incident.Summary == ClipIncidentText(fault.Summary)
+	for i, better := range []bool{sameSummary, sameKind, slices.Contains(f.own, incident.ID), open} {
 		if better {
 			rank += 1 << (i + 1)
 		}
