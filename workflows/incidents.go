@@ -96,9 +96,9 @@ func (n *incidents) leave(ctx workflow.Context, session escalation.Session, deci
 			Kind: escalation.EventIncident, SessionID: session.SessionID,
 			Message: fmt.Sprintf("%s is known (%s): chain %s %s", incident.Describe(), known.News, handler.ChainID, handler.Describe()),
 		})
-		// If the incident was worse before, the handler already got the signal. If the incident was resolved and has
-		// come back, the handler may have got the signal IncidentGone.
-		if known.News == escalation.IncidentWorse && incident.WorseAt.IsZero() || !incident.ResolvedAt.IsZero() {
+		// If the incident became worse before, its chain already got the signal. If the incident was resolved and has
+		// come back, its chain may have got a signal that it had healed.
+		if known.Worsens(handler.Since) || !incident.ResolvedAt.IsZero() {
 			n.tell(handler.ChainID, incident.ID, known.News, known.Note)
 		}
 	}

@@ -141,13 +141,14 @@ func TestWorseIncident(t *testing.T) {
 		Status: escalation.VerdictEscalate, Summary: "down", Services: []string{"jellyfin"},
 		Known: []escalation.KnownIncident{{ID: "incident-7", Status: escalation.IncidentWorse, Note: "it is down"}},
 	}
-	told := map[bool]int{}
-	for _, before := range []bool{false, true} {
+	told := map[string]int{}
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for before, worseAt := range map[string]time.Time{
+		"never": {}, "since its chain met it": at, "before its chain met it": at.Add(-2 * time.Hour), "as its chain met it": at.Add(-time.Hour),
+	} {
 		w := newWorld(t, finding(worse))
 		incident := knownIncident(escalation.ChainWaiting)
-		if before {
-			incident.WorseAt = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		}
+		incident.WorseAt, incident.Chains[0].Since = worseAt, at.Add(-time.Hour)
 		w.incidents = []escalation.Incident{incident}
 		w.env.OnSignalExternalWorkflow(mock.Anything, "other", "", workflows.IncidentSignalName, mock.Anything).Maybe().Return(
 			func(_, _, _, _ string, arg any) error {
@@ -161,7 +162,7 @@ func TestWorseIncident(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, escalation.OutcomeKnown, chain.Outcome)
 	}
-	require.Equal(t, map[bool]int{false: 1}, told)
+	require.Equal(t, map[string]int{"never": 1, "before its chain met it": 1, "as its chain met it": 1}, told)
 
 	accepted := knownIncident(escalation.ChainEnded)
 	accepted.Chains[0].Outcome = escalation.OutcomeOverridden

@@ -26,8 +26,8 @@ type Incident struct {
 	LastSeenAt time.Time     `json:"last_seen_at"`
 	// ReturnedAt is the time of the incident's latest return; zero if the incident never came back.
 	ReturnedAt time.Time `json:"returned_at,omitzero"`
-	// WorseAt is the time at which a chain first found the incident worse; zero if no chain has. A return of the
-	// incident resets WorseAt to zero.
+	// WorseAt holds the time at which the incident was found to be worse; zero if it never was. If a later chain takes
+	// care of the incident, the first such time of that chain counts. When the incident comes back, WorseAt begins anew.
 	WorseAt time.Time `json:"worse_at,omitzero"`
 	// ResolvedAt is the time of the resolution; zero while the incident is open. ResolvedBy is the ID of the chain that
 	// resolved the incident, or the name of the person who closed it.

@@ -386,6 +386,12 @@ func (c *IncidentChain) aheadOf(other IncidentChain) bool {
 	return cmp.Or(cmp.Compare(other.Tier, c.Tier), c.Since.Compare(other.Since), cmp.Compare(c.ChainID, other.ChainID)) < 0
 }
 
+// Worsens reports whether the sighting finds the incident worse for the first time since a chain met it at this time.
+// The chain does not know that yet.
+func (s *Sighting) Worsens(since time.Time) bool {
+	return s.News == IncidentWorse && !s.Incident.WorseAt.After(since)
+}
+
 // Describe names the incident and the chain that takes care of it.
 func (f *RecognizedFault) Describe() string {
 	return fmt.Sprintf("%s is with chain %s, which %s", f.Incident.Describe(), f.Handler.ChainID, f.Handler.Describe())

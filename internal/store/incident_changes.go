@@ -116,10 +116,10 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 	if row.Kind == "" {
 		row.Kind = fault.Kind
 	}
-	// WorseAt informs chains that do not work on the incident. A chain that works on it already knows that its incident
-	// is worse. So does a person who accepts the state at the gate of that chain.
-	if sighting.News == escalation.IncidentWorse && row.WorseAt.IsZero() && !slices.Contains(c.own, row.ID) {
-		row.WorseAt = c.at
+	// WorseAt is for chains other than the incident's own. If the own chain finds its incident worse, it knows that,
+	// and so does a person who then accepts the state.
+	if sighting.Worsens(row.workedSince()) && !slices.Contains(c.own, row.ID) {
+		row.WorseAt = later(row.WorseAt, c.at)
 	}
 	if escalation.MoreSevere(fault.Severity, row.Severity) {
 		row.Severity = fault.Severity
@@ -131,6 +131,16 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 		return err
 	}
 	return c.link(ctx, row.row)
+}
+
+// workedSince returns the time at which the latest chain that repairs or waits met the incident; zero if there is none.
+func (i *incidentRow) workedSince() (since time.Time) {
+	for _, chain := range i.Chains {
+		if chain.Status == escalation.ChainRepairing || chain.Status == escalation.ChainWaiting {
+			since = later(since, chain.Since)
+		}
+	}
+	return since
 }
 
 // link records that the session's chain has met the incident.

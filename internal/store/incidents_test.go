@@ -307,6 +307,33 @@ func testHandoffClaims(t *testing.T, database backend) {
 	require.Equal(t, escalation.IncidentRepairing, c.incident("incident-1").State)
 }
 
+// testWorseAgain checks that WorseAt moves on once for each chain that takes care of the incident, so that each of them
+// gets the news once.
+func testWorseAgain(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	worse := finds(escalation.VerdictEscalate, "down", "web")
+	worse.Known = []escalation.KnownIncident{{ID: "incident-1", Status: escalation.IncidentWorse}}
+	c.ran("first", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	c.progress("first", escalation.ChainProgress{Status: escalation.ChainWaiting, At: c.at})
+	look := func(name string, changes bool) {
+		t.Helper()
+		before := c.incident("incident-1").WorseAt
+		c.ran(name, 1, worse)
+		c.progress(name, escalation.ChainProgress{Status: escalation.ChainEnded, At: c.at, Leaves: []string{"incident-1"}})
+		if changes {
+			before = c.at.Add(time.Minute)
+		}
+		require.Equal(t, before, c.incident("incident-1").WorseAt, name)
+	}
+	look("second", true)
+	look("third", false)
+	c.progress("first", escalation.ChainProgress{Status: escalation.ChainEnded, Outcome: escalation.OutcomeNeedsHuman, At: c.at.Add(2 * time.Minute)})
+	c.ran("fourth", 1, worse)
+	c.progress("fourth", escalation.ChainProgress{Status: escalation.ChainWaiting, At: c.at.Add(2 * time.Minute)})
+	look("fifth", true)
+	look("sixth", false)
+}
+
 // testCloseIncident checks that a person can close an incident.
 func testCloseIncident(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)

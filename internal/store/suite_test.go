@@ -86,6 +86,7 @@ func testBackend(t *testing.T, database backend) {
 		"incidents of a repeated close":             testIncidentsTwice,
 		"incidents of a look with a request":        testHealthyRequest,
 		"incidents during a handoff":                testHandoffClaims,
+		"incidents that become worse again":         testWorseAgain,
 		"incidents of overlapping looks":            testOverlappingLooks,
 		"a person closes an incident":               testCloseIncident,
 		"incidents of a chain that has gone":        testAbandonedIncidents,
