@@ -218,8 +218,9 @@ func (n *incidents) tell(chainID, incidentID string, news escalation.IncidentNew
 	}
 }
 
-// send signals the other chains, one after the other. If a chain no longer exists, send ignores the error. The parent
-// chain gets no signal, because it learns the result when this chain ends.
+// send signals the other chains, one after the other. If a chain has gone, or belongs to another namespace, that is no
+// error. People are then told directly if the incident is worse. The parent of this chain gets no signal, because it
+// waits for the end of this chain.
 func (n *incidents) send(ctx workflow.Context) {
 	untold := n.untold
 	n.untold = nil
@@ -237,6 +238,18 @@ func (n *incidents) send(ctx workflow.Context) {
 		if err != nil {
 			workflow.GetLogger(ctx).Info("the chain of an incident cannot be told", "chain", news.chainID,
 				"incident", news.signal.IncidentID, "error", err)
+			n.tellPeople(ctx, news)
 		}
 	}
+}
+
+// tellPeople notifies people of an incident that is worse, in place of a chain that cannot be told.
+func (n *incidents) tellPeople(ctx workflow.Context, news incidentNews) {
+	if news.signal.Status != escalation.IncidentWorse {
+		return
+	}
+	n.people.notify(ctx, escalation.NotifyWorse, fmt.Sprintf("%s; chain %s cannot be told",
+		describeNews(escalation.GateNews{
+			IncidentID: news.signal.IncidentID, Status: news.signal.Status, Note: news.signal.Note, ChainID: news.signal.ChainID,
+		}), news.chainID))
 }

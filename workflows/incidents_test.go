@@ -178,6 +178,36 @@ func TestWorseIncident(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "but not this")
 }
 
+// TestWorseIncidentOfALostChain checks that people are told of an incident that is worse if its chain cannot be told.
+func TestWorseIncidentOfALostChain(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]error{"told": nil, "gone, or in another namespace": errAway} {
+		w := newWorld(t, finding(escalation.Verdict{
+			Status: escalation.VerdictEscalate, Summary: "down", Services: []string{"jellyfin"},
+			Known: []escalation.KnownIncident{{ID: "incident-7", Status: escalation.IncidentWorse, Note: "it is down"}},
+		}))
+		w.policy.Notify = true
+		w.incidents = []escalation.Incident{knownIncident(escalation.ChainWaiting)}
+		w.env.OnSignalExternalWorkflow(mock.Anything, "other", "", workflows.IncidentSignalName, mock.Anything).Return(lost)
+		var told []escalation.Notification
+		w.env.OnActivity("Notify", mock.Anything, mock.Anything).Maybe().Return(func(_ context.Context, input activities.NotifyInput) error {
+			defer w.alone()()
+			told = append(told, input.Notification)
+			return nil
+		})
+		chain, err := w.run(t, workflows.ChainInput{Trigger: escalation.TriggerScheduled})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeKnown, chain.Outcome)
+		if lost == nil {
+			require.Empty(t, told, name)
+			continue
+		}
+		require.Len(t, told, 1, name)
+		require.Equal(t, escalation.NotifyWorse, told[0].Kind)
+		require.Contains(t, told[0].Text, "has found incident-7 worse: it is down; chain other cannot be told")
+	}
+}
+
 // TestReturnIsTold checks that a chain that still waits with an incident that had healed is told that it has come back.
 func TestReturnIsTold(t *testing.T) {
 	t.Parallel()
