@@ -452,6 +452,35 @@ func TestHealedWithoutBudget(t *testing.T) {
 	require.Less(t, chain.EndedAt.Sub(begin), 30*time.Minute)
 }
 
+// TestHealedAndBack checks that a chain asks a person if its incident has healed and come back before the chain could
+// look once more.
+func TestHealedAndBack(t *testing.T) {
+	t.Parallel()
+	for back, want := range map[bool]escalation.Outcome{false: escalation.OutcomeResolved, true: escalation.OutcomeHealthy} {
+		w := atGateWith(t, escalation.HealedClose, concludes(escalation.VerdictHealthy, 0.01))
+		w.policy.Cooldowns.MaxWait, w.policy.DayBudgetUSD = escalation.Duration(30*time.Minute), 1
+		w.facts = func(request escalation.AdmissionRequest, _ time.Time) escalation.AdmissionFacts {
+			if request.Purpose == escalation.PurposeRecheck {
+				return escalation.AdmissionFacts{DayReservedUSD: 1}
+			}
+			return escalation.AdmissionFacts{}
+		}
+		w.env.OnActivity("Notify", mock.Anything, mock.Anything).Return(nil)
+		w.news(10*time.Minute, escalation.IncidentGone)
+		if back {
+			w.news(20*time.Minute, escalation.IncidentUnchanged)
+			w.env.RegisterDelayedCallback(func() {
+				w.env.SignalWorkflow(workflows.ResolveGate, escalation.GateAnswer{GateID: "gate-2", Action: escalation.GateFix, Actor: "ada"})
+			}, 50*time.Minute)
+		}
+		chain, err := w.run(t, workflows.ChainInput{})
+		require.NoError(t, err)
+		require.Equal(t, want, chain.Outcome, chain.Reason)
+		require.Len(t, chain.Gates, map[bool]int{false: 1, true: 2}[back])
+		require.Len(t, chain.Sessions, len(chain.Gates), "the answer starts the tier, not another recheck")
+	}
+}
+
 // TestNewsAreSentBeforeAWait checks that a look tells another chain what is worse as soon as it is recorded, although its own next
 // session is refused for hours.
 func TestNewsAreSentBeforeAWait(t *testing.T) {

@@ -62,6 +62,7 @@ func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admi
 	// The step has not run. So a person may request the tier of the step, and thereby skip the rule that refused the
 	// step.
 	c.requests.receive(ctx, s.tier-1)
+	c.incidents.receive(ctx)
 	decision := escalation.Gated(*c.policy, c.decideRefused(s, refusal))
 	if c.requests.counts(ctx, decision) {
 		return s.requested(c.requests.take()), nil
@@ -73,8 +74,12 @@ func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admi
 // decideRefused returns the decision on a refused step.
 func (c *chainRun) decideRefused(s step, refusal escalation.Admission) escalation.Decision {
 	decision := escalation.DecideRefused(refusal)
-	if s.healed {
+	switch {
+	case s.healed && c.incidents.healed():
 		return escalation.ResolvedUnseen(decision)
+	case s.healed && decision.Action == escalation.DecisionComplete: // the fault has come back
+		decision.Tier = s.minTier
+		return decision
 	}
 	scheduled := c.log.chain.Trigger == escalation.TriggerScheduled
 	if scheduled && s.tier == escalation.TierObserve && c.log.chain.Last() == nil {
@@ -91,6 +96,9 @@ func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decisi
 	}
 	if err := c.record(ctx, decision); err != nil || decision.Action != escalation.DecisionGate {
 		return step{}, err
+	}
+	if decision.Tier != 0 { // a person decides on that tier, not on a recheck
+		s = step{tier: decision.Tier, parent: s.parent, refused: true}
 	}
 	return s.gated(decision), nil
 }
