@@ -89,10 +89,10 @@ func (v *Verdict) Sightings(incidents []Incident, own []string) []Sighting {
 	return found
 }
 
-// Heals returns the IDs of the open incidents that the session's verdict ends. These are incidents that the verdict
-// calls healed, and incidents whose services it finds healthy. If the session has repaired something, the chain's own
-// incidents are also ended. The parameter own holds the IDs of the chain's own incidents. If another chain has seen an
-// incident too late for this session, Heals leaves it open, unless the verdict names it.
+// Heals returns the IDs of the open incidents that the session's verdict ends. The verdict ends an incident that it
+// calls healed, and an incident whose services it finds healthy. If the status of the verdict is resolved or healthy,
+// it also ends the chain's own incidents. The parameter own holds the IDs of the own incidents. If another chain has
+// seen an incident too late for this session, Heals leaves the incident open, unless the verdict names it.
 func (s *Session) Heals(incidents []Incident, own []string) []string {
 	if s.Verdict == nil {
 		return nil
@@ -138,7 +138,7 @@ func (s *Session) precedes(seen time.Time) bool {
 	return seen.After(s.StartedAt)
 }
 
-// finds reports whether each of the services was checked, and all checks of these services have the given status.
+// finds reports whether each of services was checked, and all these checks have the given status.
 func (v *Verdict) finds(services []string, status CheckStatus) bool {
 	for _, service := range services {
 		checked := false
