@@ -56,11 +56,16 @@ const (
 	RuleServiceBusy     Rule = "service_busy"     // another chain is repairing one of the services
 	RuleEscalationLimit Rule = "escalation_limit" // too many chains have escalated recently
 	RuleHandoffInvalid  Rule = "handoff_invalid"  // the handoff written by the previous tier cannot be used
-	RuleGateExpired     Rule = "gate_expired"     // nobody answered at the gate
+	RuleGateExpired     Rule = "gate_expired"     // nobody answered at the gate, and no limit that passes had opened it
 	RuleKnown           Rule = "known"            // other chains take care of everything that is wrong
 	RuleReturned        Rule = "returned"         // the fault has come back too often after repairs
 	RuleHealed          Rule = "healed"           // another chain has found the incidents healed
 )
+
+// passes reports whether the rule refuses a session only for a time, because of a limit that passes.
+func (r Rule) passes() bool {
+	return r == RuleCooldown || r == RuleServiceBusy || r == RuleEscalationLimit || r == RuleDayBudget
+}
 
 // Severity returns the severity of the event that records the decision.
 func (d Decision) Severity() Severity {

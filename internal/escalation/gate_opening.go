@@ -225,7 +225,16 @@ func (g Gate) Ending(closing GateClosing) (Decision, bool) {
 		return complete(OutcomeOverridden, RuleOperator, reason), true
 	}
 	if closing.Actor == "" {
-		return complete(OutcomeAborted, RuleGateExpired, reason), true
+		return complete(OutcomeAborted, g.expiredRule(), reason), true
 	}
 	return complete(OutcomeAborted, RuleOperator, reason), true
+}
+
+// expiredRule returns the rule of the decision that ends the chain after nobody answered at the gate. If a passing limit
+// opened the gate, it is that limit's rule. The next chain may then repair, because no person need act.
+func (g Gate) expiredRule() Rule {
+	if g.Rule.passes() {
+		return g.Rule
+	}
+	return RuleGateExpired
 }

@@ -219,8 +219,7 @@ func (i *Incident) StateOf() IncidentState {
 // unanswered reports whether the chain has ended because a person must act, and nobody has acted. If a limit refused
 // the chain, unanswered returns false. The limit will pass, and then another chain may repair.
 func (c *IncidentChain) unanswered() bool {
-	passes := c.Rule == RuleCooldown || c.Rule == RuleServiceBusy || c.Rule == RuleEscalationLimit || c.Rule == RuleDayBudget
-	return c.Status == ChainEnded && !passes && (c.Outcome == OutcomeNeedsHuman || c.Rule == RuleGateExpired)
+	return c.Status == ChainEnded && !c.Rule.passes() && (c.Outcome == OutcomeNeedsHuman || c.Rule == RuleGateExpired)
 }
 
 // unchangedSince reports that the incident has neither become worse nor come back after the end of the chain ended.

@@ -24,8 +24,7 @@ func TestHandlerOfAnIncident(t *testing.T) {
 	}
 	overridden := worked("overridden", ChainEnded, OutcomeOverridden)
 	asked := worked("asked", ChainEnded, OutcomeNeedsHuman)
-	expired := worked("expired", ChainEnded, OutcomeAborted)
-	expired.Rule = RuleGateExpired
+	expired := expiredAtGate("expired", complete(OutcomeNeedsHuman, RuleVerdict, "it asks for a person"))
 	limited := worked("limited", ChainEnded, OutcomeNeedsHuman)
 	limited.Rule = RuleCooldown
 	for name, tt := range map[string]struct {
@@ -64,6 +63,31 @@ func TestHandlerOfAnIncident(t *testing.T) {
 			require.Equal(t, tt.want, handler.ChainID, name)
 		}
 		require.Equal(t, tt.state, tt.incident.StateOf(), name)
+	}
+}
+
+// expiredAtGate returns the work of a chain that opened a gate for the decision. Nobody answered the gate, and it expired.
+func expiredAtGate(chainID string, decision Decision) IncidentChain {
+	policy := Policy{Tiers: make([]TierPolicy, 3), MaxTier: TierFullRepair, Gate: GatePolicy{Timeout: Duration(time.Hour)}}
+	at := incidentNoon.Add(-time.Hour)
+	gate := NewGate(policy, GateInput{Number: 1, At: at.Add(-time.Hour), Decision: Gated(policy, decision), Tier: TierSafeRepair})
+	ending, _ := gate.Ending(GateClosing{Action: gate.OnTimeout, At: at})
+	return IncidentChain{ChainID: chainID, ChainProgress: ProgressOf(policy, ending, at)}
+}
+
+// TestExpiredGateOfARefusal checks who takes care of an incident after the gate of a refused repair has expired. If the limit passes,
+// nobody does, so that the next chain tries again.
+func TestExpiredGateOfARefusal(t *testing.T) {
+	t.Parallel()
+	for rule, passes := range map[Rule]bool{
+		RuleCooldown: true, RuleServiceBusy: true, RuleEscalationLimit: true, RuleDayBudget: true, RuleChainBudget: false, RuleMaxTier: false,
+	} {
+		ended := expiredAtGate("refused", DecideRefused(Admission{Rule: rule, Reason: "it cannot start"}))
+		require.Equal(t, OutcomeAborted, ended.Outcome, rule)
+		incident := Incident{Chains: []IncidentChain{ended}}
+		_, handled := incident.Handler("own", incidentNoon)
+		require.Equal(t, !passes, handled, rule)
+		require.Equal(t, map[bool]IncidentState{true: IncidentOpen, false: IncidentWaiting}[passes], incident.StateOf(), rule)
 	}
 }
 
