@@ -104,7 +104,8 @@ type ChainRun struct {
 // ChainProgress describes the work of a chain on its incidents.
 type ChainProgress struct {
 	Status ChainStatus `json:"status"`
-	// Rule and Reason come from the decision that makes the chain wait, or from the decision that ended the chain.
+	// Rule and Reason come from the decision that makes the chain wait, or from the decision that ended the chain. If the
+	// chain could not record its end itself, Rule is empty.
 	Rule   Rule   `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Until is the end of the wait; zero if the chain does not wait.
@@ -217,9 +218,12 @@ func (i *Incident) StateOf() IncidentState {
 }
 
 // unanswered reports whether the chain has ended because a person must act, and nobody has acted. If a limit refused
-// the chain, unanswered returns false. The limit will pass, and then another chain may repair.
+// the chain, unanswered returns false. The limit will pass, and then another chain may repair. A failure counts only
+// with the rule of the chain's own decision. A chain that broke off has no rule. The chain of an issue records its own
+// failure.
 func (c *IncidentChain) unanswered() bool {
-	return c.Status == ChainEnded && !c.Rule.passes() && (c.Outcome == OutcomeNeedsHuman || c.Rule == RuleGateExpired)
+	failed := c.Outcome == OutcomeFailed && c.Rule != "" && c.Rule != RuleIssues
+	return c.Status == ChainEnded && !c.Rule.passes() && (failed || c.Outcome == OutcomeNeedsHuman || c.Rule == RuleGateExpired)
 }
 
 // unchangedSince reports that the incident has neither become worse nor come back after the end of the chain ended.

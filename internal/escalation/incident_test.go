@@ -27,6 +27,10 @@ func TestHandlerOfAnIncident(t *testing.T) {
 	expired := expiredAtGate("expired", complete(OutcomeNeedsHuman, RuleVerdict, "it asks for a person"))
 	limited := worked("limited", ChainEnded, OutcomeNeedsHuman)
 	limited.Rule = RuleCooldown
+	failed := worked("failed", ChainEnded, OutcomeFailed)
+	failed.Rule = RuleNoVerdict
+	split := worked("split", ChainEnded, OutcomeFailed)
+	split.Rule = RuleIssues
 	for name, tt := range map[string]struct {
 		incident Incident
 		want     string
@@ -55,6 +59,8 @@ func TestHandlerOfAnIncident(t *testing.T) {
 		"nobody has acted, but back":  {Incident{Chains: []IncidentChain{expired}, ReturnedAt: incidentNoon}, "", IncidentOpen},
 		"a limit that passes":         {Incident{Chains: []IncidentChain{limited}}, "", IncidentOpen},
 		"tried again":                 {Incident{Chains: []IncidentChain{asked, worked("ended", ChainEnded, OutcomeFailed)}}, "", IncidentOpen},
+		"failed":                      {Incident{Chains: []IncidentChain{failed}}, "failed", IncidentWaiting},
+		"its issue failed":            {Incident{Chains: []IncidentChain{split}}, "", IncidentOpen},
 		"resolved":                    {Incident{ResolvedAt: incidentNoon}, "", IncidentResolved},
 	} {
 		handler, handled := tt.incident.Handler("own", incidentNoon)

@@ -280,7 +280,7 @@ func claimIncidents(
 }
 
 const endEarlierQuery = `
-UPDATE incident_chains SET status = $1, outcome = $2, reason = 'a later chain has the same workflow ID'
+UPDATE incident_chains SET status = $1, outcome = $2, rule = '', reason = 'a later chain has the same workflow ID'
 WHERE chain_id = $3 AND namespace_id = $4 AND first_run_id <> $5 AND at < $6 AND status <> $1`
 
 // endEarlier records that earlier chains with the same workflow ID have ended, because Temporal runs only one of them

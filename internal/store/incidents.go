@@ -206,7 +206,8 @@ func (s *Store) ChainsAtWork(ctx context.Context) ([]ChainAtWork, error) {
 }
 
 const abandonQuery = `
-UPDATE incident_chains SET status = $1, outcome = $2, reason = $3 WHERE chain_id = $4 AND namespace_id = $5 AND at = $6 AND status <> $1`
+UPDATE incident_chains SET status = $1, outcome = $2, rule = '', reason = $3
+WHERE chain_id = $4 AND namespace_id = $5 AND at = $6 AND status <> $1`
 
 // AbandonIncidents records the end of a chain that could not record its end. If the chain has recorded progress after
 // the caller read its row, AbandonIncidents changes nothing and returns false.

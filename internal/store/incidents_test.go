@@ -376,7 +376,7 @@ func testAbandonedIncidents(t *testing.T, database backend) {
 	working, err = c.s.ChainsAtWork(bounded(t))
 	require.NoError(t, err)
 	require.Equal(t, []store.ChainAtWork{{ChainID: "a", At: c.at}}, working)
-	c.progress("a", escalation.ChainProgress{Status: escalation.ChainRepairing, At: c.at.Add(time.Minute)})
+	c.progress("a", escalation.ChainProgress{Status: escalation.ChainWaiting, Rule: escalation.RuleVerdict, At: c.at.Add(time.Minute)})
 	abandoned, err := c.s.AbandonIncidents(bounded(t), working[0], "it is gone")
 	require.NoError(t, err)
 	require.False(t, abandoned)
@@ -385,6 +385,7 @@ func testAbandonedIncidents(t *testing.T, database backend) {
 	require.NoError(t, err)
 	require.True(t, abandoned)
 	require.Equal(t, escalation.IncidentOpen, c.incident("incident-1").State)
+	require.Empty(t, c.incident("incident-1").Chains[0].Rule, "the chain has not decided to end")
 }
 
 // testIncidentsOfAnID checks that two chains with one workflow ID, one after the other, share no work on incidents.
@@ -393,7 +394,9 @@ func testIncidentsOfAnID(t *testing.T, database backend) {
 	c.run = "run-1"
 	c.ran("nightly", 1, finds(escalation.VerdictEscalate, "down", "web"))
 	c.ran("nightly", 2, finds(escalation.VerdictNeedsHuman, "", "web"))
-	c.progress("nightly", escalation.ChainProgress{Status: escalation.ChainWaiting, Reason: "asks for a person", At: c.at})
+	c.progress("nightly", escalation.ChainProgress{
+		Status: escalation.ChainWaiting, Rule: escalation.RuleVerdict, Reason: "asks for a person", At: c.at,
+	})
 	c.run = "run-2" // the first one was terminated
 	c.ran("nightly", 1, finds(escalation.VerdictEscalate, "disk_full", "db"))
 	web, db := c.incident("incident-1"), c.incident("incident-2")
