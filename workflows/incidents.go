@@ -59,7 +59,8 @@ func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.S
 		return nil
 	}
 	by := escalation.Look{
-		ChainID: n.log.chain.ID, Manual: n.log.chain.Trigger == escalation.TriggerManual, Own: n.log.chain.OwnIncidents(),
+		ChainRun: escalation.ChainRun{ChainID: n.log.chain.ID, FirstRunID: n.log.firstRun(ctx)},
+		Manual:   n.log.chain.Trigger == escalation.TriggerManual, Own: n.log.chain.OwnIncidents(),
 	}
 	if parent := workflow.GetInfo(ctx).ParentWorkflowExecution; parent != nil {
 		by.ParentID = parent.ID

@@ -93,11 +93,11 @@ type IncidentChain struct {
 	CostUSD float64   `json:"cost_usd"`
 }
 
-// ChainRun identifies a chain within its namespace. Several chains, one after the other, can have the same workflow ID
-// and differ in FirstRunID.
+// ChainRun identifies a chain. Several chains, one after the other or in several namespaces, can have the same workflow
+// ID. They differ in FirstRunID.
 type ChainRun struct {
 	ChainID string
-	// FirstRunID is the run ID with which the chain began.
+	// FirstRunID is the run ID with which the chain began. No other chain has it.
 	FirstRunID string
 }
 
@@ -231,17 +231,17 @@ func (i *Incident) unchangedSince(ended IncidentChain) bool {
 	return !i.WorseAt.After(ended.At) && !ended.At.Before(i.ReturnedAt)
 }
 
-// Handler returns the chain that takes care of the incident at the time at. It ignores the chain whose ID is except. If
-// no chain takes care of the incident, Handler returns false.
+// Handler returns the chain that takes care of the incident at the time at. It ignores the chain except. If no chain
+// takes care of the incident, Handler returns false.
 //
 // A chain takes care of an incident while the chain repairs or waits. An ended chain still takes care of the incident
 // in two cases: at its gate a person has accepted the state, or a person must act and has not acted yet. An ended chain
 // stops taking care when another chain has worked on the incident, or when the incident becomes worse or comes back. So
 // an unchanged fault is repaired once, and not after every look.
-func (i *Incident) Handler(except string, at time.Time) (IncidentChain, bool) {
+func (i *Incident) Handler(except ChainRun, at time.Time) (IncidentChain, bool) {
 	var latest IncidentChain
 	for _, chain := range slices.Backward(i.Chains) {
-		if chain.ChainID == except {
+		if chain.ChainID == except.ChainID && chain.FirstRunID == except.FirstRunID {
 			continue
 		}
 		waits := chain.Status == ChainWaiting && (chain.Until.IsZero() || at.Before(chain.Until.Add(lateEnd)))

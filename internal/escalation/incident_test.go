@@ -27,6 +27,8 @@ func TestHandlerOfAnIncident(t *testing.T) {
 	expired := expiredAtGate("expired", complete(OutcomeNeedsHuman, RuleVerdict, "it asks for a person"))
 	limited := worked("limited", ChainEnded, OutcomeNeedsHuman)
 	limited.Rule = RuleCooldown
+	earlier := worked("own", ChainEnded, OutcomeNeedsHuman)
+	earlier.FirstRunID = "run-0"
 	failed := worked("failed", ChainEnded, OutcomeFailed)
 	failed.Rule = RuleNoVerdict
 	split := worked("split", ChainEnded, OutcomeFailed)
@@ -43,6 +45,7 @@ func TestHandlerOfAnIncident(t *testing.T) {
 		"late":                {Incident{Chains: []IncidentChain{waits(-30 * time.Minute)}}, "waits", IncidentWaiting},
 		"gone":                {Incident{Chains: []IncidentChain{waits(-2 * time.Hour)}}, "", IncidentWaiting},
 		"its own":             {Incident{Chains: []IncidentChain{worked("own", ChainRepairing, "")}}, "", IncidentRepairing},
+		"of its ID, earlier":  {Incident{Chains: []IncidentChain{earlier}}, "own", IncidentWaiting},
 		"ended":               {Incident{Chains: []IncidentChain{worked("ended", ChainEnded, OutcomeAborted)}}, "", IncidentOpen},
 		"accepted":            {Incident{Chains: []IncidentChain{overridden}}, "overridden", IncidentOpen},
 		"accepted, and worse": {Incident{Chains: []IncidentChain{overridden}, WorseAt: incidentNoon}, "", IncidentOpen},
@@ -63,7 +66,7 @@ func TestHandlerOfAnIncident(t *testing.T) {
 		"its issue failed":            {Incident{Chains: []IncidentChain{split}}, "", IncidentOpen},
 		"resolved":                    {Incident{ResolvedAt: incidentNoon}, "", IncidentResolved},
 	} {
-		handler, handled := tt.incident.Handler("own", incidentNoon)
+		handler, handled := tt.incident.Handler(ChainRun{ChainID: "own"}, incidentNoon)
 		require.Equal(t, tt.want != "", handled, name)
 		if handled {
 			require.Equal(t, tt.want, handler.ChainID, name)
@@ -91,7 +94,7 @@ func TestExpiredGateOfARefusal(t *testing.T) {
 		ended := expiredAtGate("refused", DecideRefused(Admission{Rule: rule, Reason: "it cannot start"}))
 		require.Equal(t, OutcomeAborted, ended.Outcome, rule)
 		incident := Incident{Chains: []IncidentChain{ended}}
-		_, handled := incident.Handler("own", incidentNoon)
+		_, handled := incident.Handler(ChainRun{ChainID: "own"}, incidentNoon)
 		require.Equal(t, !passes, handled, rule)
 		require.Equal(t, map[bool]IncidentState{true: IncidentOpen, false: IncidentWaiting}[passes], incident.StateOf(), rule)
 	}
@@ -183,24 +186,24 @@ func TestRecognize(t *testing.T) {
 		"nothing is wrong":            {Verdict{Status: VerdictHealthy}, web, 0, 0, false},
 		"a failure without a service": {Verdict{Status: VerdictFailed}, web, 0, 0, false},
 	} {
-		recognition := Recognize(tt.verdict, []Incident{tt.incident}, Look{ChainID: "own"}, incidentNoon)
+		recognition := Recognize(tt.verdict, []Incident{tt.incident}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
 		require.Len(t, recognition.Known, tt.known, name)
 		require.Len(t, recognition.New, tt.new, name)
 		require.Equal(t, tt.known > 0 && tt.new == 0, recognition.AllKnown(), name)
 		require.Equal(t, tt.worse, tt.known > 0 && recognition.Known[0].News == IncidentWorse, name)
 	}
-	recognition := Recognize(named, []Incident{web}, Look{ChainID: "own"}, incidentNoon)
+	recognition := Recognize(named, []Incident{web}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
 	require.Equal(t, []string{"db"}, recognition.NewServices())
 
 	asked := web
 	asked.Chains = []IncidentChain{worked("other", ChainEnded, OutcomeNeedsHuman)}
 	for manual, known := range map[bool]int{false: 1, true: 0} {
-		recognition = Recognize(finds("web"), []Incident{asked}, Look{ChainID: "own", Manual: manual}, incidentNoon)
+		recognition = Recognize(finds("web"), []Incident{asked}, Look{ChainRun: ChainRun{ChainID: "own"}, Manual: manual}, incidentNoon)
 		require.Len(t, recognition.Known, known, "a person acts by starting a chain")
 	}
 
 	abandoned.Returns = []time.Time{incidentNoon.Add(-time.Minute)}
-	recognition = Recognize(beside, []Incident{abandoned}, Look{ChainID: "own"}, incidentNoon)
+	recognition = Recognize(beside, []Incident{abandoned}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
 	require.Equal(t, []string{"db", "web"}, recognition.NewServices())
 	once := Limit{Max: 1, Window: Duration(time.Hour)}
 	require.Nil(t, recognition.Returned(once, 0), "the issue is another fault")
@@ -233,7 +236,7 @@ func TestRecheckOfTwoChains(t *testing.T) {
 		incident := Incident{ID: "incident-1", Services: []string{"web"}, Chains: []IncidentChain{first, tt.second}}
 		verdict := Verdict{Status: VerdictEscalate, Services: []string{"web"}}
 		for _, id := range []string{"first", "second"} {
-			recognition := Recognize(verdict, []Incident{incident}, Look{ChainID: id, Own: []string{"incident-1"}}, incidentNoon)
+			recognition := Recognize(verdict, []Incident{incident}, Look{ChainRun: ChainRun{ChainID: id}, Own: []string{"incident-1"}}, incidentNoon)
 			if id == "first" || tt.second.Status != ChainEnded {
 				require.Equal(t, id == tt.leaves, recognition.AllKnown(), "%s: %s", name, id)
 			}
@@ -243,7 +246,7 @@ func TestRecheckOfTwoChains(t *testing.T) {
 	}
 
 	split := Incident{ID: "incident-1", Services: []string{"web"}, Chains: []IncidentChain{worked("split", ChainRepairing, ""), first}}
-	issue := Look{ChainID: "first", Own: []string{"incident-1"}, ParentID: "split"}
+	issue := Look{ChainRun: ChainRun{ChainID: "first"}, Own: []string{"incident-1"}, ParentID: "split"}
 	recognition := Recognize(Verdict{Status: VerdictEscalate, Services: []string{"web"}}, []Incident{split}, issue, incidentNoon)
 	require.Empty(t, recognition.Known, "its parent waits for it")
 	sibling := Incident{ID: "incident-2", Services: []string{"web"}, Chains: []IncidentChain{worked("sibling", ChainRepairing, "")}}

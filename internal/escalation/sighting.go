@@ -325,7 +325,8 @@ type RecognizedFault struct {
 
 // Look identifies the chain that has looked.
 type Look struct {
-	ChainID string
+	ChainRun
+
 	// Manual reports whether a person has started the chain that has looked.
 	Manual bool
 	// Own holds the IDs of the incidents that the chain already works on; empty for a first look.
@@ -368,13 +369,15 @@ func Recognize(verdict Verdict, incidents []Incident, look Look, at time.Time) R
 // that already works on the incident leaves it only to a chain that is ahead of it.
 func (l Look) handler(incident Incident, at time.Time) (IncidentChain, bool) {
 	chains := incident.Chains
-	isOwn := func(chain IncidentChain) bool { return chain.ChainID == l.ChainID && chain.Status != ChainEnded }
+	isOwn := func(chain IncidentChain) bool {
+		return chain.ChainID == l.ChainID && chain.FirstRunID == l.FirstRunID && chain.Status != ChainEnded
+	}
 	own := slices.IndexFunc(chains, isOwn)
 	incident.Chains = slices.DeleteFunc(slices.Clone(chains), func(chain IncidentChain) bool {
 		behind := own >= 0 && chain.Status != ChainEnded && !chain.aheadOf(chains[own])
 		return behind || l.ParentID != "" && chain.ChainID == l.ParentID
 	})
-	return incident.Handler(l.ChainID, at)
+	return incident.Handler(l.ChainRun, at)
 }
 
 // aheadOf reports whether the chain has come further with its incident than other: it repairs, or it has tried a higher

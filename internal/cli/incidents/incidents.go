@@ -46,7 +46,7 @@ func Command(c *console.Console) *cobra.Command {
 // view converts an incident for output.
 func (a *app) view(incident escalation.Incident, now time.Time) View {
 	view := View{Incident: a.masked(incident)}
-	handler, found := incident.Handler("", now)
+	handler, found := incident.Handler(escalation.ChainRun{}, now)
 	if found && (handler.Status != escalation.ChainEnded || incident.State != escalation.IncidentResolved) {
 		view.Handler = handler.ChainID
 	}
