@@ -207,7 +207,9 @@ func (i *Incident) StateOf() IncidentState {
 		case ChainWaiting:
 			state = IncidentWaiting
 		case ChainEnded:
-			latest = chain
+			if chain.Outcome != OutcomeSuppressed {
+				latest = chain
+			}
 		case ChainLooking:
 		}
 	}
@@ -237,7 +239,7 @@ func (i *Incident) unchangedSince(ended IncidentChain) bool {
 // A chain takes care of an incident while the chain repairs or waits. An ended chain still takes care of the incident
 // in two cases: at its gate a person has accepted the state, or a person must act and has not acted yet. An ended chain
 // stops taking care when another chain has worked on the incident, or when the incident becomes worse or comes back. So
-// an unchanged fault is repaired once, and not after every look.
+// an unchanged fault is repaired once, and not after every look. A dry run does not count as work.
 func (i *Incident) Handler(except ChainRun, at time.Time) (IncidentChain, bool) {
 	var latest IncidentChain
 	for _, chain := range slices.Backward(i.Chains) {
@@ -248,7 +250,7 @@ func (i *Incident) Handler(except ChainRun, at time.Time) (IncidentChain, bool) 
 		if waits || chain.Status == ChainRepairing {
 			return chain, true
 		}
-		if latest.ChainID == "" && chain.Status == ChainEnded {
+		if latest.ChainID == "" && chain.Status == ChainEnded && chain.Outcome != OutcomeSuppressed {
 			latest = chain
 		}
 	}

@@ -29,6 +29,7 @@ func TestHandlerOfAnIncident(t *testing.T) {
 	limited.Rule = RuleCooldown
 	earlier := worked("own", ChainEnded, OutcomeNeedsHuman)
 	earlier.FirstRunID = "run-0"
+	dry := worked("dry", ChainEnded, OutcomeSuppressed)
 	failed := worked("failed", ChainEnded, OutcomeFailed)
 	failed.Rule = RuleNoVerdict
 	split := worked("split", ChainEnded, OutcomeFailed)
@@ -62,6 +63,8 @@ func TestHandlerOfAnIncident(t *testing.T) {
 		"nobody has acted, but back":  {Incident{Chains: []IncidentChain{expired}, ReturnedAt: incidentNoon}, "", IncidentOpen},
 		"a limit that passes":         {Incident{Chains: []IncidentChain{limited}}, "", IncidentOpen},
 		"tried again":                 {Incident{Chains: []IncidentChain{asked, worked("ended", ChainEnded, OutcomeFailed)}}, "", IncidentOpen},
+		"asked, then a dry run":       {Incident{Chains: []IncidentChain{asked, dry}}, "asked", IncidentWaiting},
+		"accepted, then a dry run":    {Incident{Chains: []IncidentChain{overridden, dry}}, "overridden", IncidentOpen},
 		"failed":                      {Incident{Chains: []IncidentChain{failed}}, "failed", IncidentWaiting},
 		"its issue failed":            {Incident{Chains: []IncidentChain{split}}, "", IncidentOpen},
 		"resolved":                    {Incident{ResolvedAt: incidentNoon}, "", IncidentResolved},
