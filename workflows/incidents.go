@@ -60,7 +60,7 @@ func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.S
 	}
 	by := escalation.Look{
 		ChainRun: escalation.ChainRun{ChainID: n.log.chain.ID, FirstRunID: n.log.firstRun(ctx)},
-		Manual:   n.log.chain.Trigger == escalation.TriggerManual, Own: n.log.chain.OwnIncidents(),
+		Manual:   n.log.chain.Trigger == escalation.TriggerManual, MaxTier: n.policy.MaxTier, Own: n.log.chain.OwnIncidents(),
 	}
 	if parent := workflow.GetInfo(ctx).ParentWorkflowExecution; parent != nil {
 		by.ParentID = parent.ID

@@ -116,6 +116,14 @@ func TestUnansweredIncident(t *testing.T) {
 	require.Contains(t, chain.Reason, "is with chain other, which ended, and nobody has acted since: tier 3 asks for a person")
 	w.env.AssertNotCalled(t, "Notify", mock.Anything, mock.Anything)
 
+	lower := knownIncident(escalation.ChainEnded)
+	lower.Chains[0].Outcome, lower.Chains[0].MaxTier = escalation.OutcomeNeedsHuman, escalation.TierSafeRepair
+	w = newWorld(t, concludes(escalation.VerdictEscalate, 0.03), concludes(escalation.VerdictResolved, 0.4))
+	w.incidents = []escalation.Incident{lower}
+	chain, err = w.run(t, workflows.ChainInput{Trigger: escalation.TriggerScheduled})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "a higher tier is allowed now")
+
 	earlier := knownIncident(escalation.ChainEnded)
 	earlier.Chains[0].Outcome, earlier.Chains[0].ChainID, earlier.Chains[0].FirstRunID = escalation.OutcomeNeedsHuman, chain.ID, "run-0"
 	w = newWorld(t, concludes(escalation.VerdictEscalate, 0.03))

@@ -201,7 +201,7 @@ func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Out
 	if issue.IncidentID == "" || !others || ctx.Err() != nil {
 		return
 	}
-	progress := escalation.ProgressOfIssue(*issue, workflow.Now(ctx))
+	progress := escalation.ProgressOfIssue(*c.policy, *issue, workflow.Now(ctx))
 	c.log.progress = &progress
 	if err := c.log.store(ctx, fmt.Sprintf("record the end of issue %d", at+1), false); err != nil {
 		workflow.GetLogger(ctx).Error("the records do not show how the issue ended", "issue", at+1, "error", err)

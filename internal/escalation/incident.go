@@ -113,6 +113,8 @@ type ChainProgress struct {
 	// Outcome is empty until the chain has ended.
 	Outcome Outcome   `json:"outcome,omitempty"`
 	At      time.Time `json:"at"`
+	// MaxTier is the highest tier that the chain's policy allowed; 0 if that is not recorded.
+	MaxTier Tier `json:"max_tier,omitempty"`
 	// Owns holds the IDs of the chain's own incidents. For a chain that waits before its first session, the records
 	// connect the chain with its incidents only by Owns.
 	Owns []string `json:"owns,omitempty"`
@@ -137,7 +139,7 @@ const (
 // ProgressOf returns the progress of a chain after decision. If the decision opens a gate, Until is the time at which
 // the gate expires.
 func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
-	progress := ChainProgress{Status: ChainRepairing, At: at}
+	progress := ChainProgress{Status: ChainRepairing, At: at, MaxTier: policy.MaxTier}
 	switch decision.Action {
 	case DecisionComplete:
 		progress.Status, progress.Outcome = ChainEnded, decision.Outcome
@@ -155,10 +157,10 @@ func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 // ProgressOfIssue returns the progress of a split chain at the end of the chain of one issue. The progress concerns
 // only the incident of that issue. Without this progress, the incident would count as being repaired until all chains
 // of issues have ended.
-func ProgressOfIssue(issue IssueChain, at time.Time) ChainProgress {
+func ProgressOfIssue(policy Policy, issue IssueChain, at time.Time) ChainProgress {
 	return ChainProgress{
 		Status: ChainEnded, Outcome: issue.Outcome, Rule: RuleIssues, Reason: cut(issue.Reason, maxIncidentText), At: at,
-		Only: []string{issue.IncidentID},
+		MaxTier: policy.MaxTier, Only: []string{issue.IncidentID},
 	}
 }
 
@@ -256,6 +258,18 @@ func (i *Incident) Handler(except ChainRun, at time.Time) (IncidentChain, bool) 
 	}
 	settled := latest.Outcome == OutcomeOverridden || latest.unanswered()
 	return latest, settled && i.unchangedSince(latest)
+}
+
+// mayTry reports whether maxTier exceeds every tier that the unanswered chains were allowed to run. Only chains that
+// ended since the incident last changed count.
+func (i *Incident) mayTry(maxTier Tier) bool {
+	var allowed Tier
+	for _, chain := range i.Chains {
+		if chain.unanswered() && i.unchangedSince(chain) {
+			allowed = max(allowed, chain.MaxTier)
+		}
+	}
+	return allowed > 0 && maxTier > allowed
 }
 
 // HighestTier returns the highest tier that has tried to repair the incident; 0 if no tier has.

@@ -205,6 +205,15 @@ func TestRecognize(t *testing.T) {
 		require.Len(t, recognition.Known, known, "a person acts by starting a chain")
 	}
 
+	asked.Chains[0].MaxTier = TierSafeRepair
+	limited := worked("limited", ChainEnded, OutcomeNeedsHuman) // later, a person's chain was allowed less
+	limited.MaxTier = TierObserve
+	asked.Chains = append(asked.Chains, limited)
+	for maxTier, known := range map[Tier]int{TierObserve: 1, TierSafeRepair: 1, TierFullRepair: 0} {
+		recognition = Recognize(finds("web"), []Incident{asked}, Look{ChainRun: ChainRun{ChainID: "own"}, MaxTier: maxTier}, incidentNoon)
+		require.Len(t, recognition.Known, known, "a person acts by raising the highest tier")
+	}
+
 	abandoned.Returns = []time.Time{incidentNoon.Add(-time.Minute)}
 	recognition = Recognize(beside, []Incident{abandoned}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
 	require.Equal(t, []string{"db", "web"}, recognition.NewServices())

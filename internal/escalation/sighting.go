@@ -329,6 +329,8 @@ type Look struct {
 
 	// Manual reports whether a person has started the chain that has looked.
 	Manual bool
+	// MaxTier is the highest tier that the chain may run.
+	MaxTier Tier
 	// Own holds the IDs of the incidents that the chain already works on; empty for a first look.
 	Own []string
 	// ParentID is the chain that has split into this one and others; empty if there is none. The parent only waits for
@@ -340,7 +342,7 @@ type Look struct {
 // handler, takes care of its incident, and the incident includes all services of the fault. There are two exceptions. A
 // fault that has become worse or come back is known only if the handler still runs, because only a running chain can
 // react. If the handler has ended because a person must act, the fault is not known to a chain that a person has
-// started.
+// started, or that may run a higher tier.
 func Recognize(verdict Verdict, incidents []Incident, look Look, at time.Time) Recognition {
 	recognition := Recognition{At: at}
 	for _, sighting := range verdict.Sightings(incidents, look.Own) {
@@ -351,7 +353,8 @@ func Recognize(verdict Verdict, incidents []Incident, look Look, at time.Time) R
 		}
 		handler, handled := look.handler(*incident, at)
 		back := !incident.ResolvedAt.IsZero()
-		if !handled || handler.Status == ChainEnded && (back || sighting.News == IncidentWorse || look.Manual && handler.unanswered()) {
+		acts := handler.unanswered() && (look.Manual || incident.mayTry(look.MaxTier))
+		if !handled || handler.Status == ChainEnded && (back || sighting.News == IncidentWorse || acts) {
 			recognition.New = append(recognition.New, sighting)
 			continue
 		}

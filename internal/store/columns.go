@@ -175,6 +175,7 @@ func incidentChainFields(c *incidentChainRow) []field {
 		{"until", millis{&c.Until}},
 		{"outcome", &c.Outcome},
 		{"at", millis{&c.At}},
+		{"max_tier", &c.MaxTier},
 		{"tier", &c.Tier},
 		{"did", &c.Did},
 		{"since", millis{&c.Since}},

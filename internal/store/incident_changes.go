@@ -238,7 +238,7 @@ func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress es
 	}
 	progress.Reason = storable(progress.Reason)
 	row := incidentChainRow{IncidentChain: escalation.IncidentChain{ChainProgress: progress}}
-	fields := incidentChainFields(&row)[4:10] // status to at
+	fields := incidentChainFields(&row)[4:11] // status to max_tier
 	set, last := assignments(fields), len(fields)
 	query := fmt.Sprintf( //nolint:gosec // our own columns
 		"UPDATE incident_chains SET %s WHERE chain_id = $%d AND namespace_id = $%d AND first_run_id = $%d", set, last+1, last+2, last+3)

@@ -92,14 +92,14 @@ func testIncident(t *testing.T, database backend) {
 	require.InDelta(t, 1.0, incident.CostUSD, 1e-9)
 	until := c.at.Add(72 * time.Hour)
 	c.progress("first", escalation.ChainProgress{
-		Status: escalation.ChainWaiting, Rule: escalation.RuleVerdict, Reason: "asks for a person", Until: until, At: c.at,
+		Status: escalation.ChainWaiting, Rule: escalation.RuleVerdict, Reason: "asks for a person", Until: until, At: c.at, MaxTier: 2,
 	})
 	incident = c.incident(incident.ID)
 	require.Equal(t, escalation.IncidentWaiting, incident.State)
 	require.Equal(t, escalation.IncidentChain{
 		ChainID: "first", Tier: 2, Did: "restarted it", CostUSD: 1, Since: incident.OpenedAt,
 		ChainProgress: escalation.ChainProgress{
-			Status: escalation.ChainWaiting, Rule: escalation.RuleVerdict, Reason: "asks for a person", Until: until, At: c.at,
+			Status: escalation.ChainWaiting, Rule: escalation.RuleVerdict, Reason: "asks for a person", Until: until, At: c.at, MaxTier: 2,
 		},
 	}, incident.Chains[0])
 
@@ -440,7 +440,7 @@ func testIncidentsOfIssues(t *testing.T, database backend) {
 	c.ran("first", 1, several)
 	c.progress("first", escalation.ChainProgress{Status: escalation.ChainRepairing, At: c.at})
 	ended := escalation.IssueChain{IncidentID: "incident-1", Outcome: escalation.OutcomeFailed, Reason: "no worker"}
-	c.progress("first", escalation.ProgressOfIssue(ended, c.at))
+	c.progress("first", escalation.ProgressOfIssue(escalation.Policy{}, ended, c.at))
 	web := c.incident("incident-1")
 	require.Equal(t, escalation.IncidentOpen, web.State)
 	_, handled := web.Handler(escalation.ChainRun{ChainID: "look"}, c.at)

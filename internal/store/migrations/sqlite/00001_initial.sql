@@ -153,6 +153,7 @@ CREATE TABLE incident_chains (
     until       INTEGER,
     outcome     TEXT    NOT NULL,
     at          INTEGER NOT NULL,                       -- of the status
+    max_tier    INTEGER NOT NULL,                       -- the highest that the chain's policy allowed; 0: not recorded
     tier        INTEGER NOT NULL,                       -- the highest that may have changed something; 0: none
     did         TEXT    NOT NULL,
     since       INTEGER NOT NULL,
