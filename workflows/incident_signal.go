@@ -11,17 +11,20 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// IncidentSignalName is the name of the signal with which a chain informs the chain that takes care of an incident.
+// IncidentSignalName is the name of the signal with which a chain, or a person who closes an incident, informs the chain
+// that takes care of the incident.
 const IncidentSignalName = "incident"
 
 // IncidentSignal is the payload of the incident signal.
 type IncidentSignal struct {
 	IncidentID string                  `json:"incident_id"`
 	Status     escalation.IncidentNews `json:"status"`
-	// Note describes the change of the incident.
+	// Note describes the change of the incident, or holds the reason of the person.
 	Note string `json:"note,omitempty"`
-	// ChainID is the chain that sends the signal.
-	ChainID string `json:"chain_id"`
+	// ChainID is the chain that sends the signal; empty if a person has closed the incident.
+	ChainID string `json:"chain_id,omitempty"`
+	// Actor is the person who has closed the incident; empty if a chain sends the signal.
+	Actor string `json:"actor,omitempty"`
 }
 
 // maxWorkflowID is Temporal's default limit for the ID of a workflow, in characters.
@@ -36,6 +39,8 @@ func (s IncidentSignal) check(chain escalation.Chain) error {
 		return errors.New("its status must be unchanged, worse or healed")
 	case utf8.RuneCountInString(s.ChainID) > maxWorkflowID || len(s.Note) > maxSignalText:
 		return errors.New("its chain_id or note is too long")
+	case s.Actor != "":
+		return escalation.CheckActor(s.Actor)
 	}
 	return nil
 }
@@ -73,7 +78,8 @@ func (n *incidents) accept(ctx workflow.Context, signal IncidentSignal) {
 		return
 	}
 	one := escalation.GateNews{
-		IncidentID: signal.IncidentID, Status: signal.Status, Note: clip(signal.Note), ChainID: signal.ChainID, At: workflow.Now(ctx),
+		IncidentID: signal.IncidentID, Status: signal.Status, Note: clip(signal.Note), ChainID: signal.ChainID, Actor: signal.Actor,
+		At: workflow.Now(ctx),
 	}
 	at := slices.IndexFunc(n.news, func(other escalation.GateNews) bool { return other.IncidentID == one.IncidentID })
 	first := at < 0 || n.news[at].Status != one.Status
@@ -110,6 +116,9 @@ func (n *incidents) drop(ctx workflow.Context) {
 // describeNews describes another chain's finding about an incident.
 func describeNews(news escalation.GateNews) string {
 	text := fmt.Sprintf("chain %s has found %s %s", news.ChainID, news.IncidentID, news.Status)
+	if news.Actor != "" {
+		text = fmt.Sprintf("%s was closed by %s", news.IncidentID, news.Actor)
+	}
 	if news.Note != "" {
 		text += ": " + news.Note
 	}

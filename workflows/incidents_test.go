@@ -392,6 +392,29 @@ func TestHealedGateCloses(t *testing.T) {
 	}
 }
 
+// TestClosedIncidentIsToldToItsGate checks that a chain looks once more after a person has closed its incident, and that its events
+// name the person.
+func TestClosedIncidentIsToldToItsGate(t *testing.T) {
+	t.Parallel()
+	w := atGateWith(t, escalation.HealedClose, concludes(escalation.VerdictHealthy, 0.01))
+	w.policy.Notify = false
+	for after, actor := range map[time.Duration]string{5 * time.Minute: "a\u202eb", 10 * time.Minute: "ada"} {
+		w.env.RegisterDelayedCallback(func() {
+			w.env.SignalWorkflow(workflows.IncidentSignalName, workflows.IncidentSignal{
+				IncidentID: "incident-7", Status: escalation.IncidentGone, Note: "new disk", Actor: actor,
+			})
+		}, after)
+	}
+	chain, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome)
+	require.Equal(t, "ada", chain.Gates[0].News[0].Actor)
+	messages := events(chain, escalation.EventIncident)
+	require.Len(t, messages, 2)
+	require.Contains(t, messages[0], "is refused: actor has characters that cannot be printed")
+	require.Equal(t, "incident-7 was closed by ada: new disk", messages[1])
+}
+
 // TestHealedWaitEnds checks that a chain that waits for a cooldown looks again as soon as its incident has healed.
 func TestHealedWaitEnds(t *testing.T) {
 	t.Parallel()
@@ -463,7 +486,7 @@ func TestHealedWithoutBudget(t *testing.T) {
 	chain, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome)
-	require.Contains(t, chain.Reason, "another chain found the problem healed, and tier 1 cannot look once more: ")
+	require.Contains(t, chain.Reason, "the problem was reported as healed, and tier 1 cannot look once more: ")
 	require.Len(t, chain.Gates, 1)
 	require.Less(t, chain.EndedAt.Sub(begin), 30*time.Minute)
 }

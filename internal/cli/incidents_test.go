@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/internal/cli/chaintest"
 	"github.com/claudeops/claudeops/internal/cli/console"
@@ -16,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/workflows"
 )
 
 // atNoon runs the program with a clock that shows chaintest.Noon.
@@ -202,7 +205,8 @@ func TestCloseIncident(t *testing.T) {
 	environ := incidentEnvironment(t)
 	closed := atNoon(t, environ, "incidents", "close", "1", "--actor", "ada", "--reason", "replaced the\ndisk "+givenSecrets[1])
 	require.Equal(t, program.ExitOK, closed.code, closed.stderr)
-	require.Equal(t, console.MaskedHint, closed.stderr)
+	require.Contains(t, closed.stderr, console.MaskedHint)
+	require.Contains(t, closed.stderr, "starter: the chains of incident-1 could not be told: connect to Temporal at 127.0.0.1:1: ")
 	chaintest.RequireGolden(t, "incident-close-waiting.txt", []byte(closed.stdout))
 	incident, err := openRecords(t, environ).Incident(t.Context(), "incident-1")
 	require.NoError(t, err)
@@ -225,13 +229,43 @@ func TestCloseIncident(t *testing.T) {
 
 	busy := atNoon(t, environ, "incidents", "close", "4", "--actor", "ada")
 	require.Equal(t, "incident-4 is closed (mail: mail waits).\n\n"+
-		"Chain chain-mail still repairs it, and continues. End it with: starter cancel chain-mail\n", busy.stdout)
+		"Chain chain-mail still repairs it, and continues. It could not be told that the incident is closed. End it with: starter cancel chain-mail\n", busy.stdout)
 	quiet := atNoon(t, environ, "incidents", "close", "2", "-o", "json")
 	var view incidents.View
 	require.NoError(t, json.Unmarshal([]byte(quiet.stdout), &view), quiet.stderr)
 	require.Equal(t, escalation.IncidentResolved, view.State)
 	require.NotEmpty(t, view.ResolvedBy, "the user")
 	require.Equal(t, "No open incidents.\n", atNoon(t, environ, "incidents").stdout)
+}
+
+// TestCloseTellsChains checks that a chain that waits is told who closed its incident, and that a chain that has gone is named.
+func TestCloseTellsChains(t *testing.T) {
+	t.Parallel()
+	s := startStage(t)
+	recordIncidents(t, s.environ)
+	s.plays(t, "chain-second", scene{}, scene{})
+	closed := atNoon(t, s.environ, "incidents", "close", "1", "--actor", "ada", "--reason", "replaced the disk")
+	require.Equal(t, program.ExitOK, closed.code, closed.stderr)
+	require.Empty(t, closed.stderr)
+	require.Contains(t, closed.stdout, "\nIt was told that the incident is closed.\n")
+	var signal workflows.IncidentSignal
+	history := s.client.GetWorkflowHistory(t.Context(), "chain-second", "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		event, err := history.Next()
+		require.NoError(t, err)
+		if signalled := event.GetWorkflowExecutionSignaledEventAttributes(); signalled != nil {
+			require.Equal(t, workflows.IncidentSignalName, signalled.GetSignalName())
+			require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(signalled.GetInput(), &signal))
+		}
+	}
+	require.Equal(t, workflows.IncidentSignal{
+		IncidentID: "incident-1", Status: escalation.IncidentGone, Note: "replaced the disk", Actor: "ada",
+	}, signal)
+
+	gone := atNoon(t, s.environ, "incidents", "close", "4", "--actor", "ada", "-o", "json")
+	require.Equal(t, program.ExitOK, gone.code)
+	require.Equal(t, "starter: chain chain-mail could not be told: no such chain\n", gone.stderr)
+	require.NotContains(t, gone.stdout, `"told"`)
 }
 
 // TestIncidentOfAnAcceptedState checks which chain takes care of an incident whose state a person has accepted at a gate.

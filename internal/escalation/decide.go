@@ -59,7 +59,7 @@ const (
 	RuleGateExpired     Rule = "gate_expired"     // nobody answered at the gate, and no limit that passes had opened it
 	RuleKnown           Rule = "known"            // other chains take care of everything that is wrong
 	RuleReturned        Rule = "returned"         // the fault has come back too often after repairs
-	RuleHealed          Rule = "healed"           // another chain has found the incidents healed
+	RuleHealed          Rule = "healed"           // another chain or a person has reported the incidents as healed
 )
 
 // passes reports whether the rule refuses a session only for a time, because of a limit that passes.
@@ -203,7 +203,7 @@ func ResolvedUnseen(decision Decision) Decision {
 		return decision
 	}
 	return complete(OutcomeResolved, RuleHealed,
-		fmt.Sprintf("another chain found the problem healed, and %s cannot look once more: %s", TierObserve, decision.Reason))
+		fmt.Sprintf("the problem was reported as healed, and %s cannot look once more: %s", TierObserve, decision.Reason))
 }
 
 // Cancelled returns the decision that ends a chain cancelled between two sessions.
@@ -279,11 +279,11 @@ func AskFirst(reason string) Decision { return complete(OutcomeNeedsHuman, RuleR
 // the incidents still open, a person is asked again. The parameter tier is the tier of the recheck. The parameter next
 // is the tier that waited before the recheck.
 func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
-	again := complete(OutcomeNeedsHuman, RuleHealed, fmt.Sprintf("another chain found the problem healed, and %s does not", tier))
+	again := complete(OutcomeNeedsHuman, RuleHealed, fmt.Sprintf("the problem was reported as healed, and %s still finds it", tier))
 	again.Tier = next
 	switch verdict.Status {
 	case VerdictHealthy, VerdictResolved:
-		return complete(OutcomeResolved, RuleHealed, fmt.Sprintf("%s found that the problem has healed by itself", tier))
+		return complete(OutcomeResolved, RuleHealed, fmt.Sprintf("%s found that the problem has healed", tier))
 	case VerdictEscalate, VerdictNeedsHuman, VerdictFailed:
 		return again
 	}

@@ -42,14 +42,16 @@ type Gate struct {
 	Answer *GateClosing `json:"answer,omitempty"`
 }
 
-// GateNews is what another chain has found about an incident.
+// GateNews is what another chain has found about an incident, or a person's closing of the incident.
 type GateNews struct {
 	IncidentID string       `json:"incident_id"`
 	Status     IncidentNews `json:"status"`
 	Note       string       `json:"note,omitempty"`
-	// ChainID is the chain that has looked at the incident.
-	ChainID string    `json:"chain_id"`
-	At      time.Time `json:"at"`
+	// ChainID is the chain that has looked at the incident; empty if a person has closed the incident.
+	ChainID string `json:"chain_id,omitempty"`
+	// Actor is the person who has closed the incident; empty if a chain has looked at the incident.
+	Actor string    `json:"actor,omitempty"`
+	At    time.Time `json:"at"`
 }
 
 // GateSource says why a gate was opened.

@@ -78,3 +78,17 @@ func refusal(err error) error {
 	}
 	return err
 }
+
+// signalTimeout limits the wait until Temporal has accepted a signal.
+const signalTimeout = 10 * time.Second
+
+// SignalIncident sends a chain news about its incident. If the chain has ended, the error is ErrNoSuchChain.
+func SignalIncident(ctx context.Context, c client.Client, chainID string, news workflows.IncidentSignal) error {
+	ctx, cancel := context.WithTimeout(ctx, signalTimeout)
+	defer cancel()
+	err := c.SignalWorkflow(ctx, chainID, "", workflows.IncidentSignalName, news)
+	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
+		return ErrNoSuchChain
+	}
+	return err
+}

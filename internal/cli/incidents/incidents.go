@@ -1,5 +1,5 @@
-// Package incidents holds the commands that list, show and close incidents. These commands read the records and need no
-// connection to Temporal.
+// Package incidents holds the commands that list, show and close incidents. These commands read the records. Only the
+// command that closes an incident connects to Temporal, to inform chains.
 package incidents
 
 import (
@@ -36,7 +36,7 @@ func Command(c *console.Console) *cobra.Command {
 	cmd := a.listCommand("incidents")
 	cmd.Short = "List, show or close incidents"
 	cmd.Long = "An incident is one fault, over all the chains that meet it. Without a subcommand, incidents lists the open ones.\n" +
-		"The records answer: run it on the host that has them. Temporal is not needed.\n\n" + listHelp
+		"The records answer: run it on the host that has them. Only close uses Temporal, to inform chains.\n\n" + listHelp
 	cmd.Example = "  starter incidents\n  starter incidents --all --service jellyfin\n  starter incidents show 7\n" +
 		"  starter incidents close 7 --actor ada --reason \"the disk is replaced\""
 	cmd.AddCommand(a.listCommand("list"), a.showCommand(), a.closeCommand())
