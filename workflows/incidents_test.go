@@ -413,6 +413,7 @@ func TestClosedIncidentIsToldToItsGate(t *testing.T) {
 	require.Len(t, messages, 2)
 	require.Contains(t, messages[0], "is refused: actor has characters that cannot be printed")
 	require.Equal(t, "incident-7 was closed by ada: new disk", messages[1])
+	require.Len(t, events(chain, escalation.EventGateOpened), 1)
 }
 
 // TestHealedWaitEnds checks that a chain that waits for a cooldown looks again as soon as its incident has healed.
