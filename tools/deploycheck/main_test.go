@@ -29,8 +29,10 @@ func TestMistakesAreFound(t *testing.T) {
 		"BuildKit's linter":       {"Dockerfile", "AS claude", "as claude", "FromAsCasing"},
 		"no version":              {"Dockerfile", "FROM debian:${DEBIAN_VERSION}-slim", "FROM debian", "has no version"},
 		"a stage that is missing": {"Dockerfile", "--from=claude", "--from=clod", "no stage above"},
-		"a source that is missing": {"Dockerfile", "deploy/docker/with-secrets.sh", "deploy/docker/secrets.sh",
-			"no such file"},
+		"a source that is missing": {
+			"Dockerfile", "deploy/docker/with-secrets.sh", "deploy/docker/secrets.sh",
+			"no such file",
+		},
 		"root":                        {"Dockerfile", "USER 10001:10001", "USER root", `runs as "root"`},
 		"a shell as process 1":        {"Dockerfile", `CMD ["worker"]`, "CMD worker", "as JSON"},
 		"an unknown key":              {"compose.yaml", "  worker:\n", "  worker:\n    healtcheck: {}\n", "healtcheck"},
