@@ -5,6 +5,7 @@ module github.com/claudeops/claudeops/tools
 go 1.26.8
 
 tool (
+	github.com/claudeops/claudeops/tools/deploycheck
 	github.com/claudeops/claudeops/tools/flaky
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	go.temporal.io/sdk/contrib/tools/workflowcheck
