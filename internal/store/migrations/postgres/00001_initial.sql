@@ -153,6 +153,7 @@ CREATE TABLE incident_chains (
     until                 BIGINT,
     outcome               TEXT COLLATE "C" NOT NULL,
     at                    BIGINT           NOT NULL,             -- of the status
+    max_tier              BIGINT           NOT NULL,             -- the highest that the chain's policy allowed; 0: not recorded
     tier                  BIGINT           NOT NULL,             -- the highest that may have changed something; 0: none
     did                   TEXT COLLATE "C" NOT NULL,
     since                 BIGINT           NOT NULL,
