@@ -52,8 +52,13 @@ func admitAtOnce(place string) error {
 	for i := range admissionsByProcess {
 		group.Go(func() error {
 			name := fmt.Sprintf("process %d session %d", os.Getpid(), i)
-			_, err := stores[i%storesByProcess].OpenSession(ctx, opening(name, name, 0), escalation.AdmissionRequest{}, scarce())
-			return err
+			for {
+				_, err := stores[i%storesByProcess].OpenSession(ctx, opening(name, name, 0), escalation.AdmissionRequest{}, scarce())
+				if err == nil || !store.IsTransient(err) || ctx.Err() != nil {
+					return err
+				}
+				// SQLite lets none of many writers wait in a queue, so the unluckiest wait for too long. Workers try again, too.
+			}
 		})
 	}
 	return group.Wait()
