@@ -25,13 +25,13 @@ import (
 // Cluster is a PostgreSQL server with a directory of its own.
 type Cluster struct {
 	dir string
-	// commands are the lines for keeper. Its end ends the cluster.
+	// commands is the standard input of keeper. Closing it ends the cluster.
 	commands io.WriteCloser
 	ended    chan struct{}
 }
 
-// keeper runs the server until its standard input ends: then the test process has ended, for whatever reason. It then removes the
-// directory.
+// keeper is the script that runs the server. The script reads commands from its standard input. The input ends when the test
+// process ends, even by SIGKILL. Then the script stops the server and removes the directory.
 const keeper = `
 trap '' HUP INT TERM
 bin=$1 dir=$2; shift 2
@@ -48,13 +48,13 @@ end
 rm -rf "$dir"
 `
 
-// settings make a cluster quick. A crash of the machine would destroy it, and nothing else.
+// settings make a cluster fast. They turn off the syncs to disk, because nobody needs the data after a crash of the machine.
 var settings = []string{
 	"-c", "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off",
 	"-c", "max_connections=300", "-c", "shared_buffers=32MB", "-c", "autovacuum=off",
 }
 
-// Start starts a cluster of its own for a test that stops it.
+// Start starts a separate cluster. Use it for a test that stops the server.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	cluster, err := start()
@@ -71,7 +71,7 @@ func (c *Cluster) end(t testing.TB) {
 	<-c.ended
 }
 
-// StartStandby starts a standby of the cluster. It becomes a primary server by pg_promote.
+// StartStandby starts a standby of the cluster. The SQL function pg_promote makes the standby a primary server.
 func (c *Cluster) StartStandby(t testing.TB) *Cluster {
 	t.Helper()
 	standby, err := startAs(func(bin, dir string) []string {
@@ -85,7 +85,8 @@ func (c *Cluster) StartStandby(t testing.TB) *Cluster {
 	return standby
 }
 
-// URL returns the URL of a database of the cluster, or of other clusters if that one does not accept writes.
+// URL returns the URL of a database. If others are given, the driver connects to the first of these clusters that accepts
+// writes.
 func (c *Cluster) URL(database string, others ...*Cluster) string {
 	address := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database}
 	values := url.Values{"host": {c.dir}}
@@ -100,7 +101,7 @@ func (c *Cluster) URL(database string, others ...*Cluster) string {
 // Socket returns the path of the cluster's Unix socket.
 func (c *Cluster) Socket() string { return filepath.Join(c.dir, ".s.PGSQL.5432") }
 
-// Crash ends the server as a crash of its machine would.
+// Crash kills the server without a shutdown, like a crash of the machine.
 func (c *Cluster) Crash(t testing.TB) {
 	t.Helper()
 	c.command(t, "stop")
@@ -130,7 +131,7 @@ func start() (*Cluster, error) {
 	})
 }
 
-// startAs starts a cluster whose data directory a command creates.
+// startAs starts a cluster. The argument create returns the command that creates the data directory.
 func startAs(create func(bin, dir string) []string) (*Cluster, error) {
 	bin, err := binaries()
 	if err != nil {
@@ -155,8 +156,8 @@ func startAs(create func(bin, dir string) []string) (*Cluster, error) {
 	return c, nil
 }
 
-// begin creates the data directory by a command, and starts the keeper. Both run as another user if this process is root's,
-// because PostgreSQL refuses to run as root.
+// begin creates the data directory with a command, and starts the keeper. PostgreSQL refuses to run as root. So if this
+// process runs as root, the command and the keeper run as account.
 func (c *Cluster) begin(bin string, create []string, account *syscall.Credential) error {
 	attributes := &syscall.SysProcAttr{Setpgid: true, Credential: account}
 	if account != nil {
@@ -182,7 +183,7 @@ func (c *Cluster) begin(bin string, create []string, account *syscall.Credential
 		return err
 	}
 	go func() {
-		_ = keep.Wait() // whatever ended it, the tests see that the server is gone
+		_ = keep.Wait() // if the keeper fails, the tests notice that the server is gone
 		close(c.ended)
 	}()
 	return nil
@@ -210,7 +211,8 @@ func (c *Cluster) wait() error {
 	}
 }
 
-// binaries returns the directory of the newest PostgreSQL of the machine.
+// binaries returns the directory with the programs of PostgreSQL. If several versions are installed and none is on PATH, it
+// returns the newest.
 func binaries() (string, error) {
 	if found, err := exec.LookPath("initdb"); err == nil {
 		if found, err = filepath.EvalSymlinks(found); err == nil {
@@ -239,7 +241,8 @@ func version(path string) int {
 	return number
 }
 
-// owner returns the account of the cluster: nil for that of this process, which is not root's.
+// owner returns the account that runs the cluster; nil for the account of this process. If this process runs as root, owner
+// returns the account of another user.
 func owner() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil //nolint:nilnil // nil is an account

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Line is a TCP proxy in front of a server that a test can cut.
+// Line is a TCP proxy between a client and a database server. A test can interrupt the connections.
 type Line struct {
 	listener net.Listener
 	// database is the URL of the database behind the line.
@@ -22,7 +22,7 @@ type Line struct {
 	ends   map[net.Conn]bool
 }
 
-// StartLine starts a proxy in front of the database of that URL. The proxy ends with the test.
+// StartLine starts a proxy for the server of the database URL. The proxy ends with the test.
 func StartLine(t testing.TB, database string) *Line {
 	t.Helper()
 	parsed, err := url.Parse(database)
@@ -49,7 +49,7 @@ func (l *Line) URL() string {
 	return through.String()
 }
 
-// Cut closes all connections. New ones are closed at once, until Mend.
+// Cut closes all connections. Until Mend, it also closes every new connection at once.
 func (l *Line) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,8 +60,8 @@ func (l *Line) Cut() {
 	clear(l.ends)
 }
 
-// Silence keeps all connections open, and drops all their bytes until Mend. What was dropped is lost, so Mend closes the
-// connections.
+// Silence keeps all connections open, and drops their bytes until Mend. Mend closes these connections, because the dropped
+// bytes are lost.
 func (l *Line) Silence() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,8 +1,11 @@
 // Package postgrestest gives tests PostgreSQL databases.
 //
-// The first test that needs one starts a cluster of this process from the binaries of the machine: in a temporary directory, on a
-// Unix socket, without syncs to disk. The cluster ends with the process, even if the process is killed, and its directory is
-// removed. If the variable CLAUDEOPS_TEST_POSTGRES_URL names a server, the databases are created and dropped there instead.
+// The first test that needs a database starts a cluster from the PostgreSQL binaries of this machine. The cluster uses a
+// temporary directory and a Unix socket, and does not sync to disk. It ends with the test process, even if the process is
+// killed. Then its directory is removed.
+//
+// If the variable CLAUDEOPS_TEST_POSTGRES_URL names a server, the tests create and drop their databases on that server
+// instead.
 package postgrestest
 
 import (
@@ -22,7 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// URLVariable names the server whose user may create databases. It has the form of a database's URL.
+// URLVariable is the name of an environment variable. Its value is the URL of a PostgreSQL server, with a user who may create
+// databases.
 const URLVariable = "CLAUDEOPS_TEST_POSTGRES_URL"
 
 // patience limits the start of a cluster, and every single statement. Both take a second at most on an idle machine.
@@ -42,8 +46,8 @@ var (
 	databases atomic.Int64
 )
 
-// Database creates an empty database and returns its URL. Its encoding is UTF8 if none is given. Without PostgreSQL on this
-// machine it skips the test; in CI it fails the test.
+// Database creates an empty database and returns its URL. The default encoding is UTF8. If this machine has no PostgreSQL,
+// Database skips the test; in CI, it fails the test.
 func Database(t testing.TB, encoding ...string) string {
 	t.Helper()
 	server, err := shared()
@@ -53,7 +57,7 @@ func Database(t testing.TB, encoding ...string) string {
 	name := fmt.Sprintf("claudeops_test_%d_%d", os.Getpid(), databases.Add(1))
 	text := cmp.Or(strings.Join(encoding, ""), "UTF8")
 	Exec(t, server, fmt.Sprintf("CREATE DATABASE %s ENCODING '%s' LOCALE 'C' TEMPLATE template0", name, text))
-	if os.Getenv(URLVariable) != "" { // a database of a cluster of this process ends with the cluster
+	if os.Getenv(URLVariable) != "" { // without this variable, the database ends with the cluster of this process
 		t.Cleanup(func() { Exec(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
 	}
 	parsed, err := url.Parse(server)
@@ -62,7 +66,7 @@ func Database(t testing.TB, encoding ...string) string {
 	return parsed.String()
 }
 
-// Query returns the first value that a query of the database of that URL selects.
+// Query runs a query in the database with the given URL, and returns the first value.
 func Query(t testing.TB, database, query string) (answer string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
@@ -74,7 +78,7 @@ func Query(t testing.TB, database, query string) (answer string) {
 	return answer
 }
 
-// Exec executes a statement in the database of that URL.
+// Exec executes a statement in the database with the given URL.
 func Exec(t testing.TB, database, statement string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)

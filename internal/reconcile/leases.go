@@ -17,8 +17,8 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// leaseLinger is how long a lease remains after its activity. During this time the SDK reports the result to Temporal.
-// After the report, Temporal refuses to fail the activity.
+// leaseLinger is the time for which a lease remains after its activity. During this time the SDK reports the result to
+// Temporal. After the report, Temporal refuses to fail the activity.
 const leaseLinger = 5 * time.Second
 
 // leasePattern is the pattern of lease files' names, for filepath.Glob and os.CreateTemp.

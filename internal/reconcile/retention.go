@@ -14,15 +14,16 @@ import (
 // retentionInterval is the default time between two removals.
 const retentionInterval = time.Hour
 
-// OldRecords finds and removes records of chains that ended long ago.
+// OldRecords finds and removes the records of chains that ended long ago. The comments of store.Store describe the methods in
+// detail.
 type OldRecords interface {
-	// ClaimDuty gives a duty to holder until a time. It returns false if another holder has it.
+	// ClaimDuty gives a duty to holder until the given time. It returns false if another holder has the duty.
 	ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
-	// OldChains returns chains that recorded nothing since before and whose records nothing needs, after the ID after.
+	// OldChains returns a page of the chains with only old, unneeded records: the chains whose IDs come after the ID after.
 	OldChains(ctx context.Context, before time.Time, after string) ([]store.OldChain, error)
-	// RemoveChain removes the records of a chain. It returns false if something needs them now.
+	// RemoveChain removes the records of a chain. It returns false if the records are needed now.
 	RemoveChain(ctx context.Context, chainID string, before time.Time) (store.Removed, bool, error)
-	// RemoveIncidents removes incidents that were resolved before a time.
+	// RemoveIncidents removes incidents that were resolved before the given time.
 	RemoveIncidents(ctx context.Context, before time.Time) (int64, error)
 }
 
@@ -33,9 +34,8 @@ type Conversations interface {
 	Remove(ctx context.Context, sessionID string) error
 }
 
-// Retention removes the records and the archived conversations of chains of one namespace that ended long ago. It keeps those of
-// chains that run or wait, and of chains that belong to an incident that is not resolved. Of all workers of the namespace, one does
-// this at a time.
+// Retention removes the records and the archived conversations of old chains of one namespace. It keeps chains that still run
+// or wait, and chains of unresolved incidents. At any time, only one worker of the namespace removes records.
 type Retention struct {
 	Records  OldRecords
 	Archive  Conversations
@@ -69,14 +69,14 @@ func (r Retention) Run(ctx context.Context) {
 
 func (r Retention) interval() time.Duration { return cmp.Or(r.Interval, retentionInterval) }
 
-// removed counts what a removal has removed.
+// removed counts the records that were removed at one time.
 type removed struct {
 	chains    int
 	incidents int64
 	store.Removed
 }
 
-// remove removes what is old now, unless another worker does. It logs what it has removed, even after an error.
+// remove removes old records, unless another worker does this now. It logs the number of removed records, even after an error.
 func (r Retention) remove(ctx context.Context, now time.Time) error {
 	claimed, err := r.Records.ClaimDuty(ctx, "retention "+r.NamespaceID, r.Holder, now, now.Add(r.interval()))
 	if err != nil || !claimed {
@@ -106,7 +106,7 @@ func (r Retention) removeChains(ctx context.Context, before time.Time, sum *remo
 		for _, chain := range old {
 			after = chain.ChainID
 			if states.ending(ctx, r.NamespaceID, chain.ChainID).reason == "" {
-				continue // it runs or waits, or Temporal does not tell
+				continue // the chain runs or waits, or its state is unknown
 			}
 			if err := r.removeChain(ctx, chain, before, sum); err != nil {
 				return err
@@ -115,8 +115,8 @@ func (r Retention) removeChains(ctx context.Context, before time.Time, sum *remo
 	}
 }
 
-// removeChain removes the conversations of a chain, and then its records. If it fails, the records remain, and the next removal
-// tries again.
+// removeChain removes the conversations of a chain, and then the chain's records. If removing a conversation fails, the
+// records remain, so that the next call finds the chain again.
 func (r Retention) removeChain(ctx context.Context, chain store.OldChain, before time.Time, sum *removed) error {
 	for _, id := range chain.SessionIDs {
 		if err := r.Archive.Remove(ctx, id); err != nil {

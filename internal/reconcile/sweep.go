@@ -22,9 +22,9 @@ import (
 // share of the day's budget stays reserved, for about this time.
 const sweepInterval = time.Minute
 
-// lostAfter is how long a namespace must be without any worker before workers of other namespaces settle its records.
-// Agents end with their worker, so after that time none is at work. lostAfter is longer than a restart or a deployment,
-// and shorter than chains wait for a service.
+// lostAfter is the time without any worker after which a namespace counts as lost. Workers of other namespaces then settle its
+// records. Agents end with their worker, so no agent of a lost namespace runs. lostAfter is longer than a restart or a
+// deployment takes, and shorter than the time for which chains wait for a service.
 const lostAfter = time.Hour
 
 // Records reads and closes the open sessions and the service locks of all chains.

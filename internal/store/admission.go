@@ -144,8 +144,8 @@ func readFacts(
 	if facts.DaySpentUSD, facts.DayReservedUSD, err = daySpent(ctx, q, request.At); err != nil {
 		return facts, fmt.Errorf("add up what the day has cost: %w", err)
 	}
-	// A chain runs one session at a time. If another session of this chain is still open, a reset has discarded that
-	// session, and it reserves nothing.
+	// A chain runs one session at a time. If the records have another open session of this chain, a reset has discarded that
+	// session. Do not count its budget.
 	if facts.ChainSpentUSD, _, err = spent(ctx, q, chainSpentQuery, request.ChainID, request.FirstRunID); err != nil {
 		return facts, fmt.Errorf("add up what the chain has cost: %w", err)
 	}

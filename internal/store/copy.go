@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// tables lists all tables with records. A table comes after those that its rows refer to.
+// tables lists all tables with records. If rows of one table refer to rows of another table, the other table comes first.
 var tables = []string{
 	"sessions", "replaced_reports", "events", "ledger", "service_locks", "namespaces", "incidents", "incident_chains",
 	"notifications", "calls", "duties",
@@ -32,17 +32,19 @@ type CopyResult struct {
 	CostUSD float64 `json:"cost_usd"`
 }
 
-// inUseWithin is the time after which a database without a report of a worker is not in use. Workers report once a minute.
+// inUseWithin is the age up to which a worker's report shows that the database is in use. Workers report once a minute.
 const inUseWithin = 2 * time.Minute
 
-// copyBatch is the number of rows that Copy inserts by one statement. SQLite allows 32,766 values, and no table has 100 columns.
+// copyBatch is the number of rows in one INSERT statement of Copy. SQLite allows 32,766 values in a statement, and every table
+// has fewer than 100 columns.
 const copyBatch = 200
 
-// Copy copies all records to another database, with their numbers. It reads them back and compares them. All of it is one
-// transaction: after an error the target is as empty as before. Other writers of both databases wait meanwhile.
+// Copy copies all records to another database. The records keep their numbers. Copy then reads the copied records and compares
+// them with the source. It writes all records in one transaction, so the target stays empty if Copy fails. Other writers of
+// both databases wait until Copy ends.
 //
-// A target with records is ErrConflict. So is a source whose workers have reported in the two minutes before now, because what
-// they recorded after the copy would be lost.
+// The error is ErrConflict if the target contains records. It is also ErrConflict if a worker of the source has reported in
+// the two minutes before now, because that worker could write records after the copy.
 func (s *Store) Copy(ctx context.Context, target *Store, now time.Time) (result CopyResult, err error) {
 	err = s.write(ctx, func(from *sql.Tx) error {
 		if err := refuseInUse(ctx, from, now); err != nil {
@@ -71,7 +73,7 @@ func (s *Store) Copy(ctx context.Context, target *Store, now time.Time) (result 
 	return result, nil
 }
 
-// refuseInUse fails if a worker has used the database lately.
+// refuseInUse returns an error if a worker has reported within inUseWithin.
 func refuseInUse(ctx context.Context, tx *sql.Tx, now time.Time) error {
 	seen, err := collect(ctx, tx, namespaceFields, namespacesQuery)
 	for _, namespace := range seen {
@@ -83,7 +85,7 @@ func refuseInUse(ctx context.Context, tx *sql.Tx, now time.Time) error {
 	return err
 }
 
-// refuseRecords fails if there are records.
+// refuseRecords returns an error if a table contains rows.
 func refuseRecords(ctx context.Context, tx *sql.Tx) error {
 	for _, table := range tables {
 		rows, err := countRows(ctx, tx, table)
@@ -102,7 +104,7 @@ func countRows(ctx context.Context, q querier, table string) (rows int64, err er
 	return rows, err
 }
 
-// copyTable copies a table, and compares the rows of both databases. It returns their number.
+// copyTable copies a table, compares the rows in both databases, and returns the number of rows.
 func copyTable(ctx context.Context, from, to *sql.Tx, table string) (int64, error) {
 	read := newRowDigest()
 	var columns []string
@@ -154,7 +156,7 @@ func eachRow(ctx context.Context, tx *sql.Tx, table string, fn func(columns []st
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err reports an error of the reading
+	defer func() { _ = rows.Close() }() // rows.Err reports errors
 	columns, err := rows.Columns()
 	if err != nil {
 		return err
@@ -174,7 +176,7 @@ func eachRow(ctx context.Context, tx *sql.Tx, table string, fn func(columns []st
 	return rows.Err()
 }
 
-// rowDigest identifies the values of rows, however a driver represents them.
+// rowDigest computes a hash of rows. The hash does not depend on the types that a driver uses for the values.
 type rowDigest struct {
 	hash hash.Hash
 	rows int64
@@ -208,13 +210,13 @@ type copyEnd struct {
 	dialect dialect
 }
 
-// keepNumbers makes the target continue the numbers of a table's rows where the source would. So no number is given out
-// twice, even if the rows with the latest numbers are gone.
+// keepNumbers sets the next row number of a table in the target to the next row number in the source. So the target never uses
+// a number again, even if the source has deleted the row with this number.
 func keepNumbers(ctx context.Context, from, to copyEnd, table string) error {
 	var latest int64
 	err := from.tx.QueryRowContext(ctx, fmt.Sprintf(from.dialect.latestNumber, table)).Scan(&latest)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && latest == 0 {
-		return nil // there are no numbers, or none was given out
+		return nil // the table has no row numbers, or never had a row
 	}
 	if err != nil {
 		return err

@@ -6,23 +6,23 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// dialect holds what differs between the databases in transactions and schemas. The queries are the same for all of them.
+// dialect describes a database. Databases differ in transactions and in schemas. The queries are the same for all databases.
 type dialect struct {
 	// goose migrates the schema with the files in the directory below migrations.
 	goose     goose.Dialect
 	directory string
-	// tables selects two numbers: all tables, and those of the name $1.
+	// tables selects two numbers: the number of all tables, and the number of tables with the name $1.
 	tables string
 	// reading makes a transaction read one consistent state.
 	reading *sql.TxOptions
 	// writing makes each statement of a transaction read the latest state.
 	writing *sql.TxOptions
-	// lock is the first statement of a transaction that writes. It waits for the end of all others. It is empty if BEGIN
-	// does that.
+	// lock is the first statement of a write transaction. It waits until no other write transaction is open. It is empty if
+	// BEGIN waits for the others.
 	lock string
-	// latestNumber selects the latest number that the table %s has given to a row; none or 0 if it gives no numbers.
+	// latestNumber selects the latest row number of the table %s. It selects 0 or no row if the table has no row numbers.
 	latestNumber string
-	// continueNumbers are statements after which the table %[1]s continues after the number %[2]d.
+	// continueNumbers lists statements that set the latest row number of the table %[1]s to %[2]d.
 	continueNumbers []string
 	// server selects the version of the database, and size its size in bytes.
 	server, size string
@@ -48,9 +48,9 @@ var postgresDialect = dialect{
 	directory: "postgres",
 	tables:    "SELECT COUNT(*), COUNT(CASE WHEN tablename = $1 THEN 1 END) FROM pg_tables WHERE schemaname = current_schema()",
 	reading:   &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
-	// In a stricter isolation a transaction would read the state from before its wait for the lock.
+	// At a higher isolation level, the statements would read the state from before the wait for the lock.
 	writing: &sql.TxOptions{Isolation: sql.LevelReadCommitted},
-	// The number is the key of the lock within the database. It is the same in all releases.
+	// The number is the key of the advisory lock. It must be the same in all releases.
 	lock: "SELECT pg_advisory_xact_lock(4846791580151137091)",
 
 	latestNumber: `

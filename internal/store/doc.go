@@ -1,6 +1,6 @@
-// Package store keeps the records of Claude Ops: one record per session, the events of every chain, the decisions on the
-// calls of agents, the ledger of actions on services, and the locks on services. It also has the queries that follow a
-// chain through its sessions.
+// Package store keeps the records of Claude Ops: one record per session, the events of every chain, the decisions on the calls
+// of agents, the ledger of actions on services, and the locks on services. It also has the queries that follow a chain through
+// its sessions.
 //
 //	OpenSession -> running -> CloseSession -> closed -+
 //	     |                                   ^        | a different report replaces
@@ -9,22 +9,22 @@
 // The package promises:
 //
 //   - Recording is idempotent. A retry, or another process, can record the same again, and nothing changes.
-//   - No cost is lost. A commit is on disk before a method returns, no record is deleted, and a replaced report is kept.
-//     The only deletion from the ledger is the charge of a call that never ran.
+//   - No cost is lost. A commit is on disk before a method returns, and a replaced report is kept. Only RemoveChain and
+//     RemoveIncidents delete records. Besides them, only ReturnCharge deletes ledger entries, for a call that never ran.
 //   - Every open session was admitted. The transaction that reads the facts for its admission also writes its record.
 //   - Calls that are charged before they run (Charge) never exceed the limits on a service, over all chains and hosts.
 //   - Many goroutines and many processes may use one database at the same time.
-//   - Workers of several Temporal namespaces or clusters may use one database (Store.In). Two chains of the same workflow ID
-//     in two of them are two chains. The limits on services and money are over all of them.
+//   - Workers of several Temporal namespaces or clusters may use one database (Store.In). Chains with the same workflow ID in
+//     different namespaces are different chains. The limits on services and money apply to all namespaces together.
 //
 // # Representation
 //
-// The queries are the same for every database: $1 placeholders and standard SQL, with the extensions RETURNING, ON
-// CONFLICT and MATERIALIZED, which SQLite and PostgreSQL share. What differs is in dialect.go, in the files of each database
+// The queries are the same for every database: $1 placeholders and standard SQL, with the extensions RETURNING, ON CONFLICT
+// and MATERIALIZED, which SQLite and PostgreSQL share. The differences are in dialect.go, in the files of each database
 // (sqlite.go; postgres.go and postgres_conn.go), and in its directory of migrations.
 //
-// In SQLite a transaction that writes takes the lock of the file when it begins, in PostgreSQL an advisory lock of the database.
-// docs/decisions has the reasons.
+// In SQLite, a write transaction takes the lock of the file when it begins. In PostgreSQL, it takes an advisory lock of the
+// database. The reasons are in docs/decisions.
 //
 //   - Times are integers: milliseconds since the Unix epoch in UTC. They sort and subtract the same way everywhere, and
 //     neither a driver nor a time zone changes them. Fractions of a millisecond are cut off.

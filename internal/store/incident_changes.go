@@ -74,7 +74,7 @@ func (c *incidentChange) resolution(id string) escalation.IncidentEnd {
 	if c.session.Verdict.Status == escalation.VerdictResolved {
 		return escalation.IncidentRepaired
 	}
-	// If an earlier session of the chain has repaired, this look confirms the repair.
+	// If an earlier session of the chain has repaired the incident, the current session confirms the repair.
 	for _, chain := range c.rowOf(id).Chains {
 		if chain.ChainID == c.session.ChainID && chain.FirstRunID == c.session.FirstRunID && chain.Tier > 0 {
 			return escalation.IncidentRepaired
@@ -116,8 +116,8 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 	if row.Kind == "" {
 		row.Kind = fault.Kind
 	}
-	// WorseAt is for chains other than the incident's own. If the own chain finds its incident worse, it knows that,
-	// and so does a person who then accepts the state.
+	// Only the finding of another chain sets WorseAt. The incident's own chain knows its own findings, and shows them to a
+	// person who accepts the state.
 	if sighting.Worsens(row.workedSince()) && !slices.Contains(c.own, row.ID) {
 		row.WorseAt = later(row.WorseAt, c.at)
 	}
@@ -133,7 +133,7 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 	return c.link(ctx, row.row)
 }
 
-// workedSince returns the time at which the latest chain that repairs or waits met the incident; zero if there is none.
+// workedSince returns the latest time at which a chain that repairs or waits met the incident; zero if there is no such chain.
 func (i *incidentRow) workedSince() (since time.Time) {
 	for _, chain := range i.Chains {
 		if chain.Status == escalation.ChainRepairing || chain.Status == escalation.ChainWaiting {
@@ -176,7 +176,7 @@ func linkAll(ctx context.Context, tx *sql.Tx, row incidentChainRow, ids []string
 
 const attemptQuery = "UPDATE incident_chains SET tier = CASE WHEN tier < $4 THEN $4 ELSE tier END, did = $5 WHERE " + ofChainRun
 
-// keepAttempt records the repair that a session has attempted in each incident of its chain.
+// keepAttempt records the repair that a session has attempted. It records the repair in each incident of the session's chain.
 func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) error {
 	if !session.Repairs() || session.Verdict == nil && !session.BeganWork() {
 		return nil

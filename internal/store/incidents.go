@@ -78,7 +78,7 @@ type IncidentFilter struct {
 	// Services limits the list to incidents of these services. If Services is empty, the list has the incidents of all
 	// services.
 	Services []string
-	// IDs adds the incidents with these IDs, whatever their services.
+	// IDs adds the incidents with these IDs. Services does not limit these incidents.
 	IDs []string
 }
 
@@ -287,7 +287,7 @@ func completeIncidents(ctx context.Context, q querier, query string, args ...any
 	return rows, err
 }
 
-// complete fills in those fields of an incident that are not in its row.
+// complete fills in the fields of an incident that come from other tables.
 func (i *incidentRow) complete(ctx context.Context, q querier) error {
 	i.ID = incidentPrefix + strconv.FormatInt(i.row, 10)
 	chains, err := collect(ctx, q, incidentChainFields, chainsOfQuery, i.row)

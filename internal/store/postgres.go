@@ -13,34 +13,38 @@ import (
 	"github.com/lib/pq/pqerror"
 )
 
-// The limits on the calls of PostgreSQL. Parameters of the same names in the URL replace them.
+// Time limits for PostgreSQL. The parameters connect_timeout, lock_timeout, statement_timeout and
+// idle_in_transaction_session_timeout in the URL replace the first four limits.
 const (
-	// connectTimeout limits a connection's beginning, with TLS and authentication.
+	// connectTimeout limits the time for opening a connection, including TLS and authentication.
 	connectTimeout = 5 * time.Second
-	// lockTimeout limits the wait for the transactions of other writers, as busyTimeout does for SQLite.
+	// lockTimeout limits the wait for the transactions of other writers, like busyTimeout for SQLite.
 	lockTimeout = busyTimeout
-	// statementTimeout limits one statement. Statements take milliseconds, after a wait for the lock.
+	// statementTimeout limits one statement. A statement takes milliseconds after its wait for the lock.
 	statementTimeout = 30 * time.Second
-	// idleTimeout limits the time between two statements of a transaction. The server then ends the transaction, and frees
-	// the lock on writing of a host that has vanished.
+	// idleTimeout limits the time between two statements of a transaction. When the time is over, the server ends the
+	// transaction and releases its lock. So a host that loses its connection does not block the other writers for long.
 	idleTimeout = 15 * time.Second
-	// answerTimeout limits the wait for an answer of the server, which keeps statementTimeout itself if it is there.
+	// answerTimeout limits the wait for the server's answer. It expires only if the server is unreachable, because a reachable
+	// server enforces the shorter statementTimeout.
 	answerTimeout = statementTimeout + 5*time.Second
 )
 
 const (
-	// maxIdleTime closes connections before a firewall forgets them.
+	// maxIdleTime limits the time that a connection is unused. It is shorter than the time after which firewalls drop
+	// connections.
 	maxIdleTime = 5 * time.Minute
-	// maxLifetime moves connections to the server that the host name now means.
+	// maxLifetime limits the age of a connection. A new connection uses the current address of the server's host name.
 	maxLifetime = 30 * time.Minute
 	// oldestServer is the oldest version that the driver supports.
 	oldestServer = 14
 )
 
-// OpenPostgres opens the PostgreSQL database with that URL, and migrates its schema. It has at most maxConns connections.
+// OpenPostgres opens the PostgreSQL database at rawURL, and migrates its schema. The Store opens at most maxConns connections.
 //
-// OpenPostgres refuses a database or schema that belongs to another program, that a newer release has migrated, whose
-// encoding is not UTF-8, or that does not write commits to disk. Its errors contain no password.
+// OpenPostgres refuses a schema that belongs to another program, or that a newer release has migrated. It also refuses a
+// database with an encoding other than UTF-8, and a server that does not write commits to disk. The errors contain no
+// password.
 func OpenPostgres(ctx context.Context, rawURL string, maxConns int) (*Store, error) {
 	config, err := postgresConfig(rawURL)
 	if err != nil {
@@ -82,8 +86,8 @@ func postgresConfig(rawURL string) (config pq.Config, err error) {
 	return config, nil
 }
 
-// preparePostgres checks that the database is ours and usable, and migrates it if it needs to be. A database that is up to
-// date is only read, so its user needs no right to create tables.
+// preparePostgres checks that the database is usable and belongs to this program. If the schema is missing or old,
+// preparePostgres migrates it. If not, preparePostgres only reads, so the user needs no right to create tables.
 func preparePostgres(ctx context.Context, db *sql.DB, config pq.Config) error {
 	if err := checkServer(ctx, db); err != nil {
 		return err
@@ -108,7 +112,7 @@ const serverQuery = `
 SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'),
     current_setting('synchronous_commit'), COALESCE(current_schema(), '')`
 
-// checkServer fails if the server cannot keep the promises of this package.
+// checkServer returns an error if the settings of the server break a promise of this package.
 func checkServer(ctx context.Context, db *sql.DB) error {
 	var version int
 	var encoding, commit, schema string
@@ -129,8 +133,8 @@ func checkServer(ctx context.Context, db *sql.DB) error {
 	}
 }
 
-// migratePostgres migrates the schema while no other process migrates or writes. Its connections have no limits on
-// statements, because an index on a large table takes long to build.
+// migratePostgres migrates the schema. Meanwhile no other process migrates or writes. The time of a statement is not limited,
+// because building an index on a large table takes long.
 func migratePostgres(ctx context.Context, config pq.Config) error {
 	config = config.Clone()
 	config.Runtime["statement_timeout"], config.Runtime["idle_in_transaction_session_timeout"] = "0", "0"
@@ -174,7 +178,7 @@ func explainPostgres(err error) error {
 	}
 }
 
-// postgresCode returns PostgreSQL's code of an error, or "" if err is not PostgreSQL's.
+// postgresCode returns PostgreSQL's code of an error; "" if err does not come from PostgreSQL.
 func postgresCode(err error) pqerror.Code {
 	if failure, ok := errors.AsType[*pq.Error](err); ok {
 		return failure.Code
@@ -182,12 +186,12 @@ func postgresCode(err error) pqerror.Code {
 	return ""
 }
 
-// permanentClasses lists the classes of PostgreSQL's codes for errors in the request or in the data: invalid values,
-// violated constraints, wrong statements, and what is too large.
+// permanentClasses lists the classes of PostgreSQL's codes for errors in the request or in the data: invalid values (22),
+// violated constraints (23), wrong statements (42) and exceeded limits of the program (54).
 var permanentClasses = []string{"22", "23", "42", "54"}
 
-// postgresPermanent reports whether a retry would get the same error from PostgreSQL. The other errors depend on conditions
-// that can change: connections, locks, disk, permissions, and which server is the primary one.
+// postgresPermanent reports whether PostgreSQL would return the same error on a retry. For other errors, a retry may succeed,
+// because they depend on conditions that change: connections, locks, disk, permissions, and which server is the primary.
 func postgresPermanent(err error) bool {
 	code := postgresCode(err)
 	if code == pqerror.InsufficientPrivilege {

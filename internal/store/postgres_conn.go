@@ -13,11 +13,13 @@ import (
 	"github.com/lib/pq"
 )
 
-// cancelPatience is the time that PostgreSQL has to confirm that a call is cancelled. Without an answer the connection is cut.
+// cancelPatience limits the wait for PostgreSQL's confirmation that a call is cancelled. Without a confirmation, the
+// connection is closed.
 const cancelPatience = 2 * time.Second
 
-// connector opens connections to PostgreSQL. A call returns soon after its context has ended, and after limit at the latest,
-// even if the network loses all packets. The driver alone would wait for the server. A limit of 0 means none.
+// connector opens connections to PostgreSQL. Each call on a connection ends soon after its context has ended, and at the
+// latest after limit. If limit is 0, only the context ends a call. The driver alone would wait for the server, even if the
+// network loses all packets.
 type connector struct {
 	config pq.Config
 	limit  time.Duration
@@ -42,7 +44,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (c connector) Driver() driver.Driver { return &pq.Driver{} }
 
-// oneLineError is an error whose text has no line breaks. The driver writes a line for each host.
+// oneLineError is an error whose text has no line breaks. The text of the driver's error has one line for each host.
 type oneLineError struct{ error }
 
 func (e oneLineError) Error() string {
@@ -52,14 +54,15 @@ func (e oneLineError) Error() string {
 // Unwrap returns the error.
 func (e oneLineError) Unwrap() error { return e.error }
 
-// dialer connects, and keeps the latest socket. The driver also connects to cancel a call.
+// dialer opens sockets, and remembers the latest. While Connect runs, the latest socket is the socket of the new connection.
+// Later the driver opens further sockets to cancel calls.
 type dialer struct{ latest atomic.Pointer[net.Conn] }
 
 var _ pq.DialerContext = (*dialer)(nil)
 
 // DialContext implements pq.DialerContext.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	// A server that has vanished is noticed in half a minute, instead of several.
+	// With these intervals, a connection to a vanished server fails after half a minute, instead of several minutes.
 	with := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
 	socket, err := with.DialContext(ctx, network, address)
 	if err == nil {
@@ -80,7 +83,7 @@ func (d *dialer) DialTimeout(network, address string, timeout time.Duration) (ne
 	return d.DialContext(ctx, network, address)
 }
 
-// driverConn holds the methods of the driver's connections that database/sql uses.
+// driverConn lists the methods that database/sql calls on a connection of the driver.
 type driverConn interface { //nolint:interfacebloat // database/sql asks for each of them
 	driver.Conn
 	driver.ConnBeginTx
@@ -93,7 +96,7 @@ type driverConn interface { //nolint:interfacebloat // database/sql asks for eac
 	driver.NamedValueChecker
 }
 
-// connection is a connection of the driver whose calls are bounded.
+// connection is a connection of the driver that limits the time of each call.
 type connection struct {
 	driverConn
 
@@ -105,14 +108,14 @@ type connection struct {
 	spent atomic.Bool
 }
 
-// allow gives the next call the time of the limit.
+// allow sets the deadline of the next call.
 func (c *connection) allow() {
 	if c.limit > 0 {
 		_ = c.socket.SetDeadline(time.Now().Add(c.limit)) // a closed socket fails anyway
 	}
 }
 
-// bound limits the calls that follow, until stop is called.
+// bound limits the following calls by ctx and by the time limit. Call stop after these calls.
 func (c *connection) bound(ctx context.Context) (stop func() bool) {
 	c.allow()
 	return context.AfterFunc(ctx, func() {
@@ -121,7 +124,7 @@ func (c *connection) bound(ctx context.Context) (stop func() bool) {
 	})
 }
 
-// explain returns err with the reason if the context has ended the call.
+// explain adds the reason to err if the context has ended the call.
 func explain(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
@@ -129,8 +132,8 @@ func explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
-// explainRead returns err like explain. If the connection is lost outside of a transaction, it returns driver.ErrBadConn
-// instead. Then database/sql repeats the call on another connection.
+// explainRead returns err in the same way as explain. If the connection was lost outside of a transaction, explainRead returns
+// driver.ErrBadConn instead, so that database/sql repeats the call on another connection.
 func (c *connection) explainRead(ctx context.Context, err error) error {
 	if _, lost := errors.AsType[net.Error](err); lost && ctx.Err() == nil && !c.inTransaction {
 		return driver.ErrBadConn
@@ -138,8 +141,8 @@ func (c *connection) explainRead(ctx context.Context, err error) error {
 	return explain(ctx, err)
 }
 
-// BeginTx implements driver.ConnBeginTx. It gives up a connection on which no transaction begins: its server may have become
-// a standby.
+// BeginTx implements driver.ConnBeginTx. If no transaction can begin, BeginTx marks the connection as spent, because its
+// server may have become a standby.
 func (c *connection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	stop := c.bound(ctx)
 	defer stop()
@@ -168,7 +171,7 @@ func (c *connection) QueryContext(ctx context.Context, query string, args []driv
 	return rows, c.explainRead(ctx, err)
 }
 
-// Close implements driver.Conn. If the connection is lost already, there is nothing to close.
+// Close implements driver.Conn. If the connection was already lost, Close returns no error.
 func (c *connection) Close() error {
 	c.allow()
 	err := c.driverConn.Close()
@@ -189,7 +192,7 @@ func (c *connection) ResetSession(ctx context.Context) error {
 // IsValid implements driver.Validator.
 func (c *connection) IsValid() bool { return !c.spent.Load() && c.driverConn.IsValid() }
 
-// transaction is a transaction of the driver whose end is bounded.
+// transaction is a transaction of the driver. It limits the time of a commit and of a rollback.
 type transaction struct {
 	driver.Tx
 

@@ -9,14 +9,14 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// claimQuery gives a duty to a holder, unless it is another holder's for now.
+// claimQuery gives a duty to a holder, unless another holder has the duty now.
 const claimQuery = `
 INSERT INTO duties (name, holder, until) VALUES ($1, $2, $3)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
 WHERE duties.holder = excluded.holder OR duties.until <= $4`
 
-// ClaimDuty gives the duty called name to holder until a time, and reports whether it did. It does not if the duty is
-// another holder's until later than now.
+// ClaimDuty gives a duty to holder, until the given time, and returns true. If another holder has the duty now, ClaimDuty
+// changes nothing and returns false.
 func (s *Store) ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (claimed bool, err error) {
 	var rows int64
 	err = s.write(ctx, func(tx *sql.Tx) error {
@@ -32,9 +32,9 @@ func (s *Store) ClaimDuty(ctx context.Context, name, holder string, now, until t
 	return rows > 0, nil
 }
 
-// oldQuery selects chains of the namespace $1 by ID. All their sessions and events must be from before $2, and all their sessions
-// closed. Nothing must need their records: no incident, no lock, and no session of another chain that continued one of theirs.
-// The first placeholders are the same in every use.
+// oldQuery selects chains of the namespace $1 whose records may be removed. All sessions of such a chain are closed, and all
+// its sessions and events are older than $2. The chain has no incident and no lock, and no session of another chain continues
+// a session of this chain.
 const oldQuery = `
 SELECT old.chain_id FROM (
     SELECT chain_id FROM sessions WHERE namespace_id = $1 AND started_at < $2
@@ -63,13 +63,15 @@ const (
 // OldChain is a chain whose records may be removed, unless the chain still runs.
 type OldChain struct {
 	ChainID string
-	// SessionIDs are the IDs of its conversations.
+	// SessionIDs holds the IDs of the chain's conversations.
 	SessionIDs []string
 }
 
-// OldChains returns chains of the Store's namespace that recorded nothing since before, by ID: at most 100, after the ID after.
-// It leaves out chains whose records are still needed, because a session is open, because they belong to an incident or hold a
-// service, or because another chain continued one of their sessions.
+// OldChains returns chains of the Store's namespace whose latest record is older than before. It returns at most 100 chains,
+// sorted by ID, whose IDs come after the ID in the parameter after.
+//
+// OldChains omits four kinds of chains whose records are still needed: chains with an open session, chains that belong to an
+// incident, chains that lock a service, and chains with a session that another chain continues.
 func (s *Store) OldChains(ctx context.Context, before time.Time, after string) (chains []OldChain, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		chains, err = collect(ctx, tx, oldChainFields, oldChainsQuery, s.namespace.ID, before.UnixMilli(), after)
@@ -94,10 +96,11 @@ func (s *Store) sessionIDs(ctx context.Context, q querier, chainID string) ([]st
 	return collect(ctx, q, func(id *string) []field { return []field{{"session_id", id}} }, sessionIDsQuery, chainID, s.namespace.ID)
 }
 
-// removals removes all records of a chain, what refers to others first.
+// removals lists the statements that remove all records of a chain. The sessions come last, because other records refer to
+// sessions.
 var removals = []struct {
 	query string
-	// counts is set for the tables that Removed counts.
+	// counts returns the field of Removed that counts the rows; nil if Removed does not count them.
 	counts func(*Removed) *int64
 }{
 	{"DELETE FROM ledger WHERE session_id IN (" + sessionIDsOf + ")", nil},
@@ -112,8 +115,8 @@ const sessionIDsOf = "SELECT session_id FROM sessions WHERE chain_id = $1 AND na
 // Removed counts removed records.
 type Removed struct{ Sessions, Events int64 }
 
-// RemoveChain removes the records of a chain of the Store's namespace, and reports whether it did. It does not if the chain is no
-// longer one that OldChains returns.
+// RemoveChain removes the records of a chain of the Store's namespace, and returns true. If OldChains would not return the
+// chain now, RemoveChain changes nothing and returns false.
 func (s *Store) RemoveChain(ctx context.Context, chainID string, before time.Time) (removed Removed, did bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		old, err := collect(ctx, tx, oldChainFields, isOldQuery, s.namespace.ID, before.UnixMilli(), chainID)
@@ -140,13 +143,14 @@ func (s *Store) RemoveChain(ctx context.Context, chainID string, before time.Tim
 	return removed, did, nil
 }
 
-// settledQuery selects incidents that were resolved before $1, and that no chain works on.
+// settledQuery selects incidents that were resolved before $1. It omits incidents on which a chain still works.
 const settledQuery = `
 SELECT id FROM incidents WHERE resolved_at < $1 AND NOT EXISTS (
     SELECT 1 FROM incident_chains WHERE incident_chains.incident_id = incidents.id AND incident_chains.status <> $2)`
 
-// RemoveIncidents removes the incidents of all namespaces that were resolved before a time and that no chain works on, and the
-// notes of notifications that were sent before then. It returns the number of incidents.
+// RemoveIncidents removes the incidents of all namespaces that were resolved before the given time, and returns their number.
+// It keeps incidents on which a chain still works. It also removes the records of notifications that were sent before the
+// given time.
 func (s *Store) RemoveIncidents(ctx context.Context, before time.Time) (incidents int64, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		for _, query := range []string{

@@ -40,7 +40,7 @@ const (
 	releaseAllQuery = "DELETE FROM service_locks WHERE service_key = $1 AND chain_id = $2 AND namespace_id = $3"
 )
 
-// everyService stands for all services in a lock. It is no valid name of a service.
+// everyService is the service name in a lock on all services. It is not a valid name of a service.
 const everyService = ""
 
 // ReleaseServices releases all locks of a chain. If the chain has no locks, ReleaseServices does nothing.
@@ -73,9 +73,8 @@ func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released boo
 	return rows > 0, nil
 }
 
-// lockServices locks services for the chain of session, except services that another chain has locked. If services is
-// empty, lockServices locks all services. If services names any, lockServices first releases the chain's lock on all
-// services.
+// lockServices locks services for the chain of session, except services that another chain has locked. If services is empty,
+// lockServices locks all services. If services is not empty, lockServices first releases the chain's lock on all services.
 func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, services []string) error {
 	if len(services) == 0 {
 		services = []string{everyService}

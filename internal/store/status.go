@@ -17,12 +17,13 @@ type Status struct {
 	Database string `json:"database"`
 	// Server is the kind and version of the database.
 	Server string `json:"server"`
-	// Schema is the version of the schema; 0 if there is none yet. Known is the latest one that this program knows.
+	// Schema is the version of the database's schema; 0 if there is no schema yet. Known is the latest version that this
+	// program knows.
 	Schema int64 `json:"schema"`
 	Known  int64 `json:"schema_known"`
 	// SizeBytes is the size of the database.
 	SizeBytes int64 `json:"size_bytes"`
-	// Tables is empty unless Schema is Known.
+	// Tables counts the rows of each table. It is empty if Schema differs from Known.
 	Tables []TableRows `json:"tables,omitempty"`
 }
 
@@ -47,7 +48,7 @@ func Inspect(ctx context.Context, path string) (Status, error) {
 	return status, nil
 }
 
-// InspectPostgres describes the PostgreSQL database with that URL, and changes nothing.
+// InspectPostgres describes the PostgreSQL database at rawURL, and changes nothing.
 func InspectPostgres(ctx context.Context, rawURL string) (Status, error) {
 	config, err := postgresConfig(rawURL)
 	if err != nil {
@@ -62,7 +63,7 @@ func InspectPostgres(ctx context.Context, rawURL string) (Status, error) {
 	return status, nil
 }
 
-// placeOf returns the address of a database without user and password.
+// placeOf returns the URL of a database without user and password.
 func placeOf(config pq.Config) string {
 	return fmt.Sprintf("postgres://%s:%d/%s", config.Host, config.Port, config.Database)
 }

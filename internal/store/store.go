@@ -125,10 +125,11 @@ func canonical[T any](v T) (T, error) {
 	return out, nil
 }
 
-// escapes matches the escape sequences in JSON. The first half of an escaped backslash is no part of the next one.
+// escapes matches escaped backslashes and escaped NULs in JSON. It matches escaped backslashes, too, because the second
+// backslash of \\u0000 does not begin an escaped NUL.
 var escapes = regexp.MustCompile(`\\\\|\\u0000`)
 
-// withoutNUL replaces the character NUL in the strings of JSON by U+FFFD. PostgreSQL cannot store it.
+// withoutNUL replaces the character NUL in the strings of JSON by U+FFFD, because PostgreSQL cannot store a NUL.
 func withoutNUL(text []byte) []byte {
 	if !bytes.Contains(text, []byte(`\u0000`)) {
 		return text
