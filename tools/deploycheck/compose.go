@@ -14,7 +14,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// checkCompose checks a file alone, and with each file of its directory that overrides it (compose.NAME.yaml).
+// checkCompose checks the file at path. It also checks the file together with each override in the same directory
+// (compose.NAME.yaml).
 func checkCompose(ctx context.Context, path string) (found []string, err error) {
 	overrides, err := filepath.Glob(filepath.Join(filepath.Dir(path), "compose.*.yaml"))
 	if err != nil {
@@ -31,8 +32,9 @@ func checkCompose(ctx context.Context, path string) (found []string, err error) 
 	return found, err
 }
 
-// checkProject returns what Compose's loader says, and what breaks a rule of this project: images with a version, a limit on memory,
-// a health check, ports on the loopback address only, mounted files that exist, and no password outside of a file.
+// checkProject returns the errors of Compose's loader, and the violations of this project's rules. By these rules, images have
+// a version, services have a memory limit and a health check, ports are on the loopback address only, mounted files exist, and
+// passwords are in files only.
 func checkProject(ctx context.Context, paths ...string) (found []string, err error) {
 	project, err := loadCompose(ctx, paths)
 	if err != nil {
@@ -51,7 +53,8 @@ func checkProject(ctx context.Context, paths ...string) (found []string, err err
 	return found, nil
 }
 
-// loadCompose loads the files as `docker compose config` does, each on top of those before it. No variable is set.
+// loadCompose loads the files in the same way as `docker compose config`. Each file overrides the files before it. No
+// environment variable is set.
 func loadCompose(ctx context.Context, paths []string) (*types.Project, error) {
 	details := types.ConfigDetails{Environment: types.Mapping{}}
 	for _, path := range paths {
@@ -107,7 +110,7 @@ func checkService(service types.ServiceConfig) (found []string) {
 	return append(append(found, checkBuild(service.Build)...), checkStopGrace(service)...)
 }
 
-// checkStopGrace compares the time that Compose gives a worker with the time that it takes.
+// checkStopGrace checks that Compose gives a worker enough time to stop.
 func checkStopGrace(service types.ServiceConfig) []string {
 	text := service.Environment["CLAUDEOPS_DRAIN_TIMEOUT"]
 	if text == nil {
@@ -123,14 +126,14 @@ func checkStopGrace(service types.ServiceConfig) []string {
 	return nil
 }
 
-// secretName reports whether a variable of this name holds a secret, or the file of one.
+// secretName reports whether a variable with this name holds a secret, or the path of a file with a secret.
 func secretName(name string) bool {
 	return slices.ContainsFunc([]string{"PASSWORD", "API_KEY", "TOKEN", "DATABASE_URL", "_PWD"}, func(word string) bool {
 		return strings.Contains(name, word)
 	})
 }
 
-// checkBuild reports a Dockerfile or a target that does not exist.
+// checkBuild reports a missing Dockerfile, and a missing target in the Dockerfile.
 func checkBuild(build *types.BuildConfig) []string {
 	if build == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 )
 
-// dockerfile is a parsed Dockerfile whose build context is the directory above its own.
+// dockerfile is a parsed Dockerfile. Its build context is the parent of its directory.
 type dockerfile struct {
 	context string
 	args    map[string]string
@@ -22,8 +22,9 @@ type dockerfile struct {
 	found   []string
 }
 
-// checkDockerfile returns what BuildKit's parser and linter say, and what breaks a rule of this project: base images with a version,
-// results that run as a user by number, commands in JSON, packages without leftovers, and sources that exist.
+// checkDockerfile returns the findings of BuildKit's parser and linter, and the violations of this project's rules. By these
+// rules, base images have a version, the resulting images name a user by number, commands are in JSON, apt-get leaves no
+// unneeded packages and lists behind, and copied sources exist.
 func checkDockerfile(path string) ([]string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -56,7 +57,7 @@ func checkDockerfile(path string) ([]string, error) {
 	return d.found, nil
 }
 
-// report adds a finding with its line.
+// report adds a finding and the number of its line.
 func (d *dockerfile) report(where []parser.Range, format string, arguments ...any) {
 	line := 0
 	if len(where) > 0 {
@@ -65,7 +66,7 @@ func (d *dockerfile) report(where []parser.Range, format string, arguments ...an
 	d.found = append(d.found, fmt.Sprintf("line %d: ", line)+fmt.Sprintf(format, arguments...))
 }
 
-// define remembers the defaults of arguments.
+// define stores the default values of build arguments.
 func (d *dockerfile) define(command *instructions.ArgCommand) {
 	for _, arg := range command.Args {
 		if arg.Value != nil {
@@ -102,14 +103,14 @@ func (d *dockerfile) checkStage(stage instructions.Stage) {
 	}
 }
 
-// checkJSON reports a command that a shell would run, which would take the signals.
+// checkJSON reports a command that runs in a shell. The shell would receive the signals instead of the program.
 func (d *dockerfile) checkJSON(command instructions.Command, line instructions.ShellDependantCmdLine) {
 	if line.PrependShell {
 		d.report(command.Location(), "%s: write it as JSON, so that no shell takes the signals", command.Name())
 	}
 }
 
-// checkCopy reports sources that do not exist: stages, or files of the context.
+// checkCopy reports missing sources. A source is a stage or a file in the build context.
 func (d *dockerfile) checkCopy(command *instructions.CopyCommand) {
 	if command.From != "" {
 		if _, known := d.stages[command.From]; !known {
@@ -124,7 +125,7 @@ func (d *dockerfile) checkCopy(command *instructions.CopyCommand) {
 	}
 }
 
-// checkRun reports a use of apt-get that leaves behind what nobody needs.
+// checkRun reports a use of apt-get install that leaves unneeded packages or package lists in the image.
 func (d *dockerfile) checkRun(command *instructions.RunCommand) {
 	script := strings.Join(command.CmdLine, " ")
 	if !regexp.MustCompile(`\bapt-get install\b`).MatchString(script) {
@@ -137,7 +138,7 @@ func (d *dockerfile) checkRun(command *instructions.RunCommand) {
 	}
 }
 
-// checkResults checks the stages that no other stage uses: images that somebody runs.
+// checkResults checks the users of the resulting images. These are the stages that no other stage uses.
 func (d *dockerfile) checkResults(stages []instructions.Stage) {
 	var used []string
 	for _, stage := range stages {
@@ -155,7 +156,7 @@ func (d *dockerfile) checkResults(stages []instructions.Stage) {
 	}
 }
 
-// userOf returns the user that a stage runs as, which it may have from its base.
+// userOf returns the user of a stage. A stage inherits the user of its base stage.
 func (d *dockerfile) userOf(stage instructions.Stage) (user string) {
 	if base, ours := d.stages[stage.BaseName]; ours {
 		user = d.userOf(base)

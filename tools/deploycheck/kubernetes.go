@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// checkKubernetes builds the base and every overlay below directory as kustomize does. It returns what the schemas say of the objects, and
-// what breaks a rule of this project about the worker.
+// checkKubernetes builds the base and all overlays below directory with kustomize. It returns the violations of the Kubernetes
+// schemas, and of this project's rules for the worker.
 func checkKubernetes(directory string) (found []string, err error) {
 	overlays, err := filepath.Glob(filepath.Join(directory, "overlays", "*"))
 	if err != nil {
@@ -59,11 +59,11 @@ func build(directory string) ([]map[string]any, error) {
 	return objects, nil
 }
 
-// drainMargin is what a worker needs beyond the drain timeout: 10 s at most for the grace of its agents (CLAUDEOPS_STOP_GRACE), 10 s for their
-// last reports, and some to spare.
+// drainMargin is the time that a worker needs after the drain timeout. Its agents take at most 10 s to stop
+// (CLAUDEOPS_STOP_GRACE), and their last reports take 10 s. The remaining 10 s are a reserve.
 const drainMargin = 30 * time.Second
 
-// checkWorker returns what is wrong with the worker's Deployment, by itself and together with the other objects.
+// checkWorker returns the problems of the worker's Deployment. It also checks whether other objects match the Deployment.
 func checkWorker(objects []map[string]any) []string {
 	deployment := find(objects, "Deployment")
 	if deployment == nil {
@@ -92,7 +92,8 @@ func checkWorker(objects []map[string]any) []string {
 	return found
 }
 
-// checkSettings reports what an overlay has to set. The default archive of conversations would be lost with the pod.
+// checkSettings reports required settings that an overlay does not set. CLAUDEOPS_TRANSCRIPTS is required, because the default
+// archive of conversations would be lost with the pod.
 func checkSettings(settings map[string]any) (found []string) {
 	for _, name := range []string{"TEMPORAL_ADDRESS", "CLAUDEOPS_TRANSCRIPTS"} {
 		if at(settings, "data", name) == nil {
@@ -102,8 +103,8 @@ func checkSettings(settings map[string]any) (found []string) {
 	return found
 }
 
-// checkSecurity checks a pod against the Pod Security Standard "restricted", and some more. If agents have a user of their own, the worker has
-// to be root, with the capabilities for that.
+// checkSecurity checks a pod against the Pod Security Standard "restricted" and some further rules. If agents run as another
+// user, the worker must run as root with the capabilities to start these agents.
 func checkSecurity(pod map[string]any, agentUser bool) (found []string) {
 	var nonRoot, capabilities any = true, nil
 	if agentUser {
@@ -133,7 +134,7 @@ func checkSecurity(pod map[string]any, agentUser bool) (found []string) {
 	return found
 }
 
-// checkDrain compares the time that Kubernetes gives a pod with the time that its worker takes.
+// checkDrain checks that Kubernetes gives the worker's pod enough time to stop.
 func checkDrain(pod, settings map[string]any) []string {
 	drain, err := time.ParseDuration(text(settings, "data", "CLAUDEOPS_DRAIN_TIMEOUT"))
 	if err != nil {
@@ -149,7 +150,7 @@ func checkDrain(pod, settings map[string]any) []string {
 	return nil
 }
 
-// find returns the first object of a kind, or nil.
+// find returns the first object of a kind; nil if there is none.
 func find(objects []map[string]any, kind string) map[string]any {
 	for _, object := range objects {
 		if object["kind"] == kind {
@@ -159,7 +160,7 @@ func find(objects []map[string]any, kind string) map[string]any {
 	return nil
 }
 
-// at returns the value at a path of keys, or nil.
+// at returns the value at a path of keys; nil if there is none.
 func at(value any, path ...string) any {
 	for _, key := range path {
 		object, ok := value.(map[string]any)

@@ -1,9 +1,10 @@
-// Command deploycheck checks the files of a deployment with the parsers of the programs that read them: the Dockerfile with BuildKit's,
-// compose.yaml with Compose's, the overlays of Kubernetes with kustomize and the schemas of its API.
+// Command deploycheck checks the files of a deployment. It parses each file with the parser of the program that reads the
+// file: the Dockerfile with BuildKit, compose.yaml with Compose, and the Kubernetes overlays with kustomize and the schemas of
+// the Kubernetes API.
 //
 //	deploycheck DIRECTORY
 //
-// It prints one line for each finding, and ends with 1 if there is one. It contacts nobody.
+// It prints one line for each finding. The exit code is 1 if there is a finding. It does not use the network.
 package main
 
 import (
@@ -24,7 +25,7 @@ func main() {
 	os.Exit(run(os.Args[1], slices.Sorted(maps.Keys(checks)), os.Stdout))
 }
 
-// checks lists what is checked below the directory.
+// checks maps the path of a file or directory, relative to DIRECTORY, to the function that checks it.
 var checks = map[string]func(path string) ([]string, error){
 	"Dockerfile":   checkDockerfile,
 	"compose.yaml": func(path string) ([]string, error) { return checkCompose(context.Background(), path) },

@@ -8,7 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// prometheusConfig is a configuration of Prometheus, as far as it is used here. (Prometheus's own module would compile for minutes.)
+// prometheusConfig holds the fields of a Prometheus configuration that this project uses. Prometheus's own module would take
+// minutes to compile.
 type prometheusConfig struct {
 	Global struct {
 		ScrapeInterval     string `json:"scrape_interval"`
@@ -30,7 +31,7 @@ type prometheusConfig struct {
 	} `json:"scrape_configs"`
 }
 
-// grafanaDatasources is a file of Grafana's provisioning.
+// grafanaDatasources is a provisioning file of Grafana with data sources.
 type grafanaDatasources struct {
 	APIVersion  int `json:"apiVersion"`
 	Datasources []struct {
@@ -45,7 +46,7 @@ type grafanaDatasources struct {
 	} `json:"datasources"`
 }
 
-// grafanaDashboards is another one.
+// grafanaDashboards is a provisioning file of Grafana with dashboards.
 type grafanaDashboards struct {
 	APIVersion int `json:"apiVersion"`
 	Providers  []struct {
@@ -57,7 +58,7 @@ type grafanaDashboards struct {
 	} `json:"providers"`
 }
 
-// checkPrometheus decodes a configuration strictly. The alert rules rely on the name of the job.
+// checkPrometheus checks a configuration of Prometheus. Unknown fields are errors. The alert rules need the name of the job.
 func checkPrometheus(path string) (found []string, err error) {
 	var config prometheusConfig
 	if err := decodeStrictly(path, &config); err != nil {
@@ -72,7 +73,7 @@ func checkPrometheus(path string) (found []string, err error) {
 	return found, nil
 }
 
-// checkGrafana decodes the files of the provisioning strictly.
+// checkGrafana checks the provisioning files of Grafana. Unknown fields are errors.
 func checkGrafana(directory string) (found []string, err error) {
 	var sources grafanaDatasources
 	if err := decodeStrictly(filepath.Join(directory, "datasources", "prometheus.yaml"), &sources); err != nil {
@@ -91,7 +92,7 @@ func checkGrafana(directory string) (found []string, err error) {
 	return found, nil
 }
 
-// decodeStrictly decodes a file in YAML. A key that is unknown, or there twice, is an error.
+// decodeStrictly decodes a YAML file. An unknown or repeated key is an error.
 func decodeStrictly(path string, into any) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -11,10 +11,11 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// newer lists fields that Kubernetes has got after the version whose schemas kustomize contains (1.21).
+// newer lists fields that the schemas in kustomize do not contain. These schemas are for Kubernetes 1.21, and the fields were
+// added later.
 var newer = []string{"PodDisruptionBudget.spec.unhealthyPodEvictionPolicy"}
 
-// checkObject validates an object against the schema of its kind: unknown and missing fields, and types.
+// checkObject validates an object against the schema of its kind. It reports unknown fields, missing fields and wrong types.
 func checkObject(object map[string]any) []string {
 	kind := yaml.TypeMeta{APIVersion: fmt.Sprint(object["apiVersion"]), Kind: fmt.Sprint(object["kind"])}
 	if kind.Kind == "ScaledObject" {
@@ -29,14 +30,14 @@ func checkObject(object map[string]any) []string {
 	return v.found
 }
 
-// validator collects what is wrong with one object.
+// validator collects the findings about one object.
 type validator struct{ found []string }
 
 func (v *validator) report(path, format string, arguments ...any) {
 	v.found = append(v.found, path+" "+fmt.Sprintf(format, arguments...))
 }
 
-// validate compares value, which is at path, with its schema.
+// validate compares value with its schema. The argument path is the location of value in the object.
 func (v *validator) validate(schema *openapi.ResourceSchema, value any, path string) {
 	kind := "object"
 	if len(schema.Schema.Type) > 0 {
@@ -89,7 +90,8 @@ func (v *validator) validateObject(schema *openapi.ResourceSchema, object map[st
 	}
 }
 
-// scaledObject is KEDA's ScaledObject, as far as it is used here. (KEDA's own module would compile for minutes.)
+// scaledObject holds the fields of KEDA's ScaledObject that this project uses. KEDA's own module would take minutes to
+// compile.
 type scaledObject struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -136,7 +138,8 @@ type scaleRules struct {
 	} `json:"policies"`
 }
 
-// triggerKeys lists the metadata of KEDA's scalers that are used here (KEDA 2.22): required ones with true.
+// triggerKeys lists the metadata keys of the KEDA scalers that this project uses, from KEDA 2.22. The value true marks a
+// required key.
 var triggerKeys = map[string]map[string]bool{
 	"temporal": {
 		"endpoint": true, "taskQueue": true, "namespace": false, "targetQueueSize": false, "activationTargetQueueSize": false,
@@ -149,7 +152,7 @@ var triggerKeys = map[string]map[string]bool{
 	},
 }
 
-// checkScaledObject decodes a ScaledObject strictly, and checks its triggers.
+// checkScaledObject checks the fields and the triggers of a ScaledObject. Unknown fields are errors.
 func checkScaledObject(object map[string]any) (found []string) {
 	encoded, err := json.Marshal(object)
 	if err != nil {
