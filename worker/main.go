@@ -1,5 +1,5 @@
-// Command worker is the production worker: it runs chains and their agents on a Temporal service. It reads its
-// configuration only from the environment. The command `starter config` lists the settings.
+// Command worker is the production worker. It runs chains and their agents on a Temporal service. It reads its configuration
+// only from the environment. The command `starter config` lists the settings.
 package main
 
 import (
@@ -42,8 +42,8 @@ Exit codes:
   2  the command line or the configuration is wrong; nothing was done
 `
 
-// execute runs the worker until ctx ends, and returns the exit code. If the only argument asks for the help or the
-// version, execute prints that text and runs no worker.
+// execute runs the worker until ctx ends, and returns the exit code. If the only argument asks for the help or the version,
+// execute prints the requested text and does not run the worker.
 func execute(ctx context.Context, p program.Process) program.ExitCode {
 	switch {
 	case len(p.Args) == 1 && (p.Args[0] == "--help" || p.Args[0] == "-h"):

@@ -30,7 +30,7 @@ const (
 	countedTo   = "<!-- end of what is counted -->"
 )
 
-// usage is what a workflow run, or many of them, uses of Temporal.
+// usage counts the usage of Temporal by one or more workflow runs.
 type usage struct {
 	events, actions, payloads, bytes, encryptedBytes float64
 	// agents is the number of agents' sessions of each tier.
@@ -62,7 +62,7 @@ func (u usage) heartbeats(interval time.Duration) float64 {
 	return sum
 }
 
-// assumedDuration is how long a session of each tier works. docs/temporal-cost.md states it.
+// assumedDuration is the assumed duration of a session of each tier. docs/temporal-cost.md states these durations.
 var assumedDuration = map[escalation.Tier]time.Duration{1: 2 * time.Minute, 2: 5 * time.Minute, 3: 15 * time.Minute}
 
 // count returns what the run of a history used, by Temporal Cloud's definition of actions

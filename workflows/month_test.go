@@ -74,8 +74,8 @@ type monthFault struct {
 	severity escalation.Severity
 	// repairedBy is the tier that repairs the fault; 0 if no tier can.
 	repairedBy escalation.Tier
-	// heals and worsens are hours after the beginning of the fault. At heals it heals by itself, and at worsens it
-	// becomes critical; 0 for never.
+	// heals is the number of hours after which the fault heals without a repair. worsens is the number of hours after which
+	// the fault becomes critical. 0 means never.
 	heals, worsens int
 
 	repaired bool
@@ -92,7 +92,7 @@ type month struct {
 	silent bool
 	// unrepaired is the status of Tier 3's verdict about a fault that no tier can repair.
 	unrepaired escalation.VerdictStatus
-	// services are those that each chain works on.
+	// services maps a chain to the services on which the chain works.
 	services map[string][]string
 	ran      map[escalation.Tier]int
 	climbs   map[string]map[string]bool // the chains with a repair, by service

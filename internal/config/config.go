@@ -94,7 +94,7 @@ type Encryption struct {
 	Keys *encryption.Keys `env:"-"`
 }
 
-// load reads the file of keys, if the setting names one.
+// load reads the file of keys, if KeysFile is set.
 func (e *Encryption) load(p *problems) {
 	if e.KeysFile == "" {
 		return
@@ -235,7 +235,7 @@ type Worker struct {
 	BuildID             string        `env:"BUILD_ID" default:"the version of the program" desc:"Build ID of this worker in its deployment. Two programs with the same build ID must have the same workflows. Set it for a program that was not built from a release."`
 }
 
-// WithoutVersion returns w without a deployment: its workers continue the chains of any version.
+// WithoutVersion returns w without a deployment. Its workers continue chains of every version.
 func (w Worker) WithoutVersion() Worker {
 	w.Deployment, w.BuildID = "", ""
 	return w

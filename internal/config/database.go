@@ -40,8 +40,8 @@ type DatabaseServer struct {
 	Port int
 }
 
-// DatabaseServers returns the addresses of the PostgreSQL servers, in the order in which they are tried. For another database it
-// returns none.
+// DatabaseServers returns the addresses of the PostgreSQL servers, in the order in which the driver tries them. If the
+// database is not PostgreSQL, the list is empty.
 func (s State) DatabaseServers() []DatabaseServer {
 	config, err := s.postgres()
 	if err != nil {
@@ -69,7 +69,7 @@ var (
 	errDatabaseName = errors.New("name a database after the host, as in postgres://user:password@host:5432/claudeops")
 )
 
-// isPostgres reports whether a URL is meant for PostgreSQL.
+// isPostgres reports whether rawURL looks like a URL of PostgreSQL, even a misspelled one.
 func isPostgres(rawURL string) bool { return strings.HasPrefix(rawURL, "postgres") }
 
 // postgres returns the driver's configuration for DatabaseURL. Its errors complete the phrase "it must", and contain no password.
@@ -85,7 +85,7 @@ func (s State) postgres() (config pq.Config, err error) {
 	switch {
 	case err != nil || !slices.Contains(postgresSchemes, parsed.Scheme) || parsed.Opaque != "" || parsed.Fragment != "":
 		return config, errSpelling
-	case strings.ContainsAny(database, "@/"): // a password with one of these was taken for host and database
+	case strings.ContainsAny(database, "@/"): // the URL may be misspelled, with a part of the password in the path
 		return config, errSpelling
 	case database == "":
 		return config, errDatabaseName

@@ -53,7 +53,7 @@ func malformed(err error) error {
 	return fmt.Errorf("in line %d: %s", line, problem)
 }
 
-// load reads the services file, if the setting names one.
+// load reads the services file, if File is set.
 func (s *Services) load(p *problems) {
 	if s.File == "" {
 		return

@@ -10,29 +10,30 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Encoding is the encoding of encrypted payloads in their metadata.
+// Encoding is the value of the metadata field "encoding" of encrypted payloads.
 const Encoding = "binary/encrypted"
 
 const (
 	// metadataKeyID is the name of the key's ID in a payload's metadata. Temporal's examples use the same name.
 	metadataKeyID = "encryption-key-id"
-	// metadataCipher is the name of the cipher in a payload's metadata. It is informative.
+	// metadataCipher is the name of the cipher in a payload's metadata. It is for people; no code reads it.
 	metadataCipher = "encryption-cipher"
 	cipherName     = "AES-256-GCM"
-	// dataPrefix begins the additional data that is authenticated but not encrypted. The key's ID follows.
+	// dataPrefix is the beginning of the additional data, which is authenticated but not encrypted. The key's ID is the end of
+	// this data.
 	dataPrefix = "claudeops/payload/1/"
 )
 
-// ErrKey is returned for a payload whose key is missing or wrong.
+// ErrKey means that the key of a payload is missing or wrong.
 var ErrKey = errors.New("cannot decrypt what Temporal has stored")
 
-// Codec encrypts and decrypts payloads with AES-256-GCM. Each payload gets a random nonce of 96 bits, which comes before its
-// ciphertext. The key's ID is authenticated.
+// Codec encrypts and decrypts payloads with AES-256-GCM. Each payload gets a random nonce of 96 bits, which is stored before
+// the ciphertext. The ID of the key is authenticated.
 type Codec struct{ keys *Keys }
 
 var _ converter.PayloadCodec = Codec{}
 
-// NewCodec returns a codec. Without keys it encrypts nothing, and refuses encrypted payloads.
+// NewCodec returns a codec. If keys is nil, the codec encrypts nothing, and cannot decode encrypted payloads.
 func NewCodec(keys *Keys) Codec { return Codec{keys} }
 
 // Encode implements converter.PayloadCodec. It returns encrypted payloads unchanged.
@@ -50,7 +51,7 @@ func (c Codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 	return encoded, nil
 }
 
-// Decode implements converter.PayloadCodec. It returns payloads unchanged that are not encrypted. The error wraps ErrKey.
+// Decode implements converter.PayloadCodec. It returns unencrypted payloads unchanged. Its errors wrap ErrKey.
 func (c Codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	decoded := make([]*commonpb.Payload, len(payloads))
 	for i, payload := range payloads {

@@ -11,14 +11,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// NewConverter returns the data converter of clients and workers. It encrypts with the first key, if there are keys. The inner
-// codecs see payloads that are not encrypted.
+// NewConverter returns the data converter for clients and workers. If there are keys, it encrypts with the first key. The
+// inner codecs get the payloads before they are encrypted and after they are decrypted.
 func NewConverter(keys *Keys, inner ...converter.PayloadCodec) converter.DataConverter {
 	codecs := append([]converter.PayloadCodec{NewCodec(keys)}, inner...)
 	return dataConverter{converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), codecs...)}
 }
 
-// dataConverter is a data converter that does not let a workflow continue without a key.
+// dataConverter is a data converter that blocks a workflow while no worker has the key.
 type dataConverter struct{ converter.DataConverter }
 
 var _ converter.ContextAware = dataConverter{}
@@ -61,8 +61,8 @@ type failureConverter struct {
 	edit func(failure *failurepb.Failure)
 }
 
-// NewFailureConverter returns the failure converter that belongs to NewConverter. Before a failure is encrypted or sent, edit
-// changes it and each of its causes. A failure that is already encrypted is not edited.
+// NewFailureConverter returns a failure converter for use together with NewConverter. It calls edit for each failure, and for
+// each cause of a failure, before it encrypts or sends the failure. It does not call edit for an encrypted failure.
 func NewFailureConverter(keys *Keys, edit func(failure *failurepb.Failure)) converter.FailureConverter {
 	data := NewConverter(keys)
 	plain := temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{DataConverter: data})
@@ -75,7 +75,7 @@ func (f failureConverter) ErrorToFailure(err error) *failurepb.Failure {
 	if failure == nil {
 		return nil
 	}
-	changed := proto.CloneOf(failure) // an error that was decoded from a failure returns that same failure
+	changed := proto.CloneOf(failure) // a decoded error returns the failure from which it was decoded, which must not change
 	for part := changed; part != nil; part = part.GetCause() {
 		if part.GetEncodedAttributes() != nil {
 			continue
@@ -91,7 +91,8 @@ func (f failureConverter) ErrorToFailure(err error) *failurepb.Failure {
 	return changed
 }
 
-// FailureMessage returns the message of a failure; the text that replaces it if it cannot be decrypted.
+// FailureMessage returns the message of a failure. If the failure cannot be decrypted, FailureMessage returns the placeholder
+// that replaces the message.
 func FailureMessage(data converter.DataConverter, failure *failurepb.Failure) string {
 	if failure.GetEncodedAttributes() == nil {
 		return failure.GetMessage()

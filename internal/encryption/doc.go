@@ -1,6 +1,7 @@
-// Package encryption encrypts what Temporal stores of chains: inputs, results, heartbeats, failures and summaries. Workers and
-// clients encrypt payloads before they send them, and decrypt what they receive. Temporal never has a key.
+// Package encryption encrypts the data of chains that Temporal stores: inputs, results, heartbeats, failures and summaries.
+// Workers and clients encrypt payloads before they send them, and decrypt the payloads that they receive. Temporal never has a
+// key.
 //
-// The keys are in a file. The first key encrypts, and all keys decrypt, so that a new key leaves older histories readable.
-// Payloads that are not encrypted pass through, so that older histories stay readable after encryption was turned on.
+// A file holds the keys. The first key encrypts, and all keys decrypt, so that older histories stay readable after a change of
+// the first key. Unencrypted payloads pass through, so that older histories stay readable after encryption was turned on.
 package encryption

@@ -16,29 +16,32 @@ import (
 )
 
 const (
-	// maxBody bounds a request's body, in bytes. A page of a history has at most 4 MB, and JSON makes a third more of it.
+	// maxBody limits a request's body, in bytes. A page of a history has at most 4 MB, and its JSON is a third larger.
 	maxBody = 8 << 20
-	// maxRequests bounds the requests that are worked on at the same time.
+	// maxRequests limits the number of concurrent requests.
 	maxRequests = 16
-	// visit is the lifetime of the cookie that the link of LinkTo sets.
+	// visit is the lifetime of the cookie that a browser gets from the link.
 	visit = 12 * time.Hour
 
 	loginPath  = "/login"
 	cookieName = "claudeops-codec"
 )
 
-// Endpoint is the remote codec for Temporal's Web UI and for the program temporal: it encrypts and decrypts payloads over HTTP.
+// Endpoint is a remote codec for Temporal's Web UI and for the program temporal. It encrypts and decrypts payloads over HTTP.
 type Endpoint struct {
 	Keys *Keys
-	// Token is required from every caller, in the header Authorization: Bearer TOKEN, or as the cookie that LinkTo sets.
+	// Token is the secret that each caller must send, either in the header Authorization: Bearer TOKEN, or with the cookie
+	// from the link of LinkTo.
 	Token string
-	// Origin is the origin of the Web UI whose pages may call, such as https://temporal.example.org. Empty allows none.
+	// Origin is the origin of the Web UI whose pages may call the endpoint, such as https://temporal.example.org. If Origin is
+	// empty, no page may call the endpoint.
 	Origin string
-	// Secure says that browsers reach the endpoint by https, so that they return its cookie over TLS only.
+	// Secure reports that browsers reach the endpoint by https. The cookie then is for https only.
 	Secure bool
 }
 
-// LinkTo returns the link that admits a browser to the endpoint at base, its root URL. The link contains the token.
+// LinkTo returns the link with which a person logs a browser in. The argument base is the root URL of the endpoint. The link
+// contains the token.
 func (e Endpoint) LinkTo(base string) string {
 	return strings.TrimRight(base, "/") + loginPath + "?token=" + e.Token
 }
@@ -69,7 +72,7 @@ func (e Endpoint) Handler() http.Handler {
 	return mux
 }
 
-// preflight tells a browser whether a page may call.
+// preflight answers the question of a browser whether a page may call the endpoint.
 func (e Endpoint) preflight(w http.ResponseWriter, r *http.Request) {
 	if !e.allowOrigin(w, r) {
 		return
@@ -80,7 +83,7 @@ func (e Endpoint) preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// admits reports whether a request may use the keys. Otherwise it answers the request.
+// admits reports whether a request may use the keys. If the request may not, admits answers it with an error.
 func (e Endpoint) admits(w http.ResponseWriter, r *http.Request) bool {
 	if !e.allowOrigin(w, r) {
 		return false
@@ -94,7 +97,7 @@ func (e Endpoint) admits(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// allowOrigin lets the page of the Web UI read the response. It refuses the pages of all others.
+// allowOrigin permits the page of the Web UI to read the response. It refuses requests from all other pages.
 func (e Endpoint) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Set("Vary", "Origin")
 	origin := r.Header.Get("Origin")
@@ -116,7 +119,7 @@ func (e Endpoint) hasToken(r *http.Request) bool {
 	return isBearer && e.isToken(given)
 }
 
-// isToken compares in a time that does not depend on the token.
+// isToken reports whether given is the token. The time of the comparison does not depend on the token.
 func (e Endpoint) isToken(given string) bool {
 	want, got := sha256.Sum256([]byte(e.Token)), sha256.Sum256([]byte(given))
 	return e.Token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
@@ -149,14 +152,15 @@ func (e Endpoint) hasCookie(r *http.Request, now time.Time) bool {
 	return err == nil && hmac.Equal([]byte(signature), []byte(e.sign(until))) && now.Before(time.Unix(end, 0))
 }
 
-// sign returns a signature of the cookie's expiry. The token cannot be derived from it.
+// sign returns a signature of the cookie's expiry time. Nobody can derive the token from the signature.
 func (e Endpoint) sign(until string) string {
 	signer := hmac.New(sha256.New, []byte(e.Token))
 	_, _ = fmt.Fprintf(signer, "codec until %s", until)
 	return hex.EncodeToString(signer.Sum(nil))
 }
 
-// knownOnly leaves payloads alone whose key is unknown. A page then shows the others, instead of an error for all.
+// knownOnly is a codec that returns payloads with an unknown key unchanged. So a page with such a payload still shows the
+// other payloads, instead of an error.
 type knownOnly struct{ Codec }
 
 // Decode implements converter.PayloadCodec.

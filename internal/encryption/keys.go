@@ -17,14 +17,15 @@ import (
 const (
 	// keyBytes is the length of a key of AES-256.
 	keyBytes = 32
-	// maxKeysFile bounds the size of a file of keys, in bytes.
+	// maxKeysFile limits the size of a file of keys, in bytes.
 	maxKeysFile = 1 << 20
 )
 
-// idPattern is the form of a key's ID. Every payload contains the ID, in clear.
+// idPattern matches the ID of a key. Every encrypted payload contains the ID as plain text.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Keys holds the keys of a file, the current one first. A nil *Keys encrypts nothing. Formatting it shows no key.
+// Keys holds the keys of a file. The first key is the current one. A nil *Keys encrypts nothing. Formatting Keys as text shows
+// no key.
 type Keys struct {
 	file    string
 	ordered []key
@@ -34,12 +35,12 @@ type Keys struct {
 type key struct {
 	id   string
 	aead cipher.AEAD
-	// encoded is the key as the file has it.
+	// encoded is the text of the key in the file.
 	encoded string
 }
 
-// ReadKeys reads a file of keys. Each line has an ID and the key of 32 bytes as base64, separated by blanks. Empty lines and
-// lines that begin with # are ignored. Errors complete a sentence that begins with the file, and show no key.
+// ReadKeys reads a file of keys. Each line has an ID, blanks, and a key of 32 bytes in base64. Empty lines and lines that
+// begin with # are ignored. An error completes a sentence that begins with the name of the file, and contains no key.
 func ReadKeys(name string) (*Keys, error) {
 	file, err := os.Open(name) //nolint:gosec // the operator's own file
 	if err != nil {
@@ -64,7 +65,7 @@ func ReadKeys(name string) (*Keys, error) {
 	return parseKeys(name, string(content))
 }
 
-// plainPathError returns the cause of an error without the path, which the caller names.
+// plainPathError removes the path from an error, because the caller's message already names the file.
 func plainPathError(err error) error {
 	if failure, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("cannot be read: %w", failure.Err)
@@ -72,7 +73,7 @@ func plainPathError(err error) error {
 	return err
 }
 
-// parseKeys parses the content of the file called name.
+// parseKeys parses content, the content of the file called name.
 func parseKeys(name, content string) (*Keys, error) {
 	keys := &Keys{file: name}
 	number := 0
@@ -161,7 +162,7 @@ func (k *Keys) IDs() []string {
 	return ids
 }
 
-// Secrets returns the keys as the file has them. Use them only to mask them in texts.
+// Secrets returns the texts of the keys in the file. Use these texts only to mask them.
 func (k *Keys) Secrets() []string {
 	var secrets []string
 	if k != nil {

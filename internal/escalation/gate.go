@@ -42,7 +42,7 @@ type Gate struct {
 	Answer *GateClosing `json:"answer,omitempty"`
 }
 
-// GateNews is what another chain has found about an incident, or a person's closing of the incident.
+// GateNews is news about an incident: another chain's finding, or the closing of the incident by a person.
 type GateNews struct {
 	IncidentID string       `json:"incident_id"`
 	Status     IncidentNews `json:"status"`

@@ -26,8 +26,9 @@ type Incident struct {
 	LastSeenAt time.Time     `json:"last_seen_at"`
 	// ReturnedAt is the time of the incident's latest return; zero if the incident never came back.
 	ReturnedAt time.Time `json:"returned_at,omitzero"`
-	// WorseAt holds the time at which the incident was found to be worse; zero if it never was. If a later chain takes
-	// care of the incident, the first such time of that chain counts. When the incident comes back, WorseAt begins anew.
+	// WorseAt holds the time at which the incident was found to be worse; zero if the incident never became worse. If a later
+	// chain takes care of the incident, the first such time since that chain began counts. When the incident comes back,
+	// WorseAt becomes zero.
 	WorseAt time.Time `json:"worse_at,omitzero"`
 	// ResolvedAt is the time of the resolution; zero while the incident is open. ResolvedBy is the ID of the chain that
 	// resolved the incident, or the name of the person who closed it.
@@ -176,8 +177,8 @@ const (
 	MaxClosingReason = 500
 	// maxIncidentText limits each text of an incident, in characters.
 	maxIncidentText = 500
-	// lateEnd is how long a chain still counts as waiting after the end of its wait. It allows for workers that are
-	// down.
+	// lateEnd is the time after the end of a chain's wait for which the chain still counts as waiting. Workers may be down at
+	// the end of the wait.
 	lateEnd = time.Hour
 )
 

@@ -143,7 +143,7 @@ type Report struct {
 	// the parent's conversation.
 	ReportedTotalUSD float64    `json:"reported_total_usd"`
 	Tokens           TokenUsage `json:"tokens"`
-	// ContextTokens is how many tokens the context window contained after the last message of the main thread.
+	// ContextTokens is the number of tokens in the context window after the last message of the main thread.
 	ContextTokens int `json:"context_tokens"`
 	// ContextWindow is the size of the model's context window in tokens, as reported by the CLI; 0 if the CLI did not
 	// report it.

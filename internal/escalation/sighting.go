@@ -392,8 +392,8 @@ func (c *IncidentChain) aheadOf(other IncidentChain) bool {
 	return cmp.Or(cmp.Compare(other.Tier, c.Tier), c.Since.Compare(other.Since), cmp.Compare(c.ChainID, other.ChainID)) < 0
 }
 
-// Worsens reports whether the sighting finds the incident worse for the first time since a chain met it at this time.
-// The chain does not know that yet.
+// Worsens reports whether the sighting is the first since the given time that finds the incident worse. If so, a chain that
+// met the incident at that time does not know yet that it is worse.
 func (s *Sighting) Worsens(since time.Time) bool {
 	return s.News == IncidentWorse && !s.Incident.WorseAt.After(since)
 }

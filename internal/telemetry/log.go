@@ -20,8 +20,8 @@ type Session struct {
 // sessionKey is the key of a Session in a context.
 type sessionKey struct{}
 
-// WithSession returns a context for the work of a session. A logger with NewLogHandler adds the session to every line that
-// is logged with the context.
+// WithSession returns a context for the work of a session. If a line is logged with this context, a logger with NewLogHandler
+// adds the session to the line.
 func WithSession(ctx context.Context, session Session) context.Context {
 	return context.WithValue(ctx, sessionKey{}, session)
 }
@@ -29,8 +29,8 @@ func WithSession(ctx context.Context, session Session) context.Context {
 // logHandler adds attributes from the context to log lines.
 type logHandler struct{ slog.Handler }
 
-// NewLogHandler returns a handler that adds chain_id, session_id, tier and trace_id to the lines of next, as far as their
-// context has them. It leaves out what a line has already.
+// NewLogHandler returns a handler that adds chain_id, session_id, tier and trace_id to the lines of next, if the context has
+// these values. It does not add an attribute that the line already has.
 func NewLogHandler(next slog.Handler) slog.Handler { return logHandler{next} }
 
 // Handle implements slog.Handler.
@@ -62,7 +62,7 @@ func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
 	return h.Handler.Handle(ctx, record)
 }
 
-// sdkNames has the names that the Temporal SDK gives to attributes of a trace, and the names that all other lines have.
+// sdkNames maps names of attributes in log lines of the Temporal SDK to the names that this program uses.
 var sdkNames = map[string]string{"TraceID": "trace_id", "SpanID": "span_id"}
 
 // WithAttrs implements slog.Handler.

@@ -13,11 +13,11 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// namespace begins the names of this program's own metrics. Those of the Temporal SDK begin with "temporal_".
+// namespace begins the names of this program's own metrics. The names of the Temporal SDK's metrics begin with "temporal_".
 const namespace = "claudeops"
 
-// Metrics holds the metrics of one worker. Each label has a bounded number of values: none is the name of a chain, a
-// session or a service.
+// Metrics holds the metrics of one worker. The number of values of each label is limited. No label contains the name of a
+// chain, a session or a service.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -70,7 +70,7 @@ func (m *Metrics) defineSessions() {
 	m.registry.MustRegister(m.chains, m.sessions, m.sessionDuration, m.cost, m.tokens, m.resumeFailures)
 }
 
-// defineWork defines the metrics of what the worker does now.
+// defineWork defines the metrics of the worker's current work.
 func (m *Metrics) defineWork() {
 	m.refusals = counter("guard_refusals_total", "Tool calls that the guard has refused, by tier and rule.", "tier", "rule")
 	m.agents = gauge("agents_running", "Agents that this worker runs now.").WithLabelValues()
@@ -81,8 +81,8 @@ func (m *Metrics) defineWork() {
 	m.registry.MustRegister(m.refusals, m.agents, m.agentsAllowed, m.dayBudget, m.archiveErrors, m.storeErrors)
 }
 
-// defineRecords defines the metrics that a worker reads from Temporal and the records once a minute. Each worker reports
-// the same values, so add up none of them.
+// defineRecords defines the metrics that a worker reads from Temporal and from the records once a minute. All workers report
+// the same values, so do not add these values up.
 func (m *Metrics) defineRecords() {
 	m.openGates = gauge("open_gates", "Chains of the namespace that wait for a person.").WithLabelValues()
 	m.oldestGate = gauge("oldest_gate_age_seconds", "Age of the oldest open gate of the namespace; 0: none is open.").WithLabelValues()
@@ -103,8 +103,8 @@ func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
 }
 
-// prime sets the counters of all known label values to 0. Otherwise Prometheus could not see the first event of a kind:
-// a series that begins with 1 has not increased.
+// prime sets the counters of all known label values to 0. Without the 0, the first event would create a series that begins
+// with 1, and Prometheus would see no increase.
 func (m *Metrics) prime() {
 	for _, outcome := range escalation.Outcomes() {
 		m.chains.WithLabelValues(string(outcome))
@@ -128,7 +128,7 @@ func (m *Metrics) prime() {
 	}
 }
 
-// Limits are configured values that metrics are compared with.
+// Limits holds configured values. They are metrics, too, so that alerts can compare other metrics with them.
 type Limits struct {
 	// Agents is the number of agents that the worker may run at the same time.
 	Agents int
@@ -138,7 +138,7 @@ type Limits struct {
 	Models map[escalation.Tier]string
 }
 
-// SetLimits sets the configured limits, and begins the series of the configured models with 0.
+// SetLimits sets the metrics of the configured limits. It also starts a series with the value 0 for each configured model.
 func (m *Metrics) SetLimits(limits Limits) {
 	if m == nil {
 		return
@@ -201,8 +201,9 @@ var resumeFailureReasons = []escalation.ContinuityReason{
 	escalation.ReasonResumeFailed, escalation.ReasonTranscriptLost, escalation.ReasonContextPressure, escalation.ReasonSessionIDMissing,
 }
 
-// resumeFailure returns why a conversation could not be resumed, if the session shows it. A failed attempt shows it by its
-// own status, and the other reasons by the handoff that replaced the conversation.
+// resumeFailure returns the reason for which the session could not resume its conversation. If the session shows no such
+// failure, resumeFailure returns false. A failed attempt to resume has a status of its own. In the other cases, the session
+// started from a handoff.
 func resumeFailure(session escalation.Session) (escalation.ContinuityReason, bool) {
 	switch {
 	case session.Status == escalation.SessionResumeFailed:
@@ -238,8 +239,8 @@ const (
 	rulePolicy = "policy"
 )
 
-// refusalRules lists the values of the label "rule". Rules of single programs can contain words of an agent, so they all count
-// as rulePolicy. The records have them in full.
+// refusalRules lists the values of the label "rule". The name of a rule for a single program can contain words of an agent. So
+// all these rules count as rulePolicy. The records contain their full names.
 var refusalRules = []string{
 	ruleNever, "cooldown", "default", "doors", "hosts", "private", "protected", "repository", "secrets", "unasked", "unclear", rulePolicy,
 }
@@ -308,13 +309,14 @@ var incidentStates = []escalation.IncidentState{
 	escalation.IncidentOpen, escalation.IncidentRepairing, escalation.IncidentWaiting,
 }
 
-// Observation is what Temporal and the records say about all chains.
+// Observation holds the numbers of open gates, sessions and incidents, which come from Temporal and from the records.
 type Observation struct {
 	At time.Time
-	// Gates counts the open gates. OldestGate is when the oldest was opened; zero if none is open.
+	// Gates counts the open gates. OldestGate is the opening time of the oldest open gate; zero if no gate is open.
 	Gates      int
 	OldestGate time.Time
-	// Sessions counts the open sessions. OldestSession is when the oldest began; zero if none is open.
+	// Sessions counts the open sessions. OldestSession is the start time of the oldest open session; zero if no session is
+	// open.
 	Sessions      int
 	OldestSession time.Time
 	// Incidents counts the incidents that are not resolved.
@@ -357,7 +359,7 @@ type bounded struct {
 	known map[string]bool
 }
 
-// label returns value, or "other" if too many different values came before.
+// label returns value. If value is new and the limit is reached, label returns "other".
 func (b *bounded) label(value string) string {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()

@@ -11,14 +11,14 @@ import (
 	"google.golang.org/grpc"
 )
 
-// pollPatience is how long polls of a task queue may fail until the worker is not ready. Single failures are normal, for
-// example while the server restarts.
+// pollPatience limits how long polls of a task queue may fail before the worker counts as not ready. Single failures are
+// normal, for example while the server restarts.
 const pollPatience = 10 * time.Second
 
-// polls watches whether Temporal accepts a worker's polls for tasks. An empty answer is a success, too.
+// polls records whether Temporal accepts a worker's polls for tasks. A poll without a task in the answer is a success, too.
 type polls struct {
 	mutex sync.Mutex
-	// failing has the time of the first failure since the last success, by task queue.
+	// failing maps a task queue to the time of the first failure since the queue's last success.
 	failing map[string]time.Time
 }
 
@@ -28,7 +28,7 @@ func (p *polls) intercept( //nolint:revive // gRPC's signature
 ) error {
 	err := call(ctx, method, request, reply, conn, options...)
 	queue, isPoll := polledQueue(method, request)
-	if isPoll && ctx.Err() == nil { // else the worker stops, or nothing came in time
+	if isPoll && ctx.Err() == nil { // ctx ends when the worker stops, or when no task came in time
 		p.note(queue, err, time.Now())
 	}
 	return err

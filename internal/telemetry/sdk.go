@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/contrib/opentelemetry"
 )
 
-// sdkBuckets are the buckets of the SDK's latencies, in seconds. OpenTelemetry's default ones are for milliseconds.
+// sdkBuckets holds the buckets for the SDK's latencies, in seconds. OpenTelemetry's default buckets are for milliseconds.
 var sdkBuckets = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
 
 // sdkHandler returns a handler that adds the metrics of the Temporal SDK to a registry.

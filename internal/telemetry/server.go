@@ -22,10 +22,11 @@ const (
 	shutdownTimeout = time.Second
 )
 
-// Probe returns the reason why the worker is not ready; nil if it is. The text of the error must contain no secret.
+// Probe returns the reason why the worker is not ready; nil if the worker is ready. The text of the error must contain no
+// secret.
 type Probe func(ctx context.Context) error
 
-// errNotWorking is the answer of the readiness check while there is no probe.
+// errNotWorking is the result of the readiness check if no probe is set.
 var errNotWorking = errors.New("the worker is starting or stopping")
 
 // metricsHandler serves the metrics and the health checks.
@@ -55,7 +56,7 @@ func writeLine(w http.ResponseWriter, status int, line string) {
 	_, _ = fmt.Fprintln(w, line)
 }
 
-// pprofHandler serves profiles to clients that refuse returns nil for.
+// pprofHandler serves profiles. It rejects a connection if refuse returns an error for this connection.
 func pprofHandler(refuse func(net.Conn) error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -76,7 +77,7 @@ func pprofHandler(refuse func(net.Conn) error) http.Handler {
 // connKey is the key of a request's connection in its context.
 type connKey struct{}
 
-// serve serves handler at address until the returned function is called. It also returns the port.
+// serve serves handler at address until the caller calls stop. The result port is the port of the listener.
 func serve(ctx context.Context, address string, handler http.Handler, logger *slog.Logger) (port int, stop func() error, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

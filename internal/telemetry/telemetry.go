@@ -21,10 +21,11 @@ type Options struct {
 	MetricsAddress string
 	// PprofAddress (host:port) serves profiles; empty for none. It must be a loopback address.
 	PprofAddress string
-	// RefuseProfiles returns an error for connections that may not read profiles. nil permits all.
+	// RefuseProfiles returns an error for a connection that may not read profiles. If RefuseProfiles is nil, every connection
+	// may read profiles.
 	RefuseProfiles func(net.Conn) error
-	// Environ ("NAME=value") has OpenTelemetry's own variables, which decide whether traces are sent. It must be the environment
-	// of the process, because OpenTelemetry reads the details from there.
+	// Environ ("NAME=value") has OpenTelemetry's own variables, which turn traces on. Environ must be the environment of this
+	// process, because OpenTelemetry reads its other settings from the environment.
 	Environ []string
 	// Service is the name of this program in traces, unless OTEL_SERVICE_NAME gives another.
 	Service string
@@ -45,7 +46,7 @@ type Telemetry struct {
 	stops   []func() error
 }
 
-// Start starts what the options ask for, which may be nothing. The caller must close it.
+// Start starts the parts that options configure, possibly none. The caller must close the result.
 func Start(ctx context.Context, options Options) (_ *Telemetry, err error) {
 	t := &Telemetry{logger: options.Logger}
 	defer func() {
@@ -75,7 +76,7 @@ func Start(ctx context.Context, options Options) (_ *Telemetry, err error) {
 	return t, nil
 }
 
-// listen serves handler at the address that the setting CLAUDEOPS_<name>_ADDRESS gives.
+// listen serves handler at address. The argument name is the part of the setting CLAUDEOPS_<name>_ADDRESS, for errors.
 func (t *Telemetry) listen(ctx context.Context, name, address string, handler http.Handler) error {
 	port, stop, err := serve(ctx, address, handler, t.logger)
 	if err != nil {
@@ -102,7 +103,7 @@ func (t *Telemetry) Ports() []int {
 	return t.ports
 }
 
-// Instrument makes a client of Temporal, and the workers that use it, report to this telemetry.
+// Instrument adds metrics and traces to a Temporal client. Workers that use the client get the metrics and traces, too.
 func (t *Telemetry) Instrument(options *client.Options) {
 	if t == nil {
 		return
@@ -117,7 +118,7 @@ func (t *Telemetry) Instrument(options *client.Options) {
 	}
 }
 
-// SetProbe sets the check behind /readyz. nil makes the worker not ready.
+// SetProbe sets the check for /readyz. If probe is nil, the worker is not ready.
 func (t *Telemetry) SetProbe(probe Probe) {
 	if t == nil {
 		return
@@ -129,7 +130,7 @@ func (t *Telemetry) SetProbe(probe Probe) {
 	t.probe.Store(&probe)
 }
 
-// ready returns the reason why the worker is not ready; nil if it is.
+// ready returns the reason why the worker is not ready; nil if the worker is ready.
 func (t *Telemetry) ready(ctx context.Context) error {
 	probe := t.probe.Load()
 	if probe == nil {

@@ -23,7 +23,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// flushTimeout limits how long a process that ends waits until its last spans are sent.
+// flushTimeout limits the time in which an ending process sends its last spans.
 const flushTimeout = 3 * time.Second
 
 // tracing sends spans to an OTLP receiver.
@@ -33,11 +33,11 @@ type tracing struct {
 	interceptor interceptor.Interceptor
 }
 
-// ErrTracing is the error of an invalid variable of OpenTelemetry.
+// ErrTracing means that a variable of OpenTelemetry has an invalid value.
 var ErrTracing = errors.New("the tracing settings of OpenTelemetry")
 
-// wantsTraces reports whether environ ("NAME=value") asks for traces. Without an endpoint none are sent, unlike in the
-// specification, which assumes a receiver on localhost.
+// wantsTraces reports whether environ ("NAME=value") asks for traces. Without an endpoint, this program sends no traces. By
+// the specification, it would send them to a receiver on localhost.
 func wantsTraces(environ []string) bool {
 	if strings.EqualFold(variable(environ, "OTEL_SDK_DISABLED"), "true") || variable(environ, "OTEL_TRACES_EXPORTER") == "none" {
 		return false
@@ -45,7 +45,8 @@ func wantsTraces(environ []string) bool {
 	return variable(environ, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "" || variable(environ, "OTEL_EXPORTER_OTLP_ENDPOINT") != ""
 }
 
-// variable returns the value of a variable in environ, or "". The last one counts.
+// variable returns the value of a variable in environ; "" if environ does not have the variable. If environ has the variable
+// more than once, the last value counts.
 func variable(environ []string, name string) string {
 	for _, entry := range slices.Backward(environ) {
 		if value, found := strings.CutPrefix(entry, name+"="); found {
@@ -55,8 +56,8 @@ func variable(environ []string, name string) string {
 	return ""
 }
 
-// startTracing starts to send spans. The exporter and the SDK read the other variables of OpenTelemetry from the
-// environment of the process: headers, certificates, time-outs, sampler and attributes.
+// startTracing starts to send spans. The exporter and the SDK read further OpenTelemetry variables from the environment of the
+// process: headers, certificates, timeouts, sampler and attributes.
 func startTracing(ctx context.Context, options Options) (*tracing, error) {
 	exporter, err := newExporter(ctx, options.Environ)
 	if err != nil {
@@ -75,9 +76,9 @@ func startTracing(ctx context.Context, options Options) (*tracing, error) {
 	tracer := provider.Tracer("github.com/claudeops/claudeops")
 	calls, err := opentelemetry.NewTracingInterceptor(opentelemetry.TracerOptions{
 		Tracer: tracer, SpanStarter: startDiscreet,
-		DisableQueryTracing:     true, // starter asks running chains often
+		DisableQueryTracing:     true, // starter queries running chains often
 		DisableBaggage:          true,
-		AllowInvalidParentSpans: true, // a client with another library must not fail a chain
+		AllowInvalidParentSpans: true, // a client with another tracing library must not make a chain fail
 	})
 	if err != nil {
 		return nil, fmt.Errorf("trace the calls of Temporal: %w", err)
@@ -105,7 +106,7 @@ func newExporter(ctx context.Context, environ []string) (*otlptrace.Exporter, er
 	return exporter, nil
 }
 
-// close sends the spans that are not sent yet.
+// close sends the remaining spans.
 func (t *tracing) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
@@ -115,14 +116,13 @@ func (t *tracing) close() error {
 	return nil
 }
 
-// startDiscreet starts a span that keeps no text of errors.
+// startDiscreet starts a span that does not record the texts of errors.
 func startDiscreet(ctx context.Context, tracer trace.Tracer, name string, options ...trace.SpanStartOption) trace.Span {
 	_, span := tracer.Start(ctx, name, options...)
 	return discreetSpan{span}
 }
 
-// discreetSpan is a span that keeps the type of an error and leaves out its text. The text can contain what an agent has
-// written or read.
+// discreetSpan records the type of an error, but not its text. The text can contain words that an agent has written or read.
 type discreetSpan struct{ trace.Span }
 
 // RecordError implements trace.Span.
@@ -135,7 +135,7 @@ func (s discreetSpan) RecordError(err error, _ ...trace.EventOption) {
 // SetStatus implements trace.Span.
 func (s discreetSpan) SetStatus(code codes.Code, _ string) { s.Span.SetStatus(code, "") }
 
-// errorType returns the type of an error, without any text of it.
+// errorType returns the type of an error. The result contains no part of the error's text.
 func errorType(err error) string {
 	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok && application.Type() != "" {
 		return application.Type()
@@ -146,16 +146,16 @@ func errorType(err error) string {
 // SessionTrace traces one run of the CLI. A nil *SessionTrace traces nothing.
 type SessionTrace struct {
 	tracer trace.Tracer
-	// ctx has the span of the run, which is the parent of the spans of tool calls.
+	// ctx contains the span of the run. The spans of tool calls are children of this span.
 	ctx  context.Context
 	span trace.Span
-	// calls has the spans of the calls that run, and ended the calls that have ended, by their numbers.
+	// calls holds the spans of running calls, by the number of the call. ended holds the numbers of ended calls.
 	calls map[int]trace.Span
 	ended map[int]bool
 }
 
-// TraceSession starts a span for a run of the CLI, below the span in ctx. It returns nil if traces are off. Use the
-// context for the run, and call End after it. No two methods of the result may be called at the same time.
+// TraceSession starts a span for a run of the CLI, as a child of the span in ctx. If traces are off, the *SessionTrace is nil.
+// Use the returned context for the run, and call End after the run. A SessionTrace is not safe for concurrent use.
 func (t *Telemetry) TraceSession(ctx context.Context, session Session, model string) (context.Context, *SessionTrace) {
 	if t == nil || t.tracing == nil {
 		return ctx, nil
@@ -169,11 +169,11 @@ func (t *Telemetry) TraceSession(ctx context.Context, session Session, model str
 	return ctx, &SessionTrace{tracer: t.tracing.tracer, ctx: ctx, span: span, calls: map[int]trace.Span{}, ended: map[int]bool{}}
 }
 
-// maxToolName limits the name of a tool in a span. The model can invent names.
+// maxToolName limits the name of a tool in a span, in bytes. The model can invent names of any length.
 const maxToolName = 40
 
-// Call reports the state of the tool call with this number: a span begins with the first report of a call, and ends with the
-// first one that says that the call has ended. The input of the call is not traced.
+// Call reports the state of the tool call with this number. The first report of a call starts a span, and the first report
+// with running = false ends the span. The span does not contain the input of the call.
 func (s *SessionTrace) Call(number int, tool string, running, failed bool) {
 	if s == nil || s.ended[number] {
 		return
@@ -204,7 +204,7 @@ type SessionEnd struct {
 	Err     error
 }
 
-// End ends the span of the run. Calls that have no result get the status of an error.
+// End ends the span of the run. It also ends the spans of calls without a result, with the status of an error.
 func (s *SessionTrace) End(end SessionEnd) {
 	if s == nil {
 		return

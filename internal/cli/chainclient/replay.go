@@ -13,13 +13,13 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// ErrNoHistory is returned by Replay for a run whose history Temporal has deleted.
+// ErrNoHistory means that Temporal has deleted the history of the run.
 var ErrNoHistory = errors.New("its history is deleted")
 
-// ReadError is returned by Replay if the history could not be read, so that nothing is known about it.
+// ReadError means that the history could not be read. So it is unknown whether a replay would succeed.
 type ReadError struct{ Err error }
 
-// Error returns what Temporal said.
+// Error returns the text of Temporal's error, with an introduction.
 func (e *ReadError) Error() string { return "its history cannot be read: " + e.Err.Error() }
 
 // Unwrap returns Err.

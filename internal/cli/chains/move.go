@@ -26,13 +26,13 @@ type moving struct {
 	limit int
 }
 
-// moved is the result for one chain.
+// moved is the result of moving one chain.
 type moved struct {
 	ChainID string `json:"chain_id"`
 	RunID   string `json:"run_id,omitempty"`
-	// BuildID is the version to which the chain was moved; empty if it was not.
+	// BuildID is the version to which the chain was moved; empty if the chain was not moved.
 	BuildID string `json:"build_id,omitempty"`
-	// Problem is why the chain was not moved.
+	// Problem is the reason for which the chain was not moved; empty if the chain was moved.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -106,8 +106,8 @@ func (a *app) move(ctx context.Context, ids []string, m moving) error {
 	return nil
 }
 
-// target returns the version to move to. It reports whether that is the version of this program, which can then replay the
-// chains.
+// target returns the version to which chains are moved. The result replays reports whether the target is the version of this
+// program. Only then can this program check, by a replay, that the target can continue a chain.
 func (m moving) target(settings config.Worker) (target worker.WorkerDeploymentVersion, replays bool, err error) {
 	if settings.Deployment == "" {
 		return target, false, fmt.Errorf("without %sDEPLOYMENT workers have no versions; set it as the workers do", config.Prefix)
@@ -119,7 +119,7 @@ func (m moving) target(settings config.Worker) (target worker.WorkerDeploymentVe
 	return worker.WorkerDeploymentVersion{DeploymentName: settings.Deployment, BuildID: m.to}, false, nil
 }
 
-// chainsOf returns the IDs of at most limit running chains of a version.
+// chainsOf returns the IDs of running chains of a version, at most the number limit of IDs.
 func chainsOf(ctx context.Context, c console.Connection, version worker.WorkerDeploymentVersion, limit int) ([]string, error) {
 	rows, err := chainclient.List(ctx, c, chainclient.RunningQuery(
 		"TemporalWorkerDeploymentVersion = "+chainclient.Quote(version.DeploymentName+":"+version.BuildID)), limit)
@@ -157,7 +157,8 @@ func moveChain(
 	_, err = c.UpdateWorkflowExecutionOptions(ctx, client.UpdateWorkflowExecutionOptionsRequest{
 		WorkflowId: id, RunId: runID,
 		WorkflowExecutionOptionsChanges: client.WorkflowExecutionOptionsChanges{VersioningOverride: &client.VersioningOverrideChange{
-			// Only until a worker of that version has continued the chain. Any other override would keep it from later versions.
+			// Override the version only until a worker of the target version has continued the chain. A permanent override
+			// would prevent later versions from continuing the chain.
 			Value: &client.OneTimeVersioningOverride{TargetVersion: target},
 		}},
 	})

@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// defaultAddress has the port after the ports of Temporal (7233) and its Web UI (8233).
+	// defaultAddress uses the next port after the ports of Temporal (7233) and of its Web UI (8233).
 	defaultAddress = "127.0.0.1:8234"
 	// tokenName is the name of the token file in the state directory.
 	tokenName = "codec-token"
 
-	// Limits on requests and on stopping. They suffice for a few megabytes on a slow line.
+	// Time limits of the server. They allow requests of a few megabytes on a slow connection.
 	headerTimeout = 10 * time.Second
 	readTimeout   = 30 * time.Second
 	writeTimeout  = time.Minute
@@ -151,14 +151,14 @@ func address(listener net.Listener, secure bool) string {
 	return "http://" + listener.Addr().String()
 }
 
-// serving is the result of `codec`, which prints it when the endpoint is ready.
+// serving is the output of `codec`. The command prints it when the endpoint is ready.
 type serving struct {
 	Endpoint  string   `json:"endpoint"`
 	TokenFile string   `json:"token_file"`
 	Keys      []string `json:"keys"`
 }
 
-// tell prints the address. It prints the link with the token only on a terminal, because output elsewhere is stored.
+// tell prints the address. It prints the link with the token only on a terminal, because other output may be stored.
 func (a *app) tell(s serving, endpoint encryption.Endpoint) error {
 	link := "in a terminal, `starter codec` prints a link for the browser of the Web UI"
 	if a.OnTerminal() {

@@ -83,7 +83,7 @@ func (c *Console) startTelemetry(ctx context.Context) (err error) {
 	return program.Misuse(err)
 }
 
-// Close sends those traces of the command that are not sent yet.
+// Close sends the remaining traces of the command.
 func (c *Console) Close() error { return c.telemetry.Close() }
 
 // QuietLogger returns a logger that writes only warnings and errors. Use it for commands whose output is their result.

@@ -78,7 +78,7 @@ func (o options) check(named bool) error {
 	}
 }
 
-// answer shows the gate of a chain and answers it.
+// answer shows the gate of a chain, and answers the gate.
 func (a *app) answer(ctx context.Context, id string, o options) error {
 	if err := escalation.CheckActor(o.actor); err != nil {
 		return program.Misuse(err)

@@ -12,8 +12,8 @@ import (
 	processes "github.com/claudeops/claudeops/internal/process"
 )
 
-// demoService is a small service that is really broken and really repaired. A restart does not help, because only a
-// redeployment removes the stale lock file.
+// demoService is a small service. The demo really breaks the service, and the agents really repair it. A restart does not
+// help, because only a redeployment removes the stale lock file.
 const demoService = `#!/bin/sh
 case "$1" in
   status)   if [ -e "$2.lock" ]; then echo "HTTP 502 Bad Gateway"; else echo "HTTP 200 OK"; fi ;;

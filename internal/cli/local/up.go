@@ -51,7 +51,7 @@ func (a *app) upCommand() *cobra.Command {
 	return cmd
 }
 
-// Running is the result of `up`, which prints it as soon as the servers are ready.
+// Running is the output of `up`. The command prints it as soon as the servers are ready.
 type Running struct {
 	Temporal string `json:"temporal_address"`
 	WebUI    string `json:"web_ui"`
@@ -63,7 +63,7 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg.Worker = cfg.Worker.WithoutVersion() // its one worker runs all chains, whatever their version
+	cfg.Worker = cfg.Worker.WithoutVersion() // the only worker must run the chains of all versions
 	logger := supervisor.NewLogger(a.Stderr, cfg.Log, redact.New(a.Environ))
 	host, err := os.Hostname()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// checkVersion reports the version with which a worker of this program joins its deployment. It fails if new chains begin
-// in no version.
+// checkVersion reports the version of a worker of this program. The check fails if the deployment has no current version,
+// because new chains then do not begin.
 func checkVersion(ctx context.Context, c console.Connection, settings config.Worker) Finding {
 	const check = "version"
 	own, err := supervisor.WorkerVersion(settings, program.Version())

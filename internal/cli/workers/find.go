@@ -28,7 +28,8 @@ type Worker struct {
 	Deployment string `json:"deployment,omitempty"`
 	BuildID    string `json:"build_id,omitempty"`
 	State      State  `json:"state"`
-	// Agents and MaxAgents are the agents at work and their maximum; nil if Temporal does not know.
+	// Agents is the number of running agents. MaxAgents is the maximum of this number. Both are nil if Temporal does not know
+	// them.
 	Agents    *int      `json:"agents,omitempty"`
 	MaxAgents *int      `json:"max_agents,omitempty"`
 	Queues    []string  `json:"queues"`
@@ -49,17 +50,17 @@ const (
 	Silent   State = "silent"
 )
 
-// silentAfter is the time without a report after which a worker counts as silent: three reports are missing then.
+// silentAfter is the time without a report after which a worker counts as silent. In this time three reports are missing.
 const silentAfter = 100 * time.Second
 
-// pollersSilentAfter replaces silentAfter if only polls are known. An idle worker polls about once a minute.
+// pollersSilentAfter replaces silentAfter if the server reports only polls. An idle worker polls about once a minute.
 const pollersSilentAfter = 3 * time.Minute
 
-// identity is the form of the identities of this project's workers, such as "4711@host-1 claudeops v0.1.0".
+// identity matches the identities of this project's workers, such as "4711@host-1 claudeops v0.1.0".
 var identity = regexp.MustCompile(`^(\d+)@(.+) claudeops (\S*)$`)
 
-// find returns the workers of the task queues, sorted by host. It reads the reports that workers send to Temporal. From a
-// server that keeps no reports, it returns the workers that poll the queues.
+// find returns the workers of the task queues, sorted by host. It reads the reports that workers send to Temporal. If the
+// server keeps no reports, find returns the workers that poll the queues.
 func find(ctx context.Context, c console.Connection, queues []string, now time.Time) ([]Worker, error) {
 	namespace, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: c.Namespace})
 	var found []Worker
@@ -94,7 +95,7 @@ func reported(ctx context.Context, c console.Connection, queues []string, now ti
 			if !slices.Contains(queues, listed.GetTaskQueue()) {
 				continue
 			}
-			// A worker has a queue's slots only in its full report.
+			// Get the full report of the worker, because the report in the list does not have the slots.
 			described, err := c.WorkflowService().DescribeWorker(ctx, &workflowservice.DescribeWorkerRequest{
 				Namespace: c.Namespace, WorkerInstanceKey: listed.GetWorkerInstanceKey(),
 			})
@@ -112,7 +113,7 @@ func reported(ctx context.Context, c console.Connection, queues []string, now ti
 	}
 }
 
-// addReport adds a worker's report about one queue. The agents' queue must be the last element of queues.
+// addReport adds a worker's report about one queue to found. The last element of queues must be the queue of the agents.
 func addReport(found []Worker, report *workerpb.WorkerHeartbeat, queues []string, now time.Time) []Worker {
 	if report.GetStatus() == enumspb.WORKER_STATUS_SHUTDOWN {
 		return found
@@ -131,14 +132,14 @@ func addReport(found []Worker, report *workerpb.WorkerHeartbeat, queues []string
 	slots := report.GetActivityTaskSlotsInfo()
 	agents := int(slots.GetCurrentUsedSlots())
 	most := agents + int(slots.GetCurrentAvailableSlots())
-	if report.GetTaskQueue() == queues[len(queues)-1] && most > 0 { // the first report of a worker comes before it has slots
+	if report.GetTaskQueue() == queues[len(queues)-1] && most > 0 { // a worker's first report has no slots yet
 		one.Agents, one.MaxAgents = &agents, &most
 	}
 	return add(found, one)
 }
 
-// polling returns the workers that polled the queues in the last minutes. A worker that has stopped remains in the list for
-// some of them.
+// polling returns the workers that polled the queues in the last minutes. A stopped worker stays in the list for a few
+// minutes.
 func polling(ctx context.Context, c console.Connection, queues []string, now time.Time) ([]Worker, error) {
 	var found []Worker
 	for _, queue := range queues {
@@ -165,8 +166,8 @@ func polling(ctx context.Context, c console.Connection, queues []string, now tim
 	return found, nil
 }
 
-// identified returns a worker with the host, the process and the version from its identity. The parameter host is used if
-// the identity has another form.
+// identified returns a worker with the host, the process ID and the version from its identity. If the identity has another
+// form, the worker has only a host, taken from the parameter host.
 func identified(text, host string) Worker {
 	parts := identity.FindStringSubmatch(text)
 	if parts == nil {
@@ -176,7 +177,7 @@ func identified(text, host string) Worker {
 	return Worker{Host: parts[2], PID: pid, Version: parts[3]}
 }
 
-// add adds a worker on one queue to found, or completes the entry that found has of it.
+// add adds a worker of one queue to found. If found already has this worker, add completes the existing entry.
 func add(found []Worker, one Worker) []Worker {
 	at := slices.IndexFunc(found, func(known Worker) bool { return known.key == one.key })
 	if at < 0 {

@@ -14,7 +14,7 @@ import (
 // Fleet is the result of `workers`.
 type Fleet struct {
 	Workers []Worker `json:"workers"`
-	// Versions has the versions of the workers' deployments. It is empty without CLAUDEOPS_DEPLOYMENT.
+	// Versions holds the versions of the workers' deployments; empty without CLAUDEOPS_DEPLOYMENT.
 	Versions []Version `json:"versions"`
 }
 

@@ -21,9 +21,9 @@ import (
 type Promoted struct {
 	Deployment string `json:"deployment"`
 	BuildID    string `json:"build_id"`
-	// Percent is the share of new chains that begin in the version.
+	// Percent is the percentage of new chains that begin in the version.
 	Percent int `json:"percent"`
-	// Previous is the build ID of the version that was current before; empty if there was none.
+	// Previous is the build ID of the previous current version; empty if no version was current.
 	Previous string `json:"previous,omitempty"`
 }
 
@@ -78,7 +78,8 @@ func (a *app) promote(ctx context.Context, buildID string, percent int) error {
 	return a.Print(result, func(w io.Writer) { writePromoted(w, result) })
 }
 
-// route makes a version current, or ramps it, and returns the build ID of the version that was current before.
+// route makes a version the current version or, for less than 100 percent, the ramping version. It returns the build ID of the
+// previous current version.
 func route(ctx context.Context, c client.Client, to Promoted) (previous string, err error) {
 	handle := c.WorkerDeploymentClient().GetHandle(to.Deployment)
 	described, err := handle.Describe(ctx, client.WorkerDeploymentDescribeOptions{})
@@ -100,7 +101,7 @@ func route(ctx context.Context, c client.Client, to Promoted) (previous string, 
 	return previous, explained(err)
 }
 
-// explained adds what to do about the error of a change of versions.
+// explained adds advice for the operator to an error from changing versions.
 func explained(err error) error {
 	if err == nil {
 		return nil

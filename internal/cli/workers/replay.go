@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// replaysAtOnce bounds how many histories are in memory. A history has up to some megabytes.
+// replaysAtOnce limits the number of histories in memory. A history can have some megabytes.
 const replaysAtOnce = 4
 
 // maxProblem limits the length of a printed problem, in characters.
@@ -33,11 +33,11 @@ type replaying struct {
 type Replayed struct {
 	// Version is the version of this program.
 	Version string `json:"version"`
-	// Replayed counts the histories that were replayed, with those that failed.
+	// Replayed counts the replayed histories, including the failed ones.
 	Replayed int `json:"replayed"`
 	// Gone counts the histories that Temporal deleted after the list was read.
 	Gone int `json:"gone,omitempty"`
-	// More reports that there are more than --limit.
+	// More reports that more histories than --limit exist.
 	More   bool     `json:"more,omitempty"`
 	Failed []Failed `json:"failed"`
 }

@@ -17,7 +17,7 @@ type Version struct {
 	Deployment string       `json:"deployment"`
 	BuildID    string       `json:"build_id"`
 	State      VersionState `json:"state"`
-	// Percent is the share of new chains that begin in a version that ramps.
+	// Percent is the percentage of new chains that begin in this version while the version ramps.
 	Percent float32 `json:"percent,omitempty"`
 }
 
@@ -33,7 +33,7 @@ const (
 	Inactive VersionState = "inactive" // it has never had chains
 )
 
-// deployments returns the names of the configured deployment and of those of the workers.
+// deployments returns the name of the configured deployment and the names of the workers' deployments.
 func deployments(configured string, found []Worker) []string {
 	names := []string{configured}
 	for i := range found {
@@ -43,7 +43,7 @@ func deployments(configured string, found []Worker) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
-// versionsOf returns the versions of a deployment; none if no worker of it has ever run.
+// versionsOf returns the versions of a deployment. If no worker of the deployment has ever run, the list is empty.
 func versionsOf(ctx context.Context, c client.Client, deployment string) ([]Version, error) {
 	described, err := c.WorkerDeploymentClient().GetHandle(deployment).Describe(ctx, client.WorkerDeploymentDescribeOptions{})
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {

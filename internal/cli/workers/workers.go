@@ -1,5 +1,5 @@
-// Package workers holds the commands about the processes that run chains: `workers`, which lists them and makes a version
-// current, and `replay`, which tries a program on the chains that run.
+// Package workers holds the commands about the processes that run chains. `workers` lists these processes, and makes a version
+// current. `replay` checks whether this program can continue the running chains.
 package workers
 
 import (
