@@ -6,18 +6,18 @@ TEST_TIMEOUT ?= 20m
 FUZZ_TIME    ?= 20s
 BENCH        ?= .
 SOAK         ?=
-# The CLI that `make contract` runs instead of the pinned ones, or the release that `make freeze` and `make release` are about.
-# Variables of the environment with these names do not count.
+# VERSION and CLAUDE select the CLI that `make contract` runs instead of the pinned CLIs. VERSION is also the release for `make freeze`
+# and `make release`. Environment variables with these names have no effect.
 VERSION      :=
 CLAUDE       :=
 # The programs that `build` builds.
 COMMANDS     := ./worker ./starter
-# With the Temporal server linked in, a binary weighs far more than this.
+# The maximum size of the worker. A binary with a linked Temporal server is far larger.
 WORKER_MAX_MB ?= 60
 
-# How binaries are built: with the drivers of three clouds for the transcript archive, which
-# would double their size. The second tag leaves out a transport of Google's that the archive does
-# not use (its library names the tag); without the symbol table a debugger is blind, stack traces are not.
+# Build flags of the binaries. The tag clouds adds the drivers of three clouds for the transcript archive, which would double the size. The
+# tag disable_grpc_modules of Google's library omits a transport that the archive does not use. The flags -s -w omit the symbol table:
+# debuggers need the table, stack traces do not.
 CLOUDS := -tags clouds,disable_grpc_modules
 BUILD  := -trimpath $(CLOUDS) -ldflags '-s -w'
 
@@ -29,7 +29,7 @@ SERVERS := $(CLIENTS)/temporal-server $(CLIENTS)/temporal-sql-tool
 REPORT  := $(BIN)/report
 SERVER  := go.temporal.io/server
 
-# The tools are built again when their versions or the compiler change.
+# Build the tools again when their versions or the compiler change.
 TOOLS_BUILT := $(TOOLS)/.built-$(shell $(GO) env GOVERSION)
 
 GOLANGCI_LINT := $(TOOLS)/golangci-lint
@@ -54,7 +54,7 @@ help: ## List the targets
 build: ## Build bin/worker and bin/starter, or one of them: COMMANDS=./worker
 	$(GO) build $(BUILD) -o $(BIN)/ $(COMMANDS)
 
-# A test that failed and then passed is printed last as FLAKY, and its first failure is kept in bin/report/flaky.txt.
+# If a test failed and then passed, the target prints it at the end as FLAKY, and writes its first failure to bin/report/flaky.txt.
 .PHONY: test
 test: clis check race real ## Everything that must hold before a change is merged
 	@$(TOOLS)/flaky $(REPORT)/flaky.txt $(REPORT)/race.json $(REPORT)/real.json
@@ -85,7 +85,7 @@ vet: ## Run go vet, on the soak tests, too
 	$(GO) vet -tags soak ./...
 	$(GO) -C tools vet ./...
 
-# Those that have files for Linux only; with all that the others link it would take minutes.
+# Vet only the packages that have files for Linux only. The other packages link so much that vetting them would take minutes.
 .PHONY: portable
 portable: ## Vet what differs between systems as macOS sees it
 	GOOS=darwin $(GO) vet ./internal/process ./internal/claude ./internal/transcripts
@@ -103,7 +103,7 @@ tidy: ## Check that go.mod and tools/go.mod list what is used
 	$(GO) mod tidy -diff
 	$(GO) -C tools mod tidy -diff
 
-# A lock with addresses in it downloads from the registry of whoever wrote it.
+# If a lock file contains addresses, npm downloads from these addresses.
 .PHONY: locks
 locks: ## Check that the CLIs' lock files pin contents and name no address
 	@! grep -nE '"resolved"|https?://' tools/claude/*/package-lock.json || { \
@@ -116,18 +116,18 @@ deploy-check: $(TOOLS_BUILT) ## Check the files of deploy/ with the parsers of t
 	for script in deploy/*/*.sh; do sh -n "$$script" || exit 1; done
 
 .PHONY: lean
-# Not as `build` does it: with -trimpath every package would be compiled once more.
+# Build without -trimpath, because with -trimpath Go would compile every package again.
 lean: | $(REPORT) ## Check that the worker is small and links no Temporal server
 	$(GO) build $(filter-out -trimpath,$(BUILD)) -o $(REPORT)/worker ./worker
 	sh tools/lean.sh $(REPORT)/worker ./worker $(SERVER) $(WORKER_MAX_MB)
 
 ##@ Tests
 
-# Tests that link the Temporal server, and those of the commands: compiling that a second time, for the race detector, takes minutes.
+# Packages whose tests link the Temporal server, and the commands. Compiling them again, for the race detector, would take minutes.
 SERVED := ./internal/supervisor ./internal/cli/... ./internal/embedded ./worker ./starter
-# Tests that start agents or the real CLI.
+# Packages whose tests start agents or the real CLI.
 AGENTS := ./internal/claudesim ./internal/claude ./internal/hook ./internal/process ./internal/guard ./internal/transcripts
-# Those of the short tests that take the longest. They start first, and beside others.
+# The packages with the longest short tests. They start first, at the same time as others.
 WAITING := ./workflows ./internal/store ./internal/process ./internal/claude ./internal/claudesim
 
 .PHONY: race
@@ -139,7 +139,7 @@ race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those
 	$(GOTESTSUM) $(RERUN) --hide-summary skipped --jsonfile $(REPORT)/race.json --packages "$(WAITING) $$unserved" -- \
 		-race -short -p 4 -parallel 8 -timeout $(TEST_TIMEOUT)
 
-# Packages start in this order, the longest first, so that no long one is left at the end. A package that is named twice runs once.
+# Packages start in this order, the longest first, so that no long package runs alone at the end. A package that is named twice runs once.
 REAL := ./internal/supervisor ./internal/claudesim ./internal/claude ./internal/cli $(AGENTS) $(SERVED)
 
 .PHONY: real
@@ -170,7 +170,7 @@ soak: clis alerts $(PROMETHEUS)/prometheus $(SERVERS) $(CLIENTS)/temporal | $(RE
 clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give the README's commands to the real temporal and tctl, which take minutes to build
 	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestClients' ./internal/cli
 
-# Every test that ends with recordHistory writes the history of its branch.
+# Each test that calls recordHistory at its end writes the history of its branch.
 .PHONY: histories
 histories: ## Record the history of every branch of a chain anew for the replay test
 	rm -f workflows/testdata/*.json
@@ -227,16 +227,16 @@ $(TOOLS_BUILT): tools/go.mod tools/go.sum $(wildcard tools/flaky/*.go tools/depl
 	$(GO) -C tools build -o ../$(TOOLS)/ tool
 	touch $@
 
-# Each has a module of its own: their versions of Temporal's modules have nothing to do with ours.
+# Each client has its own module, because it needs other versions of Temporal's modules than this program.
 $(CLIENTS)/%: tools/%/go.mod tools/%/go.sum
 	$(GO) -C tools/$* build -trimpath -o ../../$@ tool
 
-# Without its service discoveries, which are most of it, and of which one has a dependency that is not published.
+# Build without the service discoveries. They are most of Prometheus, and one of them has an unpublished dependency.
 $(PROMETHEUS)/%: tools/prometheus/go.mod tools/prometheus/go.sum
 	$(GO) -C tools/prometheus build -trimpath -tags remove_all_sd -o ../../$@ github.com/prometheus/prometheus/cmd/$*
 
-# Temporal's server and its schema tool, with the versions of go.mod: most of them is compiled already. The copy of go.sum gets the
-# sums of what only these programs use.
+# Temporal's server and its schema tool, with the versions of go.mod, because most of their packages are compiled already. The copy of
+# go.sum gets the sums of their additional modules.
 $(CLIENTS)/temporal-server: PACKAGE := $(SERVER)/cmd/server
 $(CLIENTS)/temporal-sql-tool: PACKAGE := $(SERVER)/cmd/tools/sql
 $(SERVERS): go.mod go.sum

@@ -1,9 +1,9 @@
 # Usage: sh contract.sh TIMEOUT [VERSION] [CLAUDE]
 #
-# Holds claude CLIs to the contract tests: those of tools/claude, or with a VERSION the one that npm
-# has (a number, or a tag such as latest; installed below bin/claude), or the one at the path CLAUDE. It
-# prints a line for each case, and then one list of all that differs. What the tests themselves print
-# goes to a file. It ends with an error if anything differs.
+# Runs the contract tests on claude CLIs. Without arguments these are the CLIs in tools/claude. VERSION is a
+# number or a tag such as latest; npm installs this CLI below bin/claude. CLAUDE is the path of a CLI. The
+# script prints a line for each case, and then a list of all differences. It writes the tests' own output to
+# a file. It fails if there is a difference.
 set -eu
 
 timeout=$1 version=${2:-} claude=${3:-}
@@ -14,7 +14,7 @@ fail() {
 	exit 2
 }
 
-# number_of prints the version number of the CLI at a path, or nothing if it tells none.
+# number_of prints the version number of the CLI at a path. If the CLI prints no version, number_of prints nothing.
 number_of() {
 	home=$(mktemp -d)
 	said=$(env -i PATH="$PATH" HOME="$home" "$1" --version 2>/dev/null) || said=
@@ -22,7 +22,7 @@ number_of() {
 	printf '%s\n' "$said" | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | sed 1q
 }
 
-# install puts the CLI of a version below bin/claude, unless it is there, and sets claude to its path.
+# install installs the CLI of a version below bin/claude, if it is missing, and sets claude to its path.
 install() {
 	dir=bin/claude/$1
 	claude=$dir/node_modules/.bin/claude
@@ -55,7 +55,7 @@ log=bin/report/contract-$number.log
 echo "What the tests print goes to $log."
 "$GO" build -o bin/contract-summary ./internal/claudesim/contract/summary
 packages=$(sh tools/packages.sh TestContract)
-# One package after the other: a case that waits for a processor looks like a CLI that is slow.
+# Test one package after the other. If a case waited for a processor, the CLI would look slow.
 # shellcheck disable=SC2086 # they are several
 "$GO" test -json -p 1 -count=1 -timeout "$timeout" -run '^TestContract' $packages ${claude:+"-claude=$claude"} |
 	bin/contract-summary -log "$log"

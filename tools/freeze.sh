@@ -1,7 +1,7 @@
 # Usage: sh freeze.sh VERSION
 #
-# Keeps the recorded histories of a release in workflows/testdata/releases, and their checksum. TestReleasedHistories
-# replays them from then on.
+# Copies the recorded histories of a release and their checksum to workflows/testdata/releases. From then on,
+# TestReleasedHistories replays these histories.
 set -eu
 version=$1
 cd "$(dirname "$0")/../workflows/testdata"

@@ -1,7 +1,7 @@
 # Usage: sh fuzz.sh DURATION
 #
-# Runs every fuzz target of this module for DURATION, one after the other, and stops at the
-# first that finds something.
+# Runs every fuzz target of this module for DURATION, one after the other. It stops at the
+# first finding.
 set -eu
 here=$(dirname "$0")
 

@@ -1,7 +1,7 @@
 # Usage: sh lean.sh BINARY PACKAGE MODULE MEGABYTES
 #
-# Fails if BINARY, built from PACKAGE, is as large as MEGABYTES (of a million bytes), or if
-# PACKAGE depends on a package of MODULE.
+# Fails if BINARY, built from PACKAGE, has MEGABYTES or more (a megabyte has a million bytes).
+# Also fails if PACKAGE depends on a package of MODULE.
 set -eu
 binary=$1 package=$2 module=$3 limit=$4
 

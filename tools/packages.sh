@@ -1,8 +1,8 @@
 # Usage: sh packages.sh PREFIX
 #
-# Prints the packages of this module that declare a test function whose name begins with
-# PREFIX, one a line. Finding none is an error: a target that silently tests nothing would
-# look like one that passes.
+# Prints the packages of this module with a test function whose name begins with PREFIX, one
+# package per line. It fails if there is none, because a target without tests would look like
+# a target that passes.
 set -eu
 
 packages=$(find . \( -name node_modules -o -name .git -o -name testdata \) -prune \

@@ -20,7 +20,7 @@ git tag --points-at HEAD | grep -qxF "$version" || fail "this commit has no tag 
 grep -qF "## [${version#v}] - " CHANGELOG.md || fail "CHANGELOG.md has no section [${version#v}] with a date"
 [ -e "workflows/testdata/releases/$version.tar.gz" ] || fail "the histories of $version are not kept; run make freeze before the tag"
 
-# Settings of this machine that would change the bytes.
+# Unset the settings of this machine that would change the bytes.
 unset GOFLAGS GOAMD64 GOARM64 GOEXPERIMENT
 export CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off
 

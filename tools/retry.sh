@@ -1,7 +1,7 @@
 # Usage: sh retry.sh COMMAND [ARGUMENT...]
 #
-# Runs a command that needs the network up to four times, with a growing pause between,
-# and ends with the status of the last time.
+# Runs a command that needs the network, at most four times, until it succeeds. The pauses
+# between the runs grow. The exit status is the status of the last run.
 set -eu
 
 attempt=1

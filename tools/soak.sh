@@ -1,8 +1,8 @@
 # Usage: sh soak.sh REPORT [TEST FLAG...]
 #
-# Runs the soak tests, one after the other, then on every pinned CLI what make test runs on the newest only, then
-# whole chains under the race detector, then all chains with records in PostgreSQL. Keeps all that they print in REPORT, prints their figures in one block at the
-# end, and fails if a test has failed.
+# Runs four groups of tests, one after the other: the soak tests, on every pinned CLI the tests that make test runs on the
+# newest CLI only, whole chains under the race detector, and all chains with records in PostgreSQL. It writes their output
+# to REPORT, prints their figures in one block at the end, and fails if a test has failed.
 set -u
 report=$1
 shift

@@ -1,10 +1,10 @@
 # Usage: sh systemd.sh DIRECTORY
 #
-# Fails if systemd finds a mistake in sysusers.conf or in a unit of DIRECTORY, alone or with one of its drop-ins, or rates the exposure of the unit alone
-# above 2.5 of 10. The units are looked at in a root directory of their own, with empty programs in place of those that they
-# start: what is installed here does not count.
+# Fails if systemd finds a mistake in sysusers.conf of DIRECTORY, or in a unit, alone or with one of its drop-ins. Also fails if
+# systemd rates the exposure of a unit without drop-ins above 2.5 of 10. The checks run in a temporary root directory with empty
+# files in place of the programs, so the programs of this machine have no influence.
 #
-# Without systemd-analyze it fails if CI is "true" in the environment; elsewhere it says so.
+# If systemd-analyze is missing, it fails if CI is "true" in the environment. Elsewhere it prints a message.
 set -eu
 
 if ! command -v systemd-analyze >/dev/null; then
@@ -27,7 +27,7 @@ sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$units"/*.service | while read -r progra
 done
 
 failed=0
-# verify UNIT fails if systemd says anything about it. A mistake can be a warning only, such as an unknown setting.
+# verify UNIT fails if systemd prints anything about the unit. For some mistakes, such as an unknown setting, systemd only warns.
 verify() {
 	said=$(systemd-analyze verify --root="$root" "$1" 2>&1) && [ -z "$said" ] && return
 	printf '%s\n' "$said" >&2

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints a pattern for go test -run: the tests in the directory $2 whose files call the function $1, directly or through one
-# other function of that file.
+# Prints a pattern for go test -run. It matches the tests in the directory DIRECTORY that call FUNCTION, directly or through
+# one other function of the same file.
 #
 #	tests.sh FUNCTION DIRECTORY
 set -eu

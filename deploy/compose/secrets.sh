@@ -2,13 +2,13 @@
 # Usage: secrets.sh [DIRECTORY]
 #
 # Creates the secrets of compose.yaml in DIRECTORY (default: secrets beside compose.yaml): random passwords, the URL of the database, and
-# the model's key from ANTHROPIC_API_KEY. A file that exists stays as it is.
+# the model's key from ANTHROPIC_API_KEY. An existing file stays unchanged.
 set -eu
 directory=${1:-$(dirname "$0")/../secrets}
 umask 077
 mkdir -p "$directory"
 
-# write NAME VALUE creates a file. Containers read it as other users, so it is open; its directory is not.
+# write NAME VALUE creates a file. Containers read it as other users, so everybody may read the file. Only the owner can enter its directory.
 write() {
 	[ -e "$directory/$1" ] && return
 	printf '%s' "$2" >"$directory/$1.new"

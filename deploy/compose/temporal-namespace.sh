@@ -1,6 +1,6 @@
 #!/bin/sh
-# Creates the namespace TEMPORAL_NAMESPACE at TEMPORAL_ADDRESS, unless it exists. It keeps closed chains for RETENTION. All services of Temporal know
-# the namespace when this ends, which takes some seconds.
+# Creates the namespace TEMPORAL_NAMESPACE at TEMPORAL_ADDRESS, if it does not exist. Temporal keeps closed chains of the namespace for RETENTION.
+# The script ends after some seconds, when all services of Temporal know the namespace.
 set -eu
 temporal operator namespace describe --namespace "$TEMPORAL_NAMESPACE" >/dev/null 2>&1 ||
 	temporal operator namespace create --namespace "$TEMPORAL_NAMESPACE" --retention "$RETENTION"

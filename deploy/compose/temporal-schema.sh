@@ -1,5 +1,5 @@
 #!/bin/sh
-# Creates Temporal's two databases on PostgreSQL and their tables, or updates the tables. It may run again at any time.
+# Creates Temporal's two databases on PostgreSQL and their tables, or updates the tables. You can run it again at any time.
 # POSTGRES_SEEDS, DB_PORT and POSTGRES_USER name the server and its user. PASSWORD_FILE is the file with the password.
 set -eu
 SQL_PASSWORD=$(cat "$PASSWORD_FILE")
@@ -9,6 +9,6 @@ sql() { temporal-sql-tool --plugin postgres12 --endpoint "$POSTGRES_SEEDS" --por
 
 for part in temporal:temporal temporal_visibility:visibility; do
 	sql --database "${part%:*}" create-database
-	sql --database "${part%:*}" setup-schema --version 0.0 # if there are tables, nothing changes
+	sql --database "${part%:*}" setup-schema --version 0.0 # changes nothing if tables exist
 	sql --database "${part%:*}" update-schema --schema-name "postgresql/v12/${part#*:}"
 done

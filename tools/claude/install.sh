@@ -1,14 +1,14 @@
 # Usage: sh install.sh
 #
-# Installs the real claude CLIs that the contract and end-to-end tests run: one folder per
-# version beside this file, exactly what its package-lock.json pins. What is installed stays.
+# Installs the real claude CLIs for the contract and end-to-end tests. Each folder beside this
+# file is for one version, which its package-lock.json pins. An installed CLI stays unchanged.
 #
-# Without npm it fails if CI is "true" in the environment; elsewhere it says so and leaves
-# the tests to skip.
+# If npm is missing, it fails if CI is "true" in the environment. Elsewhere it prints a message,
+# and the tests are skipped.
 set -eu
 cd "$(dirname "$0")"
 
-# installed says whether the CLI of a version runs and is that version.
+# installed reports whether the CLI of a version runs and prints that version.
 installed() {
 	said=$(env -i PATH="$PATH" HOME="$PWD/$1/node_modules" "$1/node_modules/.bin/claude" --version 2>/dev/null) || return 1
 	[ "${said%% *}" = "$1" ]
