@@ -52,7 +52,7 @@ type Limits struct {
 	Restarts          Limit         `env:"RESTART_LIMIT" desc:"Number of restarts of one service within a time span, over all chains, as number/duration; none: no limit."`
 	Redeployments     Limit         `env:"REDEPLOYMENT_LIMIT" desc:"Number of redeployments of one service within a time span, over all chains, as number/duration; none: no limit."`
 	Overrides         Overrides     `env:"COOLDOWN_OVERRIDES" desc:"Limits for single services, as service:restart=number/duration or service:redeployment=number/duration, separated by semicolons or line breaks: jellyfin:restart=4/4h; postgres:redeployment=0/24h."`
-	Returns           Limit         `env:"RETURNS" desc:"When a fault that comes back after repairs is no longer repaired in the same way, as number/duration: from this number of returns within the time span on. Then tier 3 begins at once, if CLAUDEOPS_MAX_TIER permits it and no chain has tried it for this incident; otherwise a person is asked. Both get the history. The time span is at most 720h; none: every return is repaired as before."`
+	Returns           Limit         `env:"RETURNS" desc:"Number of returns of a repaired fault within a time span, as number/duration. From this number on, the fault is no longer repaired in the same way. Tier 3 begins at once, if CLAUDEOPS_MAX_TIER permits it and no chain has tried tier 3 for this incident. If not, a person is asked. Tier 3 and the person get the history. The time span is at most 720h; none: every return is repaired as before."`
 	MaxWait           time.Duration `env:"COOLDOWN_MAX_WAIT" desc:"Total time that a chain may wait for cooldowns to pass, or for another chain to finish with a service. Then a person is asked. 0s: never wait."`
 	MaxParallelIssues int           `env:"MAX_PARALLEL_ISSUES" desc:"Number of independent problems of one cycle that are repaired at the same time, each by its own chain; 1 to 20. A chain that waits for a person, a cooldown or a service lets the next one begin."`
 }
@@ -63,7 +63,7 @@ type Gate struct {
 	Remind    DurationList            `env:"GATE_REMIND" desc:"Times of the reminders about an open gate, counted from its opening: ascending durations shorter than the timeout, comma-separated; none: never."`
 	OnTimeout escalation.GateAction   `env:"GATE_ON_TIMEOUT" desc:"What happens if nobody answers in time. abort: end the chain. fix: run the tier again in a new session, at most twice in a row."`
 	Approvers PersonList              `env:"GATE_APPROVERS" desc:"Names of the people who may answer, comma-separated; everybody if unset. An answer carries the name that its sender gives. Everybody who can reach Temporal can give any name, so this protects against mistakes, not against malice."`
-	OnHealed  escalation.HealedAction `env:"GATE_ON_HEALED" desc:"What a chain at a gate does if a later look finds its incidents healed. close: look once more with tier 1, and end as resolved if all is well. keep: show it, and wait for an answer."`
+	OnHealed  escalation.HealedAction `env:"GATE_ON_HEALED" desc:"What a chain at a gate does if a later look finds its incidents healed. close: look once more with tier 1, and end as resolved if all is well. keep: show the finding, and wait for an answer."`
 	FourEyes  bool                    `env:"GATE_FOUR_EYES" desc:"true: the person who started a chain cannot answer at its gates. A chain starts only if its input names that person."`
 }
 
@@ -82,9 +82,9 @@ func (g Gate) policy() escalation.GatePolicy {
 type State struct {
 	Dir                 string        `env:"STATE_DIR" default:"$XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops" desc:"Absolute path of the directory for records, conversations and the agents' working directory. Created if missing; readable by its owner only. All workers of one host must share it, and so must the starters that read the records in it. Workers on other hosts have their own: see docs/many-hosts.md."`
 	DatabaseURL         string        `env:"DATABASE_URL" secret:"true" default:"sqlite://STATE_DIR/claudeops.db" desc:"Database for session records and events: sqlite:///absolute/path.db for one host, or postgres://user:password@host:5432/database?sslmode=verify-full for several. docs/postgresql.md describes the parameters of PostgreSQL."`
-	DatabaseConnections int           `env:"DATABASE_CONNECTIONS" desc:"Number of connections to PostgreSQL that one process has at most; 2 to 100. One is for the only writer, the others are for readers."`
-	Retention           time.Duration `env:"RETENTION" desc:"Time after which the records, events and archived conversations of an ended chain are removed, such as 8760h; at least 744h. What runs or waits, or belongs to an unresolved incident, is kept. 0s: nothing is removed."`
-	Transcripts         string        `env:"TRANSCRIPTS" default:"file://STATE_DIR-transcripts" desc:"Archive of the agents' conversations. They are restored from it if the host or the state directory is lost. Give the URL of a directory (file:///absolute/path) or of a bucket that all workers share: s3://bucket?region=eu-west-1, gs://bucket or azblob://container, with &prefix=some/dir/ for a part of it. none: no archive. Only CLAUDEOPS_RETENTION deletes something in it."`
+	DatabaseConnections int           `env:"DATABASE_CONNECTIONS" desc:"Maximum number of connections of one process to PostgreSQL; 2 to 100. One connection is for the only writer, the others are for readers."`
+	Retention           time.Duration `env:"RETENTION" desc:"Time after which the records, events and archived conversations of an ended chain are removed, such as 8760h; at least 744h. Chains that run, wait or belong to an unresolved incident are kept. 0s: nothing is removed."`
+	Transcripts         string        `env:"TRANSCRIPTS" default:"file://STATE_DIR-transcripts" desc:"Archive of the agents' conversations. If the host or the state directory is lost, conversations are restored from the archive. Give the URL of a directory (file:///absolute/path) or of a bucket that all workers share: s3://bucket?region=eu-west-1, gs://bucket or azblob://container, with &prefix=some/dir/ for a part of the bucket. none: no archive. Only CLAUDEOPS_RETENTION deletes conversations from the archive."`
 }
 
 // Encryption holds the settings for encrypting what Temporal stores.
@@ -122,7 +122,7 @@ type Claude struct {
 	FirstByteTimeout time.Duration `env:"FIRST_BYTE_TIMEOUT" desc:"Time within which a started agent must print its first output."`
 	IdleTimeout      time.Duration `env:"IDLE_TIMEOUT" desc:"Time without output after which an agent is considered stalled. The CLI prints nothing while a command runs, so this also limits the longest command."`
 	StopGrace        time.Duration `env:"STOP_GRACE" desc:"Time between asking an agent to end and killing it; at most 10s."`
-	Containment      Containment   `env:"CONTAINMENT" desc:"How an agent's processes are kept together, so that all of them can be ended: auto, namespace, subreaper or group. auto is subreaper on Linux and group elsewhere. namespace is the most reliable, but its agents cannot send signals to processes of the host. starter doctor prints the one in use."`
+	Containment      Containment   `env:"CONTAINMENT" desc:"How an agent's processes are kept together, so that all of them can be ended: auto, namespace, subreaper or group. auto is subreaper on Linux and group elsewhere. namespace is the most reliable, but its agents cannot send signals to processes of the host. starter doctor prints the method in use."`
 	Sandbox          Sandbox       `env:"SANDBOX" desc:"Sandbox of the kernel (Landlock, Linux 5.19 and newer). It denies agents of tiers 1 and 2 the worker's files, keys and memory, and denies tier 1 writing outside of its own directories. auto: use it if possible, otherwise record that it is missing. require: run no agent of these tiers without it. off: do not use it. starter doctor prints whether it works here."`
 	AgentUser        string        `env:"AGENT_USER" desc:"Name of the user that agents run as. Requires a worker that runs as root. Unset: the worker's own user. If set, the agents' default directories are in STATE_DIR-agents instead of STATE_DIR, and the user must be able to pass through the directories above it."`
 	// Account describes AgentUser; nil if AgentUser is unset.
@@ -173,11 +173,11 @@ type Tier struct {
 	ContextWindow   int           `env:"CONTEXT_WINDOW" desc:"The model's context window in tokens. It applies until the CLI has reported one."`
 	Tools           RuleList      `env:"TOOLS" desc:"Tools of the CLI that the agent can see, comma-separated names. A policy can grant Bash, Read, Grep, Glob, Edit and Write."`
 	AllowedTools    RuleList      `env:"ALLOWED_TOOLS" desc:"Permission rules of the CLI that narrow what the policy grants, comma-separated, such as Bash(docker ps:*),Read(./**): a call must pass the policy and match one of them. Unset: the policy alone decides."`
-	DisallowedTools RuleList      `env:"DISALLOWED_TOOLS" desc:"Permission rules of the CLI that deny some of what the policy grants. They are no security boundary, because a command can be written in many ways: use the policy for what must not happen. Unset, or none: no such rule."`
+	DisallowedTools RuleList      `env:"DISALLOWED_TOOLS" desc:"Permission rules of the CLI that deny some of what the policy grants. They are no security boundary, because a command can be written in many ways: use the policy to forbid something reliably. Unset, or none: no such rule."`
 	Timeout         time.Duration `env:"TIMEOUT" desc:"Wall-clock limit of one attempt."`
 	MaxTurns        int           `env:"MAX_TURNS" desc:"Cap on the agent's turns; 0: no cap."`
 	BudgetUSD       float64       `env:"BUDGET_USD" desc:"Budget of one session for all its attempts, in US dollars; 0: no cap. It is checked after each call, so the last call can exceed it."`
-	AbortOnTimeout  bool          `env:"ABORT_ON_TIMEOUT" desc:"true: give up a session that its time limit ended; gates do not offer to continue it. false: keep its conversation, so that it can be continued."`
+	AbortOnTimeout  bool          `env:"ABORT_ON_TIMEOUT" desc:"true: give up a session that its time limit has ended; gates do not offer to continue the session. false: keep the session's conversation, so that it can be continued."`
 }
 
 // Guard holds the settings of the guard, which decides on the agents' tool calls.
@@ -187,7 +187,7 @@ type Guard struct {
 
 // Services holds the description of the operator's services.
 type Services struct {
-	File string `env:"SERVICES_FILE" desc:"Absolute path of a list of your services: their names and aliases, how to look at them, what they depend on, and more. Agents are told it, and every name of a service is matched against it. Begin with a copy of deploy/services.example.yaml; deploy/services.schema.json describes it. Unset: services have the names that people and agents give them."`
+	File string `env:"SERVICES_FILE" desc:"Absolute path of a list of your services: their names and aliases, how to look at them, what they depend on, and more. Agents get this list, and every name of a service is compared with it. Begin with a copy of deploy/services.example.yaml; deploy/services.schema.json describes it. Unset: services have the names that people and agents give them."`
 	// Catalog holds the services in File; nil if File is unset.
 	Catalog *escalation.Catalog `env:"-"`
 }
@@ -229,7 +229,7 @@ func (n Notify) Targets() ([]notify.Target, error) {
 type Worker struct {
 	TaskQueue           string        `env:"TASK_QUEUE" desc:"Temporal task queue of workflows and short activities. Agents use the queue of this name with -agents appended."`
 	MaxConcurrentAgents int           `env:"MAX_CONCURRENT_AGENTS" desc:"Number of agents that one worker runs at the same time."`
-	HeartbeatInterval   time.Duration `env:"HEARTBEAT_INTERVAL" default:"10s; 1s on the server of starter up" desc:"Time between two heartbeats of a running agent, 1s to 10s. Temporal Cloud bills each heartbeat. A longer interval delays what Temporal shows of a running agent, and the end of a cancelled one. A lost worker is noticed after 30s, or after six intervals if that is longer. A running chain keeps the value with which it began."`
+	HeartbeatInterval   time.Duration `env:"HEARTBEAT_INTERVAL" default:"10s; 1s on the server of starter up" desc:"Time between two heartbeats of a running agent, 1s to 10s. Temporal Cloud bills each heartbeat. With a longer interval, Temporal shows the progress of an agent later, and a cancelled agent ends later. A lost worker is noticed after 30s, or after six intervals if that is longer. A running chain keeps the value with which it began."`
 	DrainTimeout        time.Duration `env:"DRAIN_TIMEOUT" desc:"Time for running agents to finish after the worker was asked to stop. Agents that do not finish are stopped, and continue at another worker or after the restart."`
 	Deployment          string        `env:"DEPLOYMENT" desc:"Name of the Temporal Worker Deployment that the workers belong to, such as claudeops. If set, a chain stays with the version of the worker that began it, so that releases with different workflows can run side by side: see docs/releasing.md. New chains wait until starter workers promote has made a version current. Unset: no versions; any worker continues any chain. starter up ignores it."`
 	BuildID             string        `env:"BUILD_ID" default:"the version of the program" desc:"Build ID of this worker in its deployment. Two programs with the same build ID must have the same workflows. Set it for a program that was not built from a release."`
