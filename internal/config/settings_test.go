@@ -154,7 +154,7 @@ values that it started with. An empty variable counts as unset. All errors are r
 begins with ` + "`CLAUDEOPS_`" + ` is an error, too. ` + "`starter config`" + ` prints every setting with its current value.
 
 The connection to Temporal follows Temporal's own settings: ` + "`TEMPORAL_ADDRESS`" + `, ` + "`TEMPORAL_NAMESPACE`" + `, ` + "`TEMPORAL_API_KEY`" + `, TLS,
-and the profiles of ` + "`temporal.toml`" + `. If these name no address, or the address of a ` + "`starter up`" + ` with the same state directory, the
+and the profiles of ` + "`temporal.toml`" + `. If they name no address, or the address of a ` + "`starter up`" + ` with the same state directory, the
 programs connect to that server with the token in the state directory.
 `
 
@@ -166,13 +166,13 @@ var notes = map[string]string{
 read-only run without a rule. Separate lists with commas or line breaks; a comma inside parentheses belongs to its rule. In a
 dry run every tier has the tools, permissions and rules of tier 1.`,
 	"Permissions": `The policy says what each tier may do: programs with their options and arguments, files, hosts, and what no tier may do. At
-tiers 1 and 2 everything that it does not list is denied. ` + "`starter policy explain --tier 1`" + ` describes it in words.`,
-	"Services": `Names of services in inputs, verdicts and tool calls are matched against the file without regard to case, blanks and
-aliases. Records, locks, limits and search attributes then have the name that the file gives. A service that is not in the file can be
-used all the same; its chain lists it as unknown. Prompts describe up to 40 services, those of the chain first. If the file has a
+tiers 1 and 2 everything that the policy does not list is denied. ` + "`starter policy explain --tier 1`" + ` describes it in words.`,
+	"Services": `Names of services in inputs, verdicts and tool calls are compared with the names and aliases in the file. Case and blanks
+make no difference. Records, locks, limits and search attributes then have the name in the file. You can use a service that is not in the
+file; its chain lists the service as unknown. Prompts describe up to 40 services, those of the chain first. If the file has a
 mistake, the program does not start, and names the line or the service.`,
-	"Prompts": `A file replaces the built-in instructions of a tier. It is used whether the tier starts fresh, from a handoff or in a
-resumed conversation. Do not repeat what always follows it: the person's request, the services file, the handoff, the permissions,
+	"Prompts": `A file replaces the built-in instructions of a tier. It applies to a new session, a start from a handoff and a
+resumed conversation. Do not repeat the texts that always follow it: the person's request, the services file, the handoff, the permissions,
 the dry run, the rules and the form of the verdict.
 
 A file is a Go template (` + "`text/template`" + `) with ` + "`.Tier`" + `, ` + "`.Resumed`" + `, ` + "`.DryRun`" + `, ` + "`.Services`" + `, ` + "`.Request`" + `, ` + "`.Guidance`" + `, ` + "`.Handoff`" + `,
