@@ -83,7 +83,7 @@ type LeftFile struct {
 	// Content is nil if there was no file. If the file exceeds the size limit, Content holds only the beginning. This
 	// beginning is longer than the limit, so that the reader can detect the excess.
 	Content []byte
-	// Problem is the reason why the file exists and was not read; empty without such a problem.
+	// Problem is the reason for which an existing file was not read; empty if the file was read or does not exist.
 	Problem string
 }
 
@@ -97,7 +97,8 @@ type AgentProgress struct {
 	CostUSD float64 `json:"cost_usd"`
 	// Tools holds the latest tool calls, oldest first. The list is short, so that a heartbeat stays small.
 	Tools []ToolCall `json:"tools,omitempty"`
-	// Waiting says for what the invocation waits before its agent starts; empty if the invocation does not wait.
+	// Waiting describes the reason for which the invocation waits before its agent starts; empty if the invocation does not
+	// wait.
 	Waiting string `json:"waiting,omitempty"`
 	// InFlight holds all tool calls that have no result yet. Each call has its whole input, up to a few KB.
 	InFlight []ToolCall `json:"-"` // heartbeats send TierProgress.InFlight instead

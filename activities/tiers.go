@@ -72,11 +72,12 @@ type RunTierInput struct {
 	Tier      escalation.Tier   `json:"tier"`
 	Policy    escalation.Policy `json:"policy"`
 	Services  []string          `json:"services,omitempty"`
-	// Affected lists the services that the chain must examine: those of the latest verdict or, without a verdict, Services.
+	// Affected lists the services that the chain must examine: the services of the latest verdict or, without a verdict,
+	// Services.
 	Affected []string `json:"affected,omitempty"`
 	// Request is the operator's request.
 	Request string `json:"request,omitempty"`
-	// Issue describes the one problem that the chain must repair; empty if the chain has no such limit.
+	// Issue describes the only problem that the chain must repair; empty if the chain has no such limit.
 	Issue string `json:"issue,omitempty"`
 	// Guidance is the text that a person added when requesting this tier.
 	Guidance string `json:"guidance,omitempty"`
@@ -216,8 +217,8 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	return report, err
 }
 
-// budget returns the spending limit of a session over all its attempts. This is granted or, if granted is 0, the limit
-// in the tier's policy.
+// budget returns the spending limit of a session over all its attempts: the granted amount or, if granted is 0, the limit in
+// the tier's policy.
 func budget(granted float64, policy escalation.TierPolicy) float64 {
 	return cmp.Or(granted, policy.BudgetUSD)
 }

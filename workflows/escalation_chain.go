@@ -208,9 +208,9 @@ func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
 	return cmp.Or(c.log.publish(ctx), refusal)
 }
 
-// refuseByPolicy ends the chain because the configuration does not permit its input. It returns the error for the end
-// of the workflow. Whoever started the chain by hand sees this error. The parent of an issue's chain receives it. For
-// other chains, such as those of a schedule, refuseByPolicy also records the refusal and notifies people.
+// refuseByPolicy ends the chain because the configuration does not permit its input. It returns the error for the end of the
+// workflow. A person who started the chain by hand sees this error. The parent of an issue's chain receives it. For other
+// chains, such as the chains of a schedule, refuseByPolicy also records the refusal and notifies people.
 func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
 	refusal := c.refuse(ctx, problem)
 	chain := c.log.chain

@@ -80,8 +80,9 @@ func (r *escalationRequests) refuseLate(ctx workflow.Context) {
 	}
 }
 
-// counts reports whether the pending request may replace the decision otherwise. If that decision opens a gate that
-// only some people may answer, the request must not bypass the gate. In this case counts refuses and drops the request.
+// counts reports whether the pending request may replace the decision in the parameter otherwise. If this decision opens a
+// gate that only some people may answer, the request must not bypass the gate. In this case counts refuses and drops the
+// request.
 func (r *escalationRequests) counts(ctx workflow.Context, otherwise escalation.Decision) bool {
 	if r.pending == nil {
 		return false

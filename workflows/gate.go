@@ -121,8 +121,8 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 	defer func() { due.stop() }()
 	for {
 		g.receive(ctx, gate, last)
-		// Also continue as new with an answered gate, unless the answer ends the workflow. Otherwise the history would grow
-		// without limit if every answer arrived before the wait began.
+		// Also continue as new with an answered gate, if the answer does not end the workflow. If every answer arrived before
+		// the wait began, the history would grow without limit.
 		anew := ctx.Err() == nil && !gate.Ends() && g.mayContinueAsNew(ctx)
 		if anew {
 			g.people.settle(ctx, errGivenUp)

@@ -70,8 +70,7 @@ func gateDetails(gate escalation.Gate, chainID string) string {
 	return b.String()
 }
 
-// suggested returns the action for the example commands. This is the first option of the gate or, without options,
-// abort.
+// suggested returns the action for the example commands: the first option of the gate or, without options, abort.
 func suggested(gate escalation.Gate) escalation.GateAction {
 	return append(slices.Clip(gate.Options), escalation.GateAbort)[0]
 }

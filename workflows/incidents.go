@@ -22,8 +22,7 @@ type incidents struct {
 	own []escalation.Incident
 	// untold holds the signals that send has not sent yet.
 	untold []incidentNews
-	// news holds what other chains have found about this chain's incidents since its last look, one entry for each
-	// incident.
+	// news holds other chains' findings about this chain's incidents since its last look, one entry for each incident.
 	news []escalation.GateNews
 }
 
@@ -123,7 +122,7 @@ func (n *incidents) progress(ctx workflow.Context, decision escalation.Decision)
 	return &progress
 }
 
-// update applies what the records return at the end of a session. This is the incidents of the chain, and the incidents
+// update stores the incidents in the records' answer at the end of a session: the incidents of the chain, and the incidents
 // that the session has healed.
 func (n *incidents) update(brief escalation.IncidentBrief) {
 	if n == nil {

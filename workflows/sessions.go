@@ -20,7 +20,7 @@ type sessions struct {
 	policy *escalation.Policy
 	// incidents receives the incidents that the records return; nil if the workflow has none.
 	incidents *incidents
-	// hasRequest reports whether the operator gave the workflow a request of its own.
+	// hasRequest reports whether the workflow's input contains a request of an operator.
 	hasRequest bool
 	// directory is the agents' working directory; empty for the default one.
 	directory string
@@ -180,8 +180,8 @@ func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escal
 	}
 }
 
-// withdraw closes the record of a session that will not run. If there is no such record, this is no error. withdraw
-// tries only once, because the workers' sweep closes open records later.
+// withdraw closes the record of a session that will not run. A missing record is not an error. withdraw tries only once,
+// because the workers' sweep closes open records later.
 func (s *sessions) withdraw(ctx workflow.Context, session escalation.Session) {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -343,8 +343,8 @@ func (s *sessions) transcript(ctx workflow.Context, sessionID string) escalation
 	}
 }
 
-// window returns the context window of the model of a tier, in tokens. This is the size that the CLI reported last in
-// this workflow or, without a report, the configured size.
+// window returns the context window of the model of a tier, in tokens: the size that the CLI reported last in this workflow
+// or, without a report, the configured size.
 func (s *sessions) window(policy escalation.TierPolicy) int {
 	window := policy.ContextWindow
 	for i := range s.log.chain.Sessions {

@@ -114,8 +114,8 @@ func (s step) escalate(session escalation.Session, tier escalation.Tier, request
 	return step{action: stepSession, tier: tier, parent: &session, request: request}
 }
 
-// handOff returns s with a handoff instead of a resumed conversation. The session failed could not resume the
-// conversation, and left holds its tool calls without a result.
+// handOff returns s with a handoff instead of a resumed conversation. The parameter failed is the session that could not
+// resume the conversation. The parameter left holds the tool calls of that session that have no result.
 func (s step) handOff(failed escalation.Session, left []activities.ToolCall) step {
 	lost := failed.Status == escalation.SessionTranscriptLost
 	s.resumeFailed, s.transcriptLost = !lost, lost
@@ -135,9 +135,9 @@ func (s step) lookAgain() step {
 	return step{action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck, parent: s.parent, minTier: s.tier}
 }
 
-// checkHealed returns a recheck that verifies that the problem has healed. The step s is the one that waits. The
-// parameter last is the latest session, if that session belongs to s; nil if not. If the recheck finds the problem
-// again, a gate opens before s runs.
+// checkHealed returns a recheck that verifies that the problem has healed. The step s waits for this recheck. The parameter
+// last is the latest session, if that session belongs to s; nil if not. If the recheck finds the problem again, a gate opens
+// before s runs.
 func (s step) checkHealed(last *escalation.Session) step {
 	return step{
 		action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck,

@@ -59,8 +59,7 @@ func (c *chainRun) after(ctx workflow.Context, s step, session escalation.Sessio
 
 // refused returns the step that follows s after its admission was refused.
 func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admission) (step, error) {
-	// The step has not run. So a person may request the tier of the step, and thereby skip the rule that refused the
-	// step.
+	// The step has not run. So a person may request the tier of the step, to skip the rule that refused the step.
 	c.requests.receive(ctx, s.tier-1)
 	c.incidents.receive(ctx)
 	decision := escalation.Gated(*c.policy, c.decideRefused(s, refusal))

@@ -30,8 +30,8 @@ type Options struct {
 	// Executable is the program that the CLI runs to ask whether a call is allowed. It must contain package agentshell.
 	// If Executable is empty, this process's own program is used.
 	Executable string
-	// ArchiveFailed is called if a conversation could not be saved to the archive (save is true), or could not be
-	// restored from the archive (save is false). It may be nil.
+	// ArchiveFailed is called after a failed operation on the archive. If save is true, a conversation could not be saved. If
+	// not, a conversation could not be restored. ArchiveFailed may be nil.
 	ArchiveFailed func(save bool)
 	// Mask masks secrets in the files that agents leave.
 	Mask   *redact.Redactor

@@ -48,7 +48,7 @@ func grantsOf(policy *guard.Policy, tier escalation.Tier, hidden []string) tierG
 // sandboxes creates the sandboxes of sessions.
 type sandboxes struct {
 	choice config.Sandbox
-	// hidden lists the paths that no tier with a sandbox may read, unless the policy names them.
+	// hidden lists the paths that the sandbox hides from its agents. Paths that the policy names are not hidden.
 	hidden []string
 	policy *guard.Policy
 }

@@ -184,8 +184,8 @@ func (p workplace) adjust(invocation *claude.Invocation) {
 	}
 }
 
-// committer is the address of commits if no git configuration names an address. Git reads the variable EMAIL in that
-// case.
+// committer is the value of the variable EMAIL. If no git configuration names an address, git uses this value as the address
+// of commits.
 const committer = "claudeops@localhost"
 
 // leave releases the workplace. It returns a description of the worktree and of the changes left there; nil if there was no

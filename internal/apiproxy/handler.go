@@ -47,8 +47,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bound returns a context that ends when ctx ends or the lease is closed. Closing the lease also ends the reads and
-// writes of the connection, because a caller that neither reads nor writes could otherwise outlast the lease.
+// bound returns a context that ends when ctx ends or the lease is closed. Closing the lease also ends the reads and writes of
+// the connection. Without that, a caller that neither reads nor writes could keep its connection after the lease has ended.
 func (l *Lease) bound(ctx context.Context, w http.ResponseWriter) (bounded context.Context, end func()) {
 	bounded, cancel := context.WithCancel(ctx)
 	cut := make(chan struct{})

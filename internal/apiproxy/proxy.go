@@ -25,7 +25,7 @@ type Options struct {
 	Header http.Header
 	// Transport sends the calls; nil means http.DefaultTransport.
 	Transport http.RoundTripper
-	// Logger receives what an operator must know: an unreachable upstream and refused calls.
+	// Logger receives the messages for an operator: an unreachable upstream and refused calls.
 	Logger *slog.Logger
 }
 
@@ -104,8 +104,8 @@ func (p *Proxy) forget(closed *Lease) {
 	}
 }
 
-// find returns the lease whose key the request's header carries, or nil. The running time of find depends on the number
-// of leases and on nothing else, so it reveals nothing about the keys.
+// find returns the lease whose key the request's header carries; nil if there is none. The running time of find depends only
+// on the number of leases. So it reveals nothing about the keys.
 func (p *Proxy) find(header http.Header) *Lease {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -95,7 +95,7 @@ type unavailableError struct{ reason string }
 
 func (e *unavailableError) Error() string { return e.reason }
 
-// unavailable returns an *unavailableError. The arguments are those of fmt.Errorf.
+// unavailable returns an *unavailableError. It takes the same arguments as fmt.Errorf.
 func unavailable(format string, args ...any) error {
 	return &unavailableError{fmt.Errorf(format, args...).Error()}
 }

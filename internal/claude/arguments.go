@@ -42,7 +42,8 @@ func (c *CLI) denyByDefault(i Invocation) []string {
 	return args
 }
 
-// conversation returns the flags for two conversations: the one to write (SessionID) and the one to continue (Resume).
+// conversation returns the flags for the conversation that the CLI writes (SessionID), and for the conversation that the CLI
+// continues (Resume).
 func conversation(i Invocation) []string {
 	switch i.Resume {
 	case "":

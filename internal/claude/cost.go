@@ -35,9 +35,8 @@ type priceList struct {
 	unlisted price
 }
 
-// commonPrices returns the prices that are the same in all measured versions. These prices were derived from the cost
-// reports of the CLI, one kind of token at a time. Use them for estimates and for nothing else, because a cost that the
-// CLI reports has precedence.
+// commonPrices returns the prices that are the same in all measured versions. These prices were derived from the cost reports
+// of the CLI, one kind of token at a time. Use them only for estimates, because a cost that the CLI reports has precedence.
 func commonPrices() []price {
 	return []price{
 		{prefix: "claude-3-5-haiku", input: 0.80, output: 4, cacheRead: 0.08},

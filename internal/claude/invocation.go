@@ -61,8 +61,8 @@ type Guard struct {
 	Env map[string]string
 }
 
-// Endpoint is an address of the model's API, and a key for it. Both replace the address and the credentials in
-// Options.Environ. With an Endpoint, no variable of the invocation contains the replaced credentials.
+// Endpoint is an address of the model's API, and a key for it. The address and the key replace the address and the credentials
+// in Options.Environ. With an Endpoint, no variable of the invocation contains the replaced credentials.
 type Endpoint struct {
 	URL string
 	Key string

@@ -76,7 +76,8 @@ func (r *run) judgeStop(cause error) finding {
 	}
 }
 
-// meanwhile returns a part of an error message: the activity during which the CLI printed nothing, or "".
+// meanwhile returns a part of an error message that describes the CLI's activity during its silence; "" if no activity is
+// known.
 func (r *run) meanwhile() string {
 	switch r.acc.phase {
 	case PhaseRetrying:

@@ -150,7 +150,7 @@ func executable(path string) error {
 	return nil
 }
 
-// notStarted returns an error of KindNotStarted. The arguments are those of fmt.Errorf; a %w sets the cause.
+// notStarted returns an error of KindNotStarted. It takes the same arguments as fmt.Errorf; a %w sets the cause.
 func notStarted(format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Kind: KindNotStarted, Message: err.Error(), ExitCode: -1, Err: err}

@@ -131,7 +131,7 @@ func checkArguments(args []string) error {
 	return nil
 }
 
-// invalid returns an error of KindInvalid. The arguments are those of fmt.Errorf; a %w sets the cause.
+// invalid returns an error of KindInvalid. It takes the same arguments as fmt.Errorf; a %w sets the cause.
 func invalid(format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Kind: KindInvalid, Message: err.Error(), ExitCode: -1, Err: err}

@@ -189,7 +189,7 @@ func readsOnly(command string) bool {
 	})
 }
 
-// covers returns a function that reports whether a rule applies to call. The call's tool takes a path. Rules for Edit
+// covers returns a function that reports whether a rule applies to call. The tool of call must take a path. Rules for Edit
 // apply to all tools that write. A rule for Write applies to no file.
 func (p permissions) covers(call Block) func(rule) bool {
 	path := filePath(call) // without a path, only rules without a pattern cover the call

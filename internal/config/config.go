@@ -87,7 +87,7 @@ type State struct {
 	Transcripts         string        `env:"TRANSCRIPTS" default:"file://STATE_DIR-transcripts" desc:"Archive of the agents' conversations. If the host or the state directory is lost, conversations are restored from the archive. Give the URL of a directory (file:///absolute/path) or of a bucket that all workers share: s3://bucket?region=eu-west-1, gs://bucket or azblob://container, with &prefix=some/dir/ for a part of the bucket. none: no archive. Only CLAUDEOPS_RETENTION deletes conversations from the archive."`
 }
 
-// Encryption holds the settings for encrypting what Temporal stores.
+// Encryption holds the settings for encrypting the data that Temporal stores.
 type Encryption struct {
 	KeysFile string `env:"ENCRYPTION_KEYS_FILE" desc:"Absolute path of a file of keys. If set, workers and starters encrypt what Temporal stores: inputs, results, heartbeats, failures and summaries; and chains publish no names of services as search attributes. All workers and starters need the same keys. Each line has an ID, a blank and 32 random bytes as base64. The first key encrypts; all keys decrypt. Other users must have no access to the file. docs/encryption.md describes how to create and replace keys."`
 	// Keys holds the keys in KeysFile; nil if KeysFile is unset.

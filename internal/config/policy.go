@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// LoadPolicy returns the policy that the guard enforces. This is the policy in PolicyFile or, if PolicyFile is unset,
-// the built-in policy.
+// LoadPolicy returns the policy that the guard enforces: the policy in PolicyFile or, if PolicyFile is unset, the built-in
+// policy.
 func (g Guard) LoadPolicy() (*guard.Policy, error) {
 	if g.PolicyFile == "" {
 		return guard.ParsePolicy(deploy.Policy)

@@ -59,7 +59,8 @@ var misnomers = map[string]string{
 	Prefix + "TIER1_PROMPT": Prefix + "PROMPT",
 }
 
-// nearest returns the known name of which variable most likely is a misspelling; "" if no known name is near.
+// nearest returns the known name that is most similar to variable, which is probably a misspelling; "" if no known name is
+// similar.
 func nearest(variable string, known []string) string {
 	if meant, found := misnomers[variable]; found {
 		return meant

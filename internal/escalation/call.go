@@ -2,8 +2,8 @@ package escalation
 
 import "time"
 
-// CallDecision records the guard's decision on one tool call of an agent. From these records people see later what the
-// agent did and tried.
+// CallDecision records the guard's decision on one tool call of an agent. With these records people can later see all calls of
+// an agent, including the denied calls.
 type CallDecision struct {
 	ChainID   string `json:"chain_id"`
 	SessionID string `json:"session_id"`

@@ -90,8 +90,7 @@ type Wait struct {
 	// Since is the beginning of the wait. Until is the time of the next attempt.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// News holds what other chains have found about this chain's incidents during the wait, one entry for each
-	// incident.
+	// News holds other chains' findings about this chain's incidents during the wait, one entry for each incident.
 	News []GateNews `json:"news,omitempty"`
 }
 

@@ -11,9 +11,9 @@ type Decision struct {
 	// Tier is the tier to run next; 0 if no tier follows. At a gate, Tier is the tier that a person may start; 0 means
 	// the tier that ran last.
 	Tier Tier `json:"tier,omitempty"`
-	// Outcome is the chain's outcome; empty unless Action is DecisionComplete.
+	// Outcome is the chain's outcome if Action is DecisionComplete. For other actions it is empty.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Until is the time of the next attempt; zero unless Action is DecisionWait.
+	// Until is the time of the next attempt if Action is DecisionWait. For other actions it is zero.
 	Until time.Time `json:"until,omitzero"`
 	// Rule names the rule that led to the decision.
 	Rule Rule `json:"rule"`
@@ -160,9 +160,9 @@ func DecideHandoff(session Session, problem string, next, requested Tier) Decisi
 	return onward
 }
 
-// CheckEscalationRequest returns nil if an operator may request tier. If not, the error gives the reason in a sentence.
-// The parameter last is the tier of the latest session; 0 if no session has run. No request overrides a dry run or the
-// highest tier.
+// CheckEscalationRequest returns nil if an operator may request the given tier. If the operator may not, the error gives the
+// reason in a sentence. The parameter last is the tier of the latest session; 0 if no session has run. No request overrides a
+// dry run or the highest tier.
 func CheckEscalationRequest(policy Policy, last, tier Tier) error {
 	switch {
 	case !tier.Valid():

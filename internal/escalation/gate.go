@@ -35,8 +35,7 @@ type Gate struct {
 	Fresh bool `json:"fresh,omitempty"`
 	// History describes the earlier repairs of a fault that has come back, oldest first, one line for each.
 	History []string `json:"history,omitempty"`
-	// News holds what other chains have found about this chain's incidents while the gate is open, one entry for each
-	// incident.
+	// News holds other chains' findings about this chain's incidents while the gate is open, one entry for each incident.
 	News []GateNews `json:"news,omitempty"`
 	// Answer describes how the gate was closed; nil while the gate is open.
 	Answer *GateClosing `json:"answer,omitempty"`

@@ -59,8 +59,7 @@ func (h Handoff) withTexts(longest int) Handoff {
 	return h
 }
 
-// withLists returns h with every list cut to at most longest entries. Of the cooldowns, it keeps those of the remaining
-// services.
+// withLists returns h with every list cut to at most longest entries. It keeps only the cooldowns of the remaining services.
 func (h Handoff) withLists(longest int) Handoff {
 	h.Services = h.Services[:min(len(h.Services), longest)]
 	h.Checks = h.Checks[:min(len(h.Checks), longest)]

@@ -23,7 +23,7 @@ type Policy struct {
 	Tiers []TierPolicy `json:"tiers"`
 	// MaxTier is the highest tier that may run.
 	MaxTier Tier `json:"max_tier"`
-	// DryRun suppresses escalation, and reduces the permissions of every tier to those of TierObserve.
+	// DryRun suppresses escalation. In a dry run every tier has only the permissions of TierObserve.
 	DryRun bool `json:"dry_run"`
 	// Continuity selects how context passes from tier to tier.
 	Continuity ContinuityMode `json:"continuity"`

@@ -155,8 +155,8 @@ type Report struct {
 	CLIVersion        string `json:"cli_version,omitempty"`
 	// Containment names the method that held the process tree together: namespace, subreaper or group.
 	Containment string `json:"containment,omitempty"`
-	// Sandbox describes the kernel's restrictions on the process, such as "landlock (ABI 7)". If the process had none,
-	// this is "none" and the reason.
+	// Sandbox describes the kernel's restrictions on the process, such as "landlock (ABI 7)". If the process had no sandbox,
+	// Sandbox is "none" and the reason.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Worktree is the git worktree in which the session worked; nil if the session worked in the chain's directory.
 	Worktree *Worktree `json:"worktree,omitempty"`
@@ -202,7 +202,7 @@ func (r Report) Then(next Report) Report {
 	return total
 }
 
-// TokenUsage counts the tokens of all API calls of a session, except those of subagents.
+// TokenUsage counts the tokens of all API calls of a session. It omits the calls of subagents.
 type TokenUsage struct {
 	Input         int `json:"input"`
 	Output        int `json:"output"`

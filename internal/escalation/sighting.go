@@ -129,8 +129,9 @@ func (s *Session) heals(incident *Incident, own []string) bool {
 	return false
 }
 
-// precedes reports whether the session says nothing about a fault that was seen at this time. A look may have checked
-// the service before that time. A repair may have followed it, so a repair precedes only what was seen after its end.
+// precedes reports whether the session says nothing about a fault. The parameter seen is the time at which the fault was seen.
+// A look says nothing about a fault that was seen after its start, because the look may have checked the service earlier. A
+// repair says nothing only about a fault that was seen after its end.
 func (s *Session) precedes(seen time.Time) bool {
 	if s.Verdict.Status == VerdictResolved {
 		return seen.After(s.EndedAt)
@@ -210,8 +211,8 @@ type incidentFinder struct {
 	used      map[string]bool
 }
 
-// find returns the incident that matches fault best; nil if none matches. It prefers open incidents, then those of the
-// chain, then those of the same kind, then those with the same summary, then the latest.
+// find returns the incident that matches fault best; nil if none matches. In this order, it prefers open incidents, incidents
+// of the chain, incidents of the same kind, incidents with the same summary, and later incidents.
 func (f *incidentFinder) find(fault Issue) *Incident {
 	var best *Incident
 	bestRank := 0

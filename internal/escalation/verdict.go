@@ -15,7 +15,7 @@ const (
 // Verdict is the structured output of an agent. VerdictSchema is its JSON schema.
 type Verdict struct {
 	Status VerdictStatus `json:"status"`
-	// Summary describes in a few sentences what was found and done.
+	// Summary describes in a few sentences the agent's findings and actions.
 	Summary string `json:"summary"`
 	// Services lists the affected services.
 	Services []string `json:"services_affected,omitempty"`
@@ -34,7 +34,7 @@ type Verdict struct {
 	Actions []Action `json:"actions,omitempty"`
 	// Issues lists independent problems; empty if the agent found fewer than two.
 	Issues []Issue `json:"issues,omitempty"`
-	// Known says what has become of the open incidents that the prompt described.
+	// Known holds the agent's findings about the open incidents in the prompt.
 	Known []KnownIncident `json:"known_incidents,omitempty"`
 }
 

@@ -192,8 +192,8 @@ func (e Explanation) programs(want func(Grant) bool) []string {
 	return slices.Compact(names)
 }
 
-// free returns the names of the grants. It skips a grant for which want returns false. It also skips a grant that needs
-// an option, unless the grant runs another command.
+// free returns the names of the grants. It skips a grant for which want returns false. It also skips a grant that needs an
+// option and does not run another command.
 func (e Explanation) free(want func(Grant) bool) map[string]bool {
 	free := map[string]bool{}
 	for _, grant := range e.Grants {

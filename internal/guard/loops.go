@@ -96,7 +96,7 @@ func (s *shell) positional() []Word {
 	return s.args
 }
 
-// setters lists builtins that may set variables or parameters. Their arguments name what they set.
+// setters lists builtins that may set variables or parameters. The arguments of such a builtin name the variables.
 var setters = []string{"read", "unset", "set", "command", "builtin"}
 
 // changes collects the variables that statements may set.

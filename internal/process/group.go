@@ -27,8 +27,7 @@ func inGroup() candidate {
 	}
 }
 
-// errNoInit is the reason why ModeGroup supports neither a sandbox nor another user. Both are set up in a child of an
-// init.
+// errNoInit is the reason for which ModeGroup supports no sandbox and no other user: only an init can set them up.
 const errNoInit = "it takes a containment other than group"
 
 // sandboxOf returns the state of spec's sandbox in ModeGroup. ModeGroup never has a sandbox. If spec requires a sandbox

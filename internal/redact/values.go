@@ -15,8 +15,8 @@ const (
 	// minSecret is the minimum length of a secret, in bytes. A variable's value of this length is masked wherever it
 	// occurs. Shorter values, such as "1" or "root", also occur in ordinary text.
 	minSecret = 8
-	// minDigits is the minimum length of a number, and minWord that of a word of letters. Shorter numbers and words are
-	// more often settings than secrets.
+	// minDigits is the minimum length of a secret of digits only, and minWord is the minimum length of a secret of letters
+	// only. Shorter numbers and words are usually settings and not secrets.
 	minDigits = 12
 	minWord   = 16
 )

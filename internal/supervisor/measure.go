@@ -222,7 +222,7 @@ func outcomeOf(result any, err error) escalation.Outcome {
 	}
 }
 
-// watchedAgent reports to the log, the metrics and the traces for which session an agent works, and what it does.
+// watchedAgent reports the session and the activity of an agent to the log, the metrics and the traces.
 type watchedAgent struct {
 	activities.Agent
 

@@ -25,7 +25,7 @@ const (
 	maxObservedGates = 2_000
 )
 
-// observer reads what Temporal and the records say about all chains, for the metrics.
+// observer reads figures about all chains from Temporal and from the records, for the metrics.
 type observer struct {
 	client    client.Client
 	namespace string

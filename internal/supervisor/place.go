@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// AgentPlace holds what the guard needs to know about one session, in addition to the configuration.
+// AgentPlace holds the facts about one session that the guard needs in addition to the configuration.
 type AgentPlace struct {
 	// Directory is the agent's working directory; empty for the configured directory.
 	Directory string

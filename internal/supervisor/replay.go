@@ -12,14 +12,15 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// unreplayable is the number of events below which a history has no decision to replay: no worker has had the workflow
-// yet.
+// unreplayable is the number of events from which a history may contain decisions to replay. With fewer events, no worker has
+// run the workflow yet.
 const unreplayable = 3
 
 // errEndsHere is returned for a workflow that still runs, and that this program would have ended.
 var errEndsHere = errors.New("it goes on, and this program would have ended it")
 
-// Decoding holds the converters of a worker, which decode what Temporal has stored. A nil converter is the SDK's own.
+// Decoding holds the converters of a worker, which decode data from Temporal. If a converter is nil, the SDK's own converter
+// is used.
 type Decoding struct {
 	Data    converter.DataConverter
 	Failure converter.FailureConverter

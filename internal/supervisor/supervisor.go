@@ -367,7 +367,7 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 	}, nil
 }
 
-// clean settles what ended chains have left behind, and removes what is old, until stop is called.
+// clean settles the records of ended chains and removes old records, until stop is called.
 func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconcile.Sweeper) (stop func()) {
 	stopSweeping := inBackground(ctx, sweeper.Run)
 	if s.config.State.Retention == 0 {

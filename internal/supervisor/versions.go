@@ -30,8 +30,8 @@ func WorkerVersion(cfg config.Worker, program string) (worker.WorkerDeploymentVe
 	return worker.WorkerDeploymentVersion{DeploymentName: cfg.Deployment, BuildID: cmp.Or(cfg.BuildID, program)}, nil
 }
 
-// deploymentOptions returns the options of the workers on both task queues. The queue of the agents has the same version
-// as that of the workflows: Temporal gives an activity of a pinned chain only to a worker of the chain's version.
+// deploymentOptions returns the options of the workers on both task queues. The workers on both queues have the same version,
+// because Temporal gives an activity of a pinned chain only to a worker of the chain's version.
 func (s *Supervisor) deploymentOptions() worker.DeploymentOptions {
 	if s.version.DeploymentName == "" {
 		return worker.DeploymentOptions{}

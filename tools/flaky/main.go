@@ -1,11 +1,11 @@
-// Command flaky reads the files that gotestsum writes with --jsonfile, and lists the tests that
-// failed and then passed when they were run again.
+// Command flaky lists the tests that failed and then passed when they were run again. It reads the files that gotestsum writes
+// with --jsonfile.
 //
 //	flaky REPORT FILE...
 //
-// For each such test it prints one line, `FLAKY package.Test`, and writes the output of the test's
-// first failure to REPORT. REPORT is empty if no test is flaky. A test that failed every time is not
-// listed, because gotestsum has already failed and reported it.
+// For each such test it prints one line, `FLAKY package.Test`, and writes the output of the test's first failure to REPORT.
+// REPORT is empty if no test is flaky. A test that failed every time is not listed, because gotestsum has already failed and
+// reported it.
 package main
 
 import (

@@ -18,8 +18,8 @@ type Entry struct {
 	Zombie  bool
 }
 
-// Check fails unless /proc shows this process's own PID namespace. In another namespace the numbers would belong to
-// other processes.
+// Check fails if /proc does not show this process's own PID namespace. In another namespace the numbers would belong to other
+// processes.
 func Check() error {
 	shown, err := os.Readlink("/proc/self")
 	if err != nil {

@@ -9,8 +9,8 @@ const (
 	// Image is the path of this executable. Image works even if the executable's file was replaced after the start.
 	Image = "/proc/self/exe"
 
-	// initName is the argument zero that makes this executable an init. The mode is the init's only argument.
-	// Everything else comes through descriptors.
+	// initName is the argument zero that makes this executable an init. The only other argument is the mode. The init gets all
+	// other data through descriptors.
 	initName = "claudeops-init"
 	// launchName is the argument zero that makes this executable a launcher. An init starts the launcher, which gives
 	// up rights and then executes the program. The launcher is a separate process, because Go cannot run code between
