@@ -19,7 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 )
 
-// read returns the text of a file, named relative to this directory.
+// read returns the text of a file. The path is relative to this directory.
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -27,7 +27,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// variables lists the variables that a file in the form of .env sets, as NAME=value. Those that are commented out count.
+// variables lists the variables in a file in the form of .env, as NAME=value. It includes variables that are commented out.
 func variables(t *testing.T, path string) (environ []string) {
 	t.Helper()
 	assignment := regexp.MustCompile(`^#?([A-Z][A-Z0-9_]*)=(.*)$`)
@@ -63,7 +63,8 @@ func TestSettingsOfDeploymentsAreValid(t *testing.T) {
 	}
 }
 
-// TestDeploymentsNameSettingsThatExist looks at every variable that a file of a deployment mentions, also in comments.
+// TestDeploymentsNameSettingsThatExist checks that every variable in a file of a deployment exists, including variables in
+// comments.
 func TestDeploymentsNameSettingsThatExist(t *testing.T) {
 	t.Parallel()
 	documented := read(t, "../docs/configuration.md")
@@ -82,7 +83,7 @@ func TestDeploymentsNameSettingsThatExist(t *testing.T) {
 	require.Greater(t, looked, 20)
 }
 
-// TestUnitsDifferOnlyInWhatTheyRun keeps the hardening of the two units the same.
+// TestUnitsDifferOnlyInWhatTheyRun checks that both units have the same hardening.
 func TestUnitsDifferOnlyInWhatTheyRun(t *testing.T) {
 	t.Parallel()
 	units := map[string]map[string]bool{}
@@ -98,7 +99,7 @@ func TestUnitsDifferOnlyInWhatTheyRun(t *testing.T) {
 	require.Equal(t, units["worker"], units["up"])
 }
 
-// TestUnitsLetTheWorkerDrain checks that systemd waits for as long as a worker with the default settings takes.
+// TestUnitsLetTheWorkerDrain checks that systemd gives a worker with the default settings enough time to stop.
 func TestUnitsLetTheWorkerDrain(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Load([]string{"HOME=" + t.TempDir()})
@@ -112,7 +113,7 @@ func TestUnitsLetTheWorkerDrain(t *testing.T) {
 		cfg.Worker.DrainTimeout+cfg.Claude.StopGrace+agent.ReportTime+spare)
 }
 
-// TestImagesHaveOurVersions compares the versions of images with those that this module is built and tested with.
+// TestImagesHaveOurVersions checks that the versions of images are the versions with which this module is built and tested.
 func TestImagesHaveOurVersions(t *testing.T) {
 	t.Parallel()
 	module, dockerfile, compose := read(t, "../go.mod"), read(t, "Dockerfile"), read(t, "compose.yaml")
@@ -144,7 +145,7 @@ func numbers(t *testing.T, path string) (parts []int) {
 	return parts
 }
 
-// run runs a script of this directory and returns what it prints.
+// run runs a script in this directory and returns the script's output.
 func run(t *testing.T, environ []string, arguments ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "sh", arguments...)

@@ -30,15 +30,16 @@ import (
 )
 
 const (
-	// processChains is the number of chains during which a host is lost, processLosses says how often.
+	// processChains is the number of chains that run when a host is lost. processLosses is the number of losses.
 	processChains = 40
 	processLosses = 2
 	// processLimit limits every wait.
 	processLimit = 10 * time.Minute
 )
 
-// TestSoakComposeAsProcesses follows docs/compose.md without containers: PostgreSQL, Temporal on it, and two workers with state directories of
-// their own. The page's chain must be resolved. Then it loses a host with its state under many chains, and starts it anew, several times.
+// TestSoakComposeAsProcesses follows docs/compose.md without containers: PostgreSQL, Temporal on PostgreSQL, and two workers
+// with separate state directories. The chain of the page must be resolved. Then the test starts many chains, and several times
+// destroys a host with its state directory and starts the host again.
 func TestSoakComposeAsProcesses(t *testing.T) {
 	steps := processSteps(t)
 	host := newProcessHost(t)
@@ -104,7 +105,7 @@ type processHost struct {
 	t       *testing.T
 	home    string
 	effects string
-	// ports maps the ports of the page to addresses that are free here.
+	// ports maps the ports in the page to free addresses on this machine.
 	ports map[string]string
 	// port is the last port that was tried.
 	port   int
@@ -132,8 +133,8 @@ func newProcessHost(t *testing.T) *processHost {
 	return h
 }
 
-// freeAddress returns a loopback address whose port is free, another one each time. Temporal's PostgreSQL schema stores ports as numbers
-// below 32768.
+// freeAddress returns a loopback address with a free port. Each call returns another port. Temporal's PostgreSQL schema stores
+// ports as numbers below 32768.
 func (h *processHost) freeAddress() string {
 	h.t.Helper()
 	for {
@@ -173,8 +174,9 @@ func (h *processHost) installPrograms() {
 		[]byte("version: 1\ntiers: {1: {anything: true}, 2: {anything: true}, 3: {anything: true}}\n"), 0o600))
 }
 
-// repairingServices returns the script of agents: Tier 1 asks for Tier 2, which acts once, in a file of the chain. After an interruption it checks
-// first whether it has acted. It also notes on which host it runs, which its directory tells.
+// repairingServices returns the script of agents. Tier 1 asks for Tier 2, which acts once, by writing to a file of the chain.
+// After an interruption Tier 2 first checks whether it has acted. It also records its host, which it derives from its
+// directory.
 func repairingServices() []claudesim.Turn {
 	file := `"$EFFECTS/$CLAUDEOPS_CHAIN_ID"`
 	act := `case "$CLAUDEOPS_CHAIN_DIR" in */host-1/*) echo >> "$EFFECTS/host-1";; *) echo >> "$EFFECTS/host-2";; esac; sleep 2; echo "$CLAUDEOPS_SESSION_ID" >> ` + file + `; sleep 2`
@@ -185,7 +187,7 @@ func repairingServices() []claudesim.Turn {
 		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash(act), done),
 	}
 	asks := escalation.Verdict{Status: escalation.VerdictEscalate, Summary: "it answers 502", RecommendedTier: 2}
-	for i := range processChains { // each chain has its own service; otherwise one would wait for another
+	for i := range processChains { // each chain has its own service, so that no chain waits for another
 		own := asks
 		own.Services = []string{fmt.Sprintf("service-%d", i)}
 		turns = append(turns, claudesim.On(claudesim.Match{Model: "haiku", First: "`" + own.Services[0] + "`"}, claudesim.Conclude(own)))
@@ -194,7 +196,7 @@ func repairingServices() []claudesim.Turn {
 	return append(turns, claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Conclude(asks)))
 }
 
-// environ returns the environment of the shell: what a reader has, and what a test needs.
+// environ returns the environment of the shell: the variables of a reader of the page, and the variables of the test.
 func (h *processHost) environ() []string {
 	postgres, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	require.NoError(h.t, err)
@@ -215,7 +217,7 @@ func (h *processHost) environ() []string {
 	return environ
 }
 
-// start starts the shell. If this process is root's, the shell belongs to nobody, and so do the files below home.
+// start starts the shell. If this process runs as root, the shell runs as the user nobody, who also owns the files below home.
 func (h *processHost) start() {
 	h.t.Helper()
 	shell := exec.CommandContext(h.t.Context(), "bash", "-eu", "-o", "pipefail")
@@ -248,7 +250,7 @@ func (h *processHost) start() {
 	})
 }
 
-// run runs lines in the shell and waits until they have ended. A command that fails ends the shell, and the test.
+// run runs lines in the shell and waits until they have ended. A failed command ends the shell and fails the test.
 func (h *processHost) run(step string) {
 	h.t.Helper()
 	for port, address := range h.ports {
@@ -284,7 +286,7 @@ func (h *processHost) explain() {
 	}
 }
 
-// awaitAgents waits until so many agents have begun to act on host 1, since its last loss, and one on host 2.
+// awaitAgents waits until the given number of agents have begun to act on host 1 since its last loss, and one agent on host 2.
 func (h *processHost) awaitAgents(count int) {
 	h.t.Helper()
 	require.Eventually(h.t, func() bool {
@@ -293,7 +295,7 @@ func (h *processHost) awaitAgents(count int) {
 	}, processLimit, 50*time.Millisecond)
 }
 
-// agentsOf returns how many agents have begun to act on a host.
+// agentsOf returns the number of agents that have begun to act on a host.
 func (h *processHost) agentsOf(host string) int {
 	seen, err := os.ReadFile(filepath.Join(h.effects, host))
 	if errors.Is(err, fs.ErrNotExist) {

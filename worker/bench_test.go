@@ -64,7 +64,7 @@ const (
 	manyChains = 200
 )
 
-// plant holds a worker process, and a client of the Temporal server that the benchmark itself runs. cli is the
+// plant holds a worker process, and a client of the Temporal server that the benchmark itself runs. The field cli is the
 // program of the agents.
 type plant struct {
 	b      *testing.B
@@ -205,7 +205,8 @@ func BenchmarkTier(b *testing.B) {
 }
 
 const (
-	// parkedFirst is the number of parked chains before memory is measured, and parkedMore how many come after that.
+	// parkedFirst is the number of parked chains at the first measurement of memory. parkedMore is the number of chains that
+	// are parked after it.
 	parkedFirst, parkedMore = 200, 1000
 )
 
@@ -223,7 +224,8 @@ func BenchmarkParked(b *testing.B) {
 	b.ReportMetric(grown/parkedMore/float64(b.N), "KB/chain")
 }
 
-// park starts chains that end at a gate, until so many are parked. Tier 1 asks for a tier that the chain does not allow.
+// park starts chains that end at a gate, until the given number is parked. Tier 1 asks for a tier that the chain does not
+// allow.
 func (p *plant) park(chains int) {
 	p.b.Helper()
 	ctx := p.b.Context()
@@ -254,8 +256,8 @@ func (p *plant) residentKB() float64 {
 	return kilobytes
 }
 
-// BenchmarkManyChains runs many chains at once on one worker, and for comparison as many loops at once. Each tier
-// takes 2 s.
+// BenchmarkManyChains runs many chains at once on one worker. For comparison it also runs the same number of loops at once.
+// Each tier takes 2 s.
 func BenchmarkManyChains(b *testing.B) {
 	p := startPlant(b, 2)
 	atOnce := func(run func() error) time.Duration {

@@ -98,7 +98,7 @@ func TestArguments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
-			// The configuration is not read, so that --help works even with an invalid one.
+			// The configuration is not read, so that --help works with an invalid configuration.
 			require.Equal(t, tt.code, execute(t.Context(), program.Process{
 				Args: tt.args, Environ: []string{"CLAUDEOPS_MAX_TIER=9"}, Stdout: &stdout, Stderr: &stderr,
 			}))
@@ -120,9 +120,9 @@ func TestRunNeedsTemporal(t *testing.T) {
 	require.Contains(t, logged.String(), "set TEMPORAL_ADDRESS")
 }
 
-// TestRunDrainsOnSignal sends SIGTERM to a real worker process during a tier that ends in time. It checks that the
-// tier is not interrupted. The server requires a token as that of `starter up` does; the worker finds the token in
-// the state directory.
+// TestRunDrainsOnSignal sends SIGTERM to a real worker process during a tier that ends in time. It checks that the tier is not
+// interrupted. The server requires a token, like the server of `starter up`. The worker finds the token in the state
+// directory.
 func TestRunDrainsOnSignal(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -129,8 +129,8 @@ func TestCycleRefusesItsInput(t *testing.T) {
 	require.Empty(t, c.started)
 }
 
-// TestCycleDoesNotWaitForAChainThatWaits checks that a cycle ends when its chain signals a long wait, so that it does
-// not delay later cycles.
+// TestCycleDoesNotWaitForAChainThatWaits checks that a cycle ends when its chain signals a long wait. Later cycles are then
+// not delayed.
 func TestCycleDoesNotWaitForAChainThatWaits(t *testing.T) {
 	t.Parallel()
 	c := newCalendar(t, func(ctx workflow.Context, _ workflows.ChainInput) (workflows.ChainResult, error) {

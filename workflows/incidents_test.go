@@ -101,8 +101,8 @@ func TestUnknownIncident(t *testing.T) {
 	}
 }
 
-// TestUnansweredIncident checks that a fault is known after its chain has ended because nobody acted, that nobody is told again,
-// and that a chain started by a person repairs it.
+// TestUnansweredIncident checks that a fault is known after its chain has ended because nobody acted. Later looks must not
+// notify people again, and a chain that a person starts must repair the fault.
 func TestUnansweredIncident(t *testing.T) {
 	t.Parallel()
 	asked := knownIncident(escalation.ChainEnded)
@@ -149,8 +149,8 @@ func TestHealthyLookComparesNothing(t *testing.T) {
 	require.False(t, chain.Sessions[0].HasRequest)
 }
 
-// TestWorseIncident checks that a chain that waits is told once of an incident that has become worse, and that a chain that
-// ended with override is none: then the fault is new.
+// TestWorseIncident checks that a waiting chain is informed once of an incident that has become worse. If the incident's chain
+// has ended with override, the fault must count as new.
 func TestWorseIncident(t *testing.T) {
 	t.Parallel()
 	worse := escalation.Verdict{
@@ -224,7 +224,7 @@ func TestWorseIncidentOfALostChain(t *testing.T) {
 	}
 }
 
-// TestReturnIsTold checks that a chain that still waits with an incident that had healed is told that it has come back.
+// TestReturnIsTold checks that a chain that still waits because of a healed incident is informed when the incident comes back.
 func TestReturnIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.01))
@@ -319,7 +319,8 @@ func (w *world) news(after time.Duration, status escalation.IncidentNews) {
 	}, after)
 }
 
-// TestGateShowsNews checks that an open gate shows what other chains find, and that people are told once of what is worse.
+// TestGateShowsNews checks that an open gate shows the findings of other chains, and that people are notified once when an
+// incident becomes worse.
 func TestGateShowsNews(t *testing.T) {
 	t.Parallel()
 	w := atGateWith(t, escalation.HealedKeep)
@@ -709,8 +710,8 @@ func TestIssuesOfOneService(t *testing.T) {
 	}
 }
 
-// TestSplitWithNamedIncidents checks what happens to known incidents that are none of a verdict's issues: the chain that takes
-// care of one is told that it is worse, and one of which nobody takes care gets a chain.
+// TestSplitWithNamedIncidents checks known incidents in a verdict that are not among its issues. If a chain takes care of such
+// an incident, that chain is informed that the incident is worse. If no chain does, the incident gets a chain.
 func TestSplitWithNamedIncidents(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(string) (escalation.Chain, error) {

@@ -38,7 +38,7 @@ func TestChainsOrder(t *testing.T) {
 	require.Equal(t, []string{"at-gate", "second", "first"}, ids)
 	require.Regexp(t, `at-gate +waits for a person `, starter(t, s.environ, "chains", "--limit", "1").stdout)
 
-	// These chains are of another shape, which only look like chains.
+	// These chains do not have the history of a real chain.
 	replayed := starter(t, s.environ, "replay")
 	require.Equal(t, program.ExitFailure, replayed.code)
 	require.Equal(t, "starter: 1 of 1 histories cannot be replayed\n", replayed.stderr)

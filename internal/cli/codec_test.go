@@ -26,7 +26,7 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// encryptionKeys writes a file of keys with one key. It returns the setting for it, and the file.
+// encryptionKeys writes a file with one key. It returns the setting for the file, and the path of the file.
 func encryptionKeys(t *testing.T) (setting, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "keys")
@@ -35,7 +35,7 @@ func encryptionKeys(t *testing.T) (setting, file string) {
 	return "CLAUDEOPS_ENCRYPTION_KEYS_FILE=" + file, file
 }
 
-// TestCodecServes runs `starter codec` and decodes a payload with the token that it has created.
+// TestCodecServes runs `starter codec`, and decodes a payload with the token that the command has created.
 func TestCodecServes(t *testing.T) {
 	t.Parallel()
 	setting, file := encryptionKeys(t)

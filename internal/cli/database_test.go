@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// TestDatabaseMoves moves the records of an installation from SQLite to PostgreSQL.
+// TestDatabaseMoves copies the records of an installation from SQLite to PostgreSQL, and uses the copy.
 func TestDatabaseMoves(t *testing.T) {
 	t.Parallel()
 	environ := bareEnvironment(t)

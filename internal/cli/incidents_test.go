@@ -238,7 +238,8 @@ func TestCloseIncident(t *testing.T) {
 	require.Equal(t, "No open incidents.\n", atNoon(t, environ, "incidents").stdout)
 }
 
-// TestCloseTellsChains checks that a chain that waits is told who closed its incident, and that a chain that has gone is named.
+// TestCloseTellsChains checks that a waiting chain is informed who closed its incident. It also checks that the output names a
+// chain that has ended.
 func TestCloseTellsChains(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)

@@ -37,7 +37,7 @@ type scene struct {
 	Progress *activities.TierProgress
 	// Failure is the error of the first attempt at the tier; empty if the attempt does not fail.
 	Failure string
-	// Queue is the task queue of the tier; empty for the stage's own, which has a worker.
+	// Queue is the task queue of the tier. If it is empty, the tier uses the stage's own queue, which has a worker.
 	Queue string
 }
 
@@ -129,7 +129,7 @@ func (p *play) show(ctx workflow.Context) error {
 	return err
 }
 
-// runPretendTier sends heartbeats until it is cancelled. If failure is set, the first attempt fails with it.
+// runPretendTier sends heartbeats until it is cancelled. If failure is not empty, the first attempt fails with this message.
 func runPretendTier(ctx context.Context, progress activities.TierProgress, failure string) error {
 	if failure != "" && activity.GetInfo(ctx).Attempt == 1 {
 		return temporal.NewApplicationError(failure, activities.ErrorTypeAgent)

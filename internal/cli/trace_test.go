@@ -68,8 +68,8 @@ func (r *traceReceiver) path(span *spans.Span) string {
 	return strings.Join(names, " > ")
 }
 
-// TestTraceOfAChain runs a chain with `starter run` and `starter up`, each in a process of its own. An OTLP receiver gets one
-// trace, from the command to each call of a tool.
+// TestTraceOfAChain runs a chain with `starter run` and `starter up`, in two processes. An OTLP receiver gets one trace, from
+// the command to each tool call.
 func TestTraceOfAChain(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -131,7 +131,7 @@ func TestTraceOfAChain(t *testing.T) {
 	requireLogged(t, up.said.String(), view.Sessions[1], trace)
 }
 
-// requireLogged checks that the log in JSON tells the end of an agent with its chain, session, tier and trace.
+// requireLogged checks that a JSON log line reports the end of an agent, with its chain, session, tier and trace.
 func requireLogged(t *testing.T, log string, session escalation.Session, trace string) {
 	t.Helper()
 	for line := range strings.Lines(log) {

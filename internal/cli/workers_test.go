@@ -28,7 +28,7 @@ func fleet(t *testing.T, environ []string) workers.Fleet {
 	return found
 }
 
-// startAnother starts another worker in an installation. It stops at the end of the test.
+// startAnother starts another worker in an installation. The worker stops at the end of the test.
 func startAnother(t *testing.T, environ []string) {
 	t.Helper()
 	cfg, err := config.Load(environ)
@@ -52,8 +52,8 @@ func startAnother(t *testing.T, environ []string) {
 	})
 }
 
-// TestWorkersAndVersions lists the workers of two versions, replays a chain of the first one, moves it to the second one, and
-// makes that current.
+// TestWorkersAndVersions lists the workers of two versions. It replays a chain of the first version, moves the chain to the
+// second version, and makes the second version current.
 func TestWorkersAndVersions(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

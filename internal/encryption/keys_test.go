@@ -46,7 +46,7 @@ func TestReadKeys(t *testing.T) {
 	require.Empty(t, none.IDs())
 }
 
-// TestNoFormatShowsAKey formats keys in all ways in which a log or an error could.
+// TestNoFormatShowsAKey formats keys in all ways that a log or an error could use.
 func TestNoFormatShowsAKey(t *testing.T) {
 	t.Parallel()
 	keys := readKeys(t, keyOf("2026-11", 'a'))
@@ -89,7 +89,8 @@ func TestUnusableKeys(t *testing.T) {
 	require.EqualError(t, err, "is no file")
 }
 
-// TestKeysOfOthers refuses files that other users can read or change. The group may read: a secret of Kubernetes is mounted so.
+// TestKeysOfOthers refuses files that all users can read, or that the group can change. The group may read a file, because
+// Kubernetes mounts secrets in this way.
 func TestKeysOfOthers(t *testing.T) {
 	t.Parallel()
 	name := writeKeys(t, keyOf("new", 'a'))

@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// fakeArchive keeps the conversations that were removed. The removal of the conversation stuck fails.
+// fakeArchive records the IDs of removed conversations. Removing the conversation "stuck" fails.
 type fakeArchive struct {
 	removed []string
 	stuck   string
@@ -31,7 +31,7 @@ func (a *fakeArchive) Remove(_ context.Context, sessionID string) error {
 	return nil
 }
 
-// TestRetention removes the chains that ended long ago, and keeps those that run, wait or cannot be looked up.
+// TestRetention checks that chains that ended long ago are removed. Chains that run, wait or cannot be looked up must remain.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))

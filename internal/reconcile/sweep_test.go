@@ -171,8 +171,8 @@ func TestSweepOfLostNamespaces(t *testing.T) {
 	}
 }
 
-// TestSweepEndsTheWorkOnIncidents checks that a chain that has gone takes care of no incident any more. A running chain
-// must keep its incidents.
+// TestSweepEndsTheWorkOnIncidents checks that an ended chain takes care of no incident any more. A running chain must keep its
+// incidents.
 func TestSweepEndsTheWorkOnIncidents(t *testing.T) {
 	t.Parallel()
 	records := &openRecords{working: []store.ChainAtWork{{ChainID: "runs"}, {ChainID: "terminated"}, {ChainID: "unknown"}, {ChainID: "away"}}}

@@ -14,8 +14,8 @@ import (
 	"github.com/claudeops/claudeops/internal/postgrestest"
 )
 
-// BenchmarkAdmission compares two ways to keep admissions apart on PostgreSQL: the lock, and serializable transactions that are
-// repeated when they conflict. Each worker has a Store of its own, as on a host of its own. docs/decisions has the figures.
+// BenchmarkAdmission compares two ways to separate admissions on PostgreSQL: the lock, and serializable transactions that are
+// repeated after a conflict. Each worker has its own Store, like a worker on another host. The results are in docs/decisions.
 func BenchmarkAdmission(b *testing.B) {
 	serializable := postgresDialect
 	serializable.lock, serializable.writing = "SELECT 1", &sql.TxOptions{Isolation: sql.LevelSerializable}

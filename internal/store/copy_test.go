@@ -45,7 +45,7 @@ func fillTables(t *testing.T, readers *store.Store) {
 	require.True(t, claimed)
 }
 
-// records returns what a Store has recorded of the chain of fillTables.
+// records returns the Store's records of the chain of fillTables.
 func records(t *testing.T, s *store.Store) (all []any) {
 	t.Helper()
 	sessions, err := s.Chain(bounded(t), "nightly")
@@ -75,7 +75,7 @@ func TestCopy(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrConflict)
 	require.ErrorContains(t, err, "stop all workers")
 
-	// The copy fails at the last table but one. Nothing of it stays, and it can be repeated.
+	// The copy fails at the second to last table. The target must stay empty, and a later copy must succeed.
 	postgrestest.Exec(t, database, `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$`)
 	postgrestest.Exec(t, database, "CREATE TRIGGER fail BEFORE INSERT ON calls FOR EACH ROW EXECUTE FUNCTION fail()")
 	_, err = source.Copy(bounded(t), target, later)
@@ -92,7 +92,7 @@ func TestCopy(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrConflict)
 	require.ErrorContains(t, err, "the target has 2 rows in table sessions")
 
-	// The copy goes on as the source would.
+	// New rows get the same numbers in the copy and in the source.
 	require.Equal(t, mustOpen(t, source, opening("next", "c", 0)), mustOpen(t, target, opening("next", "c", 0)))
 
 	back := openFile(t, filepath.Join(t.TempDir(), "back.db"))

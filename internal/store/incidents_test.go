@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// incidentChains opens and closes the sessions of chains, an hour after each other.
+// incidentChains opens and closes the sessions of chains, with an hour between two sessions.
 type incidentChains struct {
 	t  *testing.T
 	s  *store.Store
@@ -71,7 +71,7 @@ func healthy(services ...string) escalation.Verdict {
 	return verdict
 }
 
-// testIncident follows one incident from its first sight over a repair to its end.
+// testIncident follows one incident from the first sighting, through a repair, to the resolution.
 func testIncident(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("first", 1, finds(escalation.VerdictEscalate, "down", "web"))
@@ -103,7 +103,7 @@ func testIncident(t *testing.T, database backend) {
 		},
 	}, incident.Chains[0])
 
-	// A look that leaves it to that chain is not one of its chains.
+	// If a look leaves the incident to that chain, the look's chain does not become one of the incident's chains.
 	c.ran("second", 1, finds(escalation.VerdictEscalate, "", "WEB "))
 	c.progress("second", escalation.ChainProgress{Status: escalation.ChainEnded, At: c.at, Leaves: []string{incident.ID}})
 	incident = c.incident(incident.ID)
@@ -183,7 +183,7 @@ func testIncidentsOfVerdicts(t *testing.T, database backend) {
 	}
 }
 
-// testWorseBesideIssue checks that a verdict with issues can say that an incident that is none of them has become worse.
+// testWorseBesideIssue checks that a verdict with issues can report another incident as worse.
 func testWorseBesideIssue(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("first", 1, finds(escalation.VerdictEscalate, "down", "web"))
@@ -204,7 +204,7 @@ func testWorseBesideIssue(t *testing.T, database backend) {
 	require.Zero(t, c.incident("incident-2").WorseAt, "its own chain needs no news of it")
 }
 
-// testIncidentOfNoService checks that verdicts that name no service tell of one incident.
+// testIncidentOfNoService checks that verdicts without a service lead to one incident.
 func testIncidentOfNoService(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("first", 1, finds(escalation.VerdictNeedsHuman, ""))
@@ -282,7 +282,8 @@ func testOverlappingLooks(t *testing.T, database backend) {
 	require.Empty(t, c.open())
 }
 
-// testHealthyRequest checks that a healthy look with a request of its own leaves the incidents open that it does not name.
+// testHealthyRequest checks a healthy look with an operator's request. It must leave incidents open that its verdict does not
+// name.
 func testHealthyRequest(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("first", 1, finds(escalation.VerdictEscalate, "down", "web"))
@@ -307,8 +308,8 @@ func testHandoffClaims(t *testing.T, database backend) {
 	require.Equal(t, escalation.IncidentRepairing, c.incident("incident-1").State)
 }
 
-// testWorseAgain checks that WorseAt moves on once for each chain that takes care of the incident, so that each of them
-// gets the news once.
+// testWorseAgain checks that WorseAt changes once for each chain that takes care of the incident, so that each of these chains
+// is informed once.
 func testWorseAgain(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	worse := finds(escalation.VerdictEscalate, "down", "web")
@@ -364,8 +365,8 @@ func testCloseIncident(t *testing.T, database backend) {
 	require.Empty(t, returned.ResolvedBy+returned.ResolvedReason)
 }
 
-// testAbandonedIncidents checks that a chain that has gone no longer takes care of its incidents, unless it has recorded
-// something meanwhile.
+// testAbandonedIncidents checks that an ended chain no longer takes care of its incidents. If the chain has recorded progress
+// after its row was read, it must keep its incidents.
 func testAbandonedIncidents(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("a", 1, finds(escalation.VerdictEscalate, "down", "web"))
@@ -388,7 +389,7 @@ func testAbandonedIncidents(t *testing.T, database backend) {
 	require.Empty(t, c.incident("incident-1").Chains[0].Rule, "the chain has not decided to end")
 }
 
-// testIncidentsOfAnID checks that two chains with one workflow ID, one after the other, share no work on incidents.
+// testIncidentsOfAnID checks that two consecutive chains with the same workflow ID share no work on incidents.
 func testIncidentsOfAnID(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.run = "run-1"
@@ -431,8 +432,8 @@ func testIncidentsOfAnID(t *testing.T, database backend) {
 	require.Equal(t, escalation.IncidentRepairing, c.incident("incident-1").State)
 }
 
-// testIncidentsOfIssues checks that an incident of a split chain has nobody who takes care of it once the chain of its issue has
-// ended, while the other issues are still being repaired.
+// testIncidentsOfIssues checks an incident of a split chain. When the chain of its issue has ended, no chain takes care of the
+// incident, even while other issues are still being repaired.
 func testIncidentsOfIssues(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	several := finds(escalation.VerdictEscalate, "", "web", "db")
@@ -467,8 +468,8 @@ func testIncidentBeforeSession(t *testing.T, database backend) {
 	require.Equal(t, escalation.IncidentOpen, c.incident("incident-1").State)
 }
 
-// testIncidentBrief checks what an opening tells of incidents: a look gets the open ones, a repair its own and the earlier
-// repairs.
+// testIncidentBrief checks the incidents in the brief of an opened session. A look gets the open incidents. A repair gets its
+// own incidents and the earlier repairs.
 func testIncidentBrief(t *testing.T, database backend) {
 	c := newIncidentChains(t, database)
 	c.ran("old", 1, finds(escalation.VerdictEscalate, "down", "web"))

@@ -92,7 +92,7 @@ func testNamespacesLock(t *testing.T, database backend) {
 	require.False(t, released)
 	require.Equal(t, []store.ServiceLock{held}, locks(t, readers))
 
-	// A session that may have acted counts as a restart of the services that it has locked itself.
+	// If a session may have acted, each service that the session itself has locked counts as restarted.
 	require.Nil(t, admit(t, other, repair("nightly", "other 2", noon), about("db"), policy).Refusal)
 	timedOut := escalation.Report{Status: escalation.SessionTimedOut, Attempts: 1, ContextTokens: 1_000, CostUSD: 0.1}
 	mustClose(t, other, "other 2", timedOut, noon.Add(time.Minute))

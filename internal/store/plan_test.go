@@ -11,7 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/postgrestest"
 )
 
-// plannedQueries lists the queries that must not become slower with every chain that ever ran.
+// plannedQueries lists the queries that must not become slower with the number of recorded chains.
 var plannedQueries = map[string]string{
 	"forward":    forwardQuery,
 	"backward":   backwardQuery,
@@ -77,8 +77,8 @@ func TestQueriesUseIndexes(t *testing.T) {
 	}
 }
 
-// TestPostgresQueriesUseIndexes checks PostgreSQL's plans of the queries. Because the tables are empty, the planner is told to
-// read a whole table only if no index is of use.
+// TestPostgresQueriesUseIndexes checks PostgreSQL's plans of the queries. The tables are empty, so a setting of the planner
+// makes it read a whole table only if no index helps.
 func TestPostgresQueriesUseIndexes(t *testing.T) {
 	t.Parallel()
 	s := openPostgres(t, postgrestest.Database(t), "enable_seqscan=off")

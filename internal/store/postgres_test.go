@@ -103,7 +103,8 @@ func TestPostgresOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestPostgresOpenAsUser opens a database as a user that may not create tables: only after the owner has migrated it.
+// TestPostgresOpenAsUser opens a database as a user without the right to create tables. This must succeed only after the owner
+// has migrated the schema.
 func TestPostgresOpenAsUser(t *testing.T) {
 	t.Parallel()
 	database := postgrestest.Database(t)
@@ -123,7 +124,8 @@ func TestPostgresOpenAsUser(t *testing.T) {
 	mustOpen(t, s, opening("chain", "session", 0))
 }
 
-// TestPostgresFailover crashes the primary server, and promotes its standby. A Store that knows both goes on.
+// TestPostgresFailover crashes the primary server, and promotes its standby. A Store with the addresses of both servers
+// continues.
 func TestPostgresFailover(t *testing.T) {
 	t.Parallel()
 	primary := postgrestest.Start(t)

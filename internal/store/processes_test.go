@@ -19,20 +19,22 @@ import (
 )
 
 const (
-	// storesByProcess is the number of Stores of a process of TestAdmissionsOfTwoProcesses. Each has connections of its own.
+	// storesByProcess is the number of Stores in each process of TestAdmissionsOfTwoProcesses. Each Store has its own
+	// connections.
 	storesByProcess = 5
-	// admissionsByProcess is the number of sessions that such a process wants at once.
+	// admissionsByProcess is the number of sessions that each process opens at the same time.
 	admissionsByProcess = 100
 )
 
-// scarce is a policy whose day budget is enough for 34 sessions and a half.
+// scarce returns a policy whose day budget is enough for 34.5 sessions.
 func scarce() escalation.Policy {
 	policy := lenient()
 	policy.Tiers[0].BudgetUSD, policy.DayBudgetUSD = 0.5, 17.25
 	return policy
 }
 
-// admitAtOnce opens many sessions at once, after a line on the standard input. It says on the standard output that it is ready.
+// admitAtOnce reports on the standard output that it is ready, and waits for a line on the standard input. Then it opens many
+// sessions at the same time.
 func admitAtOnce(place string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -57,15 +59,15 @@ func admitAtOnce(place string) error {
 				if err == nil || !store.IsTransient(err) || ctx.Err() != nil {
 					return err
 				}
-				// SQLite lets none of many writers wait in a queue, so the unluckiest wait for too long. Workers try again, too.
+				// SQLite has no queue of writers, so some writers wait for too long. Try again, as workers do.
 			}
 		})
 	}
 	return group.Wait()
 }
 
-// TestAdmissionsOfTwoProcesses lets two processes open 100 sessions each at once. The budgets of the admitted ones must use up
-// the day's budget, and not more.
+// TestAdmissionsOfTwoProcesses lets two processes open 100 sessions each at the same time. The budgets of the admitted
+// sessions must use up the day's budget, and must not exceed it.
 func TestAdmissionsOfTwoProcesses(t *testing.T) {
 	t.Parallel()
 	for name, place := range map[string]func(t *testing.T) string{

@@ -78,7 +78,7 @@ func testOldChains(t *testing.T, database backend) {
 	require.Empty(t, entries)
 	require.Empty(t, replaced(t, readers, "old"))
 
-	// The child's end lets its parent go, and the end of the incident its chain.
+	// When the records of the child are removed, the records of its parent can be removed, too.
 	muchLater := before.Add(time.Hour)
 	require.Equal(t, []string{"child", "young"}, oldChains(t, s, muchLater))
 	removed, did, err := s.RemoveChain(bounded(t), "child", muchLater)

@@ -86,8 +86,8 @@ var (
 	suffix     = regexp.MustCompile(`_(?:bucket|sum|count)$`)
 )
 
-// TestQueriesAskForMetricsThatExist compares the names in alert rules and dashboard with the metrics of this program, and of the
-// Temporal SDK that it uses.
+// TestQueriesAskForMetricsThatExist checks that the metrics in the alert rules and the dashboard exist in this program, or in
+// the Temporal SDK that it uses.
 func TestQueriesAskForMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	watched, url := start(t, telemetry.Options{})
@@ -118,7 +118,7 @@ func TestQueriesAskForMetricsThatExist(t *testing.T) {
 	}
 }
 
-// requireLabels checks that the own metrics of a query have the labels that it selects by.
+// requireLabels checks that this program's metrics in a query have the labels that the query uses.
 func requireLabels(t *testing.T, own map[string]*dto.MetricFamily, where, query string) {
 	t.Helper()
 	for _, found := range selector.FindAllStringSubmatch(query, -1) {

@@ -30,7 +30,7 @@ type receiver struct {
 
 	mutex sync.Mutex
 	spans map[string]*spans.Span
-	// service is the service.name of the last spans, and header the header "x-key" of the last request.
+	// service is the service.name of the last spans. header is the header "x-key" of the last request.
 	service, header string
 }
 
@@ -81,8 +81,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// TestTraces sends the spans of a session to a real receiver by both protocols. It changes the environment of the
-// process, from which OpenTelemetry reads, so that it runs alone.
+// TestTraces sends the spans of a session to a real receiver by both protocols. It does not run in parallel, because it
+// changes the environment of the process, from which OpenTelemetry reads.
 func TestTraces(t *testing.T) {
 	for _, protocol := range []string{"http/protobuf", "grpc"} {
 		t.Run(protocol, func(t *testing.T) {

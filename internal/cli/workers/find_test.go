@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/chaintest"
 )
 
-// report returns the report of a worker's part on one queue, sent so long before noon.
+// report returns a worker's report about one queue. The worker sent the report at the time ago before noon.
 func report(identity, process, queue string, ago time.Duration, status enumspb.WorkerStatus) *workerpb.WorkerHeartbeat {
 	return &workerpb.WorkerHeartbeat{
 		WorkerIdentity: identity, HostInfo: &workerpb.WorkerHostInfo{HostName: "container", WorkerGroupingKey: process},
