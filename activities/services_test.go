@@ -36,7 +36,7 @@ func TestLoadPolicyNamesServices(t *testing.T) {
 	require.Empty(t, loaded.Unknown)
 }
 
-// TestRunTierNamesServices checks the names of services in a verdict, and what the agent is told about services.
+// TestRunTierNamesServices checks the names of services in a verdict, and the services in the agent's prompt.
 func TestRunTierNamesServices(t *testing.T) {
 	t.Parallel()
 	agent := &fakeAgent{replies: []agentReply{finished(`{"status":"escalate","summary":"down","services_affected":["THE SHOP","tv"],

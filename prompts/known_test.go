@@ -60,7 +60,8 @@ func TestKnownServicesAreBounded(t *testing.T) {
 	}
 }
 
-// TestResumedPromptsDescribeTheAffectedServices checks that a resumed conversation is not told again what it contains.
+// TestResumedPromptsDescribeTheAffectedServices checks that the prompt for a resumed conversation does not repeat the
+// conversation's content.
 func TestResumedPromptsDescribeTheAffectedServices(t *testing.T) {
 	t.Parallel()
 	set := load(t, prompts.Overrides{})

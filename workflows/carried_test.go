@@ -304,7 +304,7 @@ func TestChainOfCronKeepsItsRun(t *testing.T) {
 	require.Equal(t, escalation.OutcomeOverridden, w.query(t).Outcome)
 }
 
-// detailsAfter returns what the Web UI shows after delay. The result is filled in at that time.
+// detailsAfter returns the details that the Web UI shows after delay. The result is filled in at that time.
 func (w *world) detailsAfter(t *testing.T, delay time.Duration) *string {
 	t.Helper()
 	shown := new(string)

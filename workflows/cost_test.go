@@ -65,7 +65,7 @@ func (u usage) heartbeats(interval time.Duration) float64 {
 // assumedDuration is the assumed duration of a session of each tier. docs/temporal-cost.md states these durations.
 var assumedDuration = map[escalation.Tier]time.Duration{1: 2 * time.Minute, 2: 5 * time.Minute, 3: 15 * time.Minute}
 
-// count returns what the run of a history used, by Temporal Cloud's definition of actions
+// count returns the usage of Temporal by the run of a history. It uses Temporal Cloud's definition of actions
 // (https://docs.temporal.io/cloud/actions). Heartbeats and queries are not in histories.
 func count(t *testing.T, history *historypb.History, keys *encryption.Keys) usage {
 	t.Helper()
@@ -113,7 +113,7 @@ func count(t *testing.T, history *historypb.History, keys *encryption.Keys) usag
 	return used
 }
 
-// TestCostOfTemporal counts what chains use of Temporal, from the histories that a real server has recorded.
+// TestCostOfTemporal computes the usage of Temporal by chains, from histories that a real server has recorded.
 func TestCostOfTemporal(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "keys")

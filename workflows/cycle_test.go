@@ -178,8 +178,8 @@ func TestAChainDetachesOnce(t *testing.T) {
 	require.Equal(t, 1, signals)
 }
 
-// TestAChainThatWaitsForTheDaysBudgetDoesNotDetach checks that a chain that waits for the day's budget does not detach,
-// so that it delays the next cycle. A chain that waits for a service detaches.
+// TestAChainThatWaitsForTheDaysBudgetDoesNotDetach checks that a chain that waits for the day's budget does not detach. So it
+// delays the next cycle. A chain that waits for a service detaches.
 func TestAChainThatWaitsForTheDaysBudgetDoesNotDetach(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -105,8 +105,8 @@ func TestRequestAfterAContinuationIsRefused(t *testing.T) {
 	require.Equal(t, result.Sessions[1].SessionID, w.ran[2].ParentSessionID)
 }
 
-// TestFixPassesWhatWasRead answers fix at a gate for the day's budget. A cooldown and the limit of escalations then
-// refuse the step, too. The answer must not skip them, because the person has not read about them: each opens its own
+// TestFixPassesWhatWasRead answers fix at a gate for the day's budget. A cooldown and the limit of escalations then refuse the
+// step, too. The answer must not skip these limits, because the person has not read about them. Each limit must open its own
 // gate.
 func TestFixPassesWhatWasRead(t *testing.T) {
 	t.Parallel()

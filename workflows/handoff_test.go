@@ -336,8 +336,8 @@ func TestGateOfAHandoffThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestSessionThatOutgrewItsWindowIsTold lets the conversation of Tier 2 exceed the context window. The handoff to the
-// session that replaces it describes the interrupted work, unless no work had begun.
+// TestSessionThatOutgrewItsWindowIsTold lets the conversation of Tier 2 exceed the context window. Another session then
+// replaces the session of Tier 2. If work had begun, the handoff must describe the interrupted work.
 func TestSessionThatOutgrewItsWindowIsTold(t *testing.T) {
 	t.Parallel()
 	for name, contextTokens := range map[string]int{"in its work": 150_000, "at its first words": 0} {

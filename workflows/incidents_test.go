@@ -46,7 +46,8 @@ func events(chain escalation.Chain, kind escalation.EventKind) []string {
 	return messages
 }
 
-// TestKnownIncident checks that a look that finds only what another chain takes care of ends as known, and tells nobody.
+// TestKnownIncident checks a look that finds only a fault of which another chain takes care. The look's chain must end as
+// known, and must notify nobody.
 func TestKnownIncident(t *testing.T) {
 	t.Parallel()
 	for _, status := range []escalation.ChainStatus{escalation.ChainWaiting, escalation.ChainRepairing} {
@@ -69,8 +70,8 @@ func TestKnownIncident(t *testing.T) {
 	}
 }
 
-// TestUnknownIncident checks what is repaired as before: a fault of another service, of which nobody takes care, or that a
-// person forces.
+// TestUnknownIncident checks three kinds of faults that the chain repairs although an incident is recorded: a fault of another
+// service, a fault of which no other chain takes care, and a fault whose repair a person forces.
 func TestUnknownIncident(t *testing.T) {
 	t.Parallel()
 	ended := knownIncident(escalation.ChainEnded)
@@ -194,7 +195,8 @@ func TestWorseIncident(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "but not this")
 }
 
-// TestWorseIncidentOfALostChain checks that people are told of an incident that is worse if its chain cannot be told.
+// TestWorseIncidentOfALostChain checks an incident that has become worse, and whose chain cannot be informed. People must be
+// notified instead.
 func TestWorseIncidentOfALostChain(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]error{"told": nil, "gone, or in another namespace": errAway} {
@@ -245,7 +247,7 @@ func TestReturnIsTold(t *testing.T) {
 	}}, told)
 }
 
-// TestHealedIncidentIsTold checks that a look tells the chain that waits what it has found healed.
+// TestHealedIncidentIsTold checks that a look informs a waiting chain about the healed incident.
 func TestHealedIncidentIsTold(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []escalation.VerdictStatus{escalation.VerdictHealthy, escalation.VerdictEscalate} {
@@ -269,8 +271,8 @@ func TestHealedIncidentIsTold(t *testing.T) {
 	}
 }
 
-// TestRepairOfAnIssueTellsOtherChains checks that the chain of an issue tells another chain that waits with its incident that it
-// has repaired it, but not the chain that has split.
+// TestRepairOfAnIssueTellsOtherChains checks that the chain of an issue informs other waiting chains of the repaired incident.
+// It must not inform the chain that has split.
 func TestRepairOfAnIssueTellsOtherChains(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictResolved, 0.4))
@@ -441,8 +443,8 @@ func TestHealedWaitEnds(t *testing.T) {
 	require.True(t, waited, "other chains see that it waits")
 }
 
-// TestHealedDuringASession checks what news that arrive during a session are worth at the gate after it. If the session has a
-// verdict, they are old. If it has none, the chain looks once more, and only once.
+// TestHealedDuringASession checks the effect of news that arrive during a session on the gate after the session. If the
+// session has a verdict, the news are outdated. If it has none, the chain looks once more, and only once.
 func TestHealedDuringASession(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -522,8 +524,8 @@ func TestHealedAndBack(t *testing.T) {
 	}
 }
 
-// TestNewsAreSentBeforeAWait checks that a look tells another chain what is worse as soon as it is recorded, although its own next
-// session is refused for hours.
+// TestNewsAreSentBeforeAWait checks that a look informs another chain of a worse incident as soon as the look is recorded. It
+// must not wait until its own next session, which is refused for hours.
 func TestNewsAreSentBeforeAWait(t *testing.T) {
 	t.Parallel()
 	for name, handoff := range map[string]bool{"resumed": false, "with a handoff that must be written": true} {
@@ -563,7 +565,7 @@ func TestNewsAreSentBeforeAWait(t *testing.T) {
 	}
 }
 
-// TestNewsOfTwoIncidents checks that a chain that waits keeps what it has been told of one incident over the polls of its wait.
+// TestNewsOfTwoIncidents checks that a waiting chain keeps the news about each incident while it polls.
 func TestNewsOfTwoIncidents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictEscalate, 0.01), concludes(escalation.VerdictHealthy, 0.01))
@@ -592,8 +594,8 @@ func TestNewsOfTwoIncidents(t *testing.T) {
 	require.Less(t, chain.EndedAt.Sub(begin), 3*time.Hour)
 }
 
-// TestReturnedIncident checks that a fault that comes back too often begins with Tier 3, or with a person who sees the
-// history.
+// TestReturnedIncident checks a fault that comes back too often. The repair must begin with Tier 3, or with a person who sees
+// the history.
 func TestReturnedIncident(t *testing.T) {
 	t.Parallel()
 	now := newEnvironmentTime()
@@ -638,8 +640,8 @@ func TestReturnedIncident(t *testing.T) {
 // newEnvironmentTime returns a fixed time for the start of a chain.
 func newEnvironmentTime() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// TestSplitLeavesKnownIssues checks that of several issues only the new ones get chains, each with its incident. One that has
-// come back too often asks a person first.
+// TestSplitLeavesKnownIssues checks a split with several issues. Only new issues get chains, each with its incident. The chain
+// of an issue that has come back too often asks a person first.
 func TestSplitLeavesKnownIssues(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(string) (escalation.Chain, error) {
@@ -745,8 +747,8 @@ func TestSplitWithNamedIncidents(t *testing.T) {
 	require.Len(t, chain.Sessions[0].Verdict.Issues, 2, "the record of the verdict stays as it is")
 }
 
-// TestEndedIssueIsNotRepaired checks that a split chain records the end of an issue's chain at once: it no longer repairs that
-// incident while the chains of other issues go on.
+// TestEndedIssueIsNotRepaired checks that a split chain records the end of an issue's chain at once, while the chains of other
+// issues continue. From then on it must not count as repairing the incident of that issue.
 func TestEndedIssueIsNotRepaired(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, nil, 2, 2)
@@ -778,7 +780,8 @@ func TestEndedIssueIsNotRepaired(t *testing.T) {
 	require.Equal(t, escalation.ChainEnded, last.Status)
 }
 
-// TestRefusedChainOwnsItsIncident checks that the chain of an issue that waits before its first session says whose it is.
+// TestRefusedChainOwnsItsIncident checks that the chain of an issue owns its incident even while it waits before its first
+// session.
 func TestRefusedChainOwnsItsIncident(t *testing.T) {
 	t.Parallel()
 	for name, blocked := range map[string]bool{"busy": false, "above the highest tier": true} {

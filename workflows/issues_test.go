@@ -174,8 +174,8 @@ func TestIssueThatWaitsLetsTheNextBegin(t *testing.T) {
 	}
 }
 
-// TestEscalateSignalToASplitChain checks that the signal leaves an event and has no other effect, because no chain can
-// take it.
+// TestEscalateSignalToASplitChain checks that the signal adds an event and has no other effect. Only the chain of an issue
+// accepts the signal.
 func TestEscalateSignalToASplitChain(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(string) (escalation.Chain, error) {
@@ -210,8 +210,8 @@ func TestIssueWhoseChainFails(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, result.Issues[1].Outcome, "the others are not held up")
 }
 
-// TestIssueTakesTheChainsInputAlong checks for every field of an input that the chains of issues get the same value,
-// unless the field is excluded below.
+// TestIssueTakesTheChainsInputAlong checks that the chains of issues get the same value for every field of the input. The
+// fields listed below are exceptions.
 func TestIssueTakesTheChainsInputAlong(t *testing.T) {
 	t.Parallel()
 	s := newSplitting(t, func(string) (escalation.Chain, error) {

@@ -188,7 +188,7 @@ func (m *memoryRecords) CloseSession(_ context.Context, sessionID string, report
 	return nil
 }
 
-// presume adds a restart of each service that a session has locked, if nobody knows what the session did.
+// presume adds a restart of each service that a session has locked, if the actions of the session are unknown.
 func (m *memoryRecords) presume(session escalation.Session) {
 	for _, key := range slices.Sorted(maps.Keys(m.locks)) {
 		if lock := m.locks[key]; key != "" && lock.ChainID == session.ChainID && lock.Since.Equal(session.StartedAt) {

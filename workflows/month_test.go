@@ -315,9 +315,9 @@ func TestMonth(t *testing.T) {
 	}
 }
 
-// TestUnansweredDays runs hourly cycles for four days over a fault that no agent can repair and about which nobody does anything.
-// The fault becomes worse on the third day. Each state of it is repaired once, and people are told of each once, with and without
-// gates.
+// TestUnansweredDays runs hourly cycles for four days. A fault that no agent can repair begins, and no person acts on it. The
+// fault becomes worse on the third day. In each state of the fault there must be one repair and one notification, with and
+// without gates.
 func TestUnansweredDays(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

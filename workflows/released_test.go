@@ -60,8 +60,8 @@ func releasedArchives(kept fs.FS, changelog string) (archives map[string][]byte,
 	return archives, nil
 }
 
-// TestReleasedHistories replays the histories of every release. A failure means that chains which that release began would
-// stop: give the change a marker (see docs/releasing.md). Never change or remove the histories.
+// TestReleasedHistories replays the histories of every release. After a failure, chains from that release could not continue:
+// give the change a marker (see docs/releasing.md). Never change or remove the histories.
 func TestReleasedHistories(t *testing.T) {
 	t.Parallel()
 	changelog, err := os.ReadFile(filepath.Join("..", "CHANGELOG.md"))

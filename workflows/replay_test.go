@@ -64,9 +64,9 @@ var branches = []string{
 	"verdict_repaired",
 }
 
-// TestReplay replays the history of every branch. It fails if the workflow now does something else, or in another
-// order, than when the histories were recorded. Such a change is permitted for chains that no release began: `make histories`
-// records the histories again. TestReleasedHistories replays those of releases.
+// TestReplay replays the history of every branch. It fails if the workflow takes other steps than at the time of the
+// recording, or takes them in another order. Such a change is permitted for chains that no release began: `make histories`
+// records the histories again. TestReleasedHistories replays the histories of releases.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	recorded, err := filepath.Glob(filepath.Join("testdata", "*.json"))

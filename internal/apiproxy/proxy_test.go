@@ -387,8 +387,8 @@ func TestARequestThatIsTooLong(t *testing.T) {
 	require.Zero(t, s.reached.Load())
 }
 
-// hold returns a handler that sends the beginning of a stream and then waits. It continues when the caller has
-// disconnected or rest is closed. It closes gone when the caller has disconnected.
+// hold returns a handler that sends the beginning of a stream and then waits. The handler continues when the caller has
+// disconnected or rest is closed. When the caller has disconnected, the handler closes the channel gone.
 func hold(gone, rest chan struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		stream(started)(w, r)

@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// TestAWorktreeOfAnotherUser runs git as another user. If that user may write in the repository, the session gets a
-// worktree. Otherwise it gets the shared directory.
+// TestAWorktreeOfAnotherUser runs git as another user. If that user may write in the repository, the session gets a worktree.
+// If not, it gets the shared directory.
 func TestAWorktreeOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -45,7 +45,7 @@ func TestAWorktreeOfAnotherUser(t *testing.T) {
 	require.Contains(t, place.Shared, "cannot lock ref")
 	s.leave(place)
 
-	// The directory itself still belongs to root. Git would refuse that by itself.
+	// The directory itself still belongs to root. By default, git would refuse such a directory.
 	output, err := exec.CommandContext(t.Context(), "chown", "-R", "1:1", filepath.Join(s.work, ".git")).CombinedOutput()
 	require.NoError(t, err, string(output))
 	place = enter()

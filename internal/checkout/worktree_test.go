@@ -221,8 +221,8 @@ func TestADirectoryThatIsNotCommitted(t *testing.T) {
 	s.leave(place)
 }
 
-// TestAHostileRepository checks that git runs no program that a repository names: no hook, no filter, and nothing that
-// the agent has put into the worktree.
+// TestAHostileRepository checks that git runs no program that a repository names. The repository has hooks and filters, and
+// the agent has put files into the worktree.
 func TestAHostileRepository(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -140,7 +140,8 @@ func TestAdmissionReasons(t *testing.T) {
 	}
 }
 
-// TestAdmissionReasonsWithoutServices checks the reasons if the chain, or the one that holds it up, names no service.
+// TestAdmissionReasonsWithoutServices checks the reasons if the chain names no service, or if the chain that holds it up names
+// no service.
 func TestAdmissionReasonsWithoutServices(t *testing.T) {
 	t.Parallel()
 	for want, tt := range map[string]struct{ requested, busy string }{

@@ -226,8 +226,8 @@ func TestRecognize(t *testing.T) {
 	require.Nil(t, recognition.KnownIssue(1))
 }
 
-// TestRecheckOfTwoChains checks that of two chains that wait with one incident, exactly one leaves it to the other,
-// although both look again at the same time.
+// TestRecheckOfTwoChains checks two chains that wait with one incident and look again at the same time. Exactly one chain must
+// leave the incident to the other.
 func TestRecheckOfTwoChains(t *testing.T) {
 	t.Parallel()
 	first, second := worked("first", ChainWaiting, ""), worked("second", ChainWaiting, "")
@@ -278,8 +278,8 @@ func TestHealsOfARecheck(t *testing.T) {
 	require.Equal(t, []string{"incident-1"}, session.Heals(incidents, nil))
 }
 
-// TestHealsOfARequest checks that a healthy look with a request of its own heals only what a check or an entry names, and
-// the incidents of its chain.
+// TestHealsOfARequest checks a healthy look with an operator's request. It heals only incidents that a check or an entry of
+// the verdict names, and the incidents of its chain.
 func TestHealsOfARequest(t *testing.T) {
 	t.Parallel()
 	var incidents []Incident
@@ -295,8 +295,9 @@ func TestHealsOfARequest(t *testing.T) {
 	require.Equal(t, []string{"incident-2", "incident-3"}, session.Heals(incidents, nil))
 }
 
-// TestHealsWhatItCouldSee checks that a session ends no incident that another chain has seen after its beginning, unless
-// its chain owns the incident, the verdict names it, or the session has repaired it since.
+// TestHealsWhatItCouldSee checks that a session does not end an incident that another chain has seen after the session's
+// start. The exceptions are incidents of the session's own chain, incidents that the verdict names, and incidents that the
+// session has repaired since.
 func TestHealsWhatItCouldSee(t *testing.T) {
 	t.Parallel()
 	incidents := []Incident{{ID: "incident-1", Services: []string{"web"}, LastSeenAt: incidentNoon}}

@@ -230,8 +230,8 @@ func TestSignalsMayBeGranted(t *testing.T) {
 	require.Zero(t, exit.Code)
 }
 
-// TestSandboxDropsWhatLeadsAround checks that the program has no dangerous capabilities, and has no_new_privs unless
-// Sandbox.Setuid is set.
+// TestSandboxDropsWhatLeadsAround checks that the program has no dangerous capabilities. It also checks that the program has
+// no_new_privs if Sandbox.Setuid is false.
 func TestSandboxDropsWhatLeadsAround(t *testing.T) {
 	t.Parallel()
 	requireLandlock(t)

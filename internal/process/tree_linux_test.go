@@ -59,8 +59,8 @@ func TestTreeEndsCompletely(t *testing.T) {
 	}
 }
 
-// endTree waits until a tree is complete. If stop is set, it stops the tree; otherwise it lets the program end. It
-// checks that no process of the tree is left when Run returns.
+// endTree waits until a tree is complete. If stop is set, it stops the tree. If not, it lets the program end. It checks that
+// no process of the tree is left when Run returns.
 func endTree(t *testing.T, mode process.Mode, tree shape, stop bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

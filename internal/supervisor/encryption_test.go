@@ -27,7 +27,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// writeKeys writes a file of keys with these IDs, and returns the setting for it. The same ID always gets the same key.
+// writeKeys writes a file of keys with these IDs. It returns the path of the file, and the setting for the file. The same ID
+// always gets the same key.
 func writeKeys(t *testing.T, ids ...string) (file, setting string) {
 	t.Helper()
 	var lines strings.Builder
@@ -78,8 +79,8 @@ func replay(t *testing.T, history *historypb.History, keys *encryption.Keys) err
 	return replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{OriginalExecution: original})
 }
 
-// tell runs chains in which people and agents say text wherever they can: an escalation to a gate that a person answers with an
-// update, and a chain that refuses its input. It returns the runs.
+// tell runs two chains in which people and agents use text in every possible place, and returns their runs. One chain
+// escalates to a gate, and a person answers the gate with an update. The other chain refuses its input.
 func tell(t *testing.T, c client.Client, text string, more ...string) (*site, []client.WorkflowRun) {
 	t.Helper()
 	verdict := escalation.Verdict{
@@ -105,7 +106,8 @@ func tell(t *testing.T, c client.Client, text string, more ...string) (*site, []
 	return s, []client.WorkflowRun{gated, refused}
 }
 
-// stored returns everything that the server has written to its database, which it needs to stop for.
+// stored runs the chains of tell on a new server. It returns the histories of the chains. It then stops the server, and also
+// returns the content of the server's database.
 func stored(t *testing.T, text string, more ...string) (runs []*historypb.History, database []byte) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "temporal.db")
@@ -135,8 +137,8 @@ func stored(t *testing.T, text string, more ...string) (runs []*historypb.Histor
 	return runs, database
 }
 
-// TestTemporalNeverSeesTexts looks into the database of a real server for the texts of agents and people. Without encryption they
-// are there, so the search works. Then histories of both kinds are replayed side by side, also after the key was replaced.
+// TestTemporalNeverSeesTexts searches the database of a real server for the texts of agents and people. Without encryption the
+// search must find these texts. Then the test replays encrypted and unencrypted histories, also after a change of the key.
 func TestTemporalNeverSeesTexts(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -202,7 +204,8 @@ func TestChainWaitsForItsKey(t *testing.T) {
 	require.Equal(t, escalation.OutcomeHealthy, chain.Outcome)
 }
 
-// TestSweepReadsEncryptedHeartbeats terminates an encrypted chain at work. The sweep learns its cost from the last heartbeat.
+// TestSweepReadsEncryptedHeartbeats terminates an encrypted chain while an agent works. The sweep must get the cost from the
+// last heartbeat.
 func TestSweepReadsEncryptedHeartbeats(t *testing.T) {
 	t.Parallel()
 	startTemporal(t)

@@ -25,8 +25,8 @@ import (
 // disk is a file system of a few megabytes. how says how it was mounted.
 type disk struct{ dir, how string }
 
-// smallDisk mounts a small file system, which requires root, or sudo without a password. Otherwise it skips the test,
-// or fails it if CI is "true" in the environment. No other limit produces the error of a full disk.
+// smallDisk mounts a small file system. This requires root, or sudo without a password. Without these rights, smallDisk skips
+// the test, or fails it if CI is "true" in the environment. No other limit produces the error of a full disk.
 func smallDisk(t *testing.T) disk {
 	t.Helper()
 	dir, options := t.TempDir(), fmt.Sprintf("size=4m,mode=0700,uid=%d,gid=%d", os.Getuid(), os.Getgid())
@@ -165,7 +165,7 @@ func TestFaultDiskFullForTheRecords(t *testing.T) {
 	s, _ := startWorkingSite(t, startTemporal(t), environ)
 	run := s.start(nil)
 	require.Eventually(t, exists(atIt), testTimeout, 20*time.Millisecond)
-	// Truncate the write-ahead log. Otherwise the database could write to the space that the log already has.
+	// Truncate the write-ahead log, because the database could write to the existing space in the log.
 	_, err := openDatabase(t, s).ExecContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)")
 	require.NoError(t, err)
 	d.fill(t)

@@ -106,8 +106,8 @@ const (
 	onceVariable  = "FAULTS_ONCE"
 )
 
-// dieOnce kills this process if it can remove the file named by onceVariable. Otherwise an earlier process has
-// already done so, and dieOnce does nothing.
+// dieOnce kills this process if it can remove the file named by onceVariable. If the file is missing, an earlier process has
+// died, and dieOnce does nothing.
 func dieOnce() error {
 	if removed := os.Remove(os.Getenv(onceVariable)) == nil; !removed {
 		return nil

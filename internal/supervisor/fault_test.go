@@ -87,7 +87,7 @@ func repairingOnce(effects string, services int) []claudesim.Turn {
 			claudesim.Bash(alone+"; test -s "+file+" || { "+act+"; }"), claudesim.Conclude(resolved())),
 		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash(alone+"; "+act), claudesim.Conclude(resolved())),
 	}
-	// Each chain has its own service. Otherwise one chain would wait for another.
+	// Each chain has its own service, so that no chain waits for another.
 	for i := range services {
 		own := asksFor(2)
 		own.Services = []string{serviceOf(i)}

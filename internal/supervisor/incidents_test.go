@@ -30,7 +30,8 @@ type plannedFault struct {
 	begins []int
 	// repairedBy is the tier that repairs the fault; 0 if no tier can.
 	repairedBy escalation.Tier
-	// worsens and heals are the looks at which the fault is worse, or has healed by itself; 0 for never.
+	// worsens is the look at which the fault is worse, and heals is the look at which it has healed without a repair; 0 for
+	// never.
 	worsens, heals int
 	// answered is the look after which a person answers at the fault's gate; 0 for never.
 	answered int
@@ -60,8 +61,7 @@ func watchServices(t *testing.T, looks int, faults []*plannedFault) *watchedServ
 	t.Helper()
 	w := &watchedServices{notified: notifytest.Start(t), faults: faults, looks: looks}
 	w.claude = simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(allWell()))))
-	// The looks follow each other within seconds. Limits per hour would therefore have another effect than in two real
-	// hours.
+	// The looks follow each other within seconds. So limits per hour would have another effect than in two real hours.
 	w.site = startSite(t, startTemporal(t), environment(t, w.claude,
 		"CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_NOTIFY_URLS="+w.notified.Apprise()))
 	w.records = w.site.records()
@@ -72,7 +72,7 @@ func watchServices(t *testing.T, looks int, faults []*plannedFault) *watchedServ
 	return w
 }
 
-// look runs one cycle, and notes how its chain treats the fault that has begun.
+// look runs one cycle, and records what its chain does about the fault that has begun.
 func (w *watchedServices) look(look int) {
 	w.t.Helper()
 	var begun *plannedFault
@@ -287,8 +287,8 @@ func (w *watchedServices) requireFollowed() string {
 	return line
 }
 
-// faultsOfTwoHours returns the faults of 24 looks. One comes back, one gets worse, one heals by itself, and one is
-// repaired at once. One waits until a person answers after the look answered.
+// faultsOfTwoHours returns the faults of 24 looks. One fault comes back, one becomes worse, one heals without a repair, and
+// one is repaired at once. One waits until a person answers after the look with the number answered.
 func faultsOfTwoHours(answered int) (flaps, worsens, heals *plannedFault, all []*plannedFault) {
 	flaps = &plannedFault{service: "db", begins: []int{3, 6, 9, 12, 15}, repairedBy: escalation.TierSafeRepair, answered: 18}
 	worsens = &plannedFault{service: "dns", begins: []int{4}, worsens: 8, answered: 17}

@@ -24,11 +24,11 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// goneWithin limits the time from a cancellation until all processes of the agent are gone, with the default grace
-// period.
+// goneWithin limits the time from a cancellation until all processes of the agent have ended, with the default grace period.
 const goneWithin = 5 * time.Second
 
-// toldWithin limits the time from a cancellation until the agent is told, with the longest interval of heartbeats.
+// toldWithin limits the time from a cancellation until the agent's worker knows of it, with the longest interval of
+// heartbeats.
 const toldWithin = 15 * time.Second
 
 // cancelAsCommandLine cancels as `temporal workflow cancel` does.

@@ -56,7 +56,7 @@ func startPrometheus(t *testing.T, target string) prometheus {
 	return p
 }
 
-// get asks the API and decodes the data of the answer into data, unless that is nil.
+// get queries the API and decodes the data of the answer into data. If data is nil, get does not decode the answer.
 func (p prometheus) get(page string, data any) error {
 	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+page, http.NoBody)
 	if err != nil {
@@ -99,8 +99,8 @@ func (p prometheus) await(expr, want string) {
 	}, testTimeout, 200*time.Millisecond, "%s is not %s", expr, want)
 }
 
-// TestSoakPrometheus has a real Prometheus scrape a worker, evaluate all alert rules and all queries of the dashboard, and
-// notice that the worker is gone.
+// TestSoakPrometheus starts a real Prometheus, which scrapes a worker. It evaluates all alert rules and all queries of the
+// dashboard. After the worker has ended, Prometheus must report the missing worker.
 func TestSoakPrometheus(t *testing.T) {
 	claude := simtest.Install(t, claudesim.Play(concluding("haiku", asksFor(2)), concluding("sonnet", resolved())))
 	s := startMeasuredSite(t, environment(t, claude))

@@ -20,8 +20,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// changedShape is an interceptor that gives all workflows of a worker another shape: they begin with a timer. Histories of
-// workers without it cannot be replayed by workers with it, nor the other way round.
+// changedShape is an interceptor that adds a timer at the beginning of all workflows of a worker. A worker with changedShape
+// cannot replay histories of a worker without it. A worker without changedShape cannot replay histories of a worker with it.
 type changedShape struct{ interceptor.InterceptorBase }
 
 // InterceptWorkflow implements interceptor.Interceptor.
@@ -43,16 +43,16 @@ func (w *changedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.
 	return w.Next.ExecuteWorkflow(ctx, in)
 }
 
-// TestDeployUnderChains deploys workflows of another shape under a chain of each kind.
+// TestDeployUnderChains deploys a version with changed workflows while a chain of each kind runs.
 func TestDeployUnderChains(t *testing.T) {
 	t.Parallel()
 	deployUnder(t, kinds)
 }
 
-// kinds is the number of kinds of chains that a deployment meets.
+// kinds is the number of kinds of chains in this test.
 const kinds = 4
 
-// deployed is a deployment of two versions, each on a host of its own. The hosts share the records and the archive.
+// deployed is a deployment of two versions, each on its own host. The hosts share the records and the archive.
 type deployed struct {
 	t      *testing.T
 	dir    string
@@ -62,8 +62,8 @@ type deployed struct {
 	deployment string
 }
 
-// The kinds of chains. The number of a chain determines its kind and its service. A chain that waits does so for the service
-// of the chain before it.
+// The kinds of chains. The number of a chain determines its kind and its service. A waiting chain waits for the service of the
+// chain before it.
 const (
 	atWork = iota
 	waiting
@@ -83,8 +83,9 @@ func (d *deployed) service(i int) string {
 // file returns the path of a marker file. Agents create marker files, or wait for them.
 func (d *deployed) file(name string) string { return filepath.Join(d.dir, name) }
 
-// deployUnder begins chains of every kind in one version, makes another version of another shape current, and lets the
-// chains end. Chains at gates that go on must do so in the new version, and all others in the old one.
+// deployUnder begins chains of every kind in one version. It makes a version with changed workflows current, and lets the
+// chains end. Chains that continue after a gate must continue in the new version. All other chains must stay in the old
+// version.
 func deployUnder(t *testing.T, chains int) {
 	t.Helper()
 	c := startTemporal(t)
@@ -149,7 +150,7 @@ func (d *deployed) promote(buildID string) {
 	}, testTimeout, 100*time.Millisecond, "%v", err)
 }
 
-// begin starts the chains and waits until each works, waits or is at its gate.
+// begin starts the chains. It waits until each chain has an agent at work, waits, or is at its gate.
 func (d *deployed) begin() {
 	d.t.Helper()
 	for _, kind := range []int{atWork, waiting, answeredToGoOn, answeredToEnd} {
@@ -177,7 +178,7 @@ func (d *deployed) end() {
 		switch i % kinds {
 		case atWork:
 			d.requireEnded(d.id(i), escalation.OutcomeResolved, "old")
-		case waiting: // the service is free now; without the signal the chain would ask once a minute
+		case waiting: // the service is free now; without the signal the chain would check this only once a minute
 			signal := workflows.EscalateSignal{ToTier: escalation.TierSafeRepair}
 			require.NoError(d.t, d.old.client.SignalWorkflow(d.t.Context(), d.id(i), "", workflows.EscalateSignalName, signal))
 			d.requireEnded(d.id(i), escalation.OutcomeResolved, "old")

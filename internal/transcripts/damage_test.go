@@ -137,8 +137,8 @@ func TestNoDamageGoesUnnoticed(t *testing.T) {
 	})
 }
 
-// TestABrokenLineIsNoDamage checks that an archive that cannot be read now is not reported as damaged.
-// Otherwise the conversation would be considered lost.
+// TestABrokenLineIsNoDamage checks that an archive that cannot be read now is not reported as damaged. If it were, the
+// conversation would be considered lost.
 func TestABrokenLineIsNoDamage(t *testing.T) {
 	t.Parallel()
 	intact := packed(t, lines("first", 50), nil)
