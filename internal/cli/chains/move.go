@@ -41,21 +41,21 @@ func (a *app) moveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move [CHAIN...]",
 		Short: "Move running chains to the version of this program",
-		Long: "Move has running chains continued by the workers of another version (CLAUDEOPS_DEPLOYMENT). Name the chains, or\n" +
-			"move all chains of a version with --from.\n\n" +
-			"A chain is moved only if its history can be replayed by this program, so run the starter of the version to which\n" +
-			"you move. Others stay where they are, and the exit code is 1: they move at their next gate, or end in their version.\n" +
-			"The next step of a moved chain runs in the new version; an agent at work is not disturbed.\n\n" +
-			"With --to another version than this program's can be chosen. Then nothing is replayed: a chain that the version\n" +
-			"cannot continue stops until it is moved back.\n\n" +
+		Long: "Move moves running chains to another version (CLAUDEOPS_DEPLOYMENT), whose workers then continue them. Name the\n" +
+			"chains, or move all chains of a version with --from.\n\n" +
+			"A chain is moved only if this program can replay its history. So use the starter of the target version. If a chain\n" +
+			"cannot be moved, the exit code is 1. Such a chain moves at its next gate, or ends in its version. The next step of a\n" +
+			"moved chain runs in the new version. A running agent is not disturbed.\n\n" +
+			"With --to you can choose another version than the version of this program. Then nothing is replayed. If that version\n" +
+			"cannot continue a chain, the chain stops until you move it back.\n\n" +
 			"In JSON: a list with chain_id, run_id, and build_id (the new version) or problem.",
 		Example: "  starter chains move chain-42\n  starter chains move --from v0.1.0",
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.move(cmd.Context(), args, m) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&m.from, "from", "", "move the running chains of the version with this build ID")
-	flags.StringVar(&m.to, "to", "", "build ID of the version to move to (default: that of this program)")
-	flags.IntVar(&m.limit, "limit", 1000, "with --from, at most this many")
+	flags.StringVar(&m.to, "to", "", "build ID of the version to move to (default: the version of this program)")
+	flags.IntVar(&m.limit, "limit", 1000, "maximum number of chains with --from")
 	return cmd
 }
 

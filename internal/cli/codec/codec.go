@@ -52,9 +52,9 @@ func Command(c *console.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "codec",
 		Short: "Decrypt what Temporal has stored, for its Web UI and for `temporal`",
-		Long: "Codec serves the remote codec of Temporal: pages of the Web UI and the program temporal send it encrypted payloads, and\n" +
-			"get them back in clear. It needs CLAUDEOPS_ENCRYPTION_KEYS_FILE. Every caller needs the token in --token-file, which\n" +
-			"is created if it is missing.\n\n" +
+		Long: "Codec runs a remote codec for Temporal. Pages of the Web UI and the program temporal send encrypted payloads to the\n" +
+			"codec, and get them back as plain text. The codec needs CLAUDEOPS_ENCRYPTION_KEYS_FILE. Every caller needs the token in\n" +
+			"--token-file. If this file is missing, the codec creates it.\n\n" +
 			"  temporal workflow show -w ID --codec-endpoint http://127.0.0.1:8234 --codec-auth \"Bearer $(cat FILE)\"\n\n" +
 			"docs/encryption.md describes how to set up the Web UI.",
 		Args: console.NoArguments,

@@ -29,8 +29,8 @@ func Command(c *console.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "db",
 		Short: "Describe, migrate or copy the database of the records",
-		Long: "Db works on the database that CLAUDEOPS_DATABASE_URL names. Temporal is not needed. docs/postgresql.md says how to\n" +
-			"move from SQLite to PostgreSQL.",
+		Long: "The db commands work on the database in CLAUDEOPS_DATABASE_URL. They do not need Temporal. docs/postgresql.md describes\n" +
+			"how to move from SQLite to PostgreSQL.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return program.Misuse(errNoCommand) },
 	}
@@ -42,7 +42,7 @@ func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show where the records are, the version of the schema, and the number of rows",
-		Long:  "Status describes the database, and changes nothing: it neither creates nor migrates it.",
+		Long:  "Status describes the database, and changes nothing. It does not create or migrate the database.",
 		Args:  console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(a.Environ)
@@ -58,8 +58,8 @@ func (a *app) migrateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
 		Short: "Create the tables, or migrate them to this release",
-		Long: "Migrate does what every worker does when it starts. Use it if the workers' user of PostgreSQL must not create\n" +
-			"tables: run it with the URL of the owner before each new release. Workers that write meanwhile wait.",
+		Long: "Migrate updates the schema, as every worker does when it starts. Use it if the workers' user of PostgreSQL must not\n" +
+			"create tables: before each new release, run it with the URL of the owner. Meanwhile workers wait before they write.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(a.Environ)
@@ -119,11 +119,10 @@ func (a *app) copyCommand() *cobra.Command {
 		Use:   "copy",
 		Short: "Copy all records to an empty database",
 		Long: "Copy copies all records, with their numbers, to a database without records, and migrates both to this release. It\n" +
-			"reads the copy back and compares it with the source. All of it is one transaction: after a failure the target is empty,\n" +
-			"and you can run copy again.\n\n" +
-			"Stop all workers first, and wait two minutes: what they record after the copy would be lost.\n\n" +
+			"reads the copy back and compares it with the source. If it fails, the target stays empty, and you can run copy again.\n\n" +
+			"Stop all workers first, and wait two minutes. The target would lack records that workers write after the copy.\n\n" +
 			"Without --from the source is the database file in CLAUDEOPS_STATE_DIR, and without --to the target is\n" +
-			"CLAUDEOPS_DATABASE_URL. So a password need not be on the command line, where all users of the machine can see it.",
+			"CLAUDEOPS_DATABASE_URL. So you need not write a password on the command line, where all users of the machine can see it.",
 		Example: "  starter db copy --from sqlite:///var/lib/claudeops/claudeops.db \\\n" +
 			"    --to 'postgres://claudeops@db.lan/claudeops?sslmode=verify-full'",
 		Args: console.NoArguments,

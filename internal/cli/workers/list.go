@@ -22,15 +22,15 @@ func (a *app) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workers",
 		Short: "List workers, or make their version current",
-		Long: "Workers lists the processes that run chains and agents: their host, version, agents, task queues, and when Temporal\n" +
-			"heard of them last. The states are:\n\n" +
+		Long: "Workers lists the processes that run chains and agents: their host, version, agents, task queues, and the time of\n" +
+			"their last report to Temporal. The states are:\n\n" +
 			"  running   it takes work\n" +
-			"  draining  it was asked to stop, and lets its agents finish\n" +
-			"  silent    Temporal has heard nothing for a while: it was killed, or its host or network is down\n\n" +
-			"A worker that has stopped is not listed. The number of agents is that of the last report, which comes every 30\n" +
-			"seconds. A - stands for what Temporal does not know: the first report, and an older server, do not tell it.\n\n" +
-			"With CLAUDEOPS_DEPLOYMENT it lists the versions, too: new chains begin in the current one. A version that drains still\n" +
-			"has chains; of one that is drained, the workers can be stopped. Temporal finds that out some minutes later.\n\n" +
+			"  draining  it was asked to stop, and waits for its agents\n" +
+			"  silent    its reports are missing: it was killed, or its host or network is down\n\n" +
+			"A worker that has stopped is not listed. The number of agents comes from the last report. A worker reports every\n" +
+			"30 seconds. A - means that Temporal does not know a value: the first report and older servers do not contain it.\n\n" +
+			"With CLAUDEOPS_DEPLOYMENT it lists the versions, too. New chains begin in the current version. A draining version still\n" +
+			"has chains. You can stop the workers of a drained version. Temporal notices some minutes late that a version is drained.\n\n" +
 			"In JSON: workers, each with host, pid, version, deployment, build_id, state, agents, max_agents, queues, started_at\n" +
 			"and last_seen; and versions, each with deployment, build_id, state (current, ramping, draining, drained or inactive)\n" +
 			"and percent (of the new chains, while it ramps).",

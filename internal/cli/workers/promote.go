@@ -34,10 +34,10 @@ func (a *app) promoteCommand() *cobra.Command {
 		Short: "Begin new chains in a version",
 		Long: "Promote makes a version of the deployment (CLAUDEOPS_DEPLOYMENT) current: new chains begin in it, and chains at a\n" +
 			"gate move to it with their next event, such as an answer. Other chains stay in their version until they end.\n" +
-			"A worker of the version must run. Without a BUILD_ID it is the version of this program.\n\n" +
-			"With --percent only that share of the new chains begins in it; the rest begins in the current version. To roll back,\n" +
-			"promote the version before.\n\n" +
-			"In JSON: deployment, build_id, percent and previous (the version that was current).",
+			"A worker of the version must run. The default for BUILD_ID is the version of this program.\n\n" +
+			"With --percent only this share of the new chains begins in the version. The others begin in the current version. To roll\n" +
+			"back, promote the previous version.\n\n" +
+			"In JSON: deployment, build_id, percent and previous (the previous current version).",
 		Example: "  starter workers promote\n  starter workers promote v0.2.0 --percent 10",
 		Args:    console.OneArgumentAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {

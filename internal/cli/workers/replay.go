@@ -55,19 +55,19 @@ func (a *app) replayCommand() *cobra.Command {
 		Use:   "replay",
 		Short: "Check that this program can continue the chains that run",
 		Long: "Replay reads the histories of the running chains and cycles from Temporal, and replays each with the workflows of\n" +
-			"this program. Use it before you start workers of another version: it changes nothing, and starts no agent. The exit\n" +
-			"code is 1 if a chain cannot be continued by this program. See docs/releasing.md for what to do then.\n\n" +
-			"--query selects among the running ones, in Temporal's list syntax. With worker versions, chains stay with the\n" +
-			"version that began them, so that only the others have to be continued:\n" +
+			"this program. Use it before you start workers of another version. It changes nothing, and starts no agent. The exit\n" +
+			"code is 1 if this program cannot continue a chain. docs/releasing.md describes what to do then.\n\n" +
+			"--query selects some of the running chains, in Temporal's list syntax. With worker versions, a chain stays in the\n" +
+			"version in which it began. Then you need to check only the chains without a version:\n" +
 			"  starter replay --query \"TemporalWorkflowVersioningBehavior IS NULL\"\n\n" +
-			"In JSON: version, replayed (how many), gone (those that were deleted meanwhile), more (--limit left some out), and\n" +
+			"In JSON: version, replayed (their number), gone (the number of deleted histories), more (there are more than --limit), and\n" +
 			"failed, a list with chain_id, run_id and problem.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.replay(cmd.Context(), r) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&r.query, "query", "", "only those that match this list filter of Temporal")
-	flags.IntVar(&r.limit, "limit", 1000, "at most this many, the ones that started last")
+	flags.StringVar(&r.query, "query", "", "only chains that match this list filter of Temporal")
+	flags.IntVar(&r.limit, "limit", 1000, "maximum number of chains; the latest chains are replayed")
 	return cmd
 }
 
