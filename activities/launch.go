@@ -1,0 +1,102 @@
+package activities
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/prompts"
+)
+
+// budget returns the spending limit of a session over all its attempts: the granted amount or, if granted is 0, the limit in
+// the tier's policy.
+func budget(granted float64, policy escalation.TierPolicy) float64 {
+	return cmp.Or(granted, policy.BudgetUSD)
+}
+
+// launch returns the invocation with which an attempt starts. If the session's own conversation exists, the invocation
+// resumes that conversation. If the earlier process has reported no turn, it may not have read its prompt. In that case
+// launch returns the opening prompt again, with the tool calls of that process.
+func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bool) (AgentRun, error) {
+	run := AgentRun{
+		ChainID:    input.ChainID,
+		FirstRunID: input.FirstRunID,
+		Tier:       input.Tier,
+		Repairs:    input.Tier >= escalation.TierSafeRepair && !input.Policy.DryRun && !input.Recheck,
+		InWorktree: t.Prompts.Worktree,
+		DryRun:     input.Policy.DryRun,
+		Policy:     input.Policy.For(input.Tier),
+		SessionID:  input.SessionID,
+		Directory:  input.Directory,
+		Schema:     escalation.VerdictSchema,
+		Cooldowns:  input.Cooldowns,
+		Limits:     input.Policy.Cooldowns,
+	}
+	run.Policy.BudgetUSD = budget(input.BudgetUSD, run.Policy)
+	switch {
+	case known:
+		run.Resume = input.SessionID
+	case input.Continuity == escalation.ContinuityResume:
+		run.Resume = input.ParentSessionID
+	}
+	var cutOff *prompts.Interruption
+	if repeated {
+		cutOff = &prompts.Interruption{Calls: callsOf(past.InFlight), DryRun: input.Policy.DryRun}
+	}
+	var err error
+	if known && past.Spent.Turns > 0 {
+		run.Prompt, err = t.Prompts.Interrupted(*cutOff)
+	} else {
+		run.Prompt, err = t.openingPrompt(input, cutOff)
+	}
+	return run, err
+}
+
+// callsOf converts tool calls without a result for a prompt.
+func callsOf(inFlight []ToolCall) []prompts.Call {
+	var calls []prompts.Call
+	for _, call := range inFlight {
+		calls = append(calls, prompts.Call{Tool: call.Name, Input: call.Input})
+	}
+	return calls
+}
+
+func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) (string, error) {
+	launch := prompts.Launch{
+		Tier: input.Tier, From: input.ParentTier, Policy: input.Policy,
+		Services: input.Services, Request: input.Request, Issue: input.Issue, Guidance: input.Guidance, Recheck: input.Recheck,
+		CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile), Brief: t.permissions(input.Tier, input.Policy.DryRun),
+		Catalog: t.Catalog, Affected: input.Affected,
+		Incidents: input.Incidents, Repairs: input.Repairs, Leave: input.Leave,
+	}
+	if input.Continues {
+		return t.Prompts.Continued(launch, callsOf(input.InFlight))
+	}
+	switch input.Continuity {
+	case escalation.ContinuityFresh:
+		return t.Prompts.Fresh(launch)
+	case escalation.ContinuityResume:
+		return t.Prompts.Resumed(launch)
+	case escalation.ContinuityHandoff:
+		if input.Handoff == nil {
+			return "", errors.New("there is no handoff to start from")
+		}
+		launch.Handoff = input.Handoff.Markdown()
+		return t.Prompts.FromHandoff(launch)
+	}
+	return "", fmt.Errorf("unknown continuity %q", input.Continuity)
+}
+
+// permissions returns the description of the tier's permissions for its prompt. In a dry run it describes the
+// permissions of Tier 1.
+func (t *Tiers) permissions(tier escalation.Tier, dryRun bool) string {
+	switch {
+	case t.Briefs == nil:
+		return ""
+	case dryRun:
+		return t.Briefs(escalation.TierObserve)
+	default:
+		return t.Briefs(tier)
+	}
+}
