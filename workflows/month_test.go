@@ -320,6 +320,7 @@ func TestMonth(t *testing.T) {
 // without gates.
 func TestUnansweredDays(t *testing.T) {
 	t.Parallel()
+	skipUnderRace(t)
 	for name, tt := range map[string]struct {
 		gate time.Duration
 		says escalation.VerdictStatus
